@@ -14,10 +14,10 @@ from pathlib import Path
 
 from postroom.core.errors import TookTooLong
 from postroom.core.jobs.types import Catalogue, JobType
-from postroom.jobs.queue import JobQueue
 from postroom.store.engine.database import Script, Text, query, sql
 from postroom.store.engine.opening import FILE, open_database
 from postroom.store.engine.write_ahead_log import MIB, log_bytes
+from support.job_queue import JobQueue
 
 from .order import Outcome, answer, produce
 from .raw.sqlite import SCHEMA, GroupCommit, connect

@@ -15,7 +15,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from postroom.core.jobs.types import Catalogue, JobType
-from postroom.jobs.queue import JobQueue
 from postroom.jobs.run import JobRun
 from postroom.jobs.worker import Worker
 from postroom.settings.reading import load_settings
@@ -27,6 +26,7 @@ from postroom.store.engine.postgres import PostgresDatabase
 from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.new_jobs import new_job
 from postroom.telemetry.logs import configure_logging
+from support.job_queue import JobQueue
 
 from .order import Outcome, Tally, Target, produce
 

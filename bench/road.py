@@ -19,6 +19,7 @@ from random import Random
 import uvloop
 
 from postroom.compose.serve import run_product
+from postroom.core.rules.draft import RuleDraft
 from postroom.settings.reading import Settings
 from postroom.store import decisions
 from postroom.store.actions import list_actions
@@ -26,7 +27,7 @@ from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
-from postroom.store.rules import NewRule, add_rules
+from postroom.store.rules import add_rules
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.history import Change
 from postroom_sandbox.mailbox import Mailbox
@@ -138,7 +139,7 @@ async def travel(at_once: int, per_second: int, seconds: int) -> Outcome:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         database = await open_database(folder)
         stack.push_async_callback(database.close)
-        rule = NewRule(new_id(), "Shop", "", {"sender_domain": DOMAIN}, "archive", {})
+        rule = (new_id(), RuleDraft("Shop", {"sender_domain": DOMAIN}, "archive", {}))
         await database.run(add_rules([rule], wall_clock()))
         emulator = await stack.enter_async_context(told_emulator("bench.road"))
         stop, ready = asyncio.Event(), asyncio.Event()

@@ -32,13 +32,8 @@ class Limits:
     prices: Mapping[str, int] = field(default_factory=lambda: dict(PRICES))
 
 
-# The quota of projects created since May 2026, and of older ones.
+# The quota of projects created since May 2026.
 NEW_PROJECT = Limits(per_user_minute=6_000, per_project_minute=1_200_000)
-OLD_PROJECT = Limits(
-    per_user_minute=15_000,
-    per_project_minute=1_200_000,
-    prices={**PRICES, "messages.get": 5, "messages.trash": 5},
-)
 
 
 class _Spent:

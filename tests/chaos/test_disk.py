@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from postroom.core.errors import DatabaseFull, DatabaseReadOnly, DatabaseUnavailable, StoreError
-from postroom.jobs.queue import JobQueue
 from postroom.store.engine.database import Database, Script, Text, transaction
 from postroom.store.engine.opening import FILE, open_database
 from support.crash.accepted import accepted, check_accepted
 from support.crash.counted_jobs import CATALOGUE
 from support.crash.evidence import Place
+from support.job_queue import JobQueue
 from support.processes import ProcessGroup
 
 PROCESS = "support.crash.disk_process"

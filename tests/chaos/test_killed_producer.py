@@ -7,7 +7,6 @@ from uuid import UUID
 
 import pytest
 
-from postroom.jobs.queue import JobQueue
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
 from postroom.store.jobs import count_jobs
@@ -16,6 +15,7 @@ from support.crash.counted_jobs import CATALOGUE
 from support.crash.evidence import Place
 from support.crash.halting_disk import Spot
 from support.crash.points import MOMENTS, Point
+from support.job_queue import JobQueue
 from support.processes import Child, ProcessGroup
 from support.scale import scale
 

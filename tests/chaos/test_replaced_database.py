@@ -10,12 +10,12 @@ import apsw
 import pytest
 
 from postroom.core.errors import DatabaseReplaced, IntakeRefused
-from postroom.jobs.queue import JobQueue
 from postroom.store.engine.opening import FILE, open_database
 from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.switchboard.intake import Intake
 from support.crash.counted_jobs import CATALOGUE
 from support.crash.evidence import Place
+from support.job_queue import JobQueue
 from support.sqlite import copy_sqlite
 from support.switchboard import mail
 

@@ -20,6 +20,7 @@ from postroom.backup.make import Source, make_backup
 from postroom.backup.restore import RestoreTarget as Target
 from postroom.backup.restore import restore_backup
 from postroom.core.mail.carrier import MARK
+from postroom.core.rules.draft import RuleDraft
 from postroom.store import outbound, outbound_answers
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import wall_clock
@@ -27,7 +28,7 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import connect_database, open_database
 from postroom.store.pauses import ALL, resume
-from postroom.store.rules import NewRule, add_rules
+from postroom.store.rules import add_rules
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.history import Change
 from postroom_sandbox.mailbox import Mailbox
@@ -165,8 +166,8 @@ async def restore_setup(place: Place, processes: ProcessGroup, rng: Random) -> A
     place = Place(data, place.server, place.url)
     database = await open_database(place.folder, place.url)
     rules = [
-        NewRule(new_id(), "Reports", "", {"subject_contains": "report"}, "forward", {"to": "boss@example.com"}),
-        NewRule(new_id(), "Questions", "", {"subject_contains": "question"}, "auto_reply", {"text": "Soon."}),
+        (new_id(), RuleDraft("Reports", {"subject_contains": "report"}, "forward", {"to": "boss@example.com"})),
+        (new_id(), RuleDraft("Questions", {"subject_contains": "question"}, "auto_reply", {"text": "Soon."})),
     ]
     await database.run(add_rules(rules, wall_clock()))
     await database.close()
@@ -185,7 +186,7 @@ async def test_mail_that_was_snoozed_after_the_backup_comes_back_after_the_resto
         backup = await setup.back_up(0)
         database = connect_database(setup.place.folder, setup.place.url)
         later = {"amount": 1, "units": "hours"}
-        rule = NewRule(new_id(), "Later", "", {"subject_contains": "later"}, "snooze", later)
+        rule = (new_id(), RuleDraft("Later", {"subject_contains": "later"}, "snooze", later))
         await database.run(add_rules([rule], wall_clock()))
         await database.close()
         message = setup.mailbox.deliver(b"From: p@example.com\r\nSubject: For later\r\n\r\nHello.\r\n")

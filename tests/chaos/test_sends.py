@@ -36,6 +36,7 @@ from postroom_sandbox.faults import Fault
 from postroom_sandbox.history import Change
 from postroom_sandbox.mailbox import Mailbox, Message
 from postroom_sandbox.server import running_emulator
+from support import storing
 from support.crash.evidence import Place
 from support.crash.sends_process import TYPES
 from support.fork_server import ForkServer, fork_server
@@ -128,7 +129,7 @@ class SendingSetup:
         classify, ids = new_job(Catalogue(CLASSIFY), "classify", {}), (new_id(), new_id())
         content = read_mail(parse_envelope(leased.envelope))
         await self.database.run(
-            mail.store_message(leased, self.account, ids, content, lambda _id: classify, wall_clock())
+            storing.store_message(leased, self.account, ids, content, lambda _id: classify, wall_clock())
         )
         await self.database.run(jobs.cancel_job(classify.id, wall_clock()))
         return ids[1]

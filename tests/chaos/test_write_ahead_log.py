@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from postroom.core.errors import IntakeRefused, TookTooLong
-from postroom.jobs.queue import JobQueue
 from postroom.store.engine.database import Script, Text, query, sql
 from postroom.store.engine.opening import open_database
 from postroom.store.engine.sqlite import SqliteDatabase
@@ -20,6 +19,7 @@ from postroom.switchboard.disk import DiskReserve
 from postroom.switchboard.intake import Intake
 from support.crash.counted_jobs import CATALOGUE
 from support.crash.evidence import Place
+from support.job_queue import JobQueue
 from support.processes import Child, ProcessGroup
 from support.scale import scale
 from support.sqlite import copy_sqlite

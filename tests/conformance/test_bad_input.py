@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from postroom.core.errors import BadInput, UnknownJobType
-from postroom.jobs.queue import JobQueue
+from support.job_queue import JobQueue
 from support.store.dump import dump
 from support.store.job_setup import TYPES, JobSetup
 

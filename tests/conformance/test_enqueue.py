@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from postroom.core.errors import ConstraintBroken
-from postroom.jobs.queue import JobQueue
 from postroom.store import jobs as store
 from postroom.store.engine.ids import new_id
+from support.job_queue import JobQueue
 from support.patience import PATIENCE_S
 from support.store.dump import dump
 from support.store.job_setup import TYPES, JobSetup, listen

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from postroom.core.errors import IllegalMove
-from postroom.jobs.queue import JobQueue
 from postroom.store import jobs as store
 from postroom.store.engine.database import Database
+from support.job_queue import JobQueue
 from support.scale import scale
 from support.store.dump import dump
 from support.store.job_setup import TYPES, JobSetup

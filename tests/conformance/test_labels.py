@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.rule import labels_used
 from postroom.store.engine.database import Text, sql, transaction
 from postroom.store.engine.ids import new_id
@@ -15,7 +16,7 @@ from postroom.store.labels import SeenLabel, keep_label, list_labels, sync_label
 from postroom.store.mail import keep_account as keep
 from postroom.store.mail import load_message
 from postroom.store.mail_changes import Change, apply_changes
-from postroom.store.rules import NewRule, RuleView, add_rules, list_rules
+from postroom.store.rules import RuleView, add_rules, list_rules
 from support.store.fault_cases_inbox import ENDPOINT
 from support.store.fault_cases_mail import keep_account, store_message
 from support.store.job_setup import JobSetup
@@ -26,9 +27,9 @@ INBOX = SeenLabel("INBOX", "INBOX", "system")
 SECOND = timedelta(seconds=1)
 
 
-async def _rule(setup: JobSetup, name: str, conditions: dict[str, Any], action: str = "archive", **more: Any) -> None:
+async def _rule(setup: JobSetup, name: str, conditions: dict[str, Any], action: Any = "archive", **more: Any) -> None:
     parameters = more.pop("parameters", {})
-    rule = NewRule(new_id(), name, "", conditions, action, parameters, **more)
+    rule = (new_id(), RuleDraft(name, conditions, action, parameters, **more))
     await setup.database.run(add_rules([rule], setup.clock()))
 
 

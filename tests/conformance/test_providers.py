@@ -94,10 +94,10 @@ async def test_the_raw_message_is_what_came(provider: Provider) -> None:
 async def test_a_change_tells_where_the_message_is_and_what_labels_it_has(provider: Provider) -> None:
     placed = await provider.mailbox.modify(provider.deliver(mail()), remove=["INBOX"])
     assert placed.labels == {"UNREAD"}
-    placed = await provider.mailbox.modify(placed.message_id, add=["STARRED"], remove=["UNREAD"])
+    placed = await provider.mailbox.modify(placed.provider_message_id, add=["STARRED"], remove=["UNREAD"])
     assert placed.labels == {"STARRED"}
-    placed = await provider.mailbox.modify(placed.message_id, add=["INBOX"])
-    assert placed.labels == {"INBOX", "STARRED"} == await provider.reader.labels_of(placed.message_id)
+    placed = await provider.mailbox.modify(placed.provider_message_id, add=["INBOX"])
+    assert placed.labels == {"INBOX", "STARRED"} == await provider.reader.labels_of(placed.provider_message_id)
 
 
 async def test_a_change_of_nothing_tells_the_same(provider: Provider) -> None:
@@ -107,13 +107,13 @@ async def test_a_change_of_nothing_tells_the_same(provider: Provider) -> None:
 
 async def test_a_changed_message_is_the_same_message(provider: Provider) -> None:
     placed = await provider.mailbox.trash(provider.deliver(mail("The one")))
-    assert b"The one" in await provider.reader.raw(placed.message_id)
+    assert b"The one" in await provider.reader.raw(placed.provider_message_id)
 
 
 async def test_what_comes_out_of_the_trash_is_in_no_place(provider: Provider) -> None:
     placed = await provider.mailbox.trash(provider.deliver(mail()))
     assert placed.labels & PLACES == {"TRASH"}
-    placed = await provider.mailbox.untrash(placed.message_id)
+    placed = await provider.mailbox.untrash(placed.provider_message_id)
     assert not placed.labels & PLACES
 
 
@@ -135,7 +135,7 @@ async def test_messages_are_found_under_a_label(provider: Provider) -> None:
     others = provider.deliver(mail("Another"))
     placed = await provider.mailbox.modify(provider.deliver(mail()), add=[label], remove=["INBOX"])
     assert label in placed.labels
-    assert await provider.reader.find(label_ids=[label]) == [placed.message_id]
+    assert await provider.reader.find(label_ids=[label]) == [placed.provider_message_id]
     assert await provider.reader.find(label_ids=["INBOX"]) == [others]
 
 
@@ -146,10 +146,10 @@ async def test_messages_are_found_by_a_word_newest_first(provider: Provider) -> 
 
 
 async def test_the_mailbox_remembers_who_came_back_to_the_inbox(provider: Provider) -> None:
-    hidden = (await provider.mailbox.modify(provider.deliver(mail()), remove=["INBOX"])).message_id
+    hidden = (await provider.mailbox.modify(provider.deliver(mail()), remove=["INBOX"])).provider_message_id
     before = (await provider.reader.look_at(hidden)).history_id
     assert not await provider.reader.entered_inbox_since(hidden, before)
-    back = (await provider.mailbox.modify(hidden, add=["INBOX"])).message_id
+    back = (await provider.mailbox.modify(hidden, add=["INBOX"])).provider_message_id
     assert await provider.reader.entered_inbox_since(back, before)
     assert not await provider.reader.entered_inbox_since(back, (await provider.reader.look_at(back)).history_id)
 

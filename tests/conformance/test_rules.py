@@ -81,9 +81,9 @@ async def test_a_rule_cannot_take_the_name_of_another(setup: JobSetup) -> None:
 
 
 async def test_a_broken_rule_cannot_be_enabled_before_it_is_fixed(setup: JobSetup) -> None:
-    broken = rules.NewRule(new_id(), "old", "", {"sender_domian": "x.example"}, "archive", {})
+    broken = (new_id(), RuleDraft("old", {"sender_domian": "x.example"}, "archive", {}))
     await setup.database.run(rules.add_rules([broken], setup.clock()))
-    await setup.database.run(rules.disable_rule(broken.id, "it makes no sense", setup.clock()))
+    await setup.database.run(rules.disable_rule(broken[0], "it makes no sense", setup.clock()))
     with pytest.raises(BadInput, match="did you mean 'sender_domain'"):
         await setup.database.run(rules.switch_rule("old", True, signed(), setup.clock()))
     view = await setup.database.run(rules.load_rule("old"))
@@ -148,7 +148,7 @@ async def test_the_audit_log_names_a_hundred_of_the_rules_that_came_together_and
 
 
 async def test_rules_that_come_with_postroom_are_added_once_and_counted(setup: JobSetup) -> None:
-    given = [rules.NewRule(new_id(), name, "", {"sender_domain": "x.example"}, "archive", {}) for name in ("a", "b")]
+    given = [(new_id(), RuleDraft(name, {"sender_domain": "x.example"}, "archive", {})) for name in ("a", "b")]
     assert await setup.database.run(rules.add_rules(given[:1], setup.clock())) == 1
     assert await setup.database.run(rules.add_rules(given, setup.clock())) == 1
     assert await setup.database.run(rules.add_rules(given, setup.clock())) == 0

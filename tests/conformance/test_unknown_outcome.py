@@ -7,11 +7,11 @@ import asyncpg
 import pytest
 
 from postroom.core.errors import DatabaseUnavailable
-from postroom.jobs.queue import JobQueue
 from postroom.store import jobs as store
 from postroom.store.engine.postgres import PostgresDatabase
 from support.clocks import ManualClock
 from support.faults import Cut, Wire
+from support.job_queue import JobQueue
 from support.patience import PATIENCE_S
 from support.store.job_setup import TYPES, JobSetup, listen
 

@@ -19,10 +19,10 @@ from postroom.core.errors import Fatal, KeyMissing, Retryable
 from postroom.store import approvals
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom_sandbox.discord_api import CHANNEL_ID, DiscordApi, Pressed, Refusal, running_discord
 from support.approval_setup import ApprovalSetup, Broken, pending
 from support.approvals import tamper
 from support.clocks import ManualClock
+from support.discord_api import CHANNEL_ID, DiscordApi, Pressed, Refusal, running_discord
 from support.patience import PATIENCE_S
 
 APPROVER, STRANGER = "910000000000000071", "910000000000000072"

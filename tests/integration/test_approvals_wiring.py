@@ -19,10 +19,10 @@ from postroom.settings.reading import Settings, load_settings
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.vault.keys import NAME
-from postroom_sandbox.discord_api import CHANNEL_ID, DiscordApi, running_discord
 from support.approval_setup import ApprovalSetup as MessageSetup
 from support.approval_setup import pending
 from support.clocks import ManualClock
+from support.discord_api import CHANNEL_ID, DiscordApi, running_discord
 from support.message_setup import MessageSetup as Mail
 from support.message_setup import message_id_of
 from support.patience import PATIENCE_S

@@ -21,6 +21,7 @@ from postroom.compose.serve import run_product
 from postroom.core import metrics
 from postroom.core.metrics import MESSAGE_EVENT, Metric
 from postroom.core.roles import Role
+from postroom.core.rules.draft import RuleDraft
 from postroom.core.tally import Gauges, Tally
 from postroom.handlers import classify
 from postroom.settings.reading import Settings
@@ -31,7 +32,7 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
 from postroom.store.ingestion_rules import remove_ingestion_rule
-from postroom.store.rules import NewRule, add_rules
+from postroom.store.rules import add_rules
 from postroom.store.tokens import create_token, mint
 from postroom.switchboard import dispatcher
 from postroom.telemetry.exporter import exporting
@@ -261,7 +262,7 @@ async def test_nothing_of_a_thousand_messages_gets_out(
     mailbox = Mailbox(OWNER, Random(1))
     emulator = Emulator(mailbox, TOKEN)
     emulator.faults.order(Fault(400, path="/modify", times=5))
-    receipts = NewRule(new_id(), "receipts", "", {"subject_contains": "Receipt"}, "apply_label", {"label": "Receipts"})
+    receipts = (new_id(), RuleDraft("receipts", {"subject_contains": "Receipt"}, "apply_label", {"label": "Receipts"}))
     await database.run(add_rules([receipts], wall_clock()))
     signed = Signature(new_id(), "test", "admin")
     await database.run(remove_ingestion_rule("list-unsubscribe", signed, wall_clock()))

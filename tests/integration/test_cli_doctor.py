@@ -41,6 +41,16 @@ def test_a_data_folder_must_be_a_folder_that_can_be_written(tmp_path: Path):
     assert checks.data_dir(tmp_path / "file").verdict == "fail"
 
 
+@pytest.mark.parametrize(
+    ("made_at", "verdict", "found"),
+    [(None, "warn", "has made none"), (NOW - timedelta(days=3, hours=5), "ok", "made 3 days ago")],
+)
+def test_the_age_of_the_last_backup_is_told(made_at: datetime | None, verdict: str, found: str):
+    check = checks.backup(made_at, NOW)
+    assert check.verdict == verdict
+    assert found in check.found
+
+
 @pytest.mark.parametrize(("free_mib", "verdict"), [(511, "fail"), (512, "warn"), (1023, "warn"), (1024, "ok")])
 def test_free_space_is_compared_with_the_reserve(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, free_mib: int, verdict: str

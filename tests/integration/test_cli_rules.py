@@ -13,7 +13,8 @@ from postroom.store.audit import list_audit
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.labels import SeenLabel, sync_labels
-from postroom.store.mail import keep_account, store_message
+from postroom.store.mail import keep_account
+from support import storing
 from support.clocks import ManualClock
 from support.shell import Shell
 from support.store.fault_cases_inbox import ENDPOINT, leased_mail
@@ -224,7 +225,9 @@ def test_rules_are_tried_on_a_message_that_is_here(shell: Shell) -> None:
         leased = await leased_mail(setup)
         job = setup.new(key="classify")
         content = read_mail(leased.envelope)
-        await database.run(store_message(leased, account, (new_id(), id), content, lambda _: job, setup.clock()))
+        await database.run(
+            storing.store_message(leased, account, (new_id(), id), content, lambda _: job, setup.clock())
+        )
         await database.close()
         return str(id)
 

@@ -10,7 +10,6 @@ import pytest
 
 from postroom.core.errors import DatabaseFull, IntakeRefused
 from postroom.core.jobs.types import Catalogue, JobType
-from postroom.jobs.queue import JobQueue
 from postroom.jobs.run import JobRun
 from postroom.jobs.worker import Worker
 from postroom.store import history
@@ -22,6 +21,7 @@ from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.mail import keep_account
 from postroom.switchboard.disk import DiskReserve
 from postroom.switchboard.intake import Intake
+from support.job_queue import JobQueue
 
 MORE_THAN_ANY_DISK_MIB = 1 << 40
 CATALOGUE = Catalogue(JobType("noop"))

@@ -11,10 +11,12 @@ from datetime import timedelta
 from functools import partial
 from itertools import count
 from typing import Any
+from uuid import UUID
 
 from postroom.core.jobs.job import Job
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.message import LONGEST_BODY
+from postroom.core.rules.draft import RuleDraft
 from postroom.handlers.classify import Classify
 from postroom.jobs.run import JobRun
 from postroom.store import jobs, mail, rules
@@ -89,15 +91,15 @@ async def test_a_hundred_catastrophic_rules_leave_the_event_loop_to_everybody_el
         assert share.worst <= GOOD_SHARE, share
 
 
-def _on_header(number: int, pattern: str) -> rules.NewRule:
+def _on_header(number: int, pattern: str) -> tuple[UUID, RuleDraft]:
     """On what a stranger may write at any length, in headers whole."""
     name = ("X-Odd", "Subject")[number % 2]
     conditions = {"header_match": {"name": name, "pattern": pattern}}
-    return rules.NewRule(new_id(), f"header {number} {pattern[:80]}", "", conditions, "archive", {})
+    return (new_id(), RuleDraft(f"header {number} {pattern[:80]}", conditions, "archive", {}))
 
 
-def _on_body(number: int, words: str) -> rules.NewRule:
-    return rules.NewRule(new_id(), f"body {number}", "", {"body_contains": words}, "archive", {})
+def _on_body(number: int, words: str) -> tuple[UUID, RuleDraft]:
+    return (new_id(), RuleDraft(f"body {number}", {"body_contains": words}, "archive", {}))
 
 
 class IntakeSetup:
@@ -111,11 +113,11 @@ class IntakeSetup:
         self._classify = Classify(database, CATALOGUE, clock)
         self._numbers = count(1)
 
-    async def open(self, given: list[rules.NewRule]) -> None:
+    async def open(self, given: list[tuple[UUID, RuleDraft]]) -> None:
         await self._database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, self._clock()))
         await self._database.run(rules.add_rules(given, self._clock()))
 
-    async def replace_rules(self, given: list[rules.NewRule]) -> None:
+    async def replace_rules(self, given: list[tuple[UUID, RuleDraft]]) -> None:
         known = await self._database.run(rules.enabled_rules())
         await asyncio.gather(*(self._database.run(rules.disable_rule(each.id, "", self._clock())) for each in known))
         await self._database.run(rules.add_rules(given, self._clock()))

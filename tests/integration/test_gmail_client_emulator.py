@@ -10,7 +10,6 @@ from random import Random
 import httpx2
 import pytest
 
-from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import (
     ConsentLost,
     DraftNotFound,
@@ -40,6 +39,7 @@ from postroom_sandbox.sample import fill_sample
 from postroom_sandbox.server import running_emulator
 from support.gates import owners_client
 from support.patience import PATIENCE_S
+from support.whole_gmail import WholeGmailClient
 
 OWNER = "mara@lindqvist.example"
 TOKEN = "token-of-the-sandbox"
@@ -51,12 +51,12 @@ class Google:
     emulator: Emulator
     url: str
     http: httpx2.AsyncClient
-    gmail: GmailClient = field(init=False)
+    gmail: WholeGmailClient = field(init=False)
 
     def __post_init__(self) -> None:
         self.gmail = self.client()
 
-    def client(self, quota: Quota | None = None, token: str = TOKEN) -> GmailClient:
+    def client(self, quota: Quota | None = None, token: str = TOKEN) -> WholeGmailClient:
         async def give() -> str:
             return token
 
@@ -122,7 +122,7 @@ async def test_many_messages_are_changed_and_deleted_in_one_call(google: Google)
 async def test_a_draft_lives_until_it_is_sent(google: Google) -> None:
     created = await google.gmail.create_draft(mail())
     assert (await google.gmail.get_draft(created.id)).message.header("subject") == "Plans"
-    listed = [draft.id async for page in google.gmail.draft_pages() for draft in page.drafts]
+    listed = [draft.id for draft in (await google.gmail.list_drafts()).drafts]
     assert created.id in listed
     sent = await google.gmail.send_draft(created.id)
     assert "SENT" in (await google.gmail.get_message(sent.id)).label_ids

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from postroom.core.actions.action import DecidedType
 from postroom.core.jobs.job import Job
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.ingestion import DEFAULT_POLICY
+from postroom.core.rules.draft import RuleDraft
 from postroom.handlers.classify import Classify
 from postroom.jobs.run import JobRun
 from postroom.store import actions, feed, jobs, mail, rules
@@ -57,7 +59,7 @@ class IntakeSetup:
         self.intake = Intake(database, None, clock)
         self.dispatcher = Dispatcher(database, CATALOGUE, Buffer(database, clock=clock), clock=clock)
 
-    async def opened(self, *given: rules.NewRule) -> "IntakeSetup":
+    async def opened(self, *given: tuple[UUID, RuleDraft]) -> "IntakeSetup":
         await self.database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, self.clock()))
         await self.database.run(rules.add_rules(given, self.clock()))
         return self
@@ -99,8 +101,10 @@ class IntakeSetup:
         return row.action_type, row.rule_name
 
 
-def a_rule(name: str, conditions: Mapping[str, Any], action: str = "archive", priority: int = 100) -> rules.NewRule:
-    return rules.NewRule(new_id(), name, "", conditions, action, {"label": "x"}, priority=priority)
+def a_rule(
+    name: str, conditions: Mapping[str, Any], action: DecidedType = "archive", priority: int = 100
+) -> tuple[UUID, RuleDraft]:
+    return new_id(), RuleDraft(name, conditions, action, {"label": "x"}, priority=priority)
 
 
 async def test_the_whole_of_what_no_rule_matched_by_its_metadata_is_decided_again(

@@ -11,9 +11,9 @@ from postroom.core.errors import BadModelAnswer
 from postroom.core.rules.model_decision import MODEL_ACTIONS, ModelDecision
 from postroom.decide.prompt import mark_of
 from postroom.store.engine.database import Database
-from postroom_sandbox.model_moods import obedient
 from support.clocks import ManualClock
 from support.model_setup import ModelSetup, opened_model_setup
+from support.obedient_model import obedient
 
 EVIL = "thief@evil.example"
 WHOLE = {"rationale": "x", "confidence": 1, "needs_approval": False}

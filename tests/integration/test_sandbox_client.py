@@ -10,7 +10,6 @@ import pytest
 
 from postroom.compose.demo import SandboxPlan, sandbox_mailbox
 from postroom.core.errors import BadInput
-from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import (
     Forbidden,
     HistoryExpired,
@@ -29,6 +28,7 @@ from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.sample import fill_sample
 from postroom_sandbox.server import running_emulator
 from support.gates import owners_client
+from support.whole_gmail import WholeGmailClient
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 OWNER = "mara@lindqvist.example"
@@ -45,7 +45,7 @@ class Sandbox:
         self.http = http
         self.gmail = self.client()
 
-    def client(self, token: str = TOKEN, user: str = "me") -> GmailClient:
+    def client(self, token: str = TOKEN, user: str = "me") -> WholeGmailClient:
         async def give() -> str:
             return token
 

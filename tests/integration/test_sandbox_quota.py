@@ -8,7 +8,7 @@ import pytest
 from postroom.gmail import terms
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.methods import METHODS, PRICES
-from postroom_sandbox.quota import NEW_PROJECT, OLD_PROJECT, Limits
+from postroom_sandbox.quota import NEW_PROJECT, Limits
 from support.clocks import ManualClock
 from support.sandbox import DOCUMENTED, OTHER, OWNER, Sandbox, running_sandbox
 
@@ -57,12 +57,6 @@ def test_prices_are_googles(method: str, units: int) -> None:
 
 def test_our_client_reckons_with_the_same_prices() -> None:
     assert {name: PRICES[name] for name in terms.PRICES} == terms.PRICES
-    assert {name: OLD_PROJECT.prices[name] for name in terms.OLDER_PRICES} == terms.OLDER_PRICES
-
-
-def test_older_projects_have_more_and_pay_less() -> None:
-    assert OLD_PROJECT.per_user_minute == 15000
-    assert OLD_PROJECT.prices["messages.get"] == 5
 
 
 async def test_a_user_who_has_spent_their_minute_is_refused_until_it_has_passed(sandbox: Sandbox) -> None:

@@ -6,7 +6,6 @@ from datetime import timedelta
 import pytest
 
 from postroom.gmail import calls
-from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import ConsentLost, DraftNotFound, GmailError, MessageNotFound, RateLimited, ScopeMissing
 from postroom.gmail.oauth import ConsentLife, GoogleApp, GoogleOAuth, answer_in, begin_consent
 from postroom_sandbox.consent import CLIENT_ID, CLIENT_SECRET
@@ -16,6 +15,7 @@ from postroom_sandbox.quota import NEW_PROJECT, Limits
 from support.clocks import ManualClock
 from support.gates import owners_client
 from support.sandbox import OTHER, OWNER, Sandbox, raw_mail, running_sandbox
+from support.whole_gmail import WholeGmailClient
 
 
 def thirty(mailbox: Mailbox) -> None:
@@ -29,7 +29,7 @@ async def sandbox(clock: ManualClock) -> AsyncIterator[Sandbox]:
         yield running
 
 
-def client(sandbox: Sandbox, token: str = "") -> GmailClient:
+def client(sandbox: Sandbox, token: str = "") -> WholeGmailClient:
     async def give() -> str:
         return token or sandbox.token
 
@@ -73,7 +73,8 @@ async def test_a_draft_is_sent_once(sandbox: Sandbox) -> None:
 
 async def test_a_mail_too_large_for_json_is_uploaded(sandbox: Sandbox) -> None:
     raw = raw_mail("Plans", "x" * 70 + "\n", sender=OWNER, To=OTHER) + b"line of the plan\n" * 500_000
-    sent = await client(sandbox).send_message(raw)
+    gmail = client(sandbox)
+    sent = await gmail.send_draft((await gmail.create_draft(raw)).id)
     assert sandbox.mailbox.get(sent.id).mail.raw.endswith(raw[-1000:])
 
 

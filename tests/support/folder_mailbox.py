@@ -81,18 +81,18 @@ class FolderMailbox:
         other._permit = permit
         return other
 
-    async def labels_of(self, message_id: str) -> frozenset[str]:
-        return self._folders.get(message_id).labels
+    async def labels_of(self, provider_message_id: str) -> frozenset[str]:
+        return self._folders.get(provider_message_id).labels
 
-    async def look_at(self, message_id: str) -> SeenMessage:
-        kept = self._folders.get(message_id)
+    async def look_at(self, provider_message_id: str) -> SeenMessage:
+        kept = self._folders.get(provider_message_id)
         return SeenMessage(kept.labels, kept.changed)
 
-    async def entered_inbox_since(self, message_id: str, history_id: int) -> bool:
-        return any(each > history_id for each in self._folders.get(message_id).entered_inbox)
+    async def entered_inbox_since(self, provider_message_id: str, history_id: int) -> bool:
+        return any(each > history_id for each in self._folders.get(provider_message_id).entered_inbox)
 
-    async def raw(self, message_id: str) -> bytes:
-        return self._folders.get(message_id).content
+    async def raw(self, provider_message_id: str) -> bytes:
+        return self._folders.get(provider_message_id).content
 
     async def find(self, query: str = "", label_ids: Collection[str] = ()) -> list[str]:
         return [
@@ -101,24 +101,24 @@ class FolderMailbox:
             if frozenset(label_ids) <= kept.labels and query.encode() in kept.content
         ]
 
-    async def modify(self, message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> Placed:
-        kept = self._changing(message_id)
+    async def modify(self, provider_message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> Placed:
+        kept = self._changing(provider_message_id)
         for label in {*add, *remove} - FLAGS - {*FOLDERS, *self._folders.created}:
             raise LabelMissing(f"there is no folder {label}")
         kept.flags |= FLAGS.intersection(add)
         kept.flags -= FLAGS.intersection(remove)
         folder = next((each for each in add if each not in FLAGS), ARCHIVE if kept.folder in remove else kept.folder)
-        return self._moved(message_id, kept, folder)
+        return self._moved(provider_message_id, kept, folder)
 
-    async def trash(self, message_id: str) -> Placed:
-        return self._moved(message_id, self._changing(message_id), "TRASH")
+    async def trash(self, provider_message_id: str) -> Placed:
+        return self._moved(provider_message_id, self._changing(provider_message_id), "TRASH")
 
-    async def untrash(self, message_id: str) -> Placed:
-        return self._moved(message_id, self._changing(message_id), ARCHIVE)
+    async def untrash(self, provider_message_id: str) -> Placed:
+        return self._moved(provider_message_id, self._changing(provider_message_id), ARCHIVE)
 
-    async def delete(self, message_id: str) -> None:
-        self._changing(message_id)
-        del self._folders.messages[message_id]
+    async def delete(self, provider_message_id: str) -> None:
+        self._changing(provider_message_id)
+        del self._folders.messages[provider_message_id]
 
     async def labels(self) -> Sequence[MailboxLabel]:
         own = [MailboxLabel(id, name, is_system=False) for id, name in self._folders.created.items()]
@@ -142,9 +142,9 @@ class FolderMailbox:
     async def display_name(self, address: str) -> str:
         return self._folders.names.get(address.lower(), "")
 
-    def _changing(self, message_id: str) -> _Kept:
+    def _changing(self, provider_message_id: str) -> _Kept:
         self._check_permit()
-        return self._folders.get(message_id)
+        return self._folders.get(provider_message_id)
 
     def _check_permit(self) -> None:
         if self._permit is None:

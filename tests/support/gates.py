@@ -9,9 +9,9 @@ import httpx2
 
 from postroom.core.actions.permits import HeldLease, Permit
 from postroom.core.errors import PostroomError
-from postroom.gmail.client import GmailClient
 from postroom.gmail.resources import Label
 from postroom.gmail.tokens import Token, TokenProvider
+from support.whole_gmail import WholeGmailClient
 
 LASTING = HeldLease(float("inf"))
 BY_HAND = Permit(UUID(int=0), LASTING)
@@ -41,6 +41,6 @@ class _Cleared:
 
 def owners_client(
     http: httpx2.AsyncClient, url: str, token: TokenProvider | Token, user: str = "me", **options: Any
-) -> GmailClient:
+) -> WholeGmailClient:
     """The mailbox's owner at work: nothing is asked."""
-    return GmailClient(http, url, token, user, gate=OpenGate(), **options).under(BY_HAND)
+    return WholeGmailClient(http, url, token, user, gate=OpenGate(), **options).under(BY_HAND)

@@ -16,6 +16,7 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.new_jobs import new_job
 from postroom.switchboard.intake import Intake
+from support import storing
 
 OWNER = "ada@example.com"
 
@@ -62,8 +63,10 @@ async def keep_mail(
         kept.append(id)
         return new_job(CATALOGUE, "classify", {"message_id": str(id)})
 
-    storing = mail.store_message(leased, account, (new_id(), new_id()), read_mail(leased.envelope), classify, clock())
-    await database.run(storing)
+    keeping = storing.store_message(
+        leased, account, (new_id(), new_id()), read_mail(leased.envelope), classify, clock()
+    )
+    await database.run(keeping)
     return kept[-1]
 
 

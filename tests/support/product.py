@@ -23,6 +23,7 @@ from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.ingestion import IngestionPolicy, as_data
 from postroom.core.mail.message import read_mail
 from postroom.core.queue.queues import EMAIL
+from postroom.core.rules.draft import RuleDraft
 from postroom.gmail.transport import CheckedClient
 from postroom.outbound.pace import Pace
 from postroom.settings.reading import Settings
@@ -31,11 +32,12 @@ from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.new_jobs import new_job
-from postroom.store.rules import NewRule, add_rules
+from postroom.store.rules import add_rules
 from postroom.switchboard.intake import Intake
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
+from support import storing
 from support.patience import PATIENCE_S
 
 OWNER = "mara@lindqvist.example"
@@ -56,8 +58,8 @@ class Product:
     patience_s: float
     emulator: Emulator
 
-    async def rule(self, name: str, conditions: dict[str, Any], action: str, **parameters: str) -> None:
-        rule = NewRule(new_id(), name, "", conditions, action, parameters)
+    async def rule(self, name: str, conditions: dict[str, Any], action: Any, **parameters: str) -> None:
+        rule = (new_id(), RuleDraft(name, conditions, action, parameters))
         await self.database.run(add_rules([rule], wall_clock()))
 
     async def settled(self, count: int) -> list[feed.FeedRow]:
@@ -172,7 +174,7 @@ async def decided_action(
     classify = new_job(CATALOGUE, "classify", {})
     content = read_mail(leased.envelope)
     await database.run(
-        mail.store_message(leased, account, (new_id(), message_id), content, lambda _id: classify, clock())
+        storing.store_message(leased, account, (new_id(), message_id), content, lambda _id: classify, clock())
     )
     await database.run(jobs.open_lease(token, "decider", clock(), clock()))
     (deciding,) = await database.run(jobs.claim(token, 1, clock()))

@@ -27,6 +27,7 @@ from postroom.core.errors import PostroomError
 from postroom.core.jobs.job import Job
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.mailbox import Mailbox
+from postroom.core.rules.draft import RuleDraft
 from postroom.gmail.client import GmailClient
 from postroom.gmail.mailbox import GmailMailbox
 from postroom.handlers.action_gmail import ActionGmail
@@ -43,7 +44,7 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.job_builders import decide_again, undo_job
 from postroom.store.mail_changes import Change, apply_changes
-from postroom.store.rules import NewRule, add_rules
+from postroom.store.rules import add_rules
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox as Gmail
 from support.clocks import ManualClock
@@ -332,7 +333,7 @@ async def _furnish(shared: SharedMailbox) -> None:
         for each in shared.gmail.labels.all()
     ]
     await shared.database.run(labels.sync_labels(shared.account_id, seen, shared.clock()))
-    rule = NewRule(new_id(), "receipts", "", {"subject_contains": "mail"}, "apply_label", {"label": LABEL})
+    rule = (new_id(), RuleDraft("receipts", {"subject_contains": "mail"}, "apply_label", {"label": LABEL}))
     await shared.database.run(add_rules([rule], shared.clock()))
     await shared.database.run(jobs.open_lease(shared.token, "worker", shared.clock(), shared.clock() + LEASE))
     while claimed := await shared.database.run(jobs.claim(shared.token, 100, shared.clock())):

@@ -10,7 +10,6 @@ import httpx2
 import pytest
 
 from postroom.core.errors import BadInput, PostroomError
-from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import (
     BadAnswer,
     Forbidden,
@@ -28,6 +27,7 @@ from postroom.gmail.errors import (
     Unreachable,
 )
 from support.gates import owners_client
+from support.whole_gmail import WholeGmailClient
 
 TOKEN = "ya29.very-secret-token"
 MAIL = "The doctor says it is only a cold"
@@ -44,7 +44,7 @@ MESSAGE = {
 Answer = Callable[[httpx2.Request], httpx2.Response]
 
 
-def client(answer: Answer) -> GmailClient:
+def client(answer: Answer) -> WholeGmailClient:
     async def token() -> str:
         return TOKEN
 

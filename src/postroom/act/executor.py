@@ -88,7 +88,7 @@ class Executor:
             placed = Placed(id, await mailbox.labels_of(id))
         else:
             placed = await _changed(mailbox, action, change, before)
-        hidden = await _last_change(mailbox, placed.message_id)
+        hidden = await _last_change(mailbox, placed.provider_message_id)
         snoozed = Snoozed(until, self.snooze_label, label_id, wake, hidden)
         hint = undo_hint("snooze", before, _done(change, placed.labels), snoozed)
         return self._ending(job, action, placed, hint)

@@ -70,11 +70,11 @@ def _needless_waking(hint: Mapping[str, Any]) -> UUID | None:
 async def _restored(mailbox: Mailbox, original: actions.Action, change: LabelChange, labels: frozenset[str]) -> Placed:
     placed = Placed(original.provider_message_id, labels)
     if original.action_type == "trash" and "TRASH" in change.remove:
-        placed = await mailbox.untrash(placed.message_id)
+        placed = await mailbox.untrash(placed.provider_message_id)
         change = LabelChange(change.add - placed.labels, change.remove & placed.labels)
     if original.action_type == "restore" and "TRASH" in change.add:
-        return await mailbox.trash(placed.message_id)
-    return await mailbox.modify(placed.message_id, change.add, change.remove) if change else placed
+        return await mailbox.trash(placed.provider_message_id)
+    return await mailbox.modify(placed.provider_message_id, change.add, change.remove) if change else placed
 
 
 async def wake(

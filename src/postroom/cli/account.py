@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from postroom.cli.operator import operator_signature
-from postroom.cli.options import AsJson, DataDir, choice, command_group, settings_for
-from postroom.cli.output import show_line, show_list
-from postroom.cli.running import call
+from postroom.cli.options import choice
+from postroom.cli.session import Session, command_group
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ Name = Annotated[str, typer.Argument(metavar="ID_OR_ADDRESS", help="The account'
 
 @app.command()
 def add(
-    context: typer.Context,
+    session: Session,
     provider: Annotated[str, typer.Argument(metavar="PROVIDER", help="Where the mailbox is: gmail.")],
     level: Annotated[
         str | None,
@@ -43,8 +42,6 @@ def add(
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Print the address of Google's page and ask for the code here.")
     ] = False,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Connect a mailbox, or renew its consent: Google asks you in the browser."""
     from postroom.compose.google import google_app, scopes_beside, vault_of
@@ -54,10 +51,8 @@ def add(
     if provider != "gmail":
         raise BadInput("PROVIDER", f"{provider!r} is unknown", "use gmail")
     wanted_level = None if level is None else choice("--level", level, LEVELS)
-    settings = settings_for(data_dir)
-    connected = call(
-        context,
-        settings,
+    settings = session.settings
+    connected = session.call(
         add_gmail,
         vault_of(settings),
         google_app(settings),
@@ -69,7 +64,7 @@ def add(
     account = connected.account
     granted = account.consent.level if account.consent else "nothing"
     line = f"{account.email}  connected with level {granted}  ({account.id})"
-    show_line(_row(account), line, as_json=as_json)
+    session.show_line(_row(account), line)
     for warning in connected.warnings:
         typer.echo(warning, err=True)
 
@@ -124,58 +119,56 @@ class _Pasting(_Dialog):
 
 
 @app.command("list")
-def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def list_(session: Session) -> None:
     """List the accounts: state, reason, and what you have consented to."""
     from postroom.manage.accounts import list_accounts
 
-    found = call(context, settings_for(data_dir), list_accounts)
-    show_list(map(_row, found), COLUMNS, as_json=as_json)
+    found = session.call(list_accounts)
+    session.show_list(map(_row, found), COLUMNS)
 
 
 @app.command()
 def pause(
-    context: typer.Context,
+    session: Session,
     name: Name,
     reason: Annotated[str | None, typer.Option("--reason", help="Why; shown in the list.")] = None,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Stop using an account for a while: its jobs wait and nothing is lost. Once this command returns, nothing more is
     changed in the mailbox. Safe to repeat."""
     from postroom.manage.accounts import pause_account
 
-    _show(call(context, settings_for(data_dir), pause_account, name, operator_signature(reason)), as_json)
+    _show(session.call(pause_account, name, operator_signature(reason)), session)
 
 
 @app.command()
-def resume(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def resume(session: Session, name: Name) -> None:
     """Use an account again: jobs that waited for it continue. Safe to repeat."""
     from postroom.manage.accounts import resume_account
 
-    _show(call(context, settings_for(data_dir), resume_account, name, operator_signature()), as_json)
+    _show(session.call(resume_account, name, operator_signature()), session)
 
 
 @app.command()
-def sync(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def sync(session: Session, name: Name) -> None:
     """Check a mailbox and its labels now, by jobs. Both are also checked continuously. Safe to repeat."""
     from postroom.manage.accounts import sync_account
 
-    account, job_id = call(context, settings_for(data_dir), sync_account, name)
+    account, job_id = session.call(sync_account, name)
     row = {"account": account.email, "job_id": job_id}
-    show_line(row, f"{account.email}  will be checked by job {job_id}", as_json=as_json)
+    session.show_line(row, f"{account.email}  will be checked by job {job_id}")
 
 
 @app.command()
-def remove(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def remove(session: Session, name: Name) -> None:
     """Remove an account: revoke its consent and wipe its secrets; its mail and history stay. Safe to repeat."""
     from postroom.compose.google import google_app, vault_of
     from postroom.manage.connecting import remove_account
 
-    settings = settings_for(data_dir)
+    settings = session.settings
     has_app = settings.google.client_id is not None and settings.google.client_secret is not None
     google = google_app(settings) if has_app else None
-    removed = call(context, settings, remove_account, vault_of(settings), google, name, operator_signature())
-    _show(removed.account, as_json)
+    removed = session.call(remove_account, vault_of(settings), google, name, operator_signature())
+    _show(removed.account, session)
     if not removed.consent_ended:
         typer.echo(
             "Google could not be told: revoke the consent yourself at https://myaccount.google.com/connections",
@@ -183,8 +176,8 @@ def remove(context: typer.Context, name: Name, data_dir: DataDir = None, as_json
         )
 
 
-def _show(account: "AccountView", as_json: bool) -> None:
-    show_line(_row(account), f"{account.email}  {account.state}", as_json=as_json)
+def _show(account: "AccountView", session: Session) -> None:
+    session.show_line(_row(account), f"{account.email}  {account.state}")
 
 
 def _row(account: "AccountView") -> dict[str, object]:

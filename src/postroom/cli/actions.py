@@ -6,9 +6,9 @@ from uuid import UUID
 
 import typer
 
-from postroom.cli.options import AsJson, DataDir, command_group, settings_for
-from postroom.cli.output import show_json, show_list, show_one
-from postroom.cli.running import call
+from postroom.cli.options import Limit
+from postroom.cli.output import show_json, show_one
+from postroom.cli.session import Session, command_group
 from postroom.core.errors import BadInput
 from postroom.core.lifecycle import ACTION
 from postroom.manage import actions
@@ -21,30 +21,25 @@ COLUMNS = ("id", "action_type", "state", "actor", "rule_name", "sender", "subjec
 
 @app.command("list")
 def list_(
-    context: typer.Context,
+    session: Session,
     state: Annotated[str | None, typer.Option("--state", help="Only actions in this state, such as failed.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")] = 50,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
+    limit: Limit = 50,
 ) -> None:
     """List actions, newest first."""
     if state is not None and state not in ACTION.states:
         raise BadInput("--state", f"there is no state {state!r}", f"use one of {', '.join(sorted(ACTION.states))}")
-    found = call(context, settings_for(data_dir), actions.list_actions, limit, state)
-    show_list(found, COLUMNS, as_json=as_json)
+    found = session.call(actions.list_actions, limit, state)
+    session.show_list(found, COLUMNS)
 
 
 @app.command()
 def explain(
-    context: typer.Context,
-    message_id: Annotated[UUID, typer.Argument(metavar="MESSAGE", help="The id of the message.")],
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
+    session: Session, message_id: Annotated[UUID, typer.Argument(metavar="MESSAGE", help="The id of the message.")]
 ) -> None:
     """Explain a message: what was decided, by whom and why, what was done, and what you did yourself in the mailbox."""
-    found = call(context, settings_for(data_dir), actions.explain, message_id)
+    found = session.call(actions.explain, message_id)
     decided, done = [_decision(each) for each in found.decisions], [_action(each) for each in found.actions]
-    if as_json:
+    if session.as_json:
         show_json({"decisions": decided, "actions": done})
         return
     if not decided and not done:

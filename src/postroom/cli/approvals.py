@@ -7,9 +7,9 @@ from uuid import UUID
 import typer
 
 from postroom.cli.operator import operator_signature
-from postroom.cli.options import AsJson, DataDir, command_group, settings_for
-from postroom.cli.output import show_json, show_line, show_list, show_one
-from postroom.cli.running import call
+from postroom.cli.options import Limit, Reason
+from postroom.cli.output import show_json, show_one
+from postroom.cli.session import Session, command_group
 from postroom.manage import approvals
 from postroom.manage.approvals import AnsweredApproval, Approval
 
@@ -22,52 +22,38 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")
 
 
 @app.command("list")
-def list_(
-    context: typer.Context,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")] = 50,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
-) -> None:
+def list_(session: Session, limit: Limit = 50) -> None:
     """List the actions that wait for your approval, those that expire first at the top."""
-    found = call(context, settings_for(data_dir), approvals.list_waiting, limit)
-    show_list([_row(each) for each in found], COLUMNS, as_json=as_json)
+    found = session.call(approvals.list_waiting, limit)
+    session.show_list([_row(each) for each in found], COLUMNS)
 
 
 @app.command()
-def show(context: typer.Context, id: Id, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def show(session: Session, id: Id) -> None:
     """Show one action in full: exactly what would be done, who would receive it, and why."""
-    shown = call(context, settings_for(data_dir), approvals.show, id)
-    show_json(_row(shown)) if as_json else show_one(_whole(shown))
+    shown = session.call(approvals.show, id)
+    show_json(_row(shown)) if session.as_json else show_one(_whole(shown))
 
 
 @app.command()
-def approve(
-    context: typer.Context, id: Id, yes: Yes = False, data_dir: DataDir = None, as_json: AsJson = False
-) -> None:
+def approve(session: Session, id: Id, yes: Yes = False) -> None:
     """Approve an action: it is shown, and done when you confirm. If it has changed since, it is not done."""
-    settings = settings_for(data_dir)
-    shown = call(context, settings, approvals.show, id)
+    shown = session.call(approvals.show, id)
     if not yes and shown.is_waiting:
         show_one(_whole(shown))
         typer.confirm("Do this?", abort=True)
-    _show_answer(id, call(context, settings, approvals.approve, shown, operator_signature()), as_json)
+    _show_answer(id, session.call(approvals.approve, shown, operator_signature()), session)
 
 
 @app.command()
-def reject(
-    context: typer.Context,
-    id: Id,
-    reason: Annotated[str | None, typer.Option("--reason", help="Why; kept with the record.")] = None,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
-) -> None:
+def reject(session: Session, id: Id, reason: Reason = None) -> None:
     """Reject an action, so that it is not done."""
-    answered = call(context, settings_for(data_dir), approvals.reject, id, operator_signature(reason))
-    _show_answer(id, answered, as_json)
+    answered = session.call(approvals.reject, id, operator_signature(reason))
+    _show_answer(id, answered, session)
 
 
-def _show_answer(id: UUID, answered: AnsweredApproval, as_json: bool) -> None:
-    show_line({"id": id, "state": answered.state}, f"{id}  {approvals.in_words(answered)}", as_json=as_json)
+def _show_answer(id: UUID, answered: AnsweredApproval, session: Session) -> None:
+    session.show_line({"id": id, "state": answered.state}, f"{id}  {approvals.in_words(answered)}")
 
 
 def _row(approval: Approval) -> dict[str, Any]:

@@ -6,16 +6,16 @@ from typing import Annotated
 import typer
 
 from postroom.cli.backup_output import keys_line, shown_progress
-from postroom.cli.options import AsJson, DataDir, one_command, settings_for
 from postroom.cli.output import show_json
-from postroom.cli.running import call, run_briefly
+from postroom.cli.running import run_briefly
+from postroom.cli.session import Session, one_command
 
 app = one_command()
 
 
 @app.command()
 def backup(
-    context: typer.Context,
+    session: Session,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; it must not exist yet.")],
     with_keys: Annotated[
         bool,
@@ -24,8 +24,6 @@ def backup(
             help="Include the key file. Anyone who has the backup can then decrypt the accounts' secrets.",
         ),
     ] = False,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Back up the database and the connectors' state into one file, while Postroom runs.
 
@@ -36,12 +34,12 @@ def backup(
     from postroom.manage.database import is_created
     from postroom.manage.keys import keys_in_use
 
-    settings = settings_for(data_dir)
-    needed = call(context, settings, keys_in_use) if is_created(settings) else []
-    with shown_progress(as_json) as progress:
+    settings = session.settings
+    needed = session.call(keys_in_use) if is_created(settings) else []
+    with shown_progress(session.as_json) as progress:
         made = run_briefly(back_up(settings, file.absolute(), needed, with_keys, progress))
     size = file.stat().st_size
-    if as_json:
+    if session.as_json:
         show_json(
             {
                 "file": str(file),

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from postroom.cli import not_ingested
-from postroom.cli.application import application_of
-from postroom.cli.options import AsJson, DataDir, command_group, settings_for
-from postroom.cli.output import show_line, show_list
-from postroom.cli.running import call, run_until_stopped
+from postroom.cli.output import show_line
+from postroom.cli.running import run_until_stopped
+from postroom.cli.session import Session, command_group
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ LONGEST_ADDRESS = 240
 
 @app.command("redis-stream")
 def redis_stream(
-    context: typer.Context,
+    session: Session,
     stream: Annotated[str, typer.Option("--stream", metavar="NAME", help="The stream to read.")],
     url: Annotated[
         str | None,
@@ -57,8 +56,6 @@ def redis_stream(
             "--claim-after", min=1, max=86_400, help="Seconds after which a silent consumer's entries are taken over."
         ),
     ] = 60,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Deliver the events of a Redis stream. The token is read from POSTROOM_CONNECTOR_TOKEN. Ctrl-C stops it."""
     _refuse_password(url)
@@ -68,16 +65,20 @@ def redis_stream(
         "consumer": _word("--consumer", consumer or socket.gethostname()),
         "identity": _name("--identity", identity or f"redis:{stream}"),
     }
-    settings = settings_for(data_dir, {"redis.url": url, "connector.switchboard_url": switchboard})
-    connecting = application_of(context).connector_redis_stream(
-        settings, **reading, batch=batch, claim_after=timedelta(seconds=claim_after), ready=_announce(reading, as_json)
+    settings = session.settings_with({"redis.url": url, "connector.switchboard_url": switchboard})
+    connecting = session.application.connector_redis_stream(
+        settings,
+        **reading,
+        batch=batch,
+        claim_after=timedelta(seconds=claim_after),
+        ready=_announce(reading, session.as_json),
     )
     run_until_stopped(connecting)
 
 
 @app.command("gmail")
 def gmail(
-    context: typer.Context,
+    session: Session,
     email: Annotated[str, typer.Option("--email", metavar="ADDRESS", help="The mailbox, as Google knows it.")],
     also: Annotated[
         list[str] | None,
@@ -91,34 +92,32 @@ def gmail(
     switchboard: Annotated[
         str | None, typer.Option("--switchboard", metavar="URL", help="The switchboard (`connector.switchboard_url`).")
     ] = None,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Deliver the mail of one Gmail account. The token is read from POSTROOM_CONNECTOR_TOKEN. Ctrl-C stops it."""
     mailbox = _mail_address("--email", email)
     others = tuple(_mail_address("--also", each) for each in also or ())
-    settings = settings_for(data_dir, {"connector.switchboard_url": switchboard})
+    settings = session.settings_with({"connector.switchboard_url": switchboard})
 
     def ready(identity: str) -> None:
         if not once:
-            show_line({"identity": identity}, f"Watching {identity}  (Ctrl-C stops it)", as_json=as_json)
+            session.show_line({"identity": identity}, f"Watching {identity}  (Ctrl-C stops it)")
 
     def report(new: int) -> None:
-        show_line({"new": new}, f"{new:,} new {'message' if new == 1 else 'messages'}", as_json=as_json)
+        session.show_line({"new": new}, f"{new:,} new {'message' if new == 1 else 'messages'}")
 
-    connecting = application_of(context).connector_gmail(
+    connecting = session.application.connector_gmail(
         settings, email=mailbox, also=others, once=once, ready=ready, report=report
     )
     run_until_stopped(connecting)
 
 
 @app.command("list")
-def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def list_(session: Session) -> None:
     """List all connectors that have reported, and whether they still do."""
     from postroom.manage.connectors import list_connectors
 
-    found = call(context, settings_for(data_dir), list_connectors)
-    show_list(map(_document if as_json else _row, found), COLUMNS, as_json=as_json)
+    found = session.call(list_connectors)
+    session.show_list(map(_document if session.as_json else _row, found), COLUMNS)
 
 
 def _document(reported: "ReportedConnector") -> dict[str, object]:

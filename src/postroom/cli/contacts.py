@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from postroom.cli.operator import operator_signature
-from postroom.cli.options import AsJson, DataDir, command_group, settings_for
-from postroom.cli.output import show_json, show_list
-from postroom.cli.running import call
+from postroom.cli.output import show_json
+from postroom.cli.session import Session, command_group
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -23,21 +22,19 @@ COLUMNS = ("address", "name", "source", "mailbox", "first_seen_at", "last_seen_a
 
 @app.command("import")
 def import_(
-    context: typer.Context,
+    session: Session,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="An address book as vCard or CSV.", show_default=False)],
     account: Annotated[
         str | None,
         typer.Option("--account", metavar="ADDRESS", help="The mailbox they are for; default: all of yours."),
     ] = None,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Import the contacts of an address book: their mail gets the highest tier. Safe to repeat."""
     from postroom.manage.contacts import import_contacts
 
     found = _read(file)
-    kept = call(context, settings_for(data_dir), import_contacts, found, account, operator_signature())
-    if as_json:
+    kept = session.call(import_contacts, found, account, operator_signature())
+    if session.as_json:
         show_json({**kept._asdict(), "problems": list(found.problems)})
         return
     typer.echo(f"{kept.added} added, {kept.updated} updated, {kept.unchanged} unchanged")
@@ -46,11 +43,11 @@ def import_(
 
 
 @app.command("list")
-def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def list_(session: Session) -> None:
     """List the contacts by address. `mailbox` is empty for those that count in all mailboxes."""
     from postroom.manage.contacts import list_contacts
 
-    show_list(map(_row, call(context, settings_for(data_dir), list_contacts)), COLUMNS, as_json=as_json)
+    session.show_list(map(_row, session.call(list_contacts)), COLUMNS)
 
 
 def _read(file: Path) -> "ReadContacts":

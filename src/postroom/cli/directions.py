@@ -1,14 +1,11 @@
 """`postroom directions`: general instructions for the model."""
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from postroom.cli.operator import operator_signature
-from postroom.cli.options import AsJson, DataDir, command_group, settings_for
-from postroom.cli.output import show_list, show_result
-from postroom.cli.running import call
+from postroom.cli.session import Session, command_group
 from postroom.core.errors import BadInput
 from postroom.manage.guidance import (
     Direction,
@@ -30,37 +27,33 @@ Account = Annotated[
 
 
 @app.command("list")
-def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def list_(session: Session) -> None:
     """List the directions in the order in which the model gets them."""
-    found = call(context, settings_for(data_dir), list_guidance, "direction")
-    show_list([each.row for each in found], COLUMNS, as_json=as_json)
+    found = session.call(list_guidance, "direction")
+    session.show_list([each.row for each in found], COLUMNS)
 
 
 @app.command()
 def add(
-    context: typer.Context,
+    session: Session,
     content: Annotated[str, typer.Argument(metavar="TEXT", help="What you want, in words.")],
     account: Account = None,
     position: Annotated[int, typer.Option("--position", help="Its position: the lowest comes first.")] = 0,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Add a direction."""
     direction = Direction(content, "global" if account is None else "account", account, position)
-    added = call(context, settings_for(data_dir), add_guidance, direction, operator_signature())
-    show_result(added.id, "added", as_json=as_json)
+    added = session.call(add_guidance, direction, operator_signature())
+    session.show_result(added.id, "added")
 
 
 @app.command()
 def edit(
-    context: typer.Context,
+    session: Session,
     id: Id,
     content: Annotated[str | None, typer.Option("--text", help="The new text.")] = None,
     account: Account = None,
     everywhere: Annotated[bool, typer.Option("--everywhere", help="Apply it to the mail of all accounts.")] = False,
     position: Annotated[int | None, typer.Option("--position", help="Its position: the lowest comes first.")] = None,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Change a direction. Anything not given stays as it is."""
     if account is not None and everywhere:
@@ -71,29 +64,29 @@ def edit(
     changes |= {} if position is None else {"position": position}
     if not changes:
         raise BadInput("edit", "changes nothing", "give --text, --position, --account or --everywhere")
-    changed = call(context, settings_for(data_dir), edit_guidance, "direction", id, changes, operator_signature())
-    show_result(changed.id, "changed", as_json=as_json)
+    changed = session.call(edit_guidance, "direction", id, changes, operator_signature())
+    session.show_result(changed.id, "changed")
 
 
 @app.command()
-def remove(context: typer.Context, id: Id, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def remove(session: Session, id: Id) -> None:
     """Remove a direction."""
-    removed = call(context, settings_for(data_dir), remove_guidance, "direction", id, operator_signature())
-    show_result(removed.id, "removed", as_json=as_json)
+    removed = session.call(remove_guidance, "direction", id, operator_signature())
+    session.show_result(removed.id, "removed")
 
 
 @app.command()
-def enable(context: typer.Context, id: Id, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def enable(session: Session, id: Id) -> None:
     """Give the direction to the model again. Safe to repeat."""
-    _switch(context, data_dir, id, True, as_json)
+    _switch(session, id, True)
 
 
 @app.command()
-def disable(context: typer.Context, id: Id, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def disable(session: Session, id: Id) -> None:
     """Keep a direction but no longer give it to the model. Safe to repeat."""
-    _switch(context, data_dir, id, False, as_json)
+    _switch(session, id, False)
 
 
-def _switch(context: typer.Context, data_dir: Path | None, id: str, enabled: bool, as_json: bool) -> None:
-    found = call(context, settings_for(data_dir), switch_guidance, "direction", id, enabled, operator_signature())
-    show_result(found.id, "enabled" if enabled else "disabled", as_json=as_json)
+def _switch(session: Session, id: str, enabled: bool) -> None:
+    found = session.call(switch_guidance, "direction", id, enabled, operator_signature())
+    session.show_result(found.id, "enabled" if enabled else "disabled")

@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from postroom.cli.options import AsJson, DataDir, one_command, settings_for
 from postroom.cli.output import cell, show_json
-from postroom.cli.running import call
+from postroom.cli.session import Session, one_command
 from postroom.core.errors import PostroomError
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ app = one_command()
 
 
 @app.command()
-def doctor(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def doctor(session: Session) -> None:
     """Check the machine, the settings, the database, the keys, the accounts and their connectors.
 
     Exits with 1 if something needs to be fixed.
@@ -25,18 +24,18 @@ def doctor(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = F
     from postroom.manage import health
     from postroom.manage.database import is_created
 
-    settings = settings_for(data_dir)
-    found = health.machine_checks(settings, data_dir, pubsub_key_file(settings))
+    settings = session.settings
+    found = health.machine_checks(settings, session.data_dir, pubsub_key_file(settings))
     if is_created(settings):
         try:
-            found += call(context, settings, health.database_checks, settings, vault_of(settings))
+            found += session.call(health.database_checks, settings, vault_of(settings))
         except PostroomError as error:
             found.append(health.unavailable(error))
     else:
         found.append(health.NOT_CREATED)
     width = max(len(check.name) for check in found)
     for check in found:
-        show_json(check) if as_json else _show(check, width)
+        show_json(check) if session.as_json else _show(check, width)
     if any(check.verdict == "fail" for check in found):
         raise typer.Exit(1)
 

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from postroom.cli.operator import operator_signature
-from postroom.cli.options import AsJson, DataDir, command_group, settings_for
-from postroom.cli.output import show_list, show_result
-from postroom.cli.running import call
+from postroom.cli.session import Session, command_group
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -23,16 +21,16 @@ _HEADER = re.compile(r"([^=~]*)([=~])?(.*)", re.DOTALL)
 
 
 @app.command("list")
-def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def list_(session: Session) -> None:
     """List the rules in the order in which they are tried, yours and the built-in ones."""
     from postroom.manage.filters import list_filters
 
-    show_list(map(_row, call(context, settings_for(data_dir), list_filters)), COLUMNS, as_json=as_json)
+    session.show_list(map(_row, session.call(list_filters)), COLUMNS)
 
 
 @app.command()
 def add(
-    context: typer.Context,
+    session: Session,
     name: Annotated[str, typer.Option("--name", help="What the rule is called.")],
     tier: Annotated[
         str | None, typer.Option("--tier", help="How much of a matching message is stored: full, metadata or skip.")
@@ -64,8 +62,6 @@ def add(
         str | None,
         typer.Option("--mime-type", metavar="TYPE", help="Match mail with a part of this type, such as image/*."),
     ] = None,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Add a rule with one condition. With only the name of a built-in rule, enable that rule again."""
     from postroom.manage.filters import add_filter, is_shipped, restore_filter
@@ -79,26 +75,24 @@ def add(
     }
     conditions = {option: value for option, value in given.items() if value is not None}
     if not conditions and tier is None and is_shipped(name):
-        was_off = call(context, settings_for(data_dir), restore_filter, name, operator_signature())
-        _show(name, "switched on" if was_off else "was on", as_json)
+        was_off = session.call(restore_filter, name, operator_signature())
+        _show(name, "switched on" if was_off else "was on", session)
         return
     rule = _rule(name, tier, position, conditions)
-    call(context, settings_for(data_dir), add_filter, rule, operator_signature())
-    _show(name, "added", as_json)
+    session.call(add_filter, rule, operator_signature())
+    _show(name, "added", session)
 
 
 @app.command()
 def remove(
-    context: typer.Context,
+    session: Session,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The rule, as `postroom filters list` shows it.")],
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Remove a rule of yours, or disable a built-in one."""
     from postroom.manage.filters import remove_filter
 
-    origin = call(context, settings_for(data_dir), remove_filter, name, operator_signature())
-    _show(name, "removed" if origin == "user" else "switched off", as_json)
+    origin = session.call(remove_filter, name, operator_signature())
+    _show(name, "removed" if origin == "user" else "switched off", session)
 
 
 def _rule(name: str, tier: str | None, position: int, conditions: dict[str, str]) -> "IngestionRule":
@@ -133,9 +127,9 @@ def _condition(option: str, text: str) -> dict[str, str]:
             return {"kind": kind, "header": name} | ({"value": value} if mark else {})
 
 
-def _show(name: str, result: str, as_json: bool) -> None:
-    show_result(name, result, as_json=as_json, key="name")
-    if not as_json:
+def _show(name: str, result: str, session: Session) -> None:
+    session.show_result(name, result, key="name")
+    if not session.as_json:
         typer.echo("Connectors apply it within 15 minutes.", err=True)
 
 

@@ -7,9 +7,9 @@ from uuid import UUID
 
 import typer
 
-from postroom.cli.options import AsJson, DataDir, choice, command_group, settings_for
-from postroom.cli.output import show_json, show_list, show_one, show_result
-from postroom.cli.running import call
+from postroom.cli.options import Limit, choice
+from postroom.cli.output import show_json, show_list, show_one
+from postroom.cli.session import Session, command_group
 from postroom.core.lifecycle import JOB
 
 if TYPE_CHECKING:
@@ -25,30 +25,28 @@ JobId = Annotated[UUID, typer.Argument(metavar="ID", help="The id of the job, as
 
 @app.command("list")
 def list_(
-    context: typer.Context,
+    session: Session,
     state: Annotated[
         str | None, typer.Option("--state", help="Only jobs that are queued, running, completed, failed or canceled.")
     ] = None,
     type_: Annotated[str | None, typer.Option("--type", help="Only jobs of this type, such as classify.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")] = 50,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
+    limit: Limit = 50,
 ) -> None:
     """List jobs, newest first."""
     from postroom.manage.jobs import list_jobs
 
     wanted = None if state is None else choice("--state", state, sorted(JOB.states))
-    found = call(context, settings_for(data_dir), list_jobs, wanted, type_, limit)
-    show_list([_document(job) for job in found] if as_json else found, COLUMNS, as_json=as_json)
+    found = session.call(list_jobs, wanted, type_, limit)
+    session.show_list([_document(job) for job in found] if session.as_json else found, COLUMNS)
 
 
 @app.command()
-def show(context: typer.Context, job_id: JobId, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def show(session: Session, job_id: JobId) -> None:
     """Show one job with its steps."""
     from postroom.manage.jobs import load_job
 
-    job = call(context, settings_for(data_dir), load_job, job_id)
-    if as_json:
+    job = session.call(load_job, job_id)
+    if session.as_json:
         show_json(_document(job))
         return
     show_one({name: value for name, value in asdict(job).items() if name != "steps"})
@@ -58,20 +56,20 @@ def show(context: typer.Context, job_id: JobId, data_dir: DataDir = None, as_jso
 
 
 @app.command()
-def retry(context: typer.Context, job_id: JobId, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def retry(session: Session, job_id: JobId) -> None:
     """Queue a failed or canceled job again with all its attempts, or make a waiting job due at once."""
     from postroom.manage.jobs import retry_job
 
-    call(context, settings_for(data_dir), retry_job, job_id)
-    show_result(job_id, "queued", as_json=as_json)
+    session.call(retry_job, job_id)
+    session.show_result(job_id, "queued")
 
 
 @app.command()
-def cancel(context: typer.Context, job_id: JobId, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def cancel(session: Session, job_id: JobId) -> None:
     """Cancel a job: a waiting one at once, a running one at its next step."""
     from postroom.manage.jobs import cancel_job
 
-    show_result(job_id, call(context, settings_for(data_dir), cancel_job, job_id), as_json=as_json)
+    session.show_result(job_id, session.call(cancel_job, job_id))
 
 
 def _document(job: "JobView") -> dict[str, Any]:

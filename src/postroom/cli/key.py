@@ -5,9 +5,8 @@ from typing import Annotated
 import typer
 
 from postroom.cli.operator import operator_signature
-from postroom.cli.options import AsJson, DataDir, command_group, settings_for
-from postroom.cli.output import show_json, show_list
-from postroom.cli.running import call
+from postroom.cli.output import show_json
+from postroom.cli.session import Session, command_group
 
 app = command_group("List and replace the keys that encrypt the accounts' secrets.")
 
@@ -15,23 +14,21 @@ COLUMNS = ("id", "source", "seals", "created_at", "first_used_at", "secrets", "d
 
 
 @app.command("list")
-def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def list_(session: Session) -> None:
     """List the keys by id: where each is stored, since when, and how many secrets it encrypts. Never prints a key."""
     from postroom.compose.google import vault_of
     from postroom.manage.keys import list_keys
 
-    settings = settings_for(data_dir)
-    show_list(call(context, settings, list_keys, vault_of(settings)), COLUMNS, as_json=as_json)
+    settings = session.settings
+    session.show_list(session.call(list_keys, vault_of(settings)), COLUMNS)
 
 
 @app.command()
 def rotate(
-    context: typer.Context,
+    session: Session,
     drop_old: Annotated[
         bool, typer.Option("--drop-old", help="Then delete the older keys, which no longer encrypt anything.")
     ] = False,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Create a new key and encrypt every secret with it, while Postroom runs. Older keys stay until they are dropped.
 
@@ -40,12 +37,12 @@ def rotate(
     from postroom.compose.google import vault_of
     from postroom.manage.keys import rotate_keys
 
-    settings = settings_for(data_dir)
+    settings = session.settings
     configured = settings.secret_key is not None
     vault, signed = vault_of(settings), operator_signature()
-    rotation = call(context, settings, rotate_keys, vault, signed, configured=configured, drop_old=drop_old)
+    rotation = session.call(rotate_keys, vault, signed, configured=configured, drop_old=drop_old)
     done, dropped = rotation.resealing, rotation.dropped
-    if as_json:
+    if session.as_json:
         show_json({"key": done.key_id, "resealed": done.resealed, "unopened": list(done.unopened), "dropped": dropped})
     else:
         typer.echo(f"{done.key_id}  encrypts {done.resealed} more secrets")

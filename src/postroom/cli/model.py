@@ -6,9 +6,7 @@ from uuid import UUID
 
 import typer
 
-from postroom.cli.options import AsJson, DataDir, command_group, settings_for
-from postroom.cli.output import show_line, show_list, show_one
-from postroom.cli.running import call
+from postroom.cli.session import Session, command_group
 from postroom.core.money import MICROS_PER_CENT
 from postroom.manage.model import CallView, ModelStatus, list_calls, model_prices, model_status
 from postroom.settings.sections import ModelSettings
@@ -30,29 +28,27 @@ NO_MODEL = "no model: only rules decide; mail that matches none stays where it i
 
 
 @app.command()
-def status(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def status(session: Session) -> None:
     """Show which model decides, what it sees of a message, its budget, and what it has cost today."""
-    settings = settings_for(data_dir)
+    settings = session.settings
     if settings.model.provider == "none":
-        show_line({"configured": False, "says": NO_MODEL}, NO_MODEL, as_json=as_json)
+        session.show_line({"configured": False, "says": NO_MODEL}, NO_MODEL)
         return
-    found = call(context, settings, model_status, settings.model)
-    show_one(_row(settings.model, found), as_json=as_json)
+    found = session.call(model_status, settings.model)
+    session.show_one(_row(settings.model, found))
 
 
 @app.command()
 def calls(
-    context: typer.Context,
+    session: Session,
     message: Annotated[
         UUID | None, typer.Option("--message", metavar="ID", help="Only calls about this message, oldest first.")
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many, newest first.")] = 50,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """List the calls to the model: tokens, cost in US cents, duration and errors."""
-    found = call(context, settings_for(data_dir), list_calls, message, limit)
-    show_list([_call(each) for each in found], COLUMNS, as_json=as_json)
+    found = session.call(list_calls, message, limit)
+    session.show_list([_call(each) for each in found], COLUMNS)
 
 
 def _row(settings: ModelSettings, status: ModelStatus) -> dict[str, object]:

@@ -4,24 +4,22 @@ from typing import Annotated
 
 import typer
 
-from postroom.cli.options import AsJson, DataDir, settings_for
-from postroom.cli.output import show_list
-from postroom.cli.running import call
+from postroom.cli.session import Session
 from postroom.core.errors import BadInput
 
 COLUMNS = ("account", "message_id", "state", "reason", "since", "next_try_at")
 JOB_COLUMNS = ("message_id", "job_id", "asked_before")
 
 
-def refused(data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def refused(session: Session) -> None:
     """List the mail that connectors could not deliver: refused for good, or set aside for now."""
     from postroom.manage.not_ingested import list_not_ingested
 
-    show_list(list_not_ingested(settings_for(data_dir).data_dir), COLUMNS, as_json=as_json)
+    session.show_list(list_not_ingested(session.settings.data_dir), COLUMNS)
 
 
 def retry(
-    context: typer.Context,
+    session: Session,
     account: Annotated[str, typer.Option("--account", metavar="ID_OR_ADDRESS", help="Whose mail it is.")],
     message: Annotated[
         list[str] | None,
@@ -30,8 +28,6 @@ def retry(
     everything: Annotated[
         bool, typer.Option("--all", help="Everything that `postroom connector refused` lists.")
     ] = False,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Ingest messages once more, up to a hundred per job. Safe to repeat."""
     from postroom.manage.not_ingested import check_message_ids, retry_ingest
@@ -42,6 +38,6 @@ def retry(
     if not ids and not everything:
         raise BadInput("--message", "and --all are both missing", "give one of the two")
     check_message_ids(ids)
-    settings = settings_for(data_dir)
-    retries = call(context, settings, retry_ingest, settings.data_dir, account, ids)
-    show_list(retries, JOB_COLUMNS, as_json=as_json)
+    settings = session.settings
+    retries = session.call(retry_ingest, settings.data_dir, account, ids)
+    session.show_list(retries, JOB_COLUMNS)

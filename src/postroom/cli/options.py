@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
 
-from postroom.cli.output import show_line
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from postroom.cli.application import Ready
     from postroom.settings.reading import Settings
 
 T = TypeVar("T", bound=str)
@@ -27,19 +25,9 @@ DataDir = Annotated[
 ]
 Host = Annotated[str | None, typer.Option("--host", help="The address to serve on (`web.host`).")]
 Port = Annotated[int | None, typer.Option("--port", help="The port to serve on; 0 picks a free one (`web.port`).")]
+Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")]
+Reason = Annotated[str | None, typer.Option("--reason", help="Why; kept with the record.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON: one object, or one per line for lists.")]
-
-
-def one_command() -> typer.Typer:
-    """Return the app of a module that is one command, such as `postroom migrate`."""
-    return typer.Typer(rich_markup_mode=None, add_completion=False)
-
-
-def command_group(summary: str) -> typer.Typer:
-    """Return the app of a module with several commands, such as `postroom jobs list`."""
-    group = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
-    group.callback(help=summary)(lambda: None)
-    return group
 
 
 def settings_for(data_dir: Path | None, overrides: Mapping[str, object] | None = None) -> "Settings":
@@ -68,12 +56,3 @@ def choice(option: str, text: str, choices: Iterable[T]) -> T:
     if text not in known:
         raise BadInput(option, f"there is no {option.lstrip('-')} {text!r}", f"use one of {', '.join(known)}")
     return known[text]
-
-
-def announce(what: str, as_json: bool) -> "Ready":
-    """Return a callback that prints the address on which a server is now ready."""
-
-    def ready(address: str) -> None:
-        show_line({"url": address}, f"{what} {address}  (Ctrl-C stops it)", as_json=as_json)
-
-    return ready

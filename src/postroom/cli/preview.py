@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from postroom.cli.filter_files import rules_in
-from postroom.cli.options import AsJson, DataDir, one_command, settings_for
 from postroom.cli.output import cell, show_json
-from postroom.cli.running import call
+from postroom.cli.session import Session, one_command
 from postroom.core.errors import BadInput
 from postroom.core.mail.contacts import LARGEST_FILE, read_contacts
 from postroom.core.mail.files import mail_in
@@ -26,7 +25,7 @@ COLUMNS = "{:<13}  {:<21}  {:<9}  {:<24}  {}"
 
 @app.command()
 def preview(
-    context: typer.Context,
+    session: Session,
     path: Annotated[
         Path, typer.Argument(metavar="PATH", help="An mbox, a Maildir, a folder of messages, or one message.")
     ],
@@ -42,8 +41,6 @@ def preview(
             help="Which filters apply: those in a file (JSON or YAML), your own, or the default ones.",
         ),
     ] = SHIPPED,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show what Postroom would do with the mail in an mbox, a Maildir or a folder of .eml files, changing nothing.
 
@@ -54,28 +51,27 @@ def preview(
     """
     people = _contacts(contacts) if contacts else frozenset[str]()
     known = known_from_files(path, user, people, _looking)
-    policy, source = _policy(context, filters, data_dir)
+    policy, source = _policy(session, filters)
     counts: Counter[tuple[str, str]] = Counter()
-    if not as_json:
+    if not session.as_json:
         typer.echo(COLUMNS.format("TIER", "RULE", "TAKEN IN", "CATEGORIES", "MESSAGE"))
     for number, mail in enumerate(mail_in(path), 1):
         seen = preview_message(mail, known, policy)
         _count(seen, counts)
-        show_json(seen._asdict()) if as_json else _show(seen)
+        show_json(seen._asdict()) if session.as_json else _show(seen)
         _progress(f"{number:,} messages", number)
     _progress("", 0)
-    if not as_json:
+    if not session.as_json:
         _summarise(counts, source)
 
 
-def _policy(context: typer.Context, given: str, data_dir: Path | None) -> tuple[IngestionPolicy, str]:
+def _policy(session: Session, given: str) -> tuple[IngestionPolicy, str]:
     """Return the filters to apply, and what to call them. The database is read, never written."""
     if given == SHIPPED:
         return DEFAULT_POLICY, "the default ones"
     if given == OWN:
-        settings = settings_for(data_dir)
-        check_database(settings)
-        rules = call(context, settings, own_filters)
+        check_database(session.settings)
+        rules = session.call(own_filters)
         return IngestionPolicy(rules), f"your own, {_counted(rules)}"
     rules = rules_in(Path(given))
     return IngestionPolicy(rules), f"{cell(given)}, {_counted(rules)}"

@@ -6,9 +6,9 @@ from uuid import UUID
 import typer
 
 from postroom.cli.operator import operator_signature
-from postroom.cli.options import AsJson, DataDir, command_group, settings_for
-from postroom.cli.output import cell, show_json, show_line, show_list, show_one
-from postroom.cli.running import call
+from postroom.cli.options import Reason
+from postroom.cli.output import cell, show_json, show_one
+from postroom.cli.session import Session, command_group
 from postroom.core.errors import BadInput
 from postroom.core.lifecycle import ProposalState
 from postroom.core.rules.documents import write_documents
@@ -24,25 +24,23 @@ Id = Annotated[UUID, typer.Argument(metavar="ID", help="The proposal, as `postro
 
 @app.command("list")
 def list_(
-    context: typer.Context,
+    session: Session,
     state: Annotated[str, typer.Option("--state", help="open, accepted, dismissed or all.")] = "open",
     limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many, newest first.")] = 100,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """List proposed rules, and how often you did by hand what each would do."""
     if state not in STATES:
         raise BadInput("--state", f"{state!r} is unknown", f"use one of {', '.join(STATES)}")
     wanted = None if state == "all" else state
-    found = call(context, settings_for(data_dir), proposals.list_proposals, wanted, limit)
-    show_list([_row(each) for each in found], COLUMNS, as_json=as_json)
+    found = session.call(proposals.list_proposals, wanted, limit)
+    session.show_list([_row(each) for each in found], COLUMNS)
 
 
 @app.command()
-def show(context: typer.Context, id: Id, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def show(session: Session, id: Id) -> None:
     """Show one proposal: the rule as it would stand in a file, and the evidence for it."""
-    found = call(context, settings_for(data_dir), proposals.load_proposal, id)
-    if as_json:
+    found = session.call(proposals.load_proposal, id)
+    if session.as_json:
         show_json(found)
         return
     row = _row(found)
@@ -53,30 +51,22 @@ def show(context: typer.Context, id: Id, data_dir: DataDir = None, as_json: AsJs
 
 @app.command()
 def accept(
-    context: typer.Context,
+    session: Session,
     id: Id,
     active: Annotated[bool, typer.Option("--active", help="Let it act at once instead of in shadow first.")] = False,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Create the rule. It runs in shadow until `postroom shadow end --rule NAME`, unless --active is given."""
-    accepted = call(context, settings_for(data_dir), proposals.accept, id, operator_signature(), active=active)
+    accepted = session.call(proposals.accept, id, operator_signature(), active=active)
     made, name = accepted.proposal, accepted.rule
     row = {"id": made.id, "rule": name, "rule_id": made.rule_id, "mode": "active" if active else "shadow"}
-    show_line(row, f"{cell(name)}  " + ("acts now" if active else "decides in shadow now"), as_json=as_json)
+    session.show_line(row, f"{cell(name)}  " + ("acts now" if active else "decides in shadow now"))
 
 
 @app.command()
-def dismiss(
-    context: typer.Context,
-    id: Id,
-    reason: Annotated[str | None, typer.Option("--reason", help="Why; kept with the record.")] = None,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
-) -> None:
+def dismiss(session: Session, id: Id, reason: Reason = None) -> None:
     """Dismiss a proposal; it is not made again."""
-    found = call(context, settings_for(data_dir), proposals.dismiss, id, operator_signature(reason))
-    show_line({"id": found.id, "state": found.state}, f"{found.id}  dismissed", as_json=as_json)
+    found = session.call(proposals.dismiss, id, operator_signature(reason))
+    session.show_line({"id": found.id, "state": found.state}, f"{found.id}  dismissed")
 
 
 def _row(view: ProposalView) -> dict[str, Any]:

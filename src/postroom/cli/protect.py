@@ -5,9 +5,7 @@ from typing import Annotated, Literal
 import typer
 
 from postroom.cli.operator import operator_signature
-from postroom.cli.options import AsJson, DataDir, command_group, settings_for
-from postroom.cli.output import show_line, show_list
-from postroom.cli.running import call
+from postroom.cli.session import Session, command_group
 
 app = command_group("Protect senders, domains and labels: their mail is never changed.")
 
@@ -19,40 +17,36 @@ Value = Annotated[str, typer.Argument(metavar="VALUE", help="An address, a domai
 
 
 @app.command("list")
-def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def list_(session: Session) -> None:
     """List what is protected."""
     from postroom.manage.protection import list_protected
 
-    show_list(call(context, settings_for(data_dir), list_protected), COLUMNS, as_json=as_json)
+    session.show_list(session.call(list_protected), COLUMNS)
 
 
 @app.command()
 def add(
-    context: typer.Context,
+    session: Session,
     kind: ProtectedKind,
     value: Value,
     reason: Annotated[str, typer.Option("--reason", help="Why; kept with the record.")] = "",
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Never change mail from this sender or domain, or with this label. Once this command returns, no process does."""
     from postroom.manage.protection import protect
 
     signed = operator_signature(reason or None)
-    kept = call(context, settings_for(data_dir), protect, kind, value, reason, signed)
-    _show(kind, kept, "protected", as_json)
+    kept = session.call(protect, kind, value, reason, signed)
+    _show(kind, kept, "protected", session)
 
 
 @app.command()
-def remove(
-    context: typer.Context, kind: ProtectedKind, value: Value, data_dir: DataDir = None, as_json: AsJson = False
-) -> None:
+def remove(session: Session, kind: ProtectedKind, value: Value) -> None:
     """Remove a protection."""
     from postroom.manage.protection import unprotect
 
-    call(context, settings_for(data_dir), unprotect, kind, value, operator_signature())
-    _show(kind, value, "not protected any more", as_json)
+    session.call(unprotect, kind, value, operator_signature())
+    _show(kind, value, "not protected any more", session)
 
 
-def _show(kind: str, value: str, result: str, as_json: bool) -> None:
-    show_line({"kind": kind, "value": value, "result": result}, f"{kind} {value}  {result}", as_json=as_json)
+def _show(kind: str, value: str, result: str, session: Session) -> None:
+    session.show_line({"kind": kind, "value": value, "result": result}, f"{kind} {value}  {result}")

@@ -9,9 +9,7 @@ import typer
 
 from postroom.cli.moments import read_moment
 from postroom.cli.operator import operator_signature
-from postroom.cli.options import AsJson, DataDir, command_group, settings_for
-from postroom.cli.output import show_line, show_list
-from postroom.cli.running import call
+from postroom.cli.session import Session, command_group
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -30,45 +28,41 @@ Queue = Annotated[str, typer.Argument(metavar="QUEUE", help="The name of the que
 
 @app.command()
 def stats(
-    context: typer.Context,
+    session: Session,
     kept: Annotated[
         bool, typer.Option("--kept", help="Count every stored message by state, including ended ones.")
     ] = False,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show what waits in every queue, tier by tier, and how close each tier is to its guard."""
     from postroom.manage.queues import count_kept, queue_stats
 
-    settings = settings_for(data_dir)
+    settings = session.settings
     if kept:
-        show_list(call(context, settings, count_kept, _queues(settings)), KEPT_COLUMNS, as_json=as_json)
+        session.show_list(session.call(count_kept, _queues(settings)), KEPT_COLUMNS)
         return
-    found = call(context, settings, queue_stats, _queues(settings))
+    found = session.call(queue_stats, _queues(settings))
     rows = [{"queue": each.queue, **asdict(tier)} for each in found for tier in each.tiers]
-    show_list(rows, STATS_COLUMNS, as_json=as_json)
+    session.show_list(rows, STATS_COLUMNS)
 
 
 @app.command()
 def peek(
-    context: typer.Context,
+    session: Session,
     queue: Queue,
     limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="At most this many.")] = 10,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show the first messages that wait in a queue, without leasing them."""
     from postroom.manage.queues import peek
 
-    settings = settings_for(data_dir)
-    found = call(context, settings, peek, _queues(settings), queue, limit)
-    rows = [asdict(each) if as_json else {**asdict(each), "text": _beginning(each.envelope)} for each in found]
-    show_list(rows, PEEK_COLUMNS, as_json=as_json)
+    settings = session.settings
+    found = session.call(peek, _queues(settings), queue, limit)
+    rows = [asdict(each) if session.as_json else {**asdict(each), "text": _beginning(each.envelope)} for each in found]
+    session.show_list(rows, PEEK_COLUMNS)
 
 
 @app.command()
 def replay(
-    context: typer.Context,
+    session: Session,
     queue: Queue,
     since: Annotated[
         str | None, typer.Option("--since", metavar="WHEN", help="Start: 2h, 3d, or a time with offset.")
@@ -79,8 +73,6 @@ def replay(
     kind: Annotated[list[str] | None, typer.Option("--kind", help="Only events of this kind; repeatable.")] = None,
     id_: Annotated[list[UUID] | None, typer.Option("--id", help="Only this message; repeatable.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many, oldest first.")] = 1000,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Queue past messages once more, as copies that name their originals. The audit log records who asked."""
     from postroom.manage.queues import replay
@@ -90,10 +82,8 @@ def replay(
     now = datetime.now(UTC)
     start = read_moment("--since", since, now, ahead=False) if since is not None else now - timedelta(days=3650)
     end = read_moment("--until", until, now, ahead=False) if until is not None else None
-    settings = settings_for(data_dir)
-    copies = call(
-        context,
-        settings,
+    settings = session.settings
+    copies = session.call(
         replay,
         _queues(settings),
         queue,
@@ -105,7 +95,7 @@ def replay(
         most=limit,
     )
     row = {"queue": queue, "replayed": len(copies), "ids": copies}
-    show_line(row, f"queued once more in {queue}: {len(copies)}", as_json=as_json)
+    session.show_line(row, f"queued once more in {queue}: {len(copies)}")
 
 
 def _queues(settings: "Settings") -> "Queues":

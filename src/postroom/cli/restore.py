@@ -7,9 +7,9 @@ import typer
 
 from postroom.cli.backup_output import shown_progress
 from postroom.cli.operator import operator_signature
-from postroom.cli.options import AsJson, DataDir, one_command, settings_for
 from postroom.cli.output import show_json, show_line
 from postroom.cli.running import run_briefly
+from postroom.cli.session import Session, one_command
 
 if TYPE_CHECKING:
     from postroom.manage.backups import Manifest, Restored
@@ -37,14 +37,13 @@ _TO_LOOK_AT = {
 
 @app.command()
 def restore(
+    session: Session,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A file written by `postroom backup`.")],
     check: Annotated[bool, typer.Option("--check", help="Only verify the backup; change nothing.")] = False,
     replace: Annotated[
         bool,
         typer.Option("--replace", help="Restore over existing data, which is kept under another name, not deleted."),
     ] = False,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Restore a backup into an empty data folder or database, while no Postroom process runs on it.
 
@@ -55,13 +54,13 @@ def restore(
     from postroom.compose.google import vault_of
     from postroom.manage import backups
 
-    settings = settings_for(data_dir)
+    settings = session.settings
     if check:
-        with shown_progress(as_json) as progress:
+        with shown_progress(session.as_json) as progress:
             checked = backups.check(file, progress)
-        _show_checked(file, checked, as_json)
+        _show_checked(file, checked, session.as_json)
         return
-    with shown_progress(as_json) as progress:
+    with shown_progress(session.as_json) as progress:
         done = run_briefly(backups.restore(settings, file, replace, operator_signature(), progress))
     missing = backups.missing_keys(done.manifest, vault_of(settings))
     found = {
@@ -75,7 +74,7 @@ def restore(
         "keys_restored": done.keys_restored,
         "keys_missing": missing,
     }
-    if as_json:
+    if session.as_json:
         show_json(found)
         return
     typer.echo(f"restored {found['rows']:,} rows from {done.manifest.created_at.astimezone():%Y-%m-%d %H:%M:%S}")

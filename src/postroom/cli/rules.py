@@ -8,10 +8,9 @@ import typer
 
 from postroom.cli import rules_exchange, rules_trial
 from postroom.cli.operator import operator_signature
-from postroom.cli.options import AsJson, DataDir, command_group, settings_for
-from postroom.cli.output import cell, show_json, show_list, show_one, show_result
+from postroom.cli.output import cell, show_json, show_one
 from postroom.cli.rule_options import AllowMissing, Scope, ScopeRef, json_option, parameters_of, read_drafts
-from postroom.cli.running import call
+from postroom.cli.session import Session, command_group
 from postroom.core.errors import BadInput
 from postroom.core.rules.documents import write_documents
 from postroom.core.rules.draft import RuleDraft, read_draft
@@ -40,16 +39,16 @@ Description = Annotated[str | None, typer.Option("--description", help="What it 
 
 
 @app.command("list")
-def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def list_(session: Session) -> None:
     """List the deterministic rules in the order in which they are tried: the first that matches decides."""
-    show_list(call(context, settings_for(data_dir), list_rules), COLUMNS, as_json=as_json)
+    session.show_list(session.call(list_rules), COLUMNS)
 
 
 @app.command()
-def show(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def show(session: Session, name: Name) -> None:
     """Show one rule: everything known about it, and the rule as it would stand in a file."""
-    view = call(context, settings_for(data_dir), load_rule, name)
-    if as_json:
+    view = session.call(load_rule, name)
+    if session.as_json:
         show_json(view)
         return
     show_one({key: value for key, value in asdict(view).items() if key not in ("conditions", "parameters")})
@@ -59,7 +58,7 @@ def show(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: 
 
 @app.command()
 def add(
-    context: typer.Context,
+    session: Session,
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="A YAML or JSON file with one rule or several.")
     ] = None,
@@ -74,8 +73,6 @@ def add(
     shadow: Annotated[bool, typer.Option("--shadow", help="Only record its decisions; do nothing.")] = False,
     needs_approval: Annotated[bool, typer.Option("--needs-approval", help="Ask for approval each time.")] = False,
     allow_missing: AllowMissing = False,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Add rules from a file, or one rule from options. Names must be new."""
     given = _given(name, conditions, then, param, scope, scope_ref, priority, description)
@@ -83,16 +80,16 @@ def add(
     given |= {"needs_approval": True} if needs_approval else {}
     drafts = _drafts(file, given)
 
-    added = call(context, settings_for(data_dir), add_rules, drafts, operator_signature(), allow_missing=allow_missing)
+    added = session.call(add_rules, drafts, operator_signature(), allow_missing=allow_missing)
     for rule, label in added.new_labels.items():
         typer.echo(f"{cell(rule)}: the label {cell(label)} does not exist yet; it is created when needed", err=True)
     for rule in added.names:
-        show_result(rule, "added", as_json=as_json, key="name")
+        session.show_result(rule, "added", key="name")
 
 
 @app.command()
 def edit(
-    context: typer.Context,
+    session: Session,
     name: Name,
     file: Annotated[
         Path | None, typer.Option("--file", metavar="FILE", help="Replace it with the one rule in this file.")
@@ -113,8 +110,6 @@ def edit(
         int | None, typer.Option("--version", help="Change it only if it is still this version.")
     ] = None,
     allow_missing: AllowMissing = False,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Change a rule. Anything not given stays as it is; a new action starts without parameters."""
     given = _given(rename, conditions, then, param, scope, scope_ref, priority, description)
@@ -127,9 +122,7 @@ def edit(
             "give the options to change, or --file with the whole rule",
         )
 
-    changed = call(
-        context,
-        settings_for(data_dir),
+    changed = session.call(
         edit_rule,
         name,
         given if file is None else _only_rule(file),
@@ -137,34 +130,32 @@ def edit(
         version=version,
         allow_missing=allow_missing,
     )
-    show_result(changed.name, f"changed, version {changed.version}", as_json=as_json, key="name")
+    session.show_result(changed.name, f"changed, version {changed.version}", key="name")
 
 
 @app.command()
-def enable(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def enable(session: Session, name: Name) -> None:
     """Enable a rule. An invalid rule has to be fixed first. Safe to repeat."""
-    call(context, settings_for(data_dir), switch_rule, name, True, operator_signature())
-    show_result(name, "enabled", as_json=as_json, key="name")
+    session.call(switch_rule, name, True, operator_signature())
+    session.show_result(name, "enabled", key="name")
 
 
 @app.command()
 def disable(
-    context: typer.Context,
+    session: Session,
     name: Name,
     reason: Annotated[str | None, typer.Option("--reason", help="Why; shown in the list.")] = None,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Disable a rule; it is kept. Safe to repeat."""
-    call(context, settings_for(data_dir), switch_rule, name, False, operator_signature(reason))
-    show_result(name, "disabled", as_json=as_json, key="name")
+    session.call(switch_rule, name, False, operator_signature(reason))
+    session.show_result(name, "disabled", key="name")
 
 
 @app.command()
-def remove(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def remove(session: Session, name: Name) -> None:
     """Remove a rule for good. Its past decisions stay recorded under its name."""
-    call(context, settings_for(data_dir), remove_rule, name, operator_signature())
-    show_result(name, "removed", as_json=as_json, key="name")
+    session.call(remove_rule, name, operator_signature())
+    session.show_result(name, "removed", key="name")
 
 
 app.command("test")(rules_trial.try_rules)

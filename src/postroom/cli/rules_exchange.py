@@ -7,10 +7,9 @@ from typing import Annotated, get_args
 import typer
 
 from postroom.cli.operator import operator_signature
-from postroom.cli.options import AsJson, DataDir, settings_for
 from postroom.cli.output import cell, show_json
 from postroom.cli.rule_options import AllowMissing, no_utf_8, read_bytes
-from postroom.cli.running import call
+from postroom.cli.session import Session
 from postroom.core.errors import BadInput
 from postroom.manage.rule_exchange import (
     Imported,
@@ -27,7 +26,7 @@ ENDINGS: dict[str, RuleFormat] = {".xml": "gmail", ".sieve": "sieve", ".siv": "s
 
 
 def import_(
-    context: typer.Context,
+    session: Session,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Rules in YAML or JSON, mailFilters.xml, or Sieve.")],
     format: Annotated[
         str | None, typer.Option("--format", help="yaml, json, gmail or sieve; default: by the file's name.")
@@ -35,8 +34,6 @@ def import_(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be imported; change nothing.")] = False,
     overwrite: Annotated[bool, typer.Option("--replace", help="Replace existing rules of the same names.")] = False,
     allow_missing: AllowMissing = False,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Import rules, all or none, and list what could not be translated.
 
@@ -44,9 +41,7 @@ def import_(
     review them, then enable them with `postroom rules enable`.
     """
     imported = _read(file, _format(format, file))
-    rules = call(
-        context,
-        settings_for(data_dir),
+    rules = session.call(
         import_rules,
         imported.drafts,
         operator_signature(),
@@ -55,8 +50,8 @@ def import_(
         dry_run=dry_run,
     )
     for rule in rules:
-        show_json(rule) if as_json else typer.echo(_line(rule))
-    _show_left_out(imported.left_out, as_json)
+        show_json(rule) if session.as_json else typer.echo(_line(rule))
+    _show_left_out(imported.left_out, session.as_json)
 
 
 def _format(given: str | None, file: Path) -> RuleFormat:
@@ -89,22 +84,20 @@ def _show_left_out(left_out: Sequence[LeftOut], as_json: bool, *, err: bool = Fa
 
 
 def export(
-    context: typer.Context,
+    session: Session,
     format: Annotated[str, typer.Option("--format", help="yaml, json, gmail or sieve.")] = "yaml",
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE", help="Write to this file instead of the screen.")
     ] = None,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Write all rules as a file for `postroom rules import`, Gmail or Sieve; list on stderr what it cannot express."""
-    wanted = "json" if as_json else _format(format, Path())
-    exported = call(context, settings_for(data_dir), export_rules, wanted)
+    wanted = "json" if session.as_json else _format(format, Path())
+    exported = session.call(export_rules, wanted)
     if output is None:
         typer.echo(exported.text, nl=False)
     else:
         _write(output, exported.text)
-    _show_left_out(exported.left_out, as_json, err=True)
+    _show_left_out(exported.left_out, session.as_json, err=True)
 
 
 def _write(path: Path, text: str) -> None:

@@ -10,10 +10,9 @@ from uuid import UUID
 
 import typer
 
-from postroom.cli.options import AsJson, DataDir, settings_for
 from postroom.cli.output import cell, show_json, show_list
 from postroom.cli.rule_options import read_drafts
-from postroom.cli.running import call
+from postroom.cli.session import Session
 from postroom.core.errors import BadInput
 from postroom.manage.rule_trial import RuleTrial, TrialMessage, TrialResult, prepare_trial
 
@@ -21,7 +20,7 @@ COLUMNS = ("rule", "result", "why")
 
 
 def try_rules(
-    context: typer.Context,
+    session: Session,
     path: Annotated[
         Path | None, typer.Argument(metavar="MAIL", help="An .eml file, an mbox, a Maildir, or a folder of messages.")
     ] = None,
@@ -34,8 +33,6 @@ def try_rules(
         str | None, typer.Option("--account", metavar="ID_OR_ADDRESS", help="The account that received the mail.")
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Explain every rule, even for several messages.")] = False,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Test the rules on mail, changing nothing: which one decides, and why the others do not.
 
@@ -46,8 +43,8 @@ def try_rules(
 
     drafts = None if rules_file is None else read_drafts(rules_file)
     id = None if message is None else _message_id(message)
-    trial = call(context, settings_for(data_dir), prepare_trial, drafts, message_id=id, account=account)
-    _show_all(trial, trial.messages(path or Path()), everything, as_json)
+    trial = session.call(prepare_trial, drafts, message_id=id, account=account)
+    _show_all(trial, trial.messages(path or Path()), everything, session.as_json)
 
 
 def _message_id(given: str) -> UUID:

@@ -5,16 +5,15 @@ from typing import Annotated
 
 import typer
 
-from postroom.cli.application import application_of
-from postroom.cli.options import AsJson, DataDir, announce, one_command, settings_for
 from postroom.cli.running import run_until_stopped
+from postroom.cli.session import Session, one_command
 
 app = one_command()
 
 
 @app.command()
 def sandbox(
-    context: typer.Context,
+    session: Session,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 picks a free one.")] = 8026,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of the sample mailbox and of faults.")] = 2026,
     mail: Annotated[
@@ -28,23 +27,20 @@ def sandbox(
     search_lag_s: Annotated[
         float, typer.Option("--search-lag", min=0, help="Seconds until a search finds new mail.")
     ] = 2.0,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Run the Gmail emulator alone, on a sample mailbox or on mail of your own.
 
     Point `gmail.base_url` at the address it prints. It answers to the access token in `gmail.token`.
     """
-    settings = settings_for(data_dir)
-    work = application_of(context).sandbox(
-        settings,
+    work = session.application.sandbox(
+        session.settings,
         port=port,
         seed=seed,
         mail=mail,
         user=user,
         units_per_minute=units_per_minute,
         search_lag_s=search_lag_s,
-        ready=announce("The sandbox mailbox is at", as_json),
+        ready=session.announce("The sandbox mailbox is at"),
         report=lambda text: typer.echo(text, err=True),
     )
     run_until_stopped(work)

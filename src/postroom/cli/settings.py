@@ -3,16 +3,15 @@
 from pathlib import Path
 from typing import Any
 
-from postroom.cli.options import AsJson, DataDir, one_command
-from postroom.cli.output import show_list
+from postroom.cli.session import Session, one_command
 
 app = one_command()
 
 
 @app.command()
-def settings(data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def settings(session: Session) -> None:
     """Show the settings in effect and where each came from. Secrets are hidden."""
-    show_list(_rows(data_dir), ("setting", "value", "from"), as_json=as_json)
+    session.show_list(_rows(session.data_dir), ("setting", "value", "from"))
 
 
 def _rows(data_dir: Path | None) -> list[dict[str, Any]]:

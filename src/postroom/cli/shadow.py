@@ -7,9 +7,8 @@ import typer
 
 from postroom.cli.moments import read_moment
 from postroom.cli.operator import operator_signature
-from postroom.cli.options import AsJson, DataDir, command_group, settings_for
 from postroom.cli.output import cell, show_json, show_line, show_list, show_one
-from postroom.cli.running import call
+from postroom.cli.session import Session, command_group
 from postroom.core.errors import BadInput
 from postroom.manage import shadow
 from postroom.manage.shadow import ShadowSample, ShadowScope, Tally
@@ -26,64 +25,48 @@ TheModel = Annotated[bool, typer.Option("--model", help="The language model.")]
 
 
 @app.command("list")
-def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def list_(session: Session) -> None:
     """List what is in shadow, and how often you then did the same yourself."""
-    found = call(context, settings_for(data_dir), shadow.list_shadows)
+    found = session.call(shadow.list_shadows)
     rows = [{"kind": each.kind, "name": each.name, "since": each.since, **_numbers(each.tally)} for each in found]
-    show_list(rows, COLUMNS, as_json=as_json)
+    session.show_list(rows, COLUMNS)
 
 
 @app.command()
-def begin(
-    context: typer.Context,
-    rule: Rule = None,
-    category: Category = None,
-    model: TheModel = False,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
-) -> None:
+def begin(session: Session, rule: Rule = None, category: Category = None, model: TheModel = False) -> None:
     """From now on, only record its decisions; do nothing."""
     what = _what(rule, category, model)
-    begun = call(context, settings_for(data_dir), shadow.begin, what, operator_signature(), datetime.now(UTC))
-    _print_result(what, "decides in shadow now" if begun else "is in shadow already", as_json)
+    begun = session.call(shadow.begin, what, operator_signature(), datetime.now(UTC))
+    _print_result(what, "decides in shadow now" if begun else "is in shadow already", session.as_json)
 
 
 @app.command()
-def end(
-    context: typer.Context,
-    rule: Rule = None,
-    category: Category = None,
-    model: TheModel = False,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
-) -> None:
+def end(session: Session, rule: Rule = None, category: Category = None, model: TheModel = False) -> None:
     """From now on, carry out its decisions. Warns if there is little evidence for it."""
     what = _what(rule, category, model)
-    found = call(context, settings_for(data_dir), shadow.end, what, operator_signature(), datetime.now(UTC))
-    _print_result(what, "acts now" if found.ended else "is not in shadow", as_json)
+    found = session.call(shadow.end, what, operator_signature(), datetime.now(UTC))
+    _print_result(what, "acts now" if found.ended else "is not in shadow", session.as_json)
     for doubt in found.doubts:
         typer.echo(f"warning: {doubt}", err=True)
 
 
 @app.command()
 def report(
-    context: typer.Context,
+    session: Session,
     rule: Rule = None,
     category: Category = None,
     model: TheModel = False,
     since: Annotated[
         str | None, typer.Option("--since", metavar="WHEN", help="Only decisions since then: 30d, 12h, or a time.")
     ] = None,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show what it decided in shadow, how much of that you agreed with, and samples of both."""
     what = _what(rule, category, model)
     start = shadow.LONG_AGO if since is None else read_moment("--since", since, datetime.now(UTC), ahead=False)
-    found = call(context, settings_for(data_dir), shadow.report_on, what, start)
+    found = session.call(shadow.report_on, what, start)
     samples = [_sample(each) for each in (*found.disagreed, *found.agreed)]
     row = {"kind": what.kind, "name": what.name, **_numbers(found.tally)}
-    if as_json:
+    if session.as_json:
         show_json({**row, "doubts": list(shadow.doubts(found.tally)), "samples": samples})
         return
     show_one(row)

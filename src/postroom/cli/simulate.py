@@ -10,10 +10,9 @@ from typing import Annotated
 import typer
 
 from postroom.cli.moments import read_moment
-from postroom.cli.options import AsJson, DataDir, one_command, settings_for
 from postroom.cli.output import cell, show_json, show_list
 from postroom.cli.rule_options import read_drafts
-from postroom.cli.running import call
+from postroom.cli.session import Session, one_command
 from postroom.core.errors import BadInput
 from postroom.manage.simulation import ChangeOfRules, CostEstimate, SimulationResult, estimate_cost, simulate_change
 
@@ -25,7 +24,7 @@ QUIET_S = 2.0
 
 @app.command()
 def simulate(
-    context: typer.Context,
+    session: Session,
     file: Annotated[
         Path | None, typer.Argument(metavar="RULES_FILE", help="Rules in YAML or JSON, as for `postroom rules add`.")
     ] = None,
@@ -49,8 +48,6 @@ def simulate(
     limit: Annotated[
         int, typer.Option("--limit", min=1, max=10_000_000, help="At most this many messages, the newest.")
     ] = 50_000,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show which decisions a change of rules would have changed, replaying the stored mail in order.
 
@@ -62,22 +59,11 @@ def simulate(
         )
     if file is None and not without and not enable:
         raise BadInput("simulate", "got no change to simulate", "give RULES_FILE, --without NAME or --enable NAME")
-    settings, now = settings_for(data_dir), datetime.now(UTC)
+    settings, now = session.settings, datetime.now(UTC)
     start = now - EVERYTHING if since is None else read_moment("--since", since, now, ahead=False)
     change = ChangeOfRules([] if file is None else read_drafts(file), replace, without or (), enable or ())
-    found = call(
-        context,
-        settings,
-        simulate_change,
-        settings,
-        change,
-        now,
-        _Progress(),
-        since=start,
-        most=limit,
-        account=account,
-    )
-    _show(found, estimate_cost(found, settings.model), as_json)
+    found = session.call(simulate_change, settings, change, now, _Progress(), since=start, most=limit, account=account)
+    _show(found, estimate_cost(found, settings.model), session.as_json)
 
 
 class _Progress:

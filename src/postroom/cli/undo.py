@@ -8,9 +8,7 @@ import typer
 
 from postroom.cli.moments import read_moment
 from postroom.cli.operator import operator_signature
-from postroom.cli.options import AsJson, DataDir, one_command, settings_for
-from postroom.cli.output import show_line
-from postroom.cli.running import call
+from postroom.cli.session import Session, one_command
 from postroom.core.errors import BadInput
 from postroom.manage.undo import UndoSelection, undo_action, undo_selection
 
@@ -19,7 +17,7 @@ app = one_command()
 
 @app.command()
 def undo(
-    context: typer.Context,
+    session: Session,
     action: Annotated[
         UUID | None, typer.Argument(metavar="ACTION", help="One action, as `postroom actions list` shows it.")
     ] = None,
@@ -34,8 +32,6 @@ def undo(
         str | None, typer.Option("--account", metavar="ADDRESS", help="Only in the mailbox of this account.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be undone.")] = False,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Undo actions: restore exactly what was changed, and keep what you have changed yourself since."""
     chosen_by = [action, rule, batch, since]
@@ -43,17 +39,17 @@ def undo(
         raise BadInput("ACTION", "is missing", "name an action, or give --rule, --batch or --since")
     if action is not None and any(each is not None for each in (rule, batch, since, until)):
         raise BadInput("ACTION", "cannot be combined with --rule, --batch, --since or --until", "give one or the other")
-    settings, signed = settings_for(data_dir), operator_signature()
+    signed = operator_signature()
     if action is not None:
-        undone = call(context, settings, undo_action, action, signed, dry_run=dry_run)
+        undone = session.call(undo_action, action, signed, dry_run=dry_run)
     else:
         selection = UndoSelection(rule, batch, _moment("--since", since), _moment("--until", until), account)
         given = {"rule": rule, "batch": batch, "since": since, "until": until, "account": account}
         as_given = {name: str(value) for name, value in given.items() if value is not None}
-        undone = call(context, settings, undo_selection, selection, signed, as_given=as_given, dry_run=dry_run)
+        undone = session.call(undo_selection, selection, signed, as_given=as_given, dry_run=dry_run)
     would = "would be" if dry_run else "are being"
     line = f"{undone.actions} actions on {undone.messages} messages {would} undone."
-    show_line({**undone._asdict(), "dry_run": dry_run}, line, as_json=as_json)
+    session.show_line({**undone._asdict(), "dry_run": dry_run}, line)
 
 
 def _moment(option: str, given: str | None) -> datetime | None:

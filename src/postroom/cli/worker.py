@@ -5,8 +5,9 @@ from typing import Annotated
 import typer
 
 from postroom.cli.application import application_of
-from postroom.cli.options import DataDir, one_command, settings_for
+from postroom.cli.options import DataDir, settings_for
 from postroom.cli.running import run_until_stopped
+from postroom.cli.session import one_command
 
 app = one_command()
 

@@ -14,12 +14,13 @@ from pydantic import SecretStr
 
 from postroom.core.errors import BadInput
 from postroom.core.mail.files import mail_in
+from postroom.core.rules.draft import RuleDraft
 from postroom.settings.reading import DEFAULT_DATA_DIR, Settings
 from postroom.settings.sections import ModelSettings, Section
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.rules import NewRule, add_rules
+from postroom.store.rules import add_rules
 from postroom_sandbox.correspondents import OWNER
 from postroom_sandbox.drip import drip
 from postroom_sandbox.emulator import Emulator
@@ -135,45 +136,49 @@ def _own_folder(data_dir: Path) -> Path:
 async def add_sample_rules(database: Database) -> None:
     """Add a few rules that make the sample mailbox worth watching."""
     rules = [
-        NewRule(
+        (
             new_id(),
-            "Newsletters out of the inbox",
-            "Mail with an unsubscribe header is archived.",
-            {"header_match": {"name": "List-Unsubscribe"}},
-            "archive",
-            {},
-            priority=50,
-            origin="sample",
+            RuleDraft(
+                "Newsletters out of the inbox",
+                {"header_match": {"name": "List-Unsubscribe"}},
+                "archive",
+                {},
+                "Mail with an unsubscribe header is archived.",
+                priority=50,
+            ),
         ),
-        NewRule(
+        (
             new_id(),
-            "Receipts and orders",
-            "Receipts, invoices and shipping notices get a label.",
-            {"subject_regex": r"\b(receipt|invoice|order|payment|parcel|shipp\w+|deliver\w+)\b"},
-            "apply_label",
-            {"label": "Receipts"},
-            priority=40,
-            origin="sample",
+            RuleDraft(
+                "Receipts and orders",
+                {"subject_regex": r"\b(receipt|invoice|order|payment|parcel|shipp\w+|deliver\w+)\b"},
+                "apply_label",
+                {"label": "Receipts"},
+                "Receipts, invoices and shipping notices get a label.",
+                priority=40,
+            ),
         ),
-        NewRule(
+        (
             new_id(),
-            "Appointments",
-            "The doctor's practice gets a label and stays in the inbox.",
-            {"or": [{"subject_contains": "appointment"}, {"subject_contains": "Termin"}]},
-            "apply_label",
-            {"label": "Appointments"},
-            priority=30,
-            origin="sample",
+            RuleDraft(
+                "Appointments",
+                {"or": [{"subject_contains": "appointment"}, {"subject_contains": "Termin"}]},
+                "apply_label",
+                {"label": "Appointments"},
+                "The doctor's practice gets a label and stays in the inbox.",
+                priority=30,
+            ),
         ),
-        NewRule(
+        (
             new_id(),
-            "Mailing lists",
-            "Lists that announce themselves as such are archived.",
-            {"header_match": {"name": "Precedence", "pattern": "^(list|bulk|junk)$"}},
-            "archive",
-            {},
-            priority=60,
-            origin="sample",
+            RuleDraft(
+                "Mailing lists",
+                {"header_match": {"name": "Precedence", "pattern": "^(list|bulk|junk)$"}},
+                "archive",
+                {},
+                "Lists that announce themselves as such are archived.",
+                priority=60,
+            ),
         ),
     ]
-    await database.run(add_rules(rules, wall_clock()))
+    await database.run(add_rules(rules, wall_clock(), "sample"))

@@ -6,7 +6,7 @@ A call can be sent alone or as one part of a batch; it is the same either way.
 import base64
 import re
 import secrets
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Generic, Literal, TypeVar, cast
 
@@ -21,7 +21,6 @@ from postroom.gmail.errors import (
     GmailError,
     HistoryExpired,
     LabelExists,
-    LabelNotFound,
     MessageNotFound,
     NotFromGmail,
     ThreadNotFound,
@@ -42,7 +41,6 @@ from postroom.gmail.resources import (
     SendAs,
     Thread,
     Watch,
-    read_attachment,
     read_draft,
     read_draft_page,
     read_draft_ref,
@@ -64,8 +62,7 @@ HistoryType = Literal["messageAdded", "messageDeleted", "labelAdded", "labelRemo
 Parameters = Mapping[str, str | int | list[str]]
 T = TypeVar("T")
 
-# Google's limits: messages in a batchModify or batchDelete, results on a page, bytes of a mail to send.
-MOST_IDS = 1000
+# What Google takes at most: results on a page, bytes of a mail to be sent.
 MOST_RESULTS = 500
 LARGEST_SENT = 36_700_160
 # A longer mail is uploaded beside the JSON instead of in it.
@@ -105,7 +102,7 @@ class Call(Generic[T]):
             special = self.on.get(answer.status)
             return special or refusal(self.method, answer.status, answer.headers, answer.content)
         try:
-            return self.read({} if self.read is _nothing else _fields(answer.content))
+            return self.read({} if self.read is nothing else _fields(answer.content))
         except (BadAnswer, NotFromGmail) as error:
             return error
 
@@ -119,10 +116,6 @@ def watch(topic: str, label_ids: Collection[str] = (), exclude: bool = False) ->
     if label_ids:
         body |= {"labelIds": sorted(label_ids), "labelFilterBehavior": "exclude" if exclude else "include"}
     return Call(methods.WATCH, "/watch", read_watch, content=_json(body))
-
-
-def stop() -> Call[None]:
-    return Call(methods.STOP, "/stop", _nothing)
 
 
 def list_messages(
@@ -159,33 +152,11 @@ def untrash_message(message_id: str) -> Call[MessageRef]:
 
 def delete_message(message_id: str) -> Call[None]:
     path = f"/messages/{_in_path('message_id', message_id)}"
-    return Call(methods.DELETE_MESSAGE, path, _nothing, on={404: MessageNotFound(message_id)})
-
-
-def batch_modify(message_ids: Sequence[str], add: Collection[str], remove: Collection[str]) -> Call[None]:
-    body = {"ids": _ids(message_ids), "addLabelIds": sorted(add), "removeLabelIds": sorted(remove)}
-    return Call(methods.BATCH_MODIFY, "/messages/batchModify", _nothing, content=_json(body))
-
-
-def batch_delete(message_ids: Sequence[str]) -> Call[None]:
-    body = _json({"ids": _ids(message_ids)})
-    return Call(methods.BATCH_DELETE, "/messages/batchDelete", _nothing, content=body)
-
-
-def send_message(raw: bytes, thread_id: str | None = None) -> Call[MessageRef]:
-    content, content_type, is_upload = _mail(raw, {"threadId": thread_id} if thread_id else {})
-    parameters = _given(uploadType="multipart" if is_upload else None)
-    path = "/messages/send"
-    return Call(methods.SEND_MESSAGE, path, read_message_ref, parameters, content, content_type, is_upload=is_upload)
-
-
-def get_attachment(message_id: str, attachment_id: str) -> Call[bytes]:
-    path = f"/messages/{_in_path('message_id', message_id)}/attachments/{_in_path('attachment_id', attachment_id)}"
-    return Call(methods.GET_ATTACHMENT, path, read_attachment, on={404: MessageNotFound(message_id)})
+    return Call(methods.DELETE_MESSAGE, path, nothing, on={404: MessageNotFound(message_id)})
 
 
 def create_draft(raw: bytes, thread_id: str | None = None) -> Call[DraftRef]:
-    content, content_type, is_upload = _mail(raw, {"threadId": thread_id} if thread_id else {}, "message")
+    content, content_type, is_upload = _mail(raw, {"threadId": thread_id} if thread_id else {})
     parameters = _given(uploadType="multipart" if is_upload else None)
     return Call(methods.CREATE_DRAFT, "/drafts", read_draft_ref, parameters, content, content_type, is_upload=is_upload)
 
@@ -208,7 +179,7 @@ def send_draft(draft_id: str) -> Call[MessageRef]:
 
 def delete_draft(draft_id: str) -> Call[None]:
     path = f"/drafts/{_in_path('draft_id', draft_id)}"
-    return Call(methods.DELETE_DRAFT, path, _nothing, on={404: DraftNotFound(draft_id)})
+    return Call(methods.DELETE_DRAFT, path, nothing, on={404: DraftNotFound(draft_id)})
 
 
 def get_thread(thread_id: str, format: Format = "full", metadata_headers: Collection[str] = ()) -> Call[Thread]:
@@ -239,11 +210,6 @@ def list_labels() -> Call[tuple[Label, ...]]:
     return Call(methods.LIST_LABELS, "/labels", read_labels)
 
 
-def get_label(label_id: str) -> Call[Label]:
-    path = f"/labels/{_in_path('label_id', label_id)}"
-    return Call(methods.GET_LABEL, path, read_label, on={404: LabelNotFound(label_id)})
-
-
 def create_label(name: str, label_list_visibility: str, message_list_visibility: str) -> Call[Label]:
     body = {
         "name": name,
@@ -252,24 +218,6 @@ def create_label(name: str, label_list_visibility: str, message_list_visibility:
     }
     exists = LabelExists(methods.CREATE_LABEL.name, 409, "aborted", "use the existing label, or another name")
     return Call(methods.CREATE_LABEL, "/labels", read_label, content=_json(body), on={409: exists})
-
-
-def update_label(label: Label) -> Call[Label]:
-    body = {
-        "id": label.id,
-        "name": label.name,
-        "labelListVisibility": label.label_list_visibility or "labelShow",
-        "messageListVisibility": label.message_list_visibility or "show",
-    }
-    exists = LabelExists(methods.UPDATE_LABEL.name, 409, "aborted", "choose a name that no other label has")
-    path = f"/labels/{_in_path('label_id', label.id)}"
-    on = {404: LabelNotFound(label.id), 409: exists}
-    return Call(methods.UPDATE_LABEL, path, read_label, content=_json(body), on=on)
-
-
-def delete_label(label_id: str) -> Call[None]:
-    path = f"/labels/{_in_path('label_id', label_id)}"
-    return Call(methods.DELETE_LABEL, path, _nothing, on={404: LabelNotFound(label_id)})
 
 
 def list_send_as() -> Call[tuple[SendAs, ...]]:
@@ -281,19 +229,18 @@ def _change(method: Method, message_id: str, verb: str, content: bytes | None = 
     return Call(method, path, read_message_ref, content=content, on={404: MessageNotFound(message_id)})
 
 
-def _mail(raw: bytes, fields: dict[str, object], within: str = "") -> tuple[bytes, str, bool]:
-    """A mail to send: the body, its type, and whether it is an upload. `within` is the name of the message's field."""
+def _mail(raw: bytes, fields: dict[str, object]) -> tuple[bytes, str, bool]:
+    """A mail to be sent: the body, its type, and whether it is an upload."""
     if len(raw) > LARGEST_SENT:
         raise BadInput("raw", f"the mail has {len(raw)} bytes", f"Gmail sends at most {LARGEST_SENT}")
     if len(raw) <= LARGEST_IN_JSON:
         fields = {**fields, "raw": base64.urlsafe_b64encode(raw).decode()}
-        return _json({within: fields} if within else fields), "application/json", False
+        return _json({"message": fields}), "application/json", False
     boundary = secrets.token_hex(16)
-    about = _json({within: fields} if within else fields)
     content = b"".join(
         (
             f"--{boundary}\r\nContent-Type: application/json\r\n\r\n".encode(),
-            about,
+            _json({"message": fields}),
             f"\r\n--{boundary}\r\nContent-Type: message/rfc822\r\n\r\n".encode(),
             raw,
             f"\r\n--{boundary}--\r\n".encode(),
@@ -310,7 +257,7 @@ def _json(body: Mapping[str, object]) -> bytes:
     raise BadInput("text", "contains half a character", "give text that is valid Unicode")
 
 
-def _nothing(fields: Fields) -> None:
+def nothing(fields: Fields) -> None:
     """For calls that Gmail answers with an empty body."""
 
 
@@ -323,12 +270,6 @@ def _results(number: int) -> int:
     if not 1 <= number <= MOST_RESULTS:
         raise BadInput("max_results", f"{number} is not possible", f"use 1 to {MOST_RESULTS}")
     return number
-
-
-def _ids(message_ids: Sequence[str]) -> list[str]:
-    if not 1 <= len(message_ids) <= MOST_IDS:
-        raise BadInput("message_ids", f"{len(message_ids)} were given", f"give 1 to {MOST_IDS} at once")
-    return [_in_path("message_ids", each) for each in message_ids]
 
 
 def _in_path(field: str, id: str) -> str:

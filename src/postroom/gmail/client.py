@@ -9,10 +9,9 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from copy import copy
-from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
 import httpx2
@@ -27,8 +26,6 @@ from postroom.gmail.gated_wire import GatedWire, LabelsNeeded
 from postroom.gmail.paging import MOST_PAGES, pages
 from postroom.gmail.quota import Quota, Ticket
 from postroom.gmail.resources import (
-    Draft,
-    DraftPage,
     DraftRef,
     HistoryPage,
     Label,
@@ -37,7 +34,6 @@ from postroom.gmail.resources import (
     MessageRef,
     Profile,
     SendAs,
-    Thread,
     Watch,
 )
 from postroom.gmail.terms import Use
@@ -82,7 +78,7 @@ class GmailClient:
         self._use: Use = use
         self._size = batch.Size(parts)
 
-    def for_use(self, use: Use) -> "GmailClient":
+    def for_use(self, use: Use) -> Self:
         """The same client, with its calls admitted as `use`."""
         other = copy(self)
         other._use = use
@@ -93,7 +89,7 @@ class GmailClient:
         """Gmail's own time when it last answered; None before the first answer."""
         return self._way_out.server_time
 
-    def under(self, permit: Permit) -> "GmailClient":
+    def under(self, permit: Permit) -> Self:
         """The same client with a permit for changes; without one it only reads."""
         other = copy(self)
         other._permit = permit
@@ -105,21 +101,6 @@ class GmailClient:
     async def watch(self, topic: str, label_ids: Collection[str] = (), exclude: bool = False) -> Watch:
         """Have Gmail report changes to the Pub/Sub topic, for at most seven days."""
         return await self.run(calls.watch(topic, label_ids, exclude))
-
-    async def stop(self) -> None:
-        """Stop these reports."""
-        await self.run(calls.stop())
-
-    async def list_messages(
-        self,
-        q: str = "",
-        label_ids: Collection[str] = (),
-        page_token: str | None = None,
-        max_results: int = 100,
-        include_spam_trash: bool = False,
-    ) -> MessagePage:
-        """One page, newest first."""
-        return await self.run(calls.list_messages(q, label_ids, page_token, max_results, include_spam_trash))
 
     def message_pages(
         self,
@@ -133,7 +114,7 @@ class GmailClient:
         """Every page, newest first. Raises EndlessPages."""
 
         async def fetch(token: str | None) -> MessagePage:
-            return await self.list_messages(q, label_ids, token, max_results, include_spam_trash)
+            return await self.run(calls.list_messages(q, label_ids, token, max_results, include_spam_trash))
 
         return pages(fetch, page_token, most)
 
@@ -152,50 +133,12 @@ class GmailClient:
         """The same as they arrive, request by request, by their index in `message_ids`."""
         return self.batches([calls.get_message(each) for each in message_ids])
 
-    async def modify_message(
-        self, message_id: str, add: Collection[str] = (), remove: Collection[str] = ()
-    ) -> frozenset[str]:
-        """Add and remove labels by id. Return the labels that the message has now."""
-        return (await self.run(calls.modify_message(message_id, add, remove))).label_ids
-
-    async def batch_modify(
-        self, message_ids: Sequence[str], add: Collection[str] = (), remove: Collection[str] = ()
-    ) -> None:
-        """The same change to up to a thousand messages. Gmail does not report the outcome of each."""
-        await self.run(calls.batch_modify(message_ids, add, remove))
-
-    async def batch_delete(self, message_ids: Sequence[str]) -> None:
-        """Delete up to a thousand messages for good. Gmail does not report the outcome of each."""
-        await self.run(calls.batch_delete(message_ids))
-
-    async def trash_message(self, message_id: str) -> frozenset[str]:
-        return (await self.run(calls.trash_message(message_id))).label_ids
-
-    async def untrash_message(self, message_id: str) -> frozenset[str]:
-        return (await self.run(calls.untrash_message(message_id))).label_ids
-
     async def delete_message(self, message_id: str) -> None:
         """Delete for good, bypassing the trash."""
         await self.run(calls.delete_message(message_id))
 
-    async def send_message(self, raw: bytes, thread_id: str | None = None) -> MessageRef:
-        """Send a mail; Gmail gives it a Message-ID of its own. After Unreachable it may have been sent."""
-        return await self.run(calls.send_message(raw, thread_id))
-
-    async def get_attachment(self, message_id: str, attachment_id: str) -> bytes:
-        return await self.run(calls.get_attachment(message_id, attachment_id))
-
     async def create_draft(self, raw: bytes, thread_id: str | None = None) -> DraftRef:
         return await self.run(calls.create_draft(raw, thread_id))
-
-    async def get_draft(self, draft_id: str, format: Format = "full") -> Draft:
-        return await self.run(calls.get_draft(draft_id, format))
-
-    async def list_drafts(self, q: str = "", page_token: str | None = None, max_results: int = 100) -> DraftPage:
-        return await self.run(calls.list_drafts(q, page_token, max_results))
-
-    def draft_pages(self, q: str = "", max_results: int = 100, most: int = MOST_PAGES) -> AsyncGenerator[DraftPage]:
-        return pages(lambda token: self.list_drafts(q, token, max_results), most=most)
 
     async def send_draft(self, draft_id: str) -> MessageRef:
         """Send a draft, which is then gone. After Unreachable, a draft that still exists was not sent."""
@@ -203,22 +146,6 @@ class GmailClient:
 
     async def delete_draft(self, draft_id: str) -> None:
         await self.run(calls.delete_draft(draft_id))
-
-    async def get_thread(
-        self, thread_id: str, format: Format = "full", metadata_headers: Collection[str] = ()
-    ) -> Thread:
-        return await self.run(calls.get_thread(thread_id, format, metadata_headers))
-
-    async def list_history(
-        self,
-        start_history_id: int,
-        page_token: str | None = None,
-        history_types: Collection[HistoryType] = (),
-        label_id: str | None = None,
-        max_results: int | None = None,
-    ) -> HistoryPage:
-        """The changes after `start_history_id`, oldest first. Raises HistoryExpired when Gmail has forgotten them."""
-        return await self.run(calls.list_history(start_history_id, page_token, history_types, label_id, max_results))
 
     def history_pages(
         self,
@@ -231,7 +158,8 @@ class GmailClient:
         """Every page of changes, oldest first. Raises HistoryExpired, EndlessPages."""
 
         async def fetch(token: str | None) -> HistoryPage:
-            return await self.list_history(start_history_id, token, history_types, label_id, max_results)
+            call = calls.list_history(start_history_id, token, history_types, label_id, max_results)
+            return await self.run(call)
 
         return pages(fetch, most=most)
 
@@ -241,21 +169,10 @@ class GmailClient:
             raise NoLabels
         return found
 
-    async def get_label(self, label_id: str) -> Label:
-        """A label with its message counts."""
-        return await self.run(calls.get_label(label_id))
-
     async def create_label(
         self, name: str, label_list_visibility: str = "labelShow", message_list_visibility: str = "show"
     ) -> Label:
         return await self.run(calls.create_label(name, label_list_visibility, message_list_visibility))
-
-    async def update_label(self, label: Label, name: str | None = None) -> Label:
-        """Update the label, optionally with a new name."""
-        return await self.run(calls.update_label(label if name is None else replace(label, name=name)))
-
-    async def delete_label(self, label_id: str) -> None:
-        await self.run(calls.delete_label(label_id))
 
     async def list_send_as(self) -> tuple[SendAs, ...]:
         """The addresses that the user may send from, including the mailbox's own."""

@@ -44,14 +44,16 @@ class GmailMailbox:
         other._permit = permit
         return other
 
-    async def labels_of(self, message_id: str) -> frozenset[str]:
-        return (await self._gathered.run(calls.get_message(message_id, "minimal"), message_id)).label_ids
+    async def labels_of(self, provider_message_id: str) -> frozenset[str]:
+        return (
+            await self._gathered.run(calls.get_message(provider_message_id, "minimal"), provider_message_id)
+        ).label_ids
 
-    async def look_at(self, message_id: str) -> SeenMessage:
-        found = await self._gathered.run(calls.get_message(message_id, "minimal"), message_id)
+    async def look_at(self, provider_message_id: str) -> SeenMessage:
+        found = await self._gathered.run(calls.get_message(provider_message_id, "minimal"), provider_message_id)
         return SeenMessage(found.label_ids, found.history_id)
 
-    async def entered_inbox_since(self, message_id: str, history_id: int) -> bool:
+    async def entered_inbox_since(self, provider_message_id: str, history_id: int) -> bool:
         """Gmail forgets its history after about a week: False if it cannot be known."""
         pages = self._client.history_pages(
             history_id, ["labelAdded"], max_results=HISTORY_PAGE, most=MOST_HISTORY_PAGES
@@ -59,7 +61,10 @@ class GmailMailbox:
         try:
             async for page in pages:
                 for record in page.records:
-                    if any(each.message.id == message_id and "INBOX" in each.label_ids for each in record.labels_added):
+                    if any(
+                        each.message.id == provider_message_id and "INBOX" in each.label_ids
+                        for each in record.labels_added
+                    ):
                         return True
         except (HistoryExpired, EndlessPages):
             return False
@@ -67,8 +72,8 @@ class GmailMailbox:
             await pages.aclose()
         return False
 
-    async def raw(self, message_id: str) -> bytes:
-        return (await self._client.get_message(message_id, "raw")).raw or b""
+    async def raw(self, provider_message_id: str) -> bytes:
+        return (await self._client.get_message(provider_message_id, "raw")).raw or b""
 
     async def find(self, query: str = "", label_ids: Collection[str] = ()) -> list[str]:
         found: list[str] = []
@@ -77,24 +82,26 @@ class GmailMailbox:
                 found += [each.id for each in page.messages]
         return found
 
-    async def modify(self, message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> Placed:
+    async def modify(self, provider_message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> Placed:
         if not add and not remove:
             # Gmail refuses a change without effect.
-            return Placed(message_id, await self.labels_of(message_id))
-        return await self._changed(message_id, calls.modify_message(message_id, add, remove))
+            return Placed(provider_message_id, await self.labels_of(provider_message_id))
+        return await self._changed(provider_message_id, calls.modify_message(provider_message_id, add, remove))
 
-    async def trash(self, message_id: str) -> Placed:
-        return await self._changed(message_id, calls.trash_message(message_id))
+    async def trash(self, provider_message_id: str) -> Placed:
+        return await self._changed(provider_message_id, calls.trash_message(provider_message_id))
 
-    async def untrash(self, message_id: str) -> Placed:
-        return await self._changed(message_id, calls.untrash_message(message_id))
+    async def untrash(self, provider_message_id: str) -> Placed:
+        return await self._changed(provider_message_id, calls.untrash_message(provider_message_id))
 
-    async def _changed(self, message_id: str, call: Call[MessageRef]) -> Placed:
-        return Placed(message_id, (await self._gathered.run(call.under(self._permit), message_id)).label_ids)
+    async def _changed(self, provider_message_id: str, call: Call[MessageRef]) -> Placed:
+        return Placed(
+            provider_message_id, (await self._gathered.run(call.under(self._permit), provider_message_id)).label_ids
+        )
 
-    async def delete(self, message_id: str) -> None:
+    async def delete(self, provider_message_id: str) -> None:
         """Delete for good; this cannot be undone."""
-        await self._client.delete_message(message_id)
+        await self._client.delete_message(provider_message_id)
 
     async def labels(self) -> Sequence[MailboxLabel]:
         return [MailboxLabel(each.id, each.name, each.type == "system") for each in await self._client.list_labels()]

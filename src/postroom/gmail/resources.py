@@ -247,10 +247,6 @@ def read_message(fields: Fields) -> Message:
     )
 
 
-def read_attachment(fields: Fields) -> bytes:
-    return _bytes(fields, "data") if fields.get("data") is not None else b""
-
-
 def read_thread(fields: Fields) -> Thread:
     return Thread(
         id=_text(fields, "id"),

@@ -14,17 +14,12 @@ Use = Literal["live", "bulk"]
 PRICES: Mapping[str, int] = {
     "getProfile": 1,
     "watch": 100,
-    "stop": 50,
     "messages.list": 5,
     "messages.get": 20,
     "messages.modify": 5,
-    "messages.batchModify": 50,
-    "messages.batchDelete": 50,
     "messages.trash": 20,
     "messages.untrash": 5,
     "messages.delete": 10,
-    "messages.send": 100,
-    "messages.attachments.get": 5,
     "drafts.create": 10,
     "drafts.get": 5,
     "drafts.list": 5,
@@ -33,13 +28,9 @@ PRICES: Mapping[str, int] = {
     "threads.get": 10,
     "history.list": 2,
     "labels.list": 1,
-    "labels.get": 1,
     "labels.create": 5,
-    "labels.update": 5,
-    "labels.delete": 5,
     "settings.sendAs.list": 1,
 }
-OLDER_PRICES: Mapping[str, int] = {**PRICES, "messages.get": 5, "messages.trash": 5}
 
 
 @dataclass(frozen=True)
@@ -80,4 +71,3 @@ class Terms:
 
 
 NEW_PROJECT = Terms()
-OLDER_PROJECT = Terms(per_minute=15_000, reserve=3_000, prices=OLDER_PRICES)

@@ -43,6 +43,14 @@ def interpreter() -> Check:
     return passes_if("interpreter", sys.version_info >= (3, 11), f"Python {version}", "install Python 3.11 or newer")
 
 
+def backup(made_at: datetime | None, now: datetime) -> Check:
+    """The age of the last backup. Its user may make them by other means, so a missing one is no failure."""
+    if made_at is None:
+        remedy = "make one with `postroom backup FILE`, unless you back up the database by other means"
+        return Check("backup", "warn", "`postroom backup` has made none here", remedy)
+    return Check("backup", "ok", f"the last was made {(now - made_at).days} days ago, at {made_at:%Y-%m-%d %H:%M} UTC")
+
+
 def data_dir(folder: Path) -> Check:
     if not folder.exists():
         remedy = "nothing to do for a new installation: the first start creates it; otherwise set --data-dir"

@@ -5,6 +5,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import cast
 
+from postroom.backup.make import last_backup
 from postroom.core.errors import DatabaseUnavailable, PostroomError, SettingsError
 from postroom.gmail.service_account import KeyFile
 from postroom.http_server.listening import addresses_of, exposed_addresses
@@ -55,6 +56,7 @@ async def database_checks(
         checks.schema(missing),
         *_durability_checks(database, settings, known),
         checks.clock(before, cast("datetime", known["now"]), after),
+        checks.backup(last_backup(settings.data_dir), after),
         *([] if missing else [await _leader_check(database), *await _protection_checks(database)]),
         *([] if missing else await _kept_checks(database, settings, vault, clock())),
     ]

@@ -81,19 +81,6 @@ def store_messages(handed_over: Sequence[HandOver], now: datetime) -> Script[Non
     yield from inbox.ending_all([each.leased for each in handed_over], "done", now)
 
 
-@transaction
-def store_message(
-    leased: inbox.LeasedMessage,
-    account: Account,
-    ids: tuple[UUID, UUID],
-    mail: MailContent,
-    classify: Callable[[UUID], NewJob],
-    now: datetime,
-) -> Script[None]:
-    """The same for one message."""
-    yield from store_messages.script([HandOver(leased, account, ids, mail, classify)], now)
-
-
 def _insert_message(handed_over: HandOver, now: datetime) -> Script[list[UUID]]:
     """Insert the row and return its id; None if the message is stored already."""
     leased, account, (thread_id, message_id), mail, _ = handed_over

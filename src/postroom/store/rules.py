@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from postroom.core.actions.action import DecidedType
@@ -67,26 +67,6 @@ class RuleView:
         return self.draft.as_rule(self.id)
 
 
-@dataclass(frozen=True, slots=True)
-class NewRule:
-    """A requested rule."""
-
-    id: UUID
-    name: str
-    description: str
-    conditions: Mapping[str, Any]
-    action_type: str
-    parameters: Mapping[str, Any]
-    scope: str = "global"
-    scope_ref: str | None = None
-    priority: int = 100
-    origin: str = "user"
-    shadow: bool = False
-    needs_approval: bool = False
-    enabled: bool = True
-    disabled_reason: str | None = None
-
-
 class KeptRules(NamedTuple):
     """The names of the rules that were added, replaced, and left out."""
 
@@ -103,11 +83,11 @@ class _Keeping:
 
 
 @transaction
-def add_rules(rules: Sequence[NewRule], now: datetime) -> Script[int]:
+def add_rules(drafts: Sequence[tuple[UUID, RuleDraft]], now: datetime, origin: str = "user") -> Script[int]:
     """Add the rules whose names are new; return how many. For the rules that ship with Postroom."""
     added = 0
-    for rule in rules:
-        added += len((yield from _insert(rule.id, _draft_of(rule), rule.origin, now)))
+    for id, draft in drafts:
+        added += len((yield from _insert(id, draft, origin, now)))
     return added
 
 
@@ -262,21 +242,4 @@ def _columns(draft: RuleDraft) -> tuple[Any, ...]:
         draft.needs_approval,
         draft.enabled,
         draft.disabled_reason,
-    )
-
-
-def _draft_of(rule: NewRule) -> RuleDraft:
-    return RuleDraft(
-        rule.name,
-        rule.conditions,
-        cast("DecidedType", rule.action_type),
-        rule.parameters,
-        rule.description,
-        rule.scope,
-        rule.scope_ref,
-        rule.priority,
-        rule.shadow,
-        rule.needs_approval,
-        rule.enabled,
-        rule.disabled_reason,
     )

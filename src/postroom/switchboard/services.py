@@ -5,11 +5,11 @@ from datetime import datetime, timedelta
 
 from postroom.accounts.credentials import AccessTokens
 from postroom.accounts.mailbox_requests import ConnectorRequests
+from postroom.act.agents import Agents
 from postroom.core.queue.queues import Queues
 from postroom.core.tally import Tally
 from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
-from postroom.switchboard.agents import AgentService
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.intake import Intake
 from postroom.switchboard.searches import SearchLimiter
@@ -51,7 +51,7 @@ class Services:
     looks: AuditThrottle = field(default_factory=AuditThrottle)
     searches: SearchLimiter = field(default_factory=SearchLimiter)
     credentials: AccessTokens | None = None
-    agents: AgentService | None = None
+    agents: Agents | None = None
     requests: ConnectorRequests = field(init=False)
 
     def __post_init__(self) -> None:

@@ -11,7 +11,6 @@ from postroom.core.mail.tiers import values
 from postroom.core.rules.model_decision import TOOL, decision_schema
 from postroom.core.rules.rule import MessageFacts
 from postroom.decide.prompt import Mode, PromptMessage, build_prompt
-from postroom_sandbox.model_moods import obedient
 from postroom_sandbox.model_requests import ReceivedRequest
 from support.canaries import WORD, Canaries
 from support.injection.carriers import CARRIERS
@@ -20,6 +19,7 @@ from support.injection.demands import DEMANDS
 from support.injection.findings import parted
 from support.injection.languages import OPENINGS
 from support.injection.voices import ENCODINGS, VOICES
+from support.obedient_model import obedient
 
 MODES: tuple[Mode, ...] = ("full", "headers", "redacted")
 

@@ -3,8 +3,8 @@
 import asyncio
 from uuid import UUID
 
-from postroom.jobs.queue import JobQueue
 from support.crash.evidence import Place
+from support.job_queue import JobQueue
 from support.processes import Child
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from postroom.act.executor import DEFAULT_SNOOZE_LABEL
+from postroom.core.actions.action import DecidedType
 
 ARRIVED = frozenset({"INBOX", "UNREAD"})
 # Longer than it takes the next process to come: what is to be woken in the end sleeps until then.
@@ -18,7 +19,7 @@ SNOOZED_FOR = timedelta(days=300)
 class Kind:
     """One way through the product. `seen` are the changes of the message, in order; `{label}` is the case's own."""
 
-    action: str
+    action: DecidedType
     seen: tuple[str, ...]
     undone: bool = True
     asked: bool = False

@@ -10,17 +10,19 @@ from random import Random
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.message import read_mail
 from postroom.core.queue.queues import EMAIL
+from postroom.core.rules.draft import RuleDraft
 from postroom.store import inbox, mail
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
 from postroom.store.new_jobs import new_job
-from postroom.store.rules import NewRule, add_rules
+from postroom.store.rules import add_rules
 from postroom.switchboard.intake import Intake
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running
+from support import storing
 from support.crash.action_cases import KINDS, Case, sender_of
 from support.crash.action_evidence import Found, MailboxRecorder, rows_by_message
 from support.crash.action_steps import Step
@@ -130,11 +132,11 @@ class CrashSetup:
         classify = new_job(CATALOGUE, "classify", payload, key=f"classify:{message_id}", not_before=waiting)
         content = read_mail(leased.envelope)
         await self._database.run(
-            mail.store_message(leased, account, (new_id(), message_id), content, lambda _id: classify, now)
+            storing.store_message(leased, account, (new_id(), message_id), content, lambda _id: classify, now)
         )
         case = Case(number, name, str(message_id), delivered.id, str(classify.id))
         if not kind.asked:
-            rule = NewRule(new_id(), f"case {number}", "", {"sender_email": case.sender}, kind.action, case.parameters)
+            rule = (new_id(), RuleDraft(f"case {number}", {"sender_email": case.sender}, kind.action, case.parameters))
             await self._database.run(add_rules([rule], now))
         return case
 

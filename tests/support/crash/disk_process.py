@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from postroom.core.errors import PostroomError
-from postroom.jobs.queue import JobQueue
 from postroom.store.engine.opening import FILE, open_database
 from support.crash.counted_jobs import CATALOGUE
+from support.job_queue import JobQueue
 from support.processes import announce, log_to_stderr
 
 PARCEL_BYTES = 50_000

@@ -6,11 +6,11 @@ from collections.abc import AsyncGenerator
 from random import Random
 from uuid import UUID
 
-from postroom.jobs.queue import JobQueue
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
 from support.crash.counted_jobs import CATALOGUE, create_deliveries
 from support.crash.evidence import Place
+from support.job_queue import JobQueue
 
 KINDS = ("letter", "parcel", "letter", "parcel", "parcel", "refused", "undeliverable", "errand")
 ATTEMPTS = (1, 2, 5, 30, 30, 30)

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from postroom.jobs.queue import JobQueue
 from postroom.store.engine.opening import open_database
 from support.crash import halting_disk
 from support.crash.counted_jobs import CATALOGUE
 from support.crash.points import Halt, HaltingDatabase, Point
 from support.fork_server import run_as_child
+from support.job_queue import JobQueue
 from support.processes import announce
 
 CALLERS = 8

@@ -12,6 +12,7 @@ from postroom.core.queue.envelope import parse_envelope
 from postroom.core.queue.queues import EMAIL
 from postroom.store import actions, decisions, inbox, mail
 from postroom.store.engine.ids import new_id
+from support import storing
 from support.store.fault_cases_inbox import ENDPOINT, accepting
 from support.store.job_setup import JobSetup
 
@@ -52,7 +53,7 @@ class ActionSetup:
         ((leased,), _) = await run(inbox.lease(EMAIL, 1, new_id(), now, new_id()))
         message_id, classify = new_id(), self.setup.new()
         content = read_mail(leased.envelope)
-        await run(mail.store_message(leased, account, (new_id(), message_id), content, lambda _id: classify, now))
+        await run(storing.store_message(leased, account, (new_id(), message_id), content, lambda _id: classify, now))
         return Stored(account.id, message_id, await self.setup.claim_one())
 
     async def waiting(

@@ -6,10 +6,12 @@ from uuid import UUID
 
 from postroom.core.jobs.job import NewJob
 from postroom.core.mail.message import read_mail
+from postroom.core.rules.draft import RuleDraft
 from postroom.store import actions, decisions, labels, mail, rules, search_backlog
 from postroom.store import jobs as store
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
+from support import storing
 from support.search import unindex
 from support.store.fault_cases_inbox import ENDPOINT, leased_mail, leased_mails
 from support.store.fault_cases_jobs import Case
@@ -31,7 +33,7 @@ async def _store_as(setup: JobSetup, id: UUID) -> Transaction[Any]:
     leased = await leased_mail(setup)
     classify = setup.new(key=f"classify:{id}")
     content = read_mail(leased.envelope)
-    return mail.store_message(leased, account, (new_id(), id), content, lambda _id: classify, setup.clock())
+    return storing.store_message(leased, account, (new_id(), id), content, lambda _id: classify, setup.clock())
 
 
 def _classifying(setup: JobSetup) -> Callable[[UUID], NewJob]:
@@ -48,7 +50,7 @@ async def store_messages(setup: JobSetup) -> Transaction[Any]:
 
 
 async def add_rules(setup: JobSetup) -> Transaction[Any]:
-    new = [rules.NewRule(new_id(), name, "", {"subject": "x"}, "archive", {}) for name in ("a", "b")]
+    new = [(new_id(), RuleDraft(name, {"subject": "x"}, "archive", {})) for name in ("a", "b")]
     return rules.add_rules(new, setup.clock())
 
 
@@ -116,7 +118,7 @@ async def sync_labels(setup: JobSetup) -> Transaction[Any]:
     account = await setup.database.run(await keep_account(setup))
     seen = [labels.SeenLabel("L1", "Receipts", "user")]
     await setup.database.run(labels.sync_labels(account.id, seen, setup.clock()))
-    rule = rules.NewRule(new_id(), "receipts", "", {"subject_contains": "x"}, "apply_label", {"label": "Receipts"})
+    rule = (new_id(), RuleDraft("receipts", {"subject_contains": "x"}, "apply_label", {"label": "Receipts"}))
     await setup.database.run(rules.add_rules([rule], setup.clock()))
     return labels.sync_labels(account.id, [labels.SeenLabel("L2", "Travel", "user")], setup.clock())
 
@@ -137,7 +139,6 @@ CASES: list[Case] = [
     sync_labels,
     keep_label,
     keep_account,
-    store_message,
     store_messages,
     add_rules,
     disable_rule,

@@ -7,6 +7,7 @@ from postroom.store import mail, model_calls
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.model_calls import CallEnd, Caps, NewCall
+from support import storing
 from support.store.fault_cases_inbox import ENDPOINT, leased_mail
 from support.store.fault_cases_jobs import Case
 from support.store.job_setup import JobSetup
@@ -20,7 +21,7 @@ async def new_call(setup: JobSetup, reserve_micros: int = 10_000) -> NewCall:
     leased, message_id = await leased_mail(setup), new_id()
     content, classify = read_mail(leased.envelope), setup.new(key=f"classify:{message_id}")
     await setup.database.run(
-        mail.store_message(leased, account, (new_id(), message_id), content, lambda _id: classify, setup.clock())
+        storing.store_message(leased, account, (new_id(), message_id), content, lambda _id: classify, setup.clock())
     )
     return NewCall(new_id(), account.id, message_id, "openai", "gpt-test", "1-test", reserve_micros)
 

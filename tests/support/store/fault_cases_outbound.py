@@ -7,10 +7,11 @@ from uuid import UUID
 from postroom.core.actions.action import ActionType
 from postroom.core.jobs.job import Job
 from postroom.core.mail.message import read_mail
-from postroom.store import actions, decisions, mail, outbound, outbound_answers
+from postroom.store import actions, decisions, outbound, outbound_answers
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.outbound import LeasedMail, MailSender, NewMail, SendGuard
+from support import storing
 from support.store.fault_cases_inbox import leased_mail
 from support.store.fault_cases_jobs import Case
 from support.store.fault_cases_mail import keep_account
@@ -36,7 +37,7 @@ async def stored(setup: JobSetup) -> About:
     leased, message_id, classify = await leased_mail(setup), new_id(), setup.new()
     content = read_mail(leased.envelope)
     await setup.database.run(
-        mail.store_message(leased, account, (new_id(), message_id), content, lambda _id: classify, setup.clock())
+        storing.store_message(leased, account, (new_id(), message_id), content, lambda _id: classify, setup.clock())
     )
     await setup.finish(await setup.claim_one())
     return About(account.id, message_id)

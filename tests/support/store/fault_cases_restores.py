@@ -7,6 +7,7 @@ from uuid import UUID
 
 from postroom.core.mail.carrier import MarkedDraft, SentMail
 from postroom.core.roles import Role
+from postroom.core.rules.draft import RuleDraft
 from postroom.store import pauses, prohibitions, protection, restores, rules, timeline, tokens
 from postroom.store import snooze_wakes as wakings
 from postroom.store.engine.database import Transaction
@@ -85,7 +86,7 @@ async def forbidding(setup: JobSetup) -> Permitted:
     await setup.database.run(tokens.create_token(minted, signed(), setup.clock()))
     rule_ids = [new_id() for _ in range(5)]
     wanted = {"subject_contains": "x"}
-    new = [rules.NewRule(id, f"rule {n}", "", wanted, "archive", {}) for n, id in enumerate(rule_ids)]
+    new = [(id, RuleDraft(f"rule {n}", wanted, "archive", {})) for n, id in enumerate(rule_ids)]
     await setup.database.run(rules.add_rules(new, setup.clock()))
     await observed(setup)
     return Permitted(account_id, minted.id, rule_ids)

@@ -25,6 +25,7 @@ from postroom.store.job_builders import decide_again
 from postroom.store.labels import SeenLabel, sync_labels
 from postroom.store.mail_changes import Change, apply_changes
 from postroom.store.new_jobs import new_job
+from support import storing
 from support.gates import LASTING
 from support.store.job_setup import JobSetup
 
@@ -99,7 +100,7 @@ class MailSetup:
             await run(acceptance.accept_many([incoming], now()))
             ((leased,), _) = await run(inbox.lease(EMAIL, 1, new_id(), now(), new_id()))
             ids = (new_id(), self.ids.setdefault(message.id, new_id()))
-            await run(mail.store_message(leased, self.account, ids, read_mail(envelope), self._classifying, now()))
+            await run(storing.store_message(leased, self.account, ids, read_mail(envelope), self._classifying, now()))
 
     def _classifying(self, message_id: UUID) -> NewJob:
         payload = {"account_id": str(self.account.id), "message_id": str(message_id)}

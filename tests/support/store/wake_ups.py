@@ -59,7 +59,6 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
         "release_capped",
         "rescue",
         "retry_job",
-        "store_message",
         "store_messages",
         "take_slot",
         "unpark",

@@ -24,12 +24,12 @@ class SeenMessage(NamedTuple):
 class Placed(NamedTuple):
     """Where a message is after a change: its id, which may be new after a move, and its labels."""
 
-    message_id: str
+    provider_message_id: str
     labels: frozenset[str]
 
-    def moved_from(self, message_id: str) -> str | None:
+    def moved_from(self, provider_message_id: str) -> str | None:
         """The new id; None if it is still the old one."""
-        return None if self.message_id == message_id else self.message_id
+        return None if self.provider_message_id == provider_message_id else self.provider_message_id
 
 
 class MailboxLabel(NamedTuple):
@@ -58,19 +58,19 @@ class Mailbox(Protocol):
     @property
     def provider(self) -> str: ...
 
-    async def labels_of(self, message_id: str) -> frozenset[str]:
+    async def labels_of(self, provider_message_id: str) -> frozenset[str]:
         """The labels that the message has now: the pre-image of the next change."""
         ...
 
-    async def look_at(self, message_id: str) -> SeenMessage:
+    async def look_at(self, provider_message_id: str) -> SeenMessage:
         """Its labels, and the id of its last change in the history."""
         ...
 
-    async def entered_inbox_since(self, message_id: str, history_id: int) -> bool:
+    async def entered_inbox_since(self, provider_message_id: str, history_id: int) -> bool:
         """Whether it was put into the inbox after this change. False if the mailbox no longer remembers."""
         ...
 
-    async def raw(self, message_id: str) -> bytes:
+    async def raw(self, provider_message_id: str) -> bytes:
         """The whole raw message."""
         ...
 
@@ -78,19 +78,19 @@ class Mailbox(Protocol):
         """The ids of all messages with these labels that match the query, in the provider's own syntax."""
         ...
 
-    async def modify(self, message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> Placed:
+    async def modify(self, provider_message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> Placed:
         """Add and remove labels."""
         ...
 
-    async def trash(self, message_id: str) -> Placed:
+    async def trash(self, provider_message_id: str) -> Placed:
         """Move it to the trash."""
         ...
 
-    async def untrash(self, message_id: str) -> Placed:
+    async def untrash(self, provider_message_id: str) -> Placed:
         """Take it out of the trash, without putting it anywhere else."""
         ...
 
-    async def delete(self, message_id: str) -> None:
+    async def delete(self, provider_message_id: str) -> None:
         """Delete it for good; this cannot be undone."""
         ...
 

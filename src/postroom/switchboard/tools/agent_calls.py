@@ -7,13 +7,14 @@ with ids only, never with the query or the text that was read.
 from collections.abc import Mapping
 from typing import Any, Literal, cast
 
+from postroom.act.agents import Agents
 from postroom.core.actions.undo import why_not_undoable
 from postroom.core.errors import BadInput, Refused, SafetyRefused
 from postroom.core.mail.search import read_query
 from postroom.core.rules.conditions import recipients
-from postroom.manage.accounts import find_account, list_accounts
+from postroom.manage.accounts import list_accounts
 from postroom.manage.audit import Signature, signature
-from postroom.manage.pausing import stop
+from postroom.manage.kill_switch import pause_changes, resume_changes
 from postroom.store import pauses
 from postroom.store.actions import ActionView, list_actions
 from postroom.store.audit import record_audit
@@ -21,7 +22,6 @@ from postroom.store.decisions import DecisionView, decisions_about
 from postroom.store.engine.codecs import json_text, time_text
 from postroom.store.engine.cursors import Cursor, read_cursor
 from postroom.store.search import LONGEST_TEXT, NEWEST, FoundMail, ReadMail, check_message, read_mail, search_mail
-from postroom.switchboard.agents import AgentService
 from postroom.switchboard.tools import agent_schemas as forms
 from postroom.switchboard.tools.ingest_calls import Call
 from postroom.switchboard.tools.ingest_schemas import NoArguments
@@ -219,41 +219,37 @@ def _decision(view: DecisionView) -> forms.DecisionForm:
 
 
 async def pause(call: Call, arguments: forms.PauseArguments) -> forms.StoppedAnswer:
-    scope, account = await _scope(call, arguments.account)
-    signed = _signed(call, arguments.reason)
-    stopped = await stop(call.services.database, scope, arguments.reason, signed, call.services.clock)
-    shown = _pause(stopped.pause, {scope: account})
+    services, signed = call.services, _signed(call, arguments.reason)
+    stopped = await pause_changes(services.database, arguments.account, arguments.reason, signed, services.clock)
+    shown = _pause(stopped.pause, await _addresses(call))
     return {**shown, "on_wire": stopped.on_wire, "silent_processes": stopped.silent}
 
 
 async def resume(call: Call, arguments: forms.ResumeArguments) -> forms.ResumeAnswer:
-    scope, _ = await _scope(call, arguments.account)
-    released = await call.services.database.run(pauses.resume(scope, _signed(call), call.services.clock()))
+    released = await resume_changes(call.services.database, arguments.account, _signed(call), call.services.clock)
     return {"was_paused": released is not None, "jobs_released": released or 0}
 
 
 async def status(call: Call, arguments: NoArguments) -> forms.StatusAnswer:
     standing = await call.services.database.run(pauses.standing_pauses())
-    accounts = {str(each.id): each.email for each in await list_accounts(call.services.database)}
+    accounts = await _addresses(call)
     return {
         "paused": any(each.scope == pauses.ALL for each in standing),
         "pauses": [_pause(each, accounts) for each in standing],
     }
 
 
-def _pause(pause: pauses.Pause, accounts: Mapping[str, str | None]) -> forms.PauseForm:
+def _pause(pause: pauses.Pause, accounts: Mapping[str, str]) -> forms.PauseForm:
     account = None if pause.scope == pauses.ALL else accounts.get(pause.scope, pause.scope)
     return {"account": account, "reason": pause.reason, "set_by": pause.set_by, "since": time_text(pause.since)}
 
 
-async def _scope(call: Call, account: str | None) -> tuple[str, str | None]:
-    if account is None:
-        return pauses.ALL, None
-    found = await find_account(call.services.database, account)
-    return str(found.id), found.email
+async def _addresses(call: Call) -> dict[str, str]:
+    """The addresses of all accounts, by the scopes of their pauses."""
+    return {str(each.id): each.email for each in await list_accounts(call.services.database)}
 
 
-def _agent_service(call: Call) -> AgentService:
+def _agent_service(call: Call) -> Agents:
     if call.services.agents is None:
         raise Refused("this server only ingests mail; it does not act on it")
     return call.services.agents

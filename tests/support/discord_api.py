@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from postroom_sandbox.discord_gateway import Gateway
+from support.discord_gateway import Gateway
 
 BOT_ID, APPLICATION_ID, GUILD_ID, CHANNEL_ID = (
     "900000000000000001",
@@ -56,7 +56,7 @@ class Pressed:
 class DiscordApi:
     """One bot, and one channel of one guild."""
 
-    def __init__(self, token: str = "sandbox-bot-token") -> None:  # noqa: S107 - there is nothing behind it
+    def __init__(self, token: str = "sandbox-bot-token") -> None:
         self.token = token
         bot = _user(BOT_ID, "postroom", bot=True)
         self.gateway = Gateway(token, bot, APPLICATION_ID)

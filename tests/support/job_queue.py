@@ -1,4 +1,4 @@
-"""The queue as callers see it: enqueue in its variants, cancel, retry."""
+"""A queue for tests and benchmarks: enqueue one job or many, cancel, retry, look."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
