@@ -248,7 +248,7 @@ async def test_the_page_says_so_when_the_data_cannot_be_read(page: Page, complai
     assert complaints == []
 
 
-async def test_a_connection_that_died_silently_is_noticed_and_opened_anew(page: Page) -> None:
+async def test_a_connection_that_died_silently_is_noticed_and_opened_again(page: Page) -> None:
     feed = ScriptedFeed(line(1))
     async with dashboard(feed, intervals=UpdateIntervals(pulse=3600, reread=3600)) as address:
         await page.clock.install()

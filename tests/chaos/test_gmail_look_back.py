@@ -13,7 +13,7 @@ from support.scale import scale
 SPEED = 500.0
 
 
-async def test_a_large_mailbox_is_taken_in_once_while_the_search_lags_and_history_expires(
+async def test_a_large_mailbox_is_ingested_once_while_the_search_lags_and_history_expires(
     tmp_path: Path, children: ProcessGroup, rng: Random
 ) -> None:
     mails, interruptions = scale(600, 50_000), scale(3, 20)

@@ -137,7 +137,7 @@ async def test_the_log_stays_short_beside_readers_and_a_second_writing_process(
     await place.check_integrity()
 
 
-async def test_a_read_that_the_log_cannot_wait_for_is_begun_anew_and_answered(
+async def test_a_read_that_the_log_cannot_wait_for_is_begun_again_and_answered(
     place: Place, database: SqliteDatabase
 ) -> None:
     """It sees what was committed when it was begun for the last time."""

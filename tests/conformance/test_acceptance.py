@@ -103,7 +103,7 @@ async def test_a_message_is_known_after_a_restart_and_after_it_was_pruned(setup:
     assert await setup.look() == []
 
 
-async def test_names_are_told_apart_by_case_and_by_every_character(setup: InboxSetup) -> None:
+async def test_names_are_distinguished_by_case_and_by_every_character(setup: InboxSetup) -> None:
     names = ("a", "A", "a ", "ä", "a\u0308", "a\u200b")
     answers = await setup.ingest(*(event(event={"external_event_id": name}, payload=_no_words()) for name in names))
     keyed = (event(n, control={"idempotency_key": name}, payload=_no_words()) for n, name in enumerate(names))
@@ -206,7 +206,7 @@ async def test_the_same_words_count_as_the_same_for_thirty_seconds(
     assert (await setup.ingest(words(2, "yes")))[0].duplicate is duplicate
 
 
-async def test_the_thirty_seconds_begin_with_the_first_and_anew_with_the_next_first(setup: InboxSetup) -> None:
+async def test_the_thirty_seconds_begin_with_the_first_and_again_with_the_next_first(setup: InboxSetup) -> None:
     found: list[bool] = []
     for number in range(7):
         found += [each.duplicate for each in await setup.ingest(words(number, "yes"))]
@@ -313,7 +313,7 @@ async def test_each_goes_to_the_tier_of_its_queue(setup: InboxSetup) -> None:
     ]
 
 
-async def test_whoever_is_bound_to_an_endpoint_hands_in_for_no_other(setup: InboxSetup) -> None:
+async def test_whoever_is_bound_to_an_endpoint_delivers_for_no_other(setup: InboxSetup) -> None:
     assert not (await setup.intake.ingest(event(1), bound_to="ci")).duplicate
     with pytest.raises(Refused, match="this token is for 'cd'"):
         await setup.intake.ingest(event(2), bound_to="cd")

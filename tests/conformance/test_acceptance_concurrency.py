@@ -135,7 +135,7 @@ async def test_who_is_refused_within_a_batch_leaves_no_key_behind(setup: InboxSe
 # Many at once.
 
 
-async def test_of_many_who_hand_in_the_same_message_exactly_one_inserts_it(
+async def test_of_many_who_deliver_the_same_message_exactly_one_inserts_it(
     database: Database, intakes: list[Intake]
 ) -> None:
     given = event(1, control=key("k"))

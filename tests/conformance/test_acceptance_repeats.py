@@ -73,7 +73,7 @@ async def test_what_repeats_something_that_failed_is_no_duplicate(setup: InboxSe
 
 
 @pytest.mark.parametrize("control", [{}, KEY], ids=["by event", "by key"])
-async def test_an_event_that_failed_is_accepted_when_it_is_handed_in_again(
+async def test_an_event_that_failed_is_accepted_when_it_is_sent_again(
     setup: InboxSetup, control: dict[str, Any]
 ) -> None:
     (first,) = await setup.ingest(event(control=control))
@@ -85,7 +85,7 @@ async def test_an_event_that_failed_is_accepted_when_it_is_handed_in_again(
     assert await setup.next_ids() == [again.request_id]
 
 
-async def test_a_dropped_copy_of_something_that_failed_is_accepted_when_it_is_handed_in_again(
+async def test_a_dropped_copy_of_something_that_failed_is_accepted_when_it_is_sent_again(
     setup: InboxSetup,
 ) -> None:
     await setup.ingest(words(1, "yes"), words(2, "yes"))
@@ -95,7 +95,7 @@ async def test_a_dropped_copy_of_something_that_failed_is_accepted_when_it_is_ha
     assert await setup.states() == ["failed", "duplicate", "waiting", "duplicate"]
 
 
-async def test_of_many_who_hand_in_again_what_failed_one_is_accepted(
+async def test_of_many_who_deliver_again_what_failed_one_is_accepted(
     setup: InboxSetup, second_database: Database
 ) -> None:
     await setup.ingest(event())

@@ -370,7 +370,7 @@ async def test_whoever_drops_a_key_and_whoever_seals_with_it_do_not_miss_each_ot
         assert (uses[key].dropped_at is None) == (uses[key].secrets == 1)
 
 
-async def test_rotation_while_accounts_are_connected_anew_loses_nothing(
+async def test_rotation_while_accounts_are_connected_again_loses_nothing(
     setup: JobSetup, second_database: Database, vault: Vault
 ) -> None:
     """Every account's newest secret opens, under the newest key, however both were interleaved."""
@@ -403,7 +403,7 @@ async def test_rotation_while_accounts_are_connected_anew_loses_nothing(
     assert {id: await secret_of(setup, vault, id) for id in newest} == newest
 
 
-async def test_what_does_not_open_is_named_and_left_and_all_else_is_sealed_anew(setup: JobSetup, vault: Vault) -> None:
+async def test_what_does_not_open_is_named_and_left_and_all_else_is_sealed_again(setup: JobSetup, vault: Vault) -> None:
     ada, bob = await linked(setup, vault), await linked(setup, vault, BOB, "1//bob")
 
     @transaction

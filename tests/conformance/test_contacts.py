@@ -89,7 +89,7 @@ async def test_an_address_book_takes_over_someone_the_user_wrote_to(book: Book) 
     assert await book.rows() == [("mara@x.example", "Mara", "vcard", "")]
 
 
-async def test_a_mailbox_is_told_its_own_contacts_and_those_of_all(book: Book) -> None:
+async def test_a_mailbox_is_reported_its_own_contacts_and_those_of_all(book: Book) -> None:
     await book.keep(("all@x.example", ""), ("both@x.example", ""))
     await book.keep(("own@x.example", ""), ("both@x.example", ""), of=ADA)
     await book.keep(("other@x.example", ""), of=BEN)

@@ -61,7 +61,7 @@ async def decided(
 
 @pytest.mark.parametrize("kind", ["delete", "forward", "auto_reply"])
 @pytest.mark.parametrize("moment", ["on its way", "under way", "done"])
-async def test_what_cannot_be_undone_is_not_done_again_when_a_message_is_decided_about_anew(
+async def test_what_cannot_be_undone_is_not_done_again_when_a_message_is_decided_on_again(
     action_setup: ActionSetup, kind: DecidedType, moment: str
 ) -> None:
     stored = await action_setup.stored()
@@ -82,7 +82,7 @@ async def test_what_cannot_be_undone_is_not_done_again_when_a_message_is_decided
 
 
 @pytest.mark.parametrize(("kind", "ended"), [("archive", False), ("forward", True)])
-async def test_what_can_be_undone_or_was_never_done_is_done_when_a_message_is_decided_about_anew(
+async def test_what_can_be_undone_or_was_never_done_is_done_when_a_message_is_decided_on_again(
     action_setup: ActionSetup, kind: DecidedType, ended: bool
 ) -> None:
     stored = await action_setup.stored()
@@ -96,7 +96,7 @@ async def test_what_can_be_undone_or_was_never_done_is_done_when_a_message_is_de
     assert {each.id for each in await action_setup.views()} == {first.id, second}
 
 
-async def test_what_waits_for_a_yes_is_taken_back_when_its_message_is_decided_about_anew(
+async def test_what_waits_for_a_yes_is_taken_back_when_its_message_is_decided_on_again(
     action_setup: ActionSetup,
 ) -> None:
     stored, other = await action_setup.stored(), await action_setup.stored()
@@ -111,7 +111,7 @@ async def test_what_waits_for_a_yes_is_taken_back_when_its_message_is_decided_ab
     assert found == {first: ("canceled", "decided again"), elsewhere: waiting, asked.id: waiting, second: waiting}
 
 
-async def test_what_follows_from_deciding_anew_belongs_to_its_batch(setup: JobSetup) -> None:
+async def test_what_follows_from_deciding_again_belongs_to_its_batch(setup: JobSetup) -> None:
     mail_setup, batch = await MailSetup(setup).opened(), new_id()
     await mail_setup.rules(RuleDraft("archive it", {"subject_contains": "offer"}, "archive"))
     await mail_setup.decide(Sample("1", subject="An offer"))
@@ -128,7 +128,7 @@ async def test_what_follows_from_deciding_anew_belongs_to_its_batch(setup: JobSe
     assert [each.id for each in await setup.database.run(undos.undoable(10, batch_id=batch))] == [action]
 
 
-async def test_deciding_anew_is_asked_for_once_at_a_time_and_again_after_it_was_canceled(setup: JobSetup) -> None:
+async def test_deciding_again_is_asked_for_once_at_a_time_and_again_after_it_was_canceled(setup: JobSetup) -> None:
     account_id, message_id = new_id(), new_id()
 
     async def ask() -> tuple[UUID, int]:

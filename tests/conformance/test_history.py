@@ -127,7 +127,7 @@ async def test_states_are_counted_by_tier(setup: InboxSetup) -> None:
 # Replaying.
 
 
-async def test_past_messages_are_queued_anew_in_their_order_and_name_their_originals(setup: InboxSetup) -> None:
+async def test_past_messages_are_queued_again_in_their_order_and_name_their_originals(setup: InboxSetup) -> None:
     ids = await accepted(setup, 3)
     await setup.ack(await setup.next(3))
     copies = await replayed(setup)
@@ -234,7 +234,7 @@ async def test_a_replayed_message_is_no_duplicate_and_its_event_stays_known_by_t
     ],
     ids=str,
 )
-async def test_a_replay_that_makes_no_sense_is_refused_by_name(
+async def test_a_replay_that_is_invalid_is_refused_by_name(
     setup: InboxSetup, asked: dict[str, object], field: str
 ) -> None:
     await accepted(setup, 1)

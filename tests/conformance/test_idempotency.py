@@ -28,7 +28,7 @@ async def test_jobs_without_a_key_are_never_duplicates(setup: JobSetup) -> None:
     assert not any(answer.duplicate for answer in answers)
 
 
-async def test_keys_are_told_apart_by_case_and_by_every_character(setup: JobSetup) -> None:
+async def test_keys_are_distinguished_by_case_and_by_every_character(setup: JobSetup) -> None:
     for key in ("a", "A", "a ", "ä", "a\u0308"):
         assert not (await setup.enqueue(key=key)).duplicate
 

@@ -143,7 +143,7 @@ async def test_a_label_that_nobody_knows_yet_is_looked_up_before_anything_leaves
     assert (await setup.database.run(listed)).refused == {}
 
 
-async def test_the_names_of_a_users_labels_are_read_anew_and_gmails_own_need_none(setup: JobSetup) -> None:
+async def test_the_names_of_a_users_labels_are_read_again_and_gmails_own_need_none(setup: JobSetup) -> None:
     permit, _, action = await permit_of(setup)
     await setup.database.run(protection.protect("label", "starred", "", signed(), setup.clock()))
     known = [labels.SeenLabel("Label_8", "Travel", "user")]

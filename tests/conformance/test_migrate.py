@@ -96,7 +96,7 @@ async def test_every_migration_is_applied_once(opening: Open) -> None:
 
 
 @both
-async def test_what_is_pending_is_told_without_changing_anything(opening: Open) -> None:
+async def test_what_is_pending_is_reported_without_changing_anything(opening: Open) -> None:
     database = opening()
     before = await dump(database)
     assert await pending(database) == _names(database)
@@ -329,7 +329,7 @@ STILL_THERE = """
 
 
 @both
-async def test_no_migration_writes_stored_mail_anew_however_much_there_is(opening: Open) -> None:
+async def test_no_migration_writes_stored_mail_again_however_much_there_is(opening: Open) -> None:
     database = opening()
     known = migrations(database.dialect)
     for each in known[:8]:

@@ -216,7 +216,7 @@ async def test_what_is_unknown_is_leased_by_nobody_and_settled_by_a_person(setup
         await setup.database.run(outbound_answers.resolve_mail(leased.id, "not_sent", signed(), setup.clock()))
 
 
-async def test_what_was_not_sent_after_all_begins_anew_and_remembers_that_it_was_tried(setup: JobSetup) -> None:
+async def test_what_was_not_sent_after_all_begins_again_and_remembers_that_it_was_tried(setup: JobSetup) -> None:
     """By its attempts, and by when it was asked for, the next sender knows to look for it, and how far back."""
     leased = await doubted(setup)
     now = setup.clock.forward(30 * 86_400)

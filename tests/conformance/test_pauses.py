@@ -179,7 +179,7 @@ async def test_a_label_of_320_characters_is_the_longest_that_is_protected(setup:
         await setup.database.run(protection.protect("label", "x" * 321, "", signed(), setup.clock()))
 
 
-async def test_a_protected_label_that_was_renamed_or_deleted_is_told(setup: JobSetup) -> None:
+async def test_a_protected_label_that_was_renamed_or_deleted_is_reported(setup: JobSetup) -> None:
     account = (
         await setup.database.run(mail.keep_account(new_id(), "gmail", "gmail:a", "a@b.example", setup.clock()))
     ).id

@@ -80,7 +80,7 @@ async def test_a_rule_cannot_take_the_name_of_another(setup: JobSetup) -> None:
         )
 
 
-async def test_a_broken_rule_cannot_be_enabled_before_it_is_mended(setup: JobSetup) -> None:
+async def test_a_broken_rule_cannot_be_enabled_before_it_is_fixed(setup: JobSetup) -> None:
     broken = (new_id(), RuleDraft("old", {"sender_domian": "x.example"}, "archive", {}))
     await setup.database.run(rules.add_rules([broken], setup.clock()))
     await setup.database.run(rules.disable_rule(broken[0], "it makes no sense", setup.clock()))
@@ -154,7 +154,7 @@ async def test_rules_that_come_with_postroom_are_added_once_and_counted(setup: J
     assert await setup.database.run(rules.add_rules(given, setup.clock())) == 0
 
 
-async def test_directions_are_told_in_their_order_for_the_account_they_are_for(setup: JobSetup) -> None:
+async def test_directions_are_reported_in_their_order_for_the_account_they_are_for(setup: JobSetup) -> None:
     mine, theirs = new_id(), new_id()
     for content, place in [
         ("last", {"position": 9}),
@@ -189,7 +189,7 @@ async def test_a_direction_that_was_changed_meanwhile_is_not_overwritten(setup: 
     assert await _audited(setup) == ["directions.remove", "directions.edit", "directions.add"]
 
 
-async def test_a_direction_that_makes_no_sense_is_refused_and_the_field_is_named(setup: JobSetup) -> None:
+async def test_a_direction_that_is_invalid_is_refused_and_the_field_is_named(setup: JobSetup) -> None:
     for fields, named in (
         ({"content": " "}, "content"),
         ({"content": "x" * 4_001}, "content"),
@@ -284,7 +284,7 @@ async def test_a_model_rule_keeps_a_name_of_its_own(setup: JobSetup) -> None:
         await setup.database.run(guidance.edit_guidance(other, rule, signed(), setup.clock()))
 
 
-async def test_a_model_rule_that_makes_no_sense_is_refused_and_the_field_is_named(setup: JobSetup) -> None:
+async def test_a_model_rule_that_is_invalid_is_refused_and_the_field_is_named(setup: JobSetup) -> None:
     for fields, named in (
         ({"name": "a\nb"}, "name"),
         ({"text": ""}, "text"),
@@ -299,7 +299,7 @@ async def test_a_model_rule_that_makes_no_sense_is_refused_and_the_field_is_name
         assert refused.value.field == named
 
 
-async def test_what_is_said_of_a_label_is_kept_and_survives_a_sync(setup: JobSetup) -> None:
+async def test_what_is_told_of_a_label_is_kept_and_survives_a_sync(setup: JobSetup) -> None:
     account = (await setup.database.run(await keep_account(setup))).id
     seen = [labels.SeenLabel("L1", "Receipts", "user"), labels.SeenLabel("L2", "Travel", "user")]
     await setup.database.run(labels.sync_labels(account, seen, setup.clock()))

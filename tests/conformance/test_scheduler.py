@@ -18,7 +18,7 @@ def _scheduler(setup: JobSetup, *recurring: Recurring) -> Scheduler:
     return Scheduler(setup.database, TYPES, recurring, setup.clock)
 
 
-async def test_due_jobs_are_woken_and_the_next_time_is_told(setup: JobSetup) -> None:
+async def test_due_jobs_are_woken_and_the_next_time_is_reported(setup: JobSetup) -> None:
     times = [setup.clock() + timedelta(seconds=seconds) for seconds in (5, 10, 15)]
     for time in times:
         await setup.enqueue(not_before=time)

@@ -103,7 +103,7 @@ async def test_a_schedule_with_the_same_expression_keeps_its_next_time(setup: Jo
     assert await _due(setup) == [_hourly(setup.clock(), priority=5)]
 
 
-async def test_a_schedule_with_a_new_expression_begins_anew(setup: JobSetup) -> None:
+async def test_a_schedule_with_a_new_expression_begins_again(setup: JobSetup) -> None:
     await _keep(setup, _hourly(setup.clock() + HOUR))
     await _keep(setup, _hourly(setup.clock() + 2 * HOUR, cron="0 */2 * * *"))
     assert await setup.database.run(schedules.next_schedule()) == setup.clock() + 2 * HOUR

@@ -3,7 +3,7 @@
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.model_decision import ModelDecision
 from postroom.decide.engine import Advice
-from postroom.manage.shadow import ShadowScope, begin, end, in_shadow_now, report_on
+from postroom.manage.shadow import ShadowScope, begin, end, list_shadows, report_on
 from postroom.store.mail import StoredMessage
 from postroom.store.shadow_reports import Tally
 from support.store.fault_cases_registry import signed
@@ -31,7 +31,7 @@ async def compared(mail_setup: MailSetup, *letters: Sample) -> None:
 
 async def standing(setup: JobSetup) -> dict[str, Tally]:
     """As it is listed; and as each is reported, which is the same."""
-    found = {each.name or each.kind: each.tally for each in await in_shadow_now(setup.database)}
+    found = {each.name or each.kind: each.tally for each in await list_shadows(setup.database)}
     for name, tally in found.items():
         what = {"travel": TRAVEL, "model": MODEL}.get(name, ShadowScope("rule", name))
         assert (await report_on(setup.database, what)).tally == tally

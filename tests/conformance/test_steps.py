@@ -148,7 +148,7 @@ async def test_a_worker_that_was_taken_for_dead_during_a_step_records_no_result(
     ]
 
 
-async def test_a_result_that_is_no_json_is_refused_and_the_step_counts_as_not_done(setup: JobSetup) -> None:
+async def test_a_result_that_is_not_json_is_refused_and_the_step_counts_as_not_done(setup: JobSetup) -> None:
     job = await setup.claimed()
     with pytest.raises(BadInput):
         await _run(setup, job).step("fetch", Work(object()))

@@ -97,7 +97,7 @@ async def test_no_token_is_refused_without_asking_the_database(
 
 
 @pytest.mark.parametrize("text", ["x", "Bearer x", "postroom_1_2", "\0" * 100, "é" * 84], ids=ascii)
-async def test_what_is_no_token_is_refused_without_asking_the_database(
+async def test_what_is_not_token_is_refused_without_asking_the_database(
     check: TokenCheck, watched: Watched, text: str
 ) -> None:
     assert (await refused(check, text)).reason == "bad_token"

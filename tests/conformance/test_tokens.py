@@ -94,7 +94,7 @@ def test_no_two_tokens_have_the_same_secret() -> None:
     ],
     ids=range(12),
 )
-def test_what_is_no_token_is_read_as_none(text: str) -> None:
+def test_what_is_not_token_is_read_as_none(text: str) -> None:
     assert read_token(text) is None
 
 

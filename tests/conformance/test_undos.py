@@ -299,7 +299,7 @@ async def test_an_undo_that_was_canceled_before_it_began_can_be_asked_for_again(
     assert (await ask())[1]
 
 
-async def test_the_same_wish_to_undo_counts_once(setup: JobSetup) -> None:
+async def test_the_same_request_to_undo_counts_once(setup: JobSetup) -> None:
     jobs = [setup.new(key="undo 1"), setup.new(key="undo 2")]
     assert await setup.database.run(undos.enqueue_undos(jobs, setup.clock())) == 2
     again = [setup.new(key="undo 2"), setup.new(key="undo 3")]

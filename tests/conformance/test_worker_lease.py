@@ -163,7 +163,7 @@ async def test_a_stopped_worker_leaves_no_lease_behind(setup: JobSetup) -> None:
 
 
 @pytest.mark.usefixtures("nothing_waits_too_long")
-async def test_a_worker_that_lost_its_lease_drops_everything_and_begins_anew(setup: JobSetup) -> None:
+async def test_a_worker_that_lost_its_lease_drops_everything_and_begins_again(setup: JobSetup) -> None:
     gate = Gate()
     async with working(setup, _handlers(gate), concurrency=1, heartbeat=SOON, prefetch=AHEAD) as worker:
         await warm_up(setup, worker)
@@ -182,7 +182,7 @@ async def test_a_worker_that_lost_its_lease_drops_everything_and_begins_anew(set
 
 
 @pytest.mark.usefixtures("nothing_waits_too_long")
-async def test_a_worker_whose_handlers_end_slowly_still_begins_anew(setup: JobSetup) -> None:
+async def test_a_worker_whose_handlers_end_slowly_still_begins_again(setup: JobSetup) -> None:
     """When the lease is lost, handlers are canceled; one that takes its time must not stop the worker for good."""
     entered: asyncio.Queue[JobRun] = asyncio.Queue()
     cleaned_up = asyncio.Event()

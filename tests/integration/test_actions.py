@@ -385,7 +385,7 @@ async def test_protected_mail_is_not_touched_even_on_request(setup: MessageSetup
         ("explode", {"x": 1}, "action"),
     ],
 )
-async def test_what_makes_no_sense_is_refused_before_anything_is_recorded(
+async def test_what_is_invalid_is_refused_before_anything_is_recorded(
     setup: MessageSetup, action: str, parameters: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(BadInput) as refused:

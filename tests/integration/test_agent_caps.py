@@ -43,7 +43,7 @@ async def test_beyond_the_cap_what_a_trusted_agent_proposes_waits_for_a_yes(
     assert await _propose(services, 1) == {"queued": 1}
 
 
-async def test_the_reason_is_told(services: Services) -> None:
+async def test_the_reason_is_reported(services: Services) -> None:
     await _propose(services, CAP)
     id = str(await stored(services, "last"))
     async with client_of(services) as agent:

@@ -48,7 +48,7 @@ async def test_a_retry_has_the_same_id_and_what_was_told_is_not_told_again(recei
     assert [headers["idempotency-key"] for headers, _ in receiver.taken] == [f"approval.asked:{id}"] * 2
 
 
-async def test_the_webhook_is_told_the_answer_once(receiver: Receiver) -> None:
+async def test_the_webhook_is_reported_the_answer_once(receiver: Receiver) -> None:
     told = await receiver.told()
     await receiver.answer(verdict_on(told, "reject"))
     for _ in range(2):

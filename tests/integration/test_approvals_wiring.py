@@ -114,7 +114,7 @@ async def test_a_bot_without_its_library_is_an_error_that_says_what_to_install(
         ({"discord__base_url": "discord.com"}, "an address"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused_with_the_remedy(
+def test_settings_that_are_invalid_are_refused_with_the_remedy(
     tmp_path: Path, given: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(SettingsError) as refused:

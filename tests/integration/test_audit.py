@@ -61,7 +61,7 @@ def audit(osv_url: str, *options: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_a_known_fault_is_named_with_the_version_that_mends_it():
+def test_a_known_fault_is_named_with_the_version_that_fixes_it():
     with faults_database("jinja2") as url:
         code, told = audit(url, "requirements.lock")
     assert code == 1, told

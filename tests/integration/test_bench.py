@@ -45,7 +45,7 @@ def test_an_answer_larger_than_a_pipe_takes_at_once_arrives_whole(script: str) -
 
 
 @pytest.mark.parametrize(("script", "reason"), FAULTS.values(), ids=FAULTS.keys())
-def test_a_subject_that_fails_is_told_with_the_reason(script: str, reason: str) -> None:
+def test_a_subject_that_fails_is_reported_with_the_reason(script: str, reason: str) -> None:
     with pytest.raises(SubjectFailedError, match=r"^unlucky could not drain: ") as failed:
         subject("unlucky", script).measure(ORDER)
     assert reason in str(failed.value)
@@ -59,7 +59,7 @@ def test_a_subject_that_hangs_is_ended_with_all_that_it_started() -> None:
         subject("slow", script, timeout_s=0.5).measure(ORDER)
 
 
-def test_a_subject_that_is_not_installed_is_told() -> None:
+def test_a_subject_that_is_not_installed_is_reported() -> None:
     with pytest.raises(SubjectFailedError, match="No such file"):
         answer_of(["/nowhere/python"], "a peer could not drain", PATIENCE_S)
 
@@ -68,7 +68,7 @@ def test_a_subject_that_is_not_installed_is_told() -> None:
     ("script", "timeout_s", "reason"),
     [("pass", PATIENCE_S, "it ended"), ("import signal; signal.pause()", 0.2, "it said nothing within 0.2 s")],
 )
-def test_a_server_that_does_not_start_is_told(script: str, timeout_s: float, reason: str) -> None:
+def test_a_server_that_does_not_start_is_reported(script: str, timeout_s: float, reason: str) -> None:
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as process:
         with pytest.raises(SubjectFailedError, match=reason):
             first_line_of(process, "the server did not start", timeout_s)

@@ -129,7 +129,7 @@ async def test_a_provider_that_is_down_is_asked_again_and_nothing_is_lost(setup:
     assert not setup.inbox(id)
 
 
-async def test_a_wrong_key_parks_the_decision_until_the_settings_are_mended(setup: ClassifySetup) -> None:
+async def test_a_wrong_key_parks_the_decision_until_the_settings_are_fixed(setup: ClassifySetup) -> None:
     setup.api.faults.order(Fault(401, path="/v1/", times=1))
     setup.api.say(decides("archive", 0.95))
     id = await setup.deliver()
@@ -153,7 +153,7 @@ async def test_a_first_mail_that_is_refused_waits_for_the_first_answer_and_no_lo
     assert "refuses this mail" in decision.rationale
 
 
-async def test_a_model_that_makes_no_sense_leaves_the_message_where_it_is(setup: ClassifySetup) -> None:
+async def test_a_model_that_is_invalid_leaves_the_message_where_it_is(setup: ClassifySetup) -> None:
     setup.api.say(*[FakeAnswer(text="I would rather not.", refuses=True)] * 2)
     id = await setup.deliver()
     await setup.product.settled(1)
@@ -177,7 +177,7 @@ async def test_the_model_is_offered_the_users_labels_and_no_others(setup: Classi
     assert asked.labels == ("Receipts",)
 
 
-async def test_a_message_is_decided_about_anew_as_the_next_generation(setup: ClassifySetup) -> None:
+async def test_a_message_is_decided_on_again_as_the_next_generation(setup: ClassifySetup) -> None:
     from postroom.core.jobs.types import CATALOGUE
     from postroom.store.job_builders import decide_again
 

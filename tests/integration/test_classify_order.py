@@ -113,7 +113,7 @@ async def test_with_few_places_mail_is_classified_in_the_order_of_the_picker(
     assert begun.subjects.index("default 0") == 10, "after ten of the tier above"
 
 
-async def test_with_several_workers_nobody_begins_further_from_his_place_than_may_be_outstanding(
+async def test_with_several_workers_nobody_begins_further_from_their_place_than_may_be_outstanding(
     database: Database, second_database: Database, clock: ManualClock
 ) -> None:
     picked = await arrived(database, clock, scale(60, 1_200), scale(8, 100))

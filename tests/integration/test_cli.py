@@ -55,7 +55,7 @@ def test_a_mistyped_command_suggests_the_right_one(shell: Shell):
     assert "Did you mean 'cancel'?" in shell.err
 
 
-def test_an_argument_that_is_no_text_is_refused_by_its_place(shell: Shell):
+def test_an_argument_that_is_not_text_is_refused_by_its_place(shell: Shell):
     assert shell("rules", "disable", "caf\udce9") == 2
     assert "argument 3: is not UTF-8 text" in shell.err
 

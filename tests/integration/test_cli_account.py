@@ -133,7 +133,7 @@ def test_where_hints_are_pulled_pubsub_is_asked_for_beside_the_level(
     assert PUBSUB not in shell.err
 
 
-def test_whoever_consents_as_someone_else_is_told(
+def test_whoever_consents_as_someone_else_is_reported(
     shell: Shell, google: Google, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     browser = agreeing_browser([])
@@ -152,7 +152,7 @@ def test_a_no_leaves_nothing_behind(shell: Shell, pages: list[str], google: Goog
     assert shell.json() == []
 
 
-def test_less_than_asked_and_an_app_in_testing_are_told(shell: Shell, pages: list[str], google: Google) -> None:
+def test_less_than_asked_and_an_app_in_testing_are_reported(shell: Shell, pages: list[str], google: Google) -> None:
     google.emulator.consents.behaviour.withheld = frozenset({COMPOSE})
     google.emulator.consents.behaviour.testing = True
     account = add(shell, "--level", "send")

@@ -108,7 +108,7 @@ def test_what_is_undone_already_or_is_being_undone_is_not_undone_again(shell: Sh
     assert undo_jobs(shell) == [str(archived)]
 
 
-def test_what_a_rule_did_is_undone_after_the_rule_was_removed_and_the_wish_is_audited(
+def test_what_a_rule_did_is_undone_after_the_rule_was_removed_and_the_request_is_audited(
     shell: Shell, archived: UUID
 ) -> None:
     assert shell("undo", "--rule", "receipts", "--since", "7d", "--dry-run") == 0
@@ -178,7 +178,7 @@ def test_senders_domains_and_labels_are_protected(shell: Shell) -> None:
     assert "sender" in shell.err
 
 
-def test_a_message_is_decided_about_anew(shell: Shell, archived: UUID) -> None:
+def test_a_message_is_decided_on_again(shell: Shell, archived: UUID) -> None:
     assert shell("actions", "list", "--json") == 0
     message = shell.json()[0]["message_id"]
     assert shell("reclassify", message) == 0
@@ -199,7 +199,7 @@ def test_a_message_is_decided_about_anew(shell: Shell, archived: UUID) -> None:
     assert shell("reclassify") == 2
 
 
-def test_a_message_is_decided_about_anew_once_at_a_time_and_again_after_that_was_canceled(
+def test_a_message_is_decided_on_again_once_at_a_time_and_again_after_that_was_canceled(
     shell: Shell, archived: UUID
 ) -> None:
     assert shell("actions", "list", "--json") == 0

@@ -102,7 +102,7 @@ def test_a_rejected_action_keeps_the_reason(shell: Shell, waiting: str):
     assert states(shell) == ["rejected"]
 
 
-def test_what_makes_no_sense_any_more_is_told_as_a_failure(shell: Shell, migrated_sqlite: Path):
+def test_what_is_invalid_any_more_is_reported_as_a_failure(shell: Shell, migrated_sqlite: Path):
     async def protected(setup: JobSetup) -> str:
         id = await pending(setup)
         by = Signature(new_id(), "cli:ada", "admin")

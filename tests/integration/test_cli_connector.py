@@ -54,7 +54,7 @@ def postroom(*arguments: str) -> int:
         (["--claim-after", "0.5"], "--claim-after"),
     ],
 )
-def test_a_wrong_option_is_told_in_one_line(
+def test_a_wrong_option_is_reported_in_one_line(
     environment: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], options: list[str], complaint: str
 ):
     assert postroom("connector", "redis-stream", "--url", REDIS, "--stream", "events", *options) == 2

@@ -39,7 +39,7 @@ def postroom(*arguments: str) -> int:
         ([], "--email"),
     ],
 )
-def test_a_wrong_option_is_told_in_one_line(
+def test_a_wrong_option_is_reported_in_one_line(
     environment: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], options: list[str], complaint: str
 ):
     environment.setenv("POSTROOM_CONNECTOR_TOKEN", "a token")

@@ -38,10 +38,10 @@ def audited(shell: Shell) -> list[dict[str, Any]]:
     return list(reversed(shell.json()))
 
 
-def test_an_address_book_is_taken_in_and_listed(shell: Shell, book: Path):
+def test_an_address_book_is_ingested_and_listed(shell: Shell, book: Path):
     assert shell("contacts", "import", str(book)) == 0
     assert shell.out == "2 added, 0 updated, 0 unchanged\n"
-    assert "skipped: line 8: 'ivo at home' is no address" in shell.err
+    assert "skipped: line 8: 'ivo at home' is not an address" in shell.err
     assert shell("contacts", "list", "--json") == 0
     found = [(each["address"], each["name"], each["source"], each["mailbox"]) for each in shell.json()]
     assert found == [("ivo@x.example", "Ivo", "vcard", ""), ("mara@lindqvist.example", "Mara Lindqvist", "vcard", "")]
@@ -90,7 +90,7 @@ def connect(shell: Shell, email: str) -> None:
         ("picture.jpg", "\x00\x01\x02", "it contains no address"),
     ],
 )
-def test_what_is_no_address_book_is_refused_in_one_line(shell: Shell, name: str, content: str | None, told: str):
+def test_what_is_not_address_book_is_refused_in_one_line(shell: Shell, name: str, content: str | None, told: str):
     if content is not None:
         (shell.folder / name).write_text(content)
     assert shell("contacts", "import", name) == 2
@@ -99,7 +99,7 @@ def test_what_is_no_address_book_is_refused_in_one_line(shell: Shell, name: str,
     assert not (shell.folder / "postroom-data").exists()
 
 
-def test_a_large_book_is_taken_in_whole(shell: Shell):
+def test_a_large_book_is_ingested_in_full(shell: Shell):
     book = shell.folder / "large.csv"
     book.write_text("email\n" + "".join(f"{number}@x.example\n" for number in range(12_345)))
     assert shell("contacts", "import", str(book), "--json") == 0
@@ -172,7 +172,7 @@ def test_rules_are_removed_and_shipped_ones_switched_off_and_on_again(shell: She
     [
         ((), "a rule needs a condition"),
         (("--sender", "a@b.example", "--mime-type", "image/*"), "a rule has exactly one condition; 2 are given"),
-        (("--sender", "nobody"), "--sender: 'nobody' is no address"),
+        (("--sender", "nobody"), "--sender: 'nobody' is not an address"),
         (("--mime-type", "image"), "--mime-type: 'image' is not a MIME type"),
         (("--header", "=x"), "--header: is not one line of text"),
         (("--header", "X-A="), "--header: is not one line of text"),

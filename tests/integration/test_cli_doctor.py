@@ -105,7 +105,7 @@ def test_a_check_that_was_cut_short_because_much_is_written_is_no_damage():
 @pytest.mark.parametrize(
     ("mib", "verdict"), [(0, "ok"), (64, "ok"), (87, "ok"), (88, "warn"), (111, "warn"), (112, "fail"), (900, "fail")]
 )
-def test_a_long_write_ahead_log_is_told_with_who_holds_it(mib: int, verdict: str):
+def test_a_long_write_ahead_log_is_reported_with_who_holds_it(mib: int, verdict: str):
     found = checks.write_ahead_log(mib * checks.MIB, [4711])
     assert (found.verdict, found.found) == (verdict, f"{mib} MiB")
     assert ("4711" in found.remedy) == (verdict != "ok")

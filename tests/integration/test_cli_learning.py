@@ -66,7 +66,7 @@ def test_a_change_of_rules_is_simulated_before_it_is_made(shell: Shell, inhabite
     assert [rule["name"] for rule in shell.json()] == ["offers"], "nothing was changed"
 
 
-def test_the_cost_is_told_by_the_price_when_the_model_was_never_asked(
+def test_the_cost_is_reported_by_the_price_when_the_model_was_never_asked(
     shell: Shell, inhabited: Inhabited, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inhabited(some_mail)
@@ -93,7 +93,7 @@ def test_the_cost_is_told_by_the_price_when_the_model_was_never_asked(
         (["--without", "offers", "--account", "nobody@x.example"], "nobody@x.example"),
     ],
 )
-def test_what_cannot_be_simulated_is_told_in_one_line(
+def test_what_cannot_be_simulated_is_reported_in_one_line(
     shell: Shell, inhabited: Inhabited, arguments: list[str], told: str
 ) -> None:
     inhabited(some_mail)

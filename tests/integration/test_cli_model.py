@@ -51,7 +51,7 @@ def called(shell: Shell, count: int = 1) -> str:
     return found
 
 
-def test_without_a_model_it_is_said_that_rules_alone_decide(shell: Shell) -> None:
+def test_without_a_model_it_is_told_that_rules_alone_decide(shell: Shell) -> None:
     assert shell("model", "status") == 0
     assert shell.out == "no model: only rules decide; mail that matches none stays where it is\n"
     assert shell("model", "status", "--json") == 0
@@ -75,7 +75,7 @@ def test_nothing_is_left_of_a_budget_that_was_overdrawn(configured: Shell) -> No
     assert (row["spent_today_cents"], row["left_today_cents"]) == (2.12, 0)
 
 
-def test_a_model_of_unknown_price_is_told_with_the_settings_to_write(
+def test_a_model_of_unknown_price_is_reported_with_the_settings_to_write(
     configured: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("POSTROOM_MODEL_NAME", "my-own")

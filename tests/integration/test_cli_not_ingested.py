@@ -73,7 +73,7 @@ def test_where_nothing_was_left_out_nothing_is_listed(shell: Shell) -> None:
     assert shell.out == ""
 
 
-def test_files_that_make_no_sense_hide_no_others(shell: Shell, folder: Path) -> None:
+def test_files_that_are_invalid_hide_no_others(shell: Shell, folder: Path) -> None:
     with (folder / "refused.jsonl").open("ab") as file:
         file.write(b'{"id": 1}\n[]\n{"id": "18c9", "reason": "x", "at": "yesterday"}\n{"id": "cut of')
     (folder / "set_aside.json").write_text('{"set_aside": [{"id": "18c1", "since": "2026-11-15"}], "failing": [1]}')

@@ -60,7 +60,7 @@ def test_outgoing_mail_is_listed_and_shown_with_its_reason(shell: Shell) -> None
     assert "mime" not in shown
 
 
-def test_a_pause_is_told_where_mail_waits_for_it(shell: Shell) -> None:
+def test_a_pause_is_reported_where_mail_waits_for_it(shell: Shell) -> None:
     async def paused(setup: JobSetup) -> UUID:
         id = await deferred(setup)
         signed = Signature(new_id(), "test", "admin")
@@ -72,7 +72,7 @@ def test_a_pause_is_told_where_mail_waits_for_it(shell: Shell) -> None:
     assert "to look around" in shell.out
 
 
-def test_a_wrong_state_and_an_unknown_id_are_told(shell: Shell) -> None:
+def test_a_wrong_state_and_an_unknown_id_are_reported(shell: Shell) -> None:
     on_the_desk(shell, deferred)
     assert shell("outbound", "list", "--state", "lost") == 2
     assert "use one of bounced, canceled" in shell.err

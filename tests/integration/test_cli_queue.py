@@ -204,7 +204,7 @@ def test_replay_takes_what_is_asked_for_and_no_more(shell: Shell):
     assert replayed("--since", moment, *until, "--kind", "deploy.done", "--kind", "x") == ["event-new"]
 
 
-def test_replay_of_nothing_is_told_and_leaves_no_trace(shell: Shell):
+def test_replay_of_nothing_is_reported_and_leaves_no_trace(shell: Shell):
     ingested(shell, [envelope(1)])
     assert shell("queue", "replay", "gateway", "--id", NOBODY) == 0
     assert shell.out == "queued once more in gateway: 0\n"

@@ -125,7 +125,7 @@ def test_rules_are_added_from_a_file_all_or_none(shell: Shell) -> None:
         (["--name", "x", "--if", '{"has_attachment": true}', "--then", "star", "--param", "y"], "NAME=VALUE"),
     ],
 )
-def test_a_rule_that_makes_no_sense_is_refused_with_the_field_and_the_remedy(
+def test_a_rule_that_is_invalid_is_refused_with_the_field_and_the_remedy(
     shell: Shell, arguments: list[str], told: str
 ) -> None:
     assert shell("rules", "add", *arguments) == 2
@@ -145,7 +145,7 @@ def test_a_rule_that_looks_at_a_label_nobody_has_is_refused_and_one_that_applies
     assert shell("rules", "edit", "look", "--if", '{"label_present": "Soon"}', "--allow-missing") == 0
 
 
-def test_a_rule_is_edited_only_as_far_as_is_said(shell: Shell) -> None:
+def test_a_rule_is_edited_only_as_far_as_is_reported(shell: Shell) -> None:
     assert shell(*ADD, "apply_label", "--param", "label=Shops") == 0
     assert shell("rules", "edit", "shop", "--priority", "3", "--rename", "shops", "--approval", "yes") == 0
     assert shell.out == "shops  changed, version 2\n"

@@ -71,7 +71,7 @@ def test_a_token_is_revoked_and_revoking_it_again_is_harmless(shell: Shell):
     assert shell.json()[0]["revoked_at"] is not None
 
 
-def test_revoking_what_is_no_token_says_where_to_look(shell: Shell):
+def test_revoking_what_is_not_token_says_where_to_look(shell: Shell):
     assert shell("migrate") == 0
     assert shell("token", "revoke", "01997000-0000-7000-8000-000000000000") == 1
     assert "`postroom token list`" in shell.err

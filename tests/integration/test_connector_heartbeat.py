@@ -22,9 +22,9 @@ async def test_the_heartbeat_tells_how_the_connector_is_doing(setup: RedisSetup,
     connector = await setup.start()
     await setup.switchboard.until(lambda: len(setup.switchboard.receipts) == 1)
     await connector.stop()
-    connector.vitals.report_problem("degraded", RedisError("cannot reach redis://user:secret@host"))
+    connector.health.report_problem("degraded", RedisError("cannot reach redis://user:secret@host"))
     heart = Heartbeats(
-        setup.switchboard, Connector("redis-stream", IDENTITY, "one", "1.0"), connector.vitals, clock=wall_clock
+        setup.switchboard, Connector("redis-stream", IDENTITY, "one", "1.0"), connector.health, clock=wall_clock
     )
     await heart.beat()
     (seen,) = await sqlite.run(list_connectors())
@@ -62,7 +62,7 @@ async def test_a_heartbeat_that_fails_is_tried_again_at_the_next_beat(error: Exc
         await deaf.enough.wait()
 
 
-async def test_a_token_that_is_refused_is_told_at_the_start():
+async def test_a_token_that_is_refused_is_reported_at_the_start():
     deaf = Deaf(Refused("revoked"), enough=1)
     heart = Heartbeats(deaf, Connector("redis-stream", IDENTITY, "one", "1.0"), ConnectorHealth(wall_clock), wall_clock)  # type: ignore[arg-type]
     with pytest.raises(Refused, match="revoked"):

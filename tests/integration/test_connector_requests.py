@@ -161,7 +161,7 @@ async def test_a_connector_that_never_was_is_not_asked(requests: ConnectorReques
         await requests.ask(OTHER, "sync_now", {})
 
 
-async def test_what_makes_no_sense_is_refused(requests: ConnectorRequests):
+async def test_what_is_invalid_is_refused(requests: ConnectorRequests):
     await requests.ask(ENDPOINT, "sync_now", {})
     [leased] = await requests.next(ENDPOINT)
     calls: list[Any] = [
@@ -220,7 +220,7 @@ NOT_ASKED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-async def test_every_kind_can_be_asked_for_and_what_makes_no_sense_reaches_no_connector(
+async def test_every_kind_can_be_asked_for_and_what_is_invalid_reaches_no_connector(
     database: Database, watched: Watched, clock: ManualClock
 ):
     services = services_on(database, clock)
@@ -236,7 +236,9 @@ async def test_every_kind_can_be_asked_for_and_what_makes_no_sense_reaches_no_co
     assert [(each.kind, each.arguments) for each in leased] == [(given["kind"], passed) for given, passed in ASKED]
 
 
-async def test_a_lease_that_is_lost_is_told_to_the_connector(database: Database, watched: Watched, clock: ManualClock):
+async def test_a_lease_that_is_lost_is_reported_to_the_connector(
+    database: Database, watched: Watched, clock: ManualClock
+):
     services = services_on(database, clock)
     switchboard = switchboard_within(build_server(services, Principal(Role.CONNECTOR, ENDPOINT)))
     await services.requests.ask(ENDPOINT, "sync_now", {})

@@ -101,7 +101,7 @@ async def test_rules_arrive_as_they_are_kept_and_change_when_they_do(
     assert FilterCache(tmp_path / "cache" / "filters.json", switchboard).version == cache.version
 
 
-async def test_only_a_connector_is_told(services: Services):
+async def test_only_a_connector_is_reported(services: Services):
     switchboard = switchboard_within(build_server(services, Principal(Role.AGENT)))
     for call in (switchboard.contacts(""), switchboard.filters(), switchboard.correspondents(["a@b.example"])):
         with pytest.raises(Refused):

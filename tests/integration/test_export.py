@@ -288,7 +288,7 @@ async def test_a_collector_that_never_answers_delays_the_end_by_a_moment_only(mo
         await exporter.close()  # once is enough
 
 
-async def test_a_collector_that_is_away_is_told_once_and_without_its_secrets(
+async def test_a_collector_that_is_away_is_reported_once_and_without_its_secrets(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("postroom.telemetry.collector.ANSWER_WITHIN_S", 0.5)

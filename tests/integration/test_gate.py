@@ -25,7 +25,7 @@ from postroom.gmail.gate import ClearanceExpired
 from postroom.gmail.mailbox import GmailMailbox
 from postroom.gmail.quota import Quota
 from postroom.gmail.transport import CheckedClient
-from postroom.manage.pausing import forbid, stop
+from postroom.manage.pausing import forbid_and_wait, stop
 from postroom.store import accounts, actions, decisions, jobs, labels, mail, pauses, protection
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import wall_clock
@@ -133,7 +133,7 @@ async def test_whatever_forbids_has_answered_when_nothing_that_it_forbids_can_st
     for verb in verbs:
         clearance = await setup.gate.clear([setup.permit], {}, frozenset())
         clearance.check()
-        await forbid(setup.database, verb)
+        await forbid_and_wait(setup.database, verb)
         with pytest.raises(ClearanceExpired):
             clearance.check()
 

@@ -44,7 +44,7 @@ def ids(emulator: Emulator) -> list[str]:
     return [message.id for message in emulator.mailbox.search("")]
 
 
-async def test_many_changes_at_once_take_few_requests_and_each_is_told_its_own_end(
+async def test_many_changes_at_once_take_few_requests_and_each_is_reported_its_own_end(
     emulator: Emulator, gmail: GmailMailbox
 ) -> None:
     wanted = ids(emulator)
@@ -72,7 +72,7 @@ async def test_changes_of_one_message_are_made_in_their_order(emulator: Emulator
     assert ["STARRED" in placed.labels for placed in found] == [True, False] * 10
 
 
-async def test_when_the_whole_request_fails_everyone_is_told_and_the_next_goes_well(
+async def test_when_the_whole_request_fails_everyone_is_reported_and_the_next_goes_well(
     emulator: Emulator, gmail: GmailMailbox
 ) -> None:
     wanted = ids(emulator)[:30]
@@ -115,7 +115,7 @@ async def test_what_nobody_waits_for_any_more_is_not_sent(emulator: Emulator) ->
     assert trashed == [False, False, False, True, True, True]
 
 
-async def test_a_limit_that_lasts_is_told_to_all_after_a_few_requests(emulator: Emulator) -> None:
+async def test_a_limit_that_lasts_is_reported_to_all_after_a_few_requests(emulator: Emulator) -> None:
     """Not after as many times as there are calls."""
     emulator.faults.order(Fault(429, "rateLimitExceeded", times=10_000))
     waits: list[float] = []

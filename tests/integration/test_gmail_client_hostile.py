@@ -108,7 +108,7 @@ async def failure(client: GmailClient) -> GmailError:
         "an HTML error", "broken off", "broken compression", "false compression", "no HTTP",
     ],
 )  # fmt: skip
-async def test_an_answer_that_makes_no_sense_is_a_clear_error(behave: Behaviour, expected: type[GmailError]) -> None:
+async def test_an_answer_that_is_invalid_is_a_clear_error(behave: Behaviour, expected: type[GmailError]) -> None:
     async with serving(behave) as (client, _):
         assert type(await failure(client)) is expected
 

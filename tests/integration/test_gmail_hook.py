@@ -119,7 +119,7 @@ async def test_a_push_for_a_mailbox_that_is_not_ours_is_taken_and_forgotten(hook
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"message": {}}', b'{"message": {"data": "!!"}}', b"x" * 100_000])
-async def test_a_push_that_makes_no_sense_is_not_asked_for_again(hooked: Hooked, body: bytes) -> None:
+async def test_a_push_that_is_invalid_is_not_asked_for_again(hooked: Hooked, body: bytes) -> None:
     assert (await hooked.post(hooked.token(), body)).status_code == 204
     assert await hooked.syncs() == []
 

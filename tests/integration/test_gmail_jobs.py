@@ -251,7 +251,7 @@ async def test_a_connector_with_too_many_requests_is_asked_again_when_those_are_
     assert shown.not_before > wall_clock() + timedelta(minutes=4)
 
 
-async def test_a_message_is_taken_in_from_end_to_end_by_its_job(
+async def test_a_message_is_ingested_from_end_to_end_by_its_job(
     sqlite: Database, clock: ManualClock, tmp_path: Path
 ) -> None:
     account = await sqlite.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, wall_clock()))

@@ -47,11 +47,11 @@ async def test_the_first_look_takes_the_last_seven_days_and_nothing_older(setup:
     assert await setup.connector().sync() == 7
     assert set(await setup.waiting()) == ids
     assert old not in ids
-    assert setup.vitals.counters["look_back.messages"] == 7
-    assert setup.vitals.cursor is not None
+    assert setup.health.counters["look_back.messages"] == 7
+    assert setup.health.cursor is not None
 
 
-async def test_the_first_look_hands_in_the_newest_first(setup: GmailSetup, clock: ManualClock):
+async def test_the_first_look_delivers_the_newest_first(setup: GmailSetup, clock: ManualClock):
     for number in range(60):
         setup.mailbox.deliver(raw_mail(f"{number}"), received_at=clock() - timedelta(hours=number))
     await setup.connector().sync()
@@ -127,7 +127,7 @@ async def test_drafts_spam_and_trash_are_not_mail_until_they_become_it(setup: Gm
     assert trash not in await setup.waiting()
 
 
-async def test_sent_mail_is_learned_from_and_not_handed_in(setup: GmailSetup):
+async def test_sent_mail_is_learned_from_and_not_delivered(setup: GmailSetup):
     connector = setup.connector()
     await connector.sync()
     setup.mailbox.deliver(
@@ -154,13 +154,13 @@ async def test_on_the_first_look_a_reply_is_known_although_it_is_newer_than_what
     assert (await setup.waiting())[reply]["control"]["policy_tier"] == "high_priority"
 
 
-async def test_what_the_user_writes_to_himself_is_mail(setup: GmailSetup):
+async def test_what_the_user_writes_to_themselves_is_mail(setup: GmailSetup):
     note = setup.mailbox.deliver(raw_mail("note to self", sender=OWNER), ["SENT", "INBOX", "UNREAD"]).id
     assert await setup.connector().sync() == 1
     assert set(await setup.waiting()) == {note}
 
 
-async def test_a_known_contact_goes_first_and_without_contacts_it_is_said(setup: GmailSetup):
+async def test_a_known_contact_goes_first_and_without_contacts_it_is_reported(setup: GmailSetup):
     setup.contacts = lambda: frozenset({FRIEND})
     connector = setup.connector()
     known = setup.mailbox.deliver(raw_mail("hi", sender=f"Ida <{FRIEND.upper()}>")).id
@@ -172,10 +172,10 @@ async def test_a_known_contact_goes_first_and_without_contacts_it_is_said(setup:
     await connector.sync()
     assert (await setup.waiting())[unknown]["control"]["policy_tier"] == "interactive"
     assert setup.tally.counts_of(KNOWN_CONTACT_DEGRADED) == {("gmail", ENDPOINT): 1}
-    assert setup.vitals.counters["known_contact_degraded"] == 1
+    assert setup.health.counters["known_contact_degraded"] == 1
 
 
-async def test_the_policy_decides_how_much_is_taken_in(setup: GmailSetup):
+async def test_the_policy_decides_how_much_is_ingested(setup: GmailSetup):
     rule = parse_rule({"number": 1, "name": "no", "kind": "sender_domain", "value": "spam.example", "tier": "skip"})
     setup.policy = lambda: IngestionPolicy([rule, *DEFAULT_POLICY.rules])
     whole = setup.mailbox.deliver(raw_mail("whole")).id
@@ -194,7 +194,7 @@ async def test_the_policy_decides_how_much_is_taken_in(setup: GmailSetup):
     assert setup.calls["messages.get"] == 3 + 1, "what was skipped is not read again"
 
 
-async def test_labels_and_deletions_are_told_and_what_was_just_read_is_not(setup: GmailSetup):
+async def test_labels_and_deletions_are_reported_and_what_was_just_read_is_not(setup: GmailSetup):
     connector = setup.connector()
     ids = [setup.mailbox.deliver(raw_mail(f"{number}")).id for number in range(3)]
     await connector.sync()
@@ -223,7 +223,7 @@ async def test_mail_that_is_gone_before_it_is_read_holds_up_nobody(setup: GmailS
     assert await connector.sync() == 0
 
 
-async def test_history_that_has_expired_is_looked_at_anew_without_reading_anything_twice(setup: GmailSetup):
+async def test_history_that_has_expired_is_looked_at_again_without_reading_anything_twice(setup: GmailSetup):
     connector = setup.connector()
     for number in range(20):
         setup.mailbox.deliver(raw_mail(f"{number}"))
@@ -274,7 +274,7 @@ async def test_page_tokens_that_lead_in_a_circle_lose_nothing(setup: GmailSetup,
     with pytest.raises(EndlessPages):
         await connector.sync()
     await connector.sync()
-    assert setup.vitals.counters["ingested"] == 520
+    assert setup.health.counters["ingested"] == 520
 
 
 @pytest.mark.parametrize("kind", ["reset", "drop_reply", "truncate"])
@@ -315,7 +315,7 @@ async def test_an_outage_is_asked_about_with_one_call_a_round(setup: GmailSetup)
     assert await connector.sync() == 30
 
 
-async def test_what_the_rate_limit_keeps_back_is_raised_and_the_rest_is_handed_in(setup: GmailSetup):
+async def test_what_the_rate_limit_keeps_back_is_raised_and_the_rest_is_delivered(setup: GmailSetup):
     connector = setup.connector()
     await connector.sync()
     for number in range(5):
@@ -338,7 +338,7 @@ async def test_an_answer_without_its_fields_is_asked_for_in_another_form(setup: 
     assert (await setup.waiting())[id]["payload"]["normalized_text"] == "Hello."
 
 
-async def test_a_message_that_makes_no_sense_in_any_form_is_remembered_and_holds_up_nobody(setup: GmailSetup):
+async def test_a_message_that_is_invalid_in_any_form_is_remembered_and_holds_up_nobody(setup: GmailSetup):
     ids = [setup.mailbox.deliver(raw_mail(f"{number}")).id for number in range(3)]
     fault = Fault(kind="missing_fields", fields=("internalDate",), path=ids[1], share=0.9999)
     setup.emulator.faults.order(fault)
@@ -347,7 +347,7 @@ async def test_a_message_that_makes_no_sense_in_any_form_is_remembered_and_holds
     (line,) = (setup.folder / "refused.jsonl").read_text().splitlines()
     assert json.loads(line) == {"id": ids[1], "reason": "BadAnswer", "at": setup.clock().isoformat()}
     restarted = setup.connector()
-    assert setup.vitals.counters["refused"] == 1
+    assert setup.health.counters["refused"] == 1
     assert await restarted.sync() == 0
 
 
@@ -360,7 +360,7 @@ async def test_what_the_switchboard_refuses_for_good_is_remembered_without_its_c
     told = (setup.folder / "refused.jsonl").read_text()
     assert json.loads(told)["id"] == ids[1]
     assert "secret" not in told
-    assert setup.vitals.counters["refused"] == 1
+    assert setup.health.counters["refused"] == 1
 
 
 async def test_whatever_has_ended_counts_also_beside_what_has_not(setup: GmailSetup, monkeypatch: pytest.MonkeyPatch):
@@ -381,7 +381,7 @@ async def test_whatever_has_ended_counts_also_beside_what_has_not(setup: GmailSe
     assert connector._ingester.ended == 4
 
 
-async def test_a_token_for_another_mailbox_hands_in_nothing(setup: GmailSetup):
+async def test_a_token_for_another_mailbox_delivers_nothing(setup: GmailSetup):
     setup.mailbox.deliver(raw_mail("hello"))
     with pytest.raises(Refused, match=f"opens the mailbox {OWNER}, but this connector is for {FRIEND}"):
         await setup.connector(FRIEND).sync()
@@ -393,7 +393,7 @@ async def test_the_loop_goes_on_after_trouble_and_ends_when_told(setup: GmailSet
     setup.mailbox.deliver(raw_mail("hello"))
     stop = asyncio.Event()
     running = asyncio.create_task(setup.connector().run(timedelta(milliseconds=1), stop))
-    await setup.vitals.until(lambda: setup.vitals.counters["ingested"] == 1 and setup.vitals.state == "healthy")
+    await setup.health.until(lambda: setup.health.counters["ingested"] == 1 and setup.health.state == "healthy")
     stop.set()
     await running
     assert len(await setup.waiting()) == 1
@@ -402,10 +402,10 @@ async def test_the_loop_goes_on_after_trouble_and_ends_when_told(setup: GmailSet
 async def test_whoever_asks_for_a_round_need_not_wait_for_the_next(setup: GmailSetup):
     stop, connector = asyncio.Event(), setup.connector()
     running = asyncio.create_task(connector.run(timedelta(hours=1), stop))
-    await setup.vitals.until(lambda: setup.vitals.cursor is not None)
+    await setup.health.until(lambda: setup.health.cursor is not None)
     setup.mailbox.deliver(raw_mail("hello"))
     connector.sync_now()
-    await setup.vitals.until(lambda: setup.vitals.counters["ingested"] == 1)
+    await setup.health.until(lambda: setup.health.counters["ingested"] == 1)
     stop.set()
     await running
 

@@ -40,7 +40,7 @@ class Watch:
 
     mailbox: Mailbox
     live: GmailConnector
-    vitals: ConnectorHealth
+    health: ConnectorHealth
     services: Services
 
     async def waiting(self) -> list[dict[str, Any]]:
@@ -56,7 +56,7 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
 
 @contextlib.asynccontextmanager
 async def watching(database: Database, clock: ManualClock, folder: Path) -> AsyncGenerator[Watch]:
-    mailbox, services, vitals = Mailbox(OWNER, Random(1)), services_on(database, clock), ConnectorHealth(clock)
+    mailbox, services, health = Mailbox(OWNER, Random(1)), services_on(database, clock), ConnectorHealth(clock)
     await open_account(services, OWNER)
 
     async def token() -> str:
@@ -70,9 +70,9 @@ async def watching(database: Database, clock: ManualClock, folder: Path) -> Asyn
             email=OWNER,
             endpoint_identity=ENDPOINT,
             clock=clock,
-            health=vitals,
+            health=health,
         )
-        yield Watch(mailbox, live, vitals, services)
+        yield Watch(mailbox, live, health, services)
 
 
 async def test_mail_whose_key_stands_for_something_else_arrives_without_its_key(
@@ -87,10 +87,10 @@ async def test_mail_whose_key_stands_for_something_else_arrives_without_its_key(
         assert set(arrived) == set(ids)
         assert arrived[ids[1]]["control"]["idempotency_key"] is None
         assert arrived[ids[0]]["control"]["idempotency_key"] == f"gmail:{ENDPOINT}:{ids[0]}"
-        assert (watch.vitals.counters["ingested"], watch.vitals.counters["refused"]) == (3, 0)
+        assert (watch.health.counters["ingested"], watch.health.counters["refused"]) == (3, 0)
 
 
-async def test_it_is_handed_in_once_however_often_it_is_looked_at(
+async def test_it_is_delivered_once_however_often_it_is_looked_at(
     database: Database, clock: ManualClock, tmp_path: Path
 ) -> None:
     async with watching(database, clock, tmp_path) as watch:
@@ -113,7 +113,7 @@ async def test_an_event_that_is_someone_elses_altogether_is_noted_and_holds_up_n
         await watch.services.intake.ingest(forged)
         assert await watch.live.sync() == 2
         assert {each["event"]["external_event_id"] for each in await watch.waiting()} == set(ids)
-        assert watch.vitals.counters["refused"] == 1
+        assert watch.health.counters["refused"] == 1
 
 
 @pytest.mark.parametrize(

@@ -48,10 +48,10 @@ async def test_a_watched_mailbox_is_looked_at_as_soon_as_mail_comes(setup: Gmail
     watching = asyncio.create_task(keep_watching(client, TOPIC))
     stop, connector = asyncio.Event(), setup.connector(hints=hints_of(setup))
     running = asyncio.create_task(connector.run(timedelta(hours=1), stop))
-    await setup.vitals.until(lambda: setup.vitals.cursor is not None)
+    await setup.health.until(lambda: setup.health.cursor is not None)
     await subscription.awaited.wait()
     setup.mailbox.deliver(raw_mail("hello"))
-    await setup.vitals.until(lambda: setup.vitals.counters["ingested"] == 1)
+    await setup.health.until(lambda: setup.health.counters["ingested"] == 1)
     stop.set()
     await running
     watching.cancel()
@@ -68,7 +68,7 @@ async def test_what_is_told_of_another_mailbox_is_left_for_its_own_connector(
 
 
 @pytest.mark.parametrize("content", [{}, {"emailAddress": None}, {"other": 1}])
-async def test_a_notification_that_makes_no_sense_is_a_hint_too(
+async def test_a_notification_that_is_invalid_is_a_hint_too(
     setup: GmailSetup, subscription: Subscription, content: dict[str, Any]
 ):
     setup.emulator.pubsub.publish(TOPIC, content)
@@ -78,8 +78,8 @@ async def test_a_notification_that_makes_no_sense_is_a_hint_too(
 async def test_without_a_subscription_polling_goes_on(setup: GmailSetup):
     stop, connector = asyncio.Event(), setup.connector(hints=hints_of(setup))
     running = asyncio.create_task(connector.run(timedelta(milliseconds=1), stop))
-    await setup.vitals.until(lambda: setup.vitals.cursor is not None)
+    await setup.health.until(lambda: setup.health.cursor is not None)
     setup.mailbox.deliver(raw_mail("hello"))
-    await setup.vitals.until(lambda: setup.vitals.counters["ingested"] == 1)
+    await setup.health.until(lambda: setup.health.counters["ingested"] == 1)
     stop.set()
     await running

@@ -126,7 +126,7 @@ async def announced(process: asyncio.subprocess.Process) -> dict[str, Any]:
         return json.loads(await process.stdout.readline())
 
 
-async def test_it_hands_in_what_comes_reports_and_ends_cleanly(setup: ConnectorSetup, database: Database):
+async def test_it_delivers_what_comes_reports_and_ends_cleanly(setup: ConnectorSetup, database: Database):
     first = setup.mailbox.deliver(raw_mail("first")).id
     async with setup.connector() as process:
         assert await announced(process) == {"identity": ENDPOINT}
@@ -193,7 +193,7 @@ async def test_access_tokens_come_from_the_switchboard(consented: Consented):
     assert (code, json.loads(said)) == (0, {"new": 1}), complaints
 
 
-async def test_a_lost_consent_is_told_with_what_to_do(consented: Consented):
+async def test_a_lost_consent_is_reported_with_what_to_do(consented: Consented):
     consented.setup.mailbox.deliver(raw_mail("hello", to=ADA))
     consented.google.emulator.consents.revoke_user(ADA)
     async with consented.setup.connector("--once") as process:

@@ -57,7 +57,7 @@ async def arrived(setup: GmailSetup) -> set[str]:
     return set(found)
 
 
-async def test_a_burst_that_the_search_does_not_find_yet_is_taken_in_whole(setup: GmailSetup):
+async def test_a_burst_that_the_search_does_not_find_yet_is_ingested_in_full(setup: GmailSetup):
     indexed = deliver(setup, 1, age=timedelta(hours=1))
     burst = deliver(setup, 300)
     setup.mailbox.search_lag = timedelta(minutes=5)
@@ -65,7 +65,7 @@ async def test_a_burst_that_the_search_does_not_find_yet_is_taken_in_whole(setup
     assert await arrived(setup) == indexed | burst
 
 
-async def test_mail_between_messages_that_the_search_finds_is_taken_in_too(setup: GmailSetup):
+async def test_mail_between_messages_that_the_search_finds_is_ingested_too(setup: GmailSetup):
     delivered = deliver(setup, 170, apart=timedelta(minutes=10))
     setup.mailbox.search_gaps = 0.5
     assert await setup.connector().sync() == 170
@@ -158,7 +158,7 @@ async def test_the_message_at_which_it_was_left_may_be_gone(setup: GmailSetup, d
     assert kept <= await arrived(setup) <= delivered
 
 
-async def test_what_arrives_during_a_look_back_is_taken_in_before_its_end(setup: GmailSetup):
+async def test_what_arrives_during_a_look_back_is_ingested_before_its_end(setup: GmailSetup):
     deliver(setup, 150, apart=timedelta(minutes=1))
     late: list[str] = []
 
@@ -192,7 +192,7 @@ async def test_history_that_expires_during_a_look_back_loses_nothing(setup: Gmai
     assert await arrived(setup) == delivered
 
 
-async def test_any_mailbox_is_taken_in_once_through_kills_expiries_and_a_search_that_is_behind(
+async def test_any_mailbox_is_ingested_once_through_kills_expiries_and_a_search_that_is_behind(
     setup: GmailSetup, clock: ManualClock
 ):
     seed = 20261116

@@ -54,7 +54,7 @@ async def ends(setup: GmailSetup, *ids: str) -> dict[str, Any]:
     return {each["id"]: (each["end"], each["reason"]) for each in answer["messages"]}
 
 
-async def test_named_messages_are_taken_in_and_each_tells_how_it_ended(setup: GmailSetup, clock: ManualClock):
+async def test_named_messages_are_ingested_and_each_tells_how_it_ended(setup: GmailSetup, clock: ManualClock):
     rule = parse_rule({"number": 1, "name": "no", "kind": "sender_domain", "value": "spam.example", "tier": "skip"})
     setup.policy = lambda: IngestionPolicy([rule])
     old = setup.mailbox.deliver(raw_mail("old"), received_at=clock() - timedelta(days=400)).id
@@ -80,11 +80,11 @@ async def test_one_that_was_refused_is_refused_once_and_leaves_the_list_when_it_
     await setup.connector().sync()
     assert await ends(setup, id) == {id: ("refused", "BadAnswer")}
     assert [each.id for each in refused_in(setup.folder)] == [id]
-    assert setup.vitals.counters["refused"] == 1
+    assert setup.health.counters["refused"] == 1
     setup.emulator.faults.clear()
     assert await ends(setup, id) == {id: ("new", None)}
     assert refused_in(setup.folder) == []
-    assert setup.vitals.counters["refused"] == 0
+    assert setup.health.counters["refused"] == 0
 
 
 async def test_one_that_was_refused_stays_on_the_list_while_it_is_spam(setup: GmailSetup):
@@ -249,7 +249,7 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
 ]
 
 
-async def test_arguments_that_make_no_sense_are_refused(setup: GmailSetup):
+async def test_arguments_that_are_invalid_are_refused(setup: GmailSetup):
     handlers = request_handlers(setup).handlers()
     for kind, arguments, field, remedy in REFUSED:
         with pytest.raises(BadInput) as refused:

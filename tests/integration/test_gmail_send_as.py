@@ -124,7 +124,7 @@ async def test_while_gmail_does_not_tell_the_last_known_count_and_mail_comes(
     assert "mara@new.example" in send_as.addresses()
 
 
-async def test_a_token_without_the_scope_is_told_once_and_asked_for_no_more_than_hourly(
+async def test_a_token_without_the_scope_is_reported_once_and_asked_for_no_more_than_hourly(
     setup: GmailSetup, aliases: SendAs
 ):
     narrow = setup.emulator.issue_token(scopes=[METADATA]).access_token
@@ -166,7 +166,7 @@ async def test_a_look_that_is_canceled_is_made_up_for_soon(setup: GmailSetup, al
 
 
 @pytest.mark.parametrize("content", ["", "{", '{"addresses": 7}', '{"addresses": [7, "no address", "a@b.example"]}'])
-def test_a_file_that_makes_no_sense_is_no_trouble(setup: GmailSetup, content: str):
+def test_a_file_that_is_invalid_is_no_trouble(setup: GmailSetup, content: str):
     setup.folder.mkdir()
     (setup.folder / "send_as.json").write_text(content)
     assert send_as_of(setup).addresses() == ({"a@b.example"} if "a@b" in content else set())

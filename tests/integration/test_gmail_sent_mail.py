@@ -98,8 +98,8 @@ async def test_the_whole_folder_is_read_once_through_troubles_and_starts(
     assert index.is_filled
     assert await people(database) == set(written)
     assert setup.calls["messages.get"] - before <= 80 + 3, "what was read before is not read again"
-    assert setup.vitals.counters["sent.read"] == 130
-    assert setup.vitals.counters["sent.complete"] == 1
+    assert setup.health.counters["sent.read"] == 130
+    assert setup.health.counters["sent.complete"] == 1
     await connector(setup, index).sent_mail.keep_reading()
     assert setup.calls["messages.get"] - before <= 80 + 3, "and never again once it is whole"
 

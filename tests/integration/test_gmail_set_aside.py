@@ -65,12 +65,12 @@ async def test_one_that_gmail_never_gives_is_set_aside_in_the_fourth_round(setup
     others = {setup.mailbox.deliver(raw_mail(f"{number}")).id for number in range(30)}
     never_given(setup, stubborn, code, reason)
     connector = setup.connector()
-    reached = setup.vitals.cursor
+    reached = setup.health.cursor
     assert await rounds(connector) == ROUNDS - 1
     assert others <= set(await setup.waiting())
-    assert setup.vitals.cursor != reached, "the checkpoint moves on without it"
+    assert setup.health.cursor != reached, "the checkpoint moves on without it"
     assert [each.id for each in set_aside_in(setup.folder)] == [stubborn]
-    assert setup.vitals.counters["set_aside"] == 1
+    assert setup.health.counters["set_aside"] == 1
 
 
 async def test_it_is_set_aside_although_nothing_else_has_come(setup: GmailSetup):
@@ -86,7 +86,7 @@ async def test_rounds_are_counted_across_restarts(setup: GmailSetup):
     assert failed == [1] * (ROUNDS - 1) + [0]
 
 
-async def test_it_is_tried_again_after_ever_longer_pauses_and_handed_in_when_gmail_gives_it(
+async def test_it_is_tried_again_after_ever_longer_pauses_and_delivered_when_gmail_gives_it(
     setup: GmailSetup, clock: ManualClock
 ):
     stubborn = setup.mailbox.deliver(raw_mail("stubborn")).id
@@ -105,7 +105,7 @@ async def test_it_is_tried_again_after_ever_longer_pauses_and_handed_in_when_gma
     assert await connector.sync() == 1
     assert stubborn in await setup.waiting()
     assert set_aside_in(setup.folder) == []
-    assert setup.vitals.counters["set_aside"] == 0
+    assert setup.health.counters["set_aside"] == 0
 
 
 async def test_one_that_is_deleted_meanwhile_is_forgotten(setup: GmailSetup, clock: ManualClock):

@@ -174,7 +174,7 @@ async def test_the_content_type_may_name_its_charset(producer: Producer):
     assert (await producer.post(envelope(), Content_Type="Application/JSON; charset=utf-8")).status_code == 200
 
 
-async def test_a_connector_hands_in_for_itself_only(producer: Producer):
+async def test_a_connector_delivers_for_itself_only(producer: Producer):
     token = await producer.switchboard.token("connector", "webhook:ci")
     own = await producer.post(envelope(1), Authorization=f"Bearer {token}")
     other = await producer.post(envelope(2, source={"endpoint_identity": "other"}), Authorization=f"Bearer {token}")

@@ -189,7 +189,7 @@ async def test_connectors_that_have_been_silent_for_long_are_forgotten(setup: Ke
     assert [each.instance_id for each in await setup.database.run(connectors.list_connectors())] == ["there"]
 
 
-async def test_a_stray_in_the_hands_of_a_consumer_is_adopted_too_and_stays_his(setup: KeeperSetup):
+async def test_a_stray_in_the_hands_of_a_consumer_is_adopted_too_and_stays_theirs(setup: KeeperSetup):
     await setup.intake(OF_OLD).ingest(envelope("held"))
     [held] = await setup.buffer(OF_OLD).next("gateway")
     await setup.keeper().prune()
@@ -303,7 +303,7 @@ class TroubledDatabase:
         return await self._database.run(transaction)
 
 
-async def test_trouble_is_told_and_the_keeper_goes_on(setup: KeeperSetup, monkeypatch: pytest.MonkeyPatch):
+async def test_trouble_is_reported_and_the_keeper_goes_on(setup: KeeperSetup, monkeypatch: pytest.MonkeyPatch):
     """The pauses pass at once; what matters is what is done after each, and how long each would have been."""
     pauses: set[float] = set()
     rounds = 0

@@ -60,7 +60,7 @@ async def test_mail_that_no_rule_matches_stays_as_it_is(database: Database, tmp_
         assert labels(product.mailbox, "Lunch?") == before
 
 
-async def test_mail_is_handed_in_once_however_often_the_connector_looks(database: Database, tmp_path: Path) -> None:
+async def test_mail_is_delivered_once_however_often_the_connector_looks(database: Database, tmp_path: Path) -> None:
     async with running_product(database, tmp_path) as product:
         product.mailbox.deliver(raw_mail("First"))
         assert await product.live.sync() == 1

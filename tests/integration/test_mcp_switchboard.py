@@ -64,7 +64,7 @@ async def refusal(call: Any) -> PostroomError:
     return caught.value
 
 
-async def test_what_is_handed_in_is_there_once(switchboard: SwitchboardClient, services: Services):
+async def test_what_is_delivered_is_there_once(switchboard: SwitchboardClient, services: Services):
     first = await switchboard.ingest(envelope())
     assert not first.duplicate
     assert await switchboard.ingest(envelope()) == Receipt(first.request_id, duplicate=True)

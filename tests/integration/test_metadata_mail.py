@@ -107,7 +107,7 @@ def a_rule(
     return new_id(), RuleDraft(name, conditions, action, {"label": "x"}, priority=priority)
 
 
-async def test_the_whole_of_what_no_rule_matched_by_its_metadata_is_decided_anew(
+async def test_the_whole_of_what_no_rule_matched_by_its_metadata_is_decided_again(
     database: Database, clock: ManualClock
 ) -> None:
     setup = await IntakeSetup(database, clock).opened(a_rule("plain", {"not": {"body_contains": "invoice"}}))

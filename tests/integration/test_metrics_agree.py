@@ -267,7 +267,7 @@ async def test_the_numbers_of_a_known_morning_are_right_wherever_they_are_read(
     assert all(0 < seconds < 60 for seconds in took.values())
 
 
-async def test_what_happens_to_messages_is_told_in_spans_with_priority_and_wait(
+async def test_what_happens_to_messages_is_reported_in_spans_with_priority_and_wait(
     database: Database, clock: ManualClock, collector: OtlpCollector
 ):
     services = services_on(database, clock)

@@ -78,7 +78,7 @@ async def test_a_crowd_that_says_nothing_does_not_keep_a_scraper_out():
             each.close()
 
 
-async def test_a_port_that_is_taken_is_told():
+async def test_a_port_that_is_taken_is_reported():
     async with serving_metrics("127.0.0.1:0", lambda: b"") as address:
         assert address is not None
         with pytest.raises(SettingsError, match=r"telemetry\.listen"):
@@ -89,14 +89,14 @@ async def test_a_port_that_is_taken_is_told():
 async def test_how_fresh_the_contacts_are_is_in_the_heartbeat_and_kept(tmp_path: Path, clock: ManualClock):
     database = await open_database(tmp_path, None)
     board = switchboard_within(build_server(services_on(database, clock), Principal(Role.CONNECTOR, ENDPOINT)))
-    vitals = ConnectorHealth(clock)
-    heart = Heartbeats(board, Connector("gmail", ENDPOINT, "host", "1"), vitals, clock)
+    health = ConnectorHealth(clock)
+    heart = Heartbeats(board, Connector("gmail", ENDPOINT, "host", "1"), health, clock)
     await heart.beat()
     [view] = await database.run(list_connectors())
     assert view.checkpoint is None
     clock.forward(60)
     cache = ContactCache(tmp_path / "contacts.json", board, clock)
-    vitals.contacts_generated_at = lambda: cache.generated_at
+    health.contacts_generated_at = lambda: cache.generated_at
     await cache.refresh()
     await heart.beat()
     [view] = await database.run(list_connectors())

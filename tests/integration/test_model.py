@@ -221,7 +221,7 @@ async def test_a_provider_down_for_an_hour_is_asked_once_by_each_try_and_then_an
 @pytest.mark.parametrize(
     ("code", "setting"), [(401, "model.api_key"), (403, "model.api_key"), (404, "model.name"), (400, "model.name")]
 )
-async def test_a_refusal_names_the_setting_to_mend(setup: ModelSetup, code: int, setting: str) -> None:
+async def test_a_refusal_names_the_setting_to_fix(setup: ModelSetup, code: int, setting: str) -> None:
     setup.api.faults.order(Fault(code=code, path="/v1/"))
     with pytest.raises(ModelRefused, match=f"{code}.*{setting}"):
         await setup.decide()

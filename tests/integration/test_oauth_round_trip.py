@@ -155,7 +155,7 @@ async def test_a_wall_clock_that_jumps_back_keeps_no_token_beyond_its_end(setup:
     assert (await setup.tokens.of(account.id)).value != first.value
 
 
-async def test_a_machine_that_slept_asks_anew_though_its_ticks_stood_still(setup: OAuthSetup) -> None:
+async def test_a_machine_that_slept_asks_again_though_its_ticks_stood_still(setup: OAuthSetup) -> None:
     account = await setup.connect()
     first = await setup.tokens.of(account.id)
     setup.clock.forward(7200)
@@ -186,7 +186,7 @@ async def test_a_token_that_gmail_refuses_is_replaced_at_once(setup: OAuthSetup)
 
 
 @pytest.mark.parametrize("age_days", [1, 7, 30])
-async def test_a_dead_consent_is_told_in_words_and_parks_the_account_until_it_is_renewed(
+async def test_a_dead_consent_is_reported_in_words_and_parks_the_account_until_it_is_renewed(
     setup: OAuthSetup, age_days: int
 ) -> None:
     account = await setup.connect()
@@ -258,7 +258,7 @@ async def test_an_app_whose_secret_is_wrong_parks_the_account_and_says_what_to_c
     assert await setup.tokens.for_jobs(account.id).token()
 
 
-async def test_where_only_a_new_consent_helps_nothing_is_said_of_resuming(setup: OAuthSetup) -> None:
+async def test_where_only_a_new_consent_helps_nothing_is_told_of_resuming(setup: OAuthSetup) -> None:
     account = await setup.connect()
 
     async def refuse(*_given: object) -> Grant:

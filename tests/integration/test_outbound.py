@@ -448,7 +448,7 @@ async def test_a_refused_recipient_bounces_and_fails_the_action(setup: SendingSe
     assert delivery.state == "bounced"
 
 
-async def test_a_scope_that_was_not_granted_is_told_at_the_action_which_waits(setup: SendingSetup) -> None:
+async def test_a_scope_that_was_not_granted_is_reported_at_the_action_which_waits(setup: SendingSetup) -> None:
     _, id = await setup.receive(raw_mail("Hi", ADA))
     setup.product.emulator.faults.order(Fault(403, "insufficientPermissions", method="drafts.create", times=10_000))
     asked = await setup.ask(id, "forward", to=BEN)
@@ -459,7 +459,7 @@ async def test_a_scope_that_was_not_granted_is_told_at_the_action_which_waits(se
     assert (await setup.ended(asked)).state == "completed"
 
 
-async def test_files_that_are_too_large_are_left_out_and_that_is_said(
+async def test_files_that_are_too_large_are_left_out_and_that_is_reported(
     setup: SendingSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("postroom.outbound.attachments.LARGEST_TOGETHER", 1000)

@@ -8,7 +8,7 @@ import pytest
 
 from postroom.core.mail.files import MailFile
 from postroom.core.mail.tiers import Known
-from postroom.manage.preview import Previewed, look_at
+from postroom.manage.preview import Previewed, preview_message
 from support.mutations import mutated
 from support.processor_time import MILLION, within_turns
 from support.scale import scale
@@ -76,7 +76,7 @@ FILE_OF_FILTERS = [
 
 
 @pytest.mark.parametrize("content", FILE_OF_FILTERS, ids=["as listed", "JSON", "YAML", "JSON over lines"])
-def test_the_filters_of_a_file_decide_how_much_is_taken_in(
+def test_the_filters_of_a_file_decide_how_much_is_ingested(
     shell: Shell, mail: Path, tmp_path: Path, content: str
 ) -> None:
     (tmp_path / "filters").write_text(content, encoding="utf-8")
@@ -120,7 +120,7 @@ def test_without_a_database_there_are_no_filters_of_ones_own_and_none_is_made(
         ("- !!python/object/apply:os.system [true]", "neither JSON nor YAML"),
     ],
 )
-def test_a_file_of_filters_that_makes_no_sense_is_refused_with_the_place(
+def test_a_file_of_filters_that_is_invalid_is_refused_with_the_place(
     shell: Shell, mail: Path, tmp_path: Path, content: str, says: str
 ) -> None:
     (tmp_path / "bad").write_text(content)
@@ -184,16 +184,16 @@ def test_a_message_cannot_move_the_cursor(shell: Shell, tmp_path: Path) -> None:
         ((), "PATH"),
     ],
 )
-def test_what_is_wrongly_asked_is_told(shell: Shell, arguments: tuple[str, ...], says: str) -> None:
+def test_what_is_wrongly_used_is_reported(shell: Shell, arguments: tuple[str, ...], says: str) -> None:
     assert shell("preview", *arguments) == 2
     assert says in shell.err
     assert shell.out == ""
 
 
-def test_broken_contacts_are_said_and_the_rest_counts(shell: Shell, mail: Path, tmp_path: Path) -> None:
+def test_broken_contacts_are_reported_and_the_rest_counts(shell: Shell, mail: Path, tmp_path: Path) -> None:
     (tmp_path / "contacts.csv").write_text("Email\nnowhere\nida@x.example\n")
     assert shell("preview", str(mail), "--user", "mara@x.example", "--contacts", "contacts.csv", "--json") == 0
-    assert "line 2: 'nowhere' is no address" in shell.err
+    assert "line 2: 'nowhere' is not an address" in shell.err
     assert shell.json()[0]["assignment_rule"] == "known_contact"
 
 
@@ -205,7 +205,7 @@ def test_every_broken_message_is_accounted_for_at_little_cost() -> None:
     whole = [f"{head}\nMIME-Version: 1.0\n{body}".encode() for head in MAIL.values() for body in BODIES]
     for number in range(scale(400, 10_000)):
         raw = mutated(rng, whole)
-        seen = within_turns(40 * MILLION, partial(look_at, MailFile(str(number), raw), known))
+        seen = within_turns(40 * MILLION, partial(preview_message, MailFile(str(number), raw), known))
         assert isinstance(seen, Previewed)
         assert "cannot be read" not in (seen.problem or "")
 

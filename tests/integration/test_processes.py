@@ -42,7 +42,7 @@ def test_the_demo_serves_its_page_and_ends_cleanly_on_a_signal(tmp_path: Path, s
         assert "Traceback" not in complaints
 
 
-def test_a_second_serve_on_one_sqlite_file_is_told_so_and_other_commands_work_beside_it(tmp_path: Path) -> None:
+def test_a_second_serve_on_one_sqlite_file_says_so_and_other_commands_work_beside_it(tmp_path: Path) -> None:
     with running(tmp_path, "serve", "--port", "0", "--json") as first:
         announced(first)
         second = postroom(tmp_path, "serve", "--port", "0", "--json")
@@ -82,7 +82,7 @@ def test_what_the_demo_did_can_be_looked_at_with_the_command_line(tmp_path: Path
     assert not (tmp_path / "data" / "postroom.sqlite3").exists(), "the user's own folder is left alone"
 
 
-def test_a_taken_port_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_taken_port_is_reported_in_one_line(tmp_path: Path) -> None:
     with running(tmp_path, "demo", "--port", "0", "--json") as process:
         port = announced(process).rsplit(":", 1)[1]
         other = tmp_path / "other"

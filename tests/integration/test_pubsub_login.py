@@ -78,17 +78,17 @@ async def test_a_service_account_pulls_with_its_key(setup: GmailSetup, subscript
     assert subscription.waiting == []
 
 
-async def test_a_consent_without_pubsub_is_told_in_the_heartbeat_and_polling_goes_on(
+async def test_a_consent_without_pubsub_is_reported_in_the_heartbeat_and_polling_goes_on(
     setup: GmailSetup, subscription: Subscription
 ):
     hints = hints_of(setup, consenting(setup, MODIFY))
     stop, connector = asyncio.Event(), setup.connector(hints=hints)
     with capture_logs() as logged:
         running = asyncio.create_task(connector.run(timedelta(milliseconds=1), stop))
-        await setup.vitals.until(lambda: setup.vitals.cursor is not None)
+        await setup.health.until(lambda: setup.health.cursor is not None)
         setup.mailbox.deliver(raw_mail("hello"))
-        await setup.vitals.until(lambda: setup.vitals.counters["ingested"] == 1)
-        await setup.vitals.until(lambda: setup.vitals.state == "degraded")
+        await setup.health.until(lambda: setup.health.counters["ingested"] == 1)
+        await setup.health.until(lambda: setup.health.state == "degraded")
         stop.set()
         await running
     told = (
@@ -96,8 +96,8 @@ async def test_a_consent_without_pubsub_is_told_in_the_heartbeat_and_polling_goe
         f"run `postroom account add gmail --email {OWNER} --level organise`, and leave every box on Google's page "
         "ticked; gmail.pubsub_subscription must be set there too"
     )
-    assert setup.vitals.error_message is not None
-    assert setup.vitals.error_message.startswith(f"HintsRefused: {told}")
+    assert setup.health.error_message is not None
+    assert setup.health.error_message.startswith(f"HintsRefused: {told}")
     (line,) = [each for each in logged if each["event"] == "connector.no_hints"]
     assert line["error"].startswith(told)
 
@@ -114,7 +114,7 @@ async def test_a_key_file_that_is_put_right_is_taken_up_without_a_restart(
     assert await hints.pull()
 
 
-async def test_a_key_that_google_does_not_take_any_more_is_told(
+async def test_a_key_that_google_does_not_take_any_more_is_reported(
     setup: GmailSetup, subscription: Subscription, tmp_path: Path
 ):
     hints = hints_of(setup, signing(setup, key_of(setup, tmp_path / "key.json")))

@@ -89,7 +89,7 @@ async def test_below_the_reserve_it_is_not_ready_and_is_again_when_there_is_room
             assert answer.json()["status"] == ("ready" if status == 200 else "not ready")
 
 
-async def test_the_size_of_the_log_is_told_and_one_that_is_held_makes_it_not_ready(tmp_path: Path):
+async def test_the_size_of_the_log_is_reported_and_one_that_is_held_makes_it_not_ready(tmp_path: Path):
     log = tmp_path / f"{FILE}-wal"
     async with opened(tmp_path / "other") as database:
         reserve = DiskReserve(tmp_path, 0, database=tmp_path / FILE)
@@ -119,7 +119,7 @@ async def test_a_database_that_does_not_answer_is_named_by_the_kind_of_its_error
     assert str(tmp_path) not in answer.text
 
 
-async def test_due_work_that_nobody_sees_to_is_told(tmp_path: Path):
+async def test_due_work_that_nobody_sees_to_is_reported(tmp_path: Path):
     async with opened(tmp_path) as database, visiting(database, None) as client:
         long_ago = wall_clock() - 2 * NEGLECTED_AFTER
         await database.run(open_lease(new_id(), "a dead worker", long_ago, long_ago))

@@ -161,7 +161,7 @@ async def test_a_signal_ends_it_cleanly_while_redis_is_away(connectors: Connecto
         assert (await ended(process))[0] == 0
 
 
-async def test_a_token_that_is_not_known_is_told_in_one_line(connectors: ConnectorSetup):
+async def test_a_token_that_is_not_known_is_reported_in_one_line(connectors: ConnectorSetup):
     connectors.token = (connectors.token or "")[:-4] + "0000"
     async with connectors.connector() as process:
         code, complaints = await ended(process)
@@ -171,7 +171,7 @@ async def test_a_token_that_is_not_known_is_told_in_one_line(connectors: Connect
     assert connectors.token not in complaints
 
 
-async def test_a_token_for_another_stream_is_told_at_the_start(connectors: ConnectorSetup):
+async def test_a_token_for_another_stream_is_reported_at_the_start(connectors: ConnectorSetup):
     connectors.token = await connectors.board.token("connector", "redis:other")
     async with connectors.connector() as process:
         code, complaints = await ended(process)

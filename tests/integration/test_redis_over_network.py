@@ -52,7 +52,7 @@ async def entries_arrive(setup: RedisSetup) -> None:
     ids = await setup.add(3)
     connector = await setup.start()
     await setup.switchboard.until(lambda: len(setup.switchboard.receipts) == 3)
-    assert connector.vitals.state == "healthy"
+    assert connector.health.state == "healthy"
     await connector.stop()
     assert event_ids(await setup.switchboard.kept()) == sorted(ids)
     assert await setup.pending() == 0
@@ -73,7 +73,7 @@ async def test_entries_arrive_over_tls(sqlite: Database, tmp_path: Path, authori
         await entries_arrive(setup)
 
 
-async def test_a_certificate_that_nobody_vouches_for_is_told_at_the_start(
+async def test_a_certificate_that_nobody_vouches_for_is_reported_at_the_start(
     sqlite: Database, tmp_path: Path, authority: trustme.CA
 ):
     port = free_port()
@@ -87,10 +87,10 @@ async def test_a_source_that_has_read_nothing_yet_is_not_healthy(sqlite: Databas
     """Nobody answers at the address, and the first report is made before anything was tried."""
     async with network_setup(sqlite, f"redis://127.0.0.1:{free_port()}/0") as setup:
         connector = await setup.start()
-        assert connector.vitals.state == "degraded"
-        assert connector.vitals.error_message == "nothing has been read from Redis yet"
-        assert "connect" in await connector.vitals.until_reported("degraded")
-        assert connector.vitals.state == "degraded"
+        assert connector.health.state == "degraded"
+        assert connector.health.error_message == "nothing has been read from Redis yet"
+        assert "connect" in await connector.health.until_reported("degraded")
+        assert connector.health.state == "degraded"
 
 
 async def test_a_change_of_health_is_reported_before_the_next_beat_is_due(sqlite: Database):
@@ -98,7 +98,7 @@ async def test_a_change_of_health_is_reported_before_the_next_beat_is_due(sqlite
     async with network_setup(sqlite, f"redis://127.0.0.1:{port}/0", "--port", str(port)) as setup:
         connector = await setup.start()
         heart = Heartbeats(
-            setup.switchboard, Connector("redis-stream", IDENTITY, "one", "1.0"), connector.vitals, clock=wall_clock
+            setup.switchboard, Connector("redis-stream", IDENTITY, "one", "1.0"), connector.health, clock=wall_clock
         )
         await heart.beat()
         async with sending_heartbeats(heart, every=timedelta(hours=1), shortest=timedelta(milliseconds=1)):

@@ -23,11 +23,11 @@ async def test_what_is_refused_for_good_is_moved_aside_with_its_reason_and_the_r
     reasons = [each["refused_reason"] for each in refused]
     by_reason = {
         word: sum(word in reason for reason in reasons)
-        for word in ("redis:other", "colour", "nested", "bytes", "is no time")
+        for word in ("redis:other", "colour", "nested", "bytes", "does not begin with a time")
     }
-    assert by_reason == {"redis:other": 1, "colour": 1, "nested": 2, "bytes": 2, "is no time": 1}
+    assert by_reason == {"redis:other": 1, "colour": 1, "nested": 2, "bytes": 2, "does not begin with a time": 1}
     assert await setup.pending() == 0
-    assert connector.vitals.counters["refused"] == 7
+    assert connector.health.counters["refused"] == 7
     assert event_ids(await setup.switchboard.kept()) == good
     copied = next(each for each in refused if "colour" in each["refused_reason"])
     assert json.loads(copied["envelope"]) == UNKNOWN_KEY
@@ -74,7 +74,7 @@ async def test_an_entry_that_cannot_be_moved_aside_stays_pending_until_it_can(se
     await setup.redis.xadd(STREAM, {"envelope": json.dumps(FOREIGN)})
     await setup.add(1)
     connector = await setup.start()
-    assert "WRONGTYPE" in await connector.vitals.until_reported("error")
+    assert "WRONGTYPE" in await connector.health.until_reported("error")
     assert await setup.pending() == 2
     await setup.redis.delete(f"{STREAM}:refused")
     (refused,) = await setup.refused(1)

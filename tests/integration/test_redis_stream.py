@@ -30,7 +30,7 @@ from support.redis_setup import (
 )
 
 
-async def test_what_was_in_the_stream_before_the_group_and_what_comes_later_is_handed_in(setup: RedisSetup):
+async def test_what_was_in_the_stream_before_the_group_and_what_comes_later_is_delivered(setup: RedisSetup):
     early = await setup.add(3)
     connector = await setup.start()
     await setup.switchboard.until(lambda: len(setup.switchboard.receipts) == 3)
@@ -39,8 +39,8 @@ async def test_what_was_in_the_stream_before_the_group_and_what_comes_later_is_h
     await connector.stop()
     assert event_ids(await setup.switchboard.kept()) == sorted(early + late)
     assert await setup.pending() == 0
-    assert connector.vitals.counters == {"read": 5, "accepted": 5, "claimed": 0}
-    assert connector.vitals.cursor == late[-1]
+    assert connector.health.counters == {"read": 5, "accepted": 5, "claimed": 0}
+    assert connector.health.cursor == late[-1]
 
 
 async def test_nothing_is_acknowledged_before_the_switchboard_has_accepted(setup: RedisSetup):
@@ -82,7 +82,7 @@ async def test_killed_between_acceptance_and_acknowledgement_the_entries_are_rec
     assert {each.request_id for each in second.receipts} == {each.request_id for each in setup.switchboard.receipts}
     assert await setup.pending() == 0
     assert event_ids(await second.kept()) == sorted(ids)
-    assert connector.vitals.counters["claimed"] == (5 if successor == "two" else 0)
+    assert connector.health.counters["claimed"] == (5 if successor == "two" else 0)
 
 
 async def test_a_running_consumer_claims_what_another_one_left_while_it_ran(setup: RedisSetup):
@@ -95,7 +95,7 @@ async def test_a_running_consumer_claims_what_another_one_left_while_it_ran(setu
         *added, _ = await at_once.execute()
     await setup.switchboard.until(lambda: len(setup.switchboard.receipts) == 3)
     await connector.stop()
-    assert connector.vitals.counters["claimed"] == 3
+    assert connector.health.counters["claimed"] == 3
     assert await setup.pending() == 0
     assert event_ids(await setup.switchboard.kept()) == sorted(each.decode() for each in added)
 
@@ -117,7 +117,7 @@ async def test_a_switchboard_that_does_not_take_it_now_is_waited_for(setup: Redi
     async def troubled() -> None:
         if len(setup.switchboard.batches) <= 3:
             raise trouble
-        states.append(connector.vitals.state)
+        states.append(connector.health.state)
         assert await setup.pending() == 3
 
     setup.switchboard.before = troubled
@@ -126,7 +126,7 @@ async def test_a_switchboard_that_does_not_take_it_now_is_waited_for(setup: Redi
     await connector.stop()
     assert setup.switchboard.batches == [3, 3, 3, 3]
     assert states == [state]
-    assert connector.vitals.state == "healthy"
+    assert connector.health.state == "healthy"
     assert event_ids(await setup.switchboard.kept()) == sorted(ids)
     assert await setup.pending() == 0
 
@@ -136,7 +136,7 @@ async def test_an_identity_that_the_token_is_not_for_moves_nothing_aside(setup: 
     connector = await setup.start(identity="redis:mine")
     await setup.switchboard.until(lambda: len(setup.switchboard.batches) == 3)
     await connector.stop()
-    assert IDENTITY in await connector.vitals.until_reported("error")
+    assert IDENTITY in await connector.health.until_reported("error")
     assert await setup.pending() == 2
     assert await setup.redis.exists(f"{STREAM}:refused") == 0
 
@@ -156,7 +156,7 @@ async def test_one_entry_that_fails_for_now_holds_up_nobody_and_is_taken_up_agai
     await switchboard.until(lambda: len(switchboard.receipts) == 4)
     await connector.stop()
     assert switchboard.batches == [3, 1]
-    assert connector.vitals.counters["postponed"] == 1
+    assert connector.health.counters["postponed"] == 1
     assert await setup.pending() == 0
     assert event_ids(await switchboard.kept()) == sorted(ids)
 
@@ -195,12 +195,12 @@ async def test_redis_may_go_away_and_come_back(setup: RedisSetup, ending: str):
     first = await setup.add(10)
     await setup.switchboard.until(lambda: len(setup.switchboard.receipts) == 10)
     getattr(setup.server, ending)()
-    await connector.vitals.until_reported("degraded")
+    await connector.health.until_reported("degraded")
     setup.server.start()
     second = await setup.add(10, start=10)
     await setup.switchboard.until(lambda: len({each.request_id for each in setup.switchboard.receipts}) == 20)
     await connector.stop()
-    assert connector.vitals.state == "healthy"
+    assert connector.health.state == "healthy"
     assert event_ids(await setup.switchboard.kept()) == sorted(first + second)
     assert await setup.pending() == 0
 
@@ -217,12 +217,12 @@ async def test_redis_may_die_between_acceptance_and_acknowledgement(setup: Redis
     connector = await setup.start()
     await setup.switchboard.until(lambda: len(setup.switchboard.receipts) == 10)
     await connector.stop()
-    assert connector.vitals.counters["duplicate"] == 5
+    assert connector.health.counters["duplicate"] == 5
     assert event_ids(await setup.switchboard.kept()) == sorted(ids)
     assert await setup.pending() == 0
 
 
-async def test_a_stream_that_was_deleted_is_followed_anew(setup: RedisSetup):
+async def test_a_stream_that_was_deleted_is_followed_again(setup: RedisSetup):
     connector = await setup.start()
     await setup.add(1)
     await setup.switchboard.until(lambda: len(setup.switchboard.receipts) == 1)
@@ -230,7 +230,7 @@ async def test_a_stream_that_was_deleted_is_followed_anew(setup: RedisSetup):
     await setup.add(1, start=1)
     await setup.switchboard.until(lambda: len(setup.switchboard.receipts) == 2)
     await connector.stop()
-    assert connector.vitals.state == "healthy"
+    assert connector.health.state == "healthy"
 
 
 async def test_a_thousand_entries_by_two_consumers_are_a_thousand_messages(setup: RedisSetup):
@@ -291,7 +291,7 @@ async def test_waiting_for_entries_can_be_ended_at_any_moment(setup: RedisSetup)
             assert waiting.cancelled(), moment
 
 
-async def test_a_wrong_password_is_told_at_the_start(sqlite: Database):
+async def test_a_wrong_password_is_reported_at_the_start(sqlite: Database):
     with running_redis("--requirepass", "open sesame") as server:
         async with opened_redis_setup(server, sqlite) as setup:
             connector = await setup.start()
@@ -311,10 +311,10 @@ async def test_a_user_of_redis_needs_no_more_than_the_rights_we_name(setup: Redi
     await setup.switchboard.until(lambda: len(setup.switchboard.receipts) == 2)
     await connector.stop()
     assert await setup.pending() == 0
-    assert connector.vitals.state == "healthy"
+    assert connector.health.state == "healthy"
 
 
-async def test_a_key_that_is_no_stream_is_told_at_the_start(setup: RedisSetup):
+async def test_a_key_that_is_no_stream_is_reported_at_the_start(setup: RedisSetup):
     await setup.redis.set(STREAM, "a text")
     connector = await setup.start()
     with pytest.raises(BadInput, match="is not a stream"):

@@ -145,7 +145,7 @@ async def test_history_is_paged_and_narrowed(sandbox: Sandbox) -> None:
     assert rest.next_page_token is None
 
 
-async def test_an_expired_history_is_told_as_such(sandbox: Sandbox) -> None:
+async def test_an_expired_history_is_reported_as_such(sandbox: Sandbox) -> None:
     start = sandbox.mailbox.history_id
     sandbox.mailbox.deliver(b"Subject: x\r\n\r\n")
     sandbox.mailbox.history.forget(sandbox.mailbox.history_id)

@@ -136,7 +136,7 @@ def test_damaged_mail_is_loaded_all_the_same(mailbox: Mailbox, tmp_path: Path) -
     assert loaded(mailbox, tmp_path) == 301
 
 
-def test_what_cannot_be_read_is_told_and_the_rest_is_loaded(mailbox: Mailbox, tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_reported_and_the_rest_is_loaded(mailbox: Mailbox, tmp_path: Path) -> None:
     (tmp_path / "1.eml").write_bytes(raw_mail("fine"))
     with (tmp_path / "2.eml").open("wb") as huge:
         huge.truncate(36_700_161)

@@ -186,7 +186,7 @@ async def test_a_published_program_keeps_its_consent(sandbox: Sandbox) -> None:
     assert (await refreshed(sandbox, issued["refresh_token"])).status_code == 200
 
 
-async def test_a_missing_scope_is_told_with_all_that_would_do(sandbox: Sandbox) -> None:
+async def test_a_missing_scope_is_reported_with_all_that_would_do(sandbox: Sandbox) -> None:
     token = sandbox.emulator.issue_token(scopes=[SEND]).access_token
     answer = await sandbox.ask("GET", "/messages", token=token)
     assert answer.status_code == 403
@@ -228,7 +228,7 @@ async def test_without_a_token_login_is_required(sandbox: Sandbox) -> None:
     assert answer.json()["error"]["errors"][0]["reason"] == "required"
 
 
-async def test_every_user_has_a_mailbox_and_tokens_of_his_own(sandbox: Sandbox, clock: ManualClock) -> None:
+async def test_every_user_has_a_mailbox_and_tokens_of_their_own(sandbox: Sandbox, clock: ManualClock) -> None:
     ida = Mailbox(OTHER, sandbox.mailbox.rng, clock)
     sandbox.emulator.add(ida)
     issued = await signed_in(sandbox, login_hint=OTHER)

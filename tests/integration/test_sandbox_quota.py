@@ -59,7 +59,7 @@ def test_our_client_reckons_with_the_same_prices() -> None:
     assert {name: PRICES[name] for name in terms.PRICES} == terms.PRICES
 
 
-async def test_a_user_who_has_spent_his_minute_is_refused_until_it_has_passed(sandbox: Sandbox) -> None:
+async def test_a_user_who_has_spent_their_minute_is_refused_until_it_has_passed(sandbox: Sandbox) -> None:
     for _ in range(20):
         await sandbox.json("GET", "/messages")
     answer = await sandbox.ask("GET", "/labels")

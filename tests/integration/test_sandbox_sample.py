@@ -97,7 +97,7 @@ def test_arrivals_never_end_and_never_repeat_a_message_id() -> None:
     assert len({Mail(message.raw).header("From") for message in arrived}) > 20
 
 
-async def test_the_drip_delivers_one_letter_after_each_pause(mailbox: Mailbox) -> None:
+async def test_the_drip_delivers_one_message_after_each_pause(mailbox: Mailbox) -> None:
     pauses: list[tuple[float, int]] = []
 
     async def sleep(seconds: float) -> None:

@@ -90,7 +90,7 @@ async def test_a_pull_waits_for_what_comes(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize(("behaviour", "told"), [("include", 1), ("exclude", 2)])
-async def test_labels_narrow_what_is_told(sandbox: Sandbox, behaviour: str, told: int) -> None:
+async def test_labels_narrow_what_is_reported(sandbox: Sandbox, behaviour: str, told: int) -> None:
     await subscribed(sandbox)
     await watched(sandbox, labelIds=["INBOX"], labelFilterBehavior=behaviour)
     sandbox.mailbox.deliver(raw_mail())

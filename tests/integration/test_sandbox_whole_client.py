@@ -89,7 +89,7 @@ async def test_a_batch_gives_each_its_verdict_in_order(sandbox: Sandbox) -> None
     assert [type(each) for each in failed] in ([RateLimited, MessageNotFound], [MessageNotFound])
 
 
-async def test_a_spent_quota_and_a_missing_scope_are_told_as_such(sandbox: Sandbox) -> None:
+async def test_a_spent_quota_and_a_missing_scope_are_reported_as_such(sandbox: Sandbox) -> None:
     token = sandbox.emulator.issue_token(scopes=["https://www.googleapis.com/auth/gmail.labels"]).access_token
     with pytest.raises(ScopeMissing):
         await client(sandbox, token).list_messages()

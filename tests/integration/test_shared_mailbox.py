@@ -147,7 +147,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory, migrated_sqlite: Path) ->
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(moves)
-def test_whatever_the_user_does_meanwhile_his_word_stands(programs: Programs, program: list[Any]) -> None:
+def test_whatever_the_user_does_meanwhile_their_word_stands(programs: Programs, program: list[Any]) -> None:
     note(f"{program}")
     programs.play(program)
 

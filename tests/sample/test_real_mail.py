@@ -20,7 +20,7 @@ from postroom.core.mail.tiers import Known, assign_tier, assign_tier_from_raw, s
 from postroom.core.rules.draft import RuleDraft
 from postroom.decide.simulate import ForeseenDecision, SimulatedPair, SimulatedRules, load_context, needed_by, replay
 from postroom.decide.simulated import ChangeOfRules
-from postroom.manage.preview import look_at
+from postroom.manage.preview import preview_message
 from postroom.store import decisions, jobs, rules
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import wall_clock
@@ -164,7 +164,7 @@ def test_every_mutation_of_real_mail_is_accounted_for_in_time() -> None:
     for number in range(MUTATED):
         raw = mutated(rng, raws)
         started = time.process_time()
-        seen = look_at(MailFile(str(number), raw), known)
+        seen = preview_message(MailFile(str(number), raw), known)
         slowest = max(slowest, time.process_time() - started)
         problems += seen.problem is not None
         assert slowest < SECONDS, f"seed {seed}, message {number}"

@@ -303,7 +303,7 @@ async def test_a_connector_is_asked_and_answers_for_its_own_endpoint_only(switch
         assert not (await own.call_tool("connector.reply", {**held, "result": {}})).is_error
 
 
-async def test_a_connector_is_told_the_contacts_of_its_own_mailbox_and_adds_to_that_one_only(switchboard: Served):
+async def test_a_connector_is_reported_the_contacts_of_its_own_mailbox_and_adds_to_that_one_only(switchboard: Served):
     async with switchboard.client(await switchboard.token("connector", OTHER), "2026-07-28") as other:
         await other.call_tool("contacts.written_to", {"addresses": ["uta@x.example"]})
         assert (await other.call_tool("contacts.export")).structured_content["addresses"] == ["uta@x.example"]

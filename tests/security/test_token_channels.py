@@ -23,7 +23,7 @@ async def post(switchboard: Served, token: str, content: object) -> httpx2.Respo
         return await client.post(f"{switchboard.address}/v1/ingest", json=content)
 
 
-async def test_a_webhooks_token_hands_in_no_mail_over_http(switchboard: Served) -> None:
+async def test_a_webhooks_token_delivers_no_mail_over_http(switchboard: Served) -> None:
     token = await switchboard.token("connector", "webhook:ci")
     refused = await post(switchboard, token, mail(1))
     assert refused.status_code == 403
@@ -45,7 +45,7 @@ async def test_of_a_batch_what_is_of_another_channel_is_refused_in_its_place(swi
     assert (nothing["accepted"], nothing["refused"]) == (0, 1)
 
 
-async def test_a_webhooks_token_hands_in_no_mail_over_mcp(switchboard: Served) -> None:
+async def test_a_webhooks_token_delivers_no_mail_over_mcp(switchboard: Served) -> None:
     token = await switchboard.token("connector", "webhook:ci")
     async with switchboard.client(token) as client:
         refused = await client.call_tool("ingest", {"envelope": mail(1)})

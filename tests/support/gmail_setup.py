@@ -107,10 +107,10 @@ class GmailSetup:
     contacts: Callable[[], frozenset[str] | None] = frozenset
     policy: Callable[[], IngestionPolicy] = IngestionPolicy
     tally: Tally = field(default_factory=Tally)
-    vitals: WatchedHealth = field(init=False)
+    health: WatchedHealth = field(init=False)
 
     def __post_init__(self) -> None:
-        self.vitals = WatchedHealth(self.clock)
+        self.health = WatchedHealth(self.clock)
 
     @property
     def mailbox(self) -> Mailbox:
@@ -132,7 +132,7 @@ class GmailSetup:
             endpoint_identity=ENDPOINT,
             clock=self.clock,
             tally=self.tally,
-            health=self.vitals,
+            health=self.health,
             knowledge=knowledge or Knowledge([email], sent=self.sent, contacts=self.contacts, policy=self.policy),
             folder=self.folder,
             **options,

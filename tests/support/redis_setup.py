@@ -118,8 +118,8 @@ class WatchedHealth(ConnectorHealth):
 class Running:
     """A connector at work in this process."""
 
-    def __init__(self, source: RedisSource, vitals: WatchedHealth) -> None:
-        self.vitals = vitals
+    def __init__(self, source: RedisSource, health: WatchedHealth) -> None:
+        self.health = health
         self._stop = asyncio.Event()
         self._joined = asyncio.Event()
         self.task = asyncio.create_task(source.run(self._stop, self._joined.set))
@@ -159,11 +159,11 @@ class RedisSetup:
         identity: str = IDENTITY,
     ) -> Running:
         client = await self._stack.enter_async_context(connect(self.url))
-        vitals = WatchedHealth()
+        health = WatchedHealth()
         source = RedisSource(
             RedisStream(client, STREAM, GROUP, consumer),
             switchboard or self.switchboard,
-            vitals,
+            health,
             identity=identity,
             clock=wall_clock,
             rng=Random(1),
@@ -171,7 +171,7 @@ class RedisSetup:
             claim_after=claim_after,
             backoff=AT_ONCE,
         )
-        running = Running(source, vitals)
+        running = Running(source, health)
         self._stack.push_async_callback(running.drop)
         return running
 

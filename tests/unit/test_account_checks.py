@@ -108,7 +108,7 @@ def test_the_emulator_takes_any_app():
     ],
 )
 def test_what_leaves_the_machine_is_encrypted(address: str, verdict: str):
-    assert checks.encrypted_ways({"gmail.base_url": address}).verdict == verdict
+    assert checks.encryption_check({"gmail.base_url": address}).verdict == verdict
 
 
 def test_the_page_to_which_google_sends_the_browser_back_can_be_served():
@@ -181,7 +181,7 @@ def test_a_consent_in_testing_is_told_of_two_days_before_it_dies(dies_in: int, v
     assert ("Publish app" in remedy) == (verdict == "warn")
 
 
-def test_a_consent_to_another_app_is_told():
+def test_a_consent_to_another_app_is_reported():
     given = replace(known(account(given=consent())), client_id=None)
     assert [verdict for _, verdict, _ in of_accounts(given)] == ["fail"]
 
@@ -230,12 +230,12 @@ def test_an_address_cannot_smuggle_a_command_into_the_remedy():
 
 
 @pytest.mark.parametrize(("minutes", "verdict"), [(1, "ok"), (3, "warn"), (60, "warn")])
-def test_a_connector_that_has_fallen_silent_is_told(minutes: int, verdict: str):
+def test_a_connector_that_has_fallen_silent_is_reported(minutes: int, verdict: str):
     found = of_connectors(known(account(), heard=connector(timedelta(minutes=minutes))))
     assert [check.verdict for check in found] == [verdict]
 
 
-def test_an_account_that_nobody_watches_is_told_unless_it_rests():
+def test_an_account_that_nobody_watches_is_reported_unless_it_rests():
     assert [check.verdict for check in of_connectors(known(account()))] == ["warn"]
     for state in ("paused", "needs_consent", "removed"):
         silent = known(account(state), heard=connector(timedelta(days=1)))
@@ -248,7 +248,7 @@ def test_a_connector_in_trouble_says_so():
 
 
 @pytest.mark.parametrize(("minutes", "names"), [(60, []), (61, ["contacts"])])
-def test_contacts_that_are_too_old_to_be_used_are_told(minutes: int, names: list[str]):
+def test_contacts_that_are_too_old_to_be_used_are_reported(minutes: int, names: list[str]):
     made = {"contacts_generated_at": (NOW - timedelta(minutes=minutes)).isoformat()}
     _, *found = of_connectors(known(account(), heard=connector(checkpoint=made)))
     assert [check.name for check in found if check.verdict == "warn"] == names

@@ -20,7 +20,7 @@ def test_an_address_of_320_characters_is_the_longest() -> None:
 @pytest.mark.parametrize(
     "address", ["", "ada", "ada@", "@example.com", "a b@example.com", "a@b@c", "a\u200b@x.example"]
 )
-def test_what_is_no_address_is_refused(address: str) -> None:
+def test_what_is_not_address_is_refused(address: str) -> None:
     with pytest.raises(BadInput, match="not a mail address"):
         normalised_address(address)
 

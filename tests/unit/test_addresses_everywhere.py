@@ -148,7 +148,7 @@ NONE = [
 
 
 @pytest.mark.parametrize("text", NONE)
-def test_what_is_no_address_is_refused_and_counted_and_nothing_of_it_is_taken(text: str) -> None:
+def test_what_is_not_address_is_refused_and_counted_and_nothing_of_it_is_taken(text: str) -> None:
     for content in (cell(text), vcard("3.0", "", escaped(text))):
         read = read_contacts(content)
         assert (read.addresses, len(read.problems)) == (frozenset(), 1), read
@@ -182,7 +182,7 @@ def test_a_list_that_is_too_long_is_not_cut_in_the_middle_of_an_address() -> Non
         "Ann (of \\( bob@y.example) <ann@x.example>",
     ],
 )
-def test_what_stands_in_a_comment_is_no_address_and_comments_nest(header: str) -> None:
+def test_what_stands_in_a_comment_is_not_address_and_comments_nest(header: str) -> None:
     assert addresses(header) == ["ann@x.example"]
 
 

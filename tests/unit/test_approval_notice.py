@@ -80,7 +80,7 @@ def test_who_decided_is_named(changes: dict[str, Any], words: str):
         ("expired", None, "nobody approved it in time", "expired: nobody approved it in time"),
     ],
 )
-def test_the_answer_is_told_when_there_is_one(state: str, approved_by: str | None, error: str | None, words: str):
+def test_the_answer_is_reported_when_there_is_one(state: str, approved_by: str | None, error: str | None, words: str):
     assert notice_of(replace(WAITING, state=state, approved_by=approved_by, error=error)).answer == words
 
 

@@ -13,7 +13,7 @@ def test_a_person_who_wrote_to_the_user_is_answered() -> None:
     assert why_not_answered("ann@shop.example", (TO, ("Auto-Submitted", "no")), OWN) is None
 
 
-def test_copied_to_the_user_counts_as_written_to_him() -> None:
+def test_copied_to_the_user_counts_as_written_to_them() -> None:
     assert why_not_answered("ann@shop.example", (("To", "x@y.example"), ("Cc", "MARA@lindqvist.example")), OWN) is None
 
 

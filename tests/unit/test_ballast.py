@@ -23,7 +23,7 @@ def test_what_is_there_in_full_is_not_written_again(tmp_path: Path) -> None:
     assert ballast.path.read_bytes() == b"whole"
 
 
-def test_what_is_there_in_part_is_written_anew(tmp_path: Path) -> None:
+def test_what_is_there_in_part_is_written_again(tmp_path: Path) -> None:
     ballast = Ballast(tmp_path / "ballast", 5)
     ballast.path.write_bytes(b"part")
     assert ballast.take()

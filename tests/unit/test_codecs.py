@@ -75,7 +75,7 @@ def test_json_comes_back_as_it_went(value: Any) -> None:
 @pytest.mark.parametrize(
     "value", [object(), {1: 2}, {"a": {3}}, 2**64, "\ud800", b"x"], ids=lambda value: type(value).__name__
 )
-def test_what_is_no_json_is_refused_with_a_remedy(value: object) -> None:
+def test_what_is_not_json_is_refused_with_a_remedy(value: object) -> None:
     with pytest.raises(BadInput, match="use objects, lists, text, numbers"):
         json_text(value)
 
@@ -100,6 +100,6 @@ def test_rows_become_one_text_with_times_as_sqlite_keeps_them() -> None:
     assert orjson.loads(rows_text(rows)) == [[str(id), "é\0", 3, None, True, "2026-11-15T00:00:00.000000Z"]]
 
 
-def test_anything_else_is_a_bug_that_is_told() -> None:
+def test_anything_else_is_a_bug_that_is_reported() -> None:
     with pytest.raises(TypeError, match="a complex cannot be stored"):
         sqlite_value(1j)

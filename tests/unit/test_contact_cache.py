@@ -162,7 +162,7 @@ async def test_a_fetch_that_fails_leaves_what_is_there(path: Path, switchboard: 
         b"\xff\x00",
     ],
 )
-async def test_a_file_that_makes_no_sense_counts_as_missing(
+async def test_a_file_that_is_invalid_counts_as_missing(
     path: Path, switchboard: Switchboard, clock: ManualClock, content: bytes
 ):
     put(path, content)
@@ -195,7 +195,7 @@ async def test_rules_that_did_not_change_are_not_written(path: Path, switchboard
 
 
 @pytest.mark.parametrize("rules", ['[{"kind": "astrology"}]', "[1]", "{}", '["ab"]'])
-def test_rules_that_make_no_sense_count_as_missing(path: Path, switchboard: Switchboard, rules: str):
+def test_rules_that_are_invalid_count_as_missing(path: Path, switchboard: Switchboard, rules: str):
     put(path, f'{{"version": "1", "rules": {rules}}}'.encode())
     assert FilterCache(path, switchboard).policy() is DEFAULT_POLICY
 

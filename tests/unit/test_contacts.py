@@ -87,7 +87,7 @@ def test_a_list_of_addresses_without_titles_is_read_too() -> None:
     assert read_contacts(b"ida@x.example\nJo <jo@y.example>\n").addresses == {"ida@x.example", "jo@y.example"}
 
 
-def test_what_is_no_address_is_said_with_its_line() -> None:
+def test_what_is_not_address_is_reported_with_its_line() -> None:
     read = read_contacts(b"Name,Email\nIda,ida@x.example\nJo,nowhere\n")
     assert read.addresses == {"ida@x.example"}
     assert read.problems == ("line 3: 'nowhere' is not an address",)
@@ -118,7 +118,7 @@ def test_a_file_without_contacts_says_so(content: bytes) -> None:
     assert read.problems == ("it contains no address",)
 
 
-def test_of_many_problems_the_first_are_told() -> None:
+def test_of_many_problems_the_first_are_reported() -> None:
     read = read_contacts(b"Email\n" + b"nowhere\n" * 1000)
     assert len(read.problems) == 21
     assert read.problems[-1] == "and 980 more"
@@ -147,7 +147,7 @@ def test_any_bytes_are_read_without_an_error(content: bytes, card: bool) -> None
 
 
 @pytest.mark.parametrize(("count", "told"), [(20, 20), (21, 21), (25, 21)])
-def test_of_many_problems_twenty_are_told_and_the_rest_is_counted(count: int, told: int) -> None:
+def test_of_many_problems_twenty_are_reported_and_the_rest_is_counted(count: int, told: int) -> None:
     read = read_contacts(b"Email\n" + b"nobody\n" * count)
     assert len(read.problems) == told
     assert (read.problems[-1] == f"and {count - 20} more") == (count > 20)

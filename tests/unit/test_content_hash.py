@@ -169,7 +169,7 @@ def test_what_differs_in_more_than_the_number_of_its_delivery_is_something_else(
     assert hash_of(one) != hash_of(other)
 
 
-def test_photos_under_one_caption_are_told_apart_by_their_ids_alone() -> None:
+def test_photos_under_one_caption_are_distinguished_by_their_ids_alone() -> None:
     """A connector that says nothing of a file but that there is one."""
     one, two = (changed(telegram(n), "payload.attachments", [{"mime_type": "image/jpeg"}]) for n in (1, 2))
     assert hash_of(one) != hash_of(two)

@@ -110,7 +110,7 @@ async def test_a_quiet_stream_gives_signs_of_life() -> None:
         assert [await anext(tab), await anext(tab)] == [PULSE, PULSE]
 
 
-async def test_a_feed_that_fails_is_told_and_the_board_comes_back_with_it() -> None:
+async def test_a_feed_that_fails_is_reported_and_the_board_comes_back_with_it() -> None:
     feed = ScriptedFeed(line(1))
     async with aclosing(broadcasting(feed).frames()) as tab:
         board = await anext(tab)

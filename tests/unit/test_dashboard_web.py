@@ -235,7 +235,7 @@ def test_only_the_rendered_board_is_ever_trusted() -> None:
     assert trusting == ["{{ board | safe }}"]
 
 
-async def test_health_is_told_without_reading_anything() -> None:
+async def test_health_is_reported_without_reading_anything() -> None:
     feed = ScriptedFeed()
     async with visiting(feed) as client:
         answer = await client.get("/healthz")

@@ -75,7 +75,7 @@ def test_each_part_has_its_own_verdict_whatever_the_order() -> None:
     assert isinstance(third, Message)
 
 
-def test_a_part_that_is_missing_or_makes_no_sense_has_an_error_and_the_others_their_results() -> None:
+def test_a_part_that_is_missing_or_is_invalid_has_an_error_and_the_others_their_results() -> None:
     whole = answer(part(0, 200, orjson.dumps(MESSAGE)), b"--b\r\nnonsense", part(2, 200, b"<html>"))
     first, second, third = verdicts(three(), whole)
     assert isinstance(first, Message)

@@ -310,7 +310,7 @@ async def test_what_is_asked_for_is_sent_as_google_spells_it() -> None:
     assert seen[0].headers["Authorization"] == f"Bearer {TOKEN}"
 
 
-async def test_the_token_is_asked_for_anew_at_every_call() -> None:
+async def test_the_token_is_asked_for_again_at_every_call() -> None:
     tokens = iter(["first", "second"])
     seen: list[str] = []
 

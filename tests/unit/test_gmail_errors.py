@@ -124,7 +124,7 @@ def test_a_lost_consent_parks_the_job_until_the_account_is_connected_again() -> 
     assert "postroom account add gmail" in str(parked)
 
 
-def test_a_consent_that_died_in_testing_is_told_in_those_words() -> None:
+def test_a_consent_that_died_in_testing_is_reported_in_those_words() -> None:
     assert 'in "Testing"' in str(ConsentLost("mara@lindqvist.example", age=timedelta(days=7, hours=1)))
     assert "Testing" not in str(ConsentLost("mara@lindqvist.example", age=timedelta(days=40)))
     assert "Testing" not in str(ConsentLost("mara@lindqvist.example"))

@@ -125,7 +125,7 @@ def test_whatever_it_is_the_switchboard_takes_it(awkward: Message):
     assert prepared(awkward).envelope is not None
 
 
-def test_what_had_to_be_left_out_is_said():
+def test_what_had_to_be_left_out_is_reported():
     payload = payload_of(plain((("Subject", "x" * 2**20), *HEADERS)))
     assert payload["raw"]["problems"] == ["a header is longer than 64 KiB: Subject"]
     assert payload_of(message(None))["raw"]["problems"] == ["there is no header", "it came without its content"]

@@ -315,7 +315,7 @@ def test_the_silence_doubles_with_every_rate_limit_in_a_row_and_starts_small_aga
     assert 0.5 <= again <= 1.01
 
 
-def test_a_silence_beyond_patience_is_told_to_those_who_wait_and_those_who_come() -> None:
+def test_a_silence_beyond_patience_is_reported_to_those_who_wait_and_those_who_come() -> None:
     async def scenario() -> None:
         limits = quota(terms(), patience=90)
         async with limits.admitted("messages.get", 1000) as ticket:

@@ -61,13 +61,13 @@ def test_a_checkpoint_is_what_was_written_last(tmp_path: Path, clock: ManualCloc
         b'{"look_back": {"history_id": 7, "began_at": "2026-11-15T08:00:00Z", "since": "x", "passed": {}}}',
     ],
 )
-def test_a_checkpoint_that_makes_no_sense_is_none(tmp_path: Path, content: bytes):
+def test_a_checkpoint_that_is_invalid_is_none(tmp_path: Path, content: bytes):
     (tmp_path / "checkpoint.json").write_bytes(content)
     checkpoint = Checkpoint(tmp_path / "checkpoint.json")
     assert (checkpoint.read(), checkpoint.reached_at(), checkpoint.look_back()) == (None, None, None)
 
 
-def test_what_was_handed_in_is_known_in_the_next_life(tmp_path: Path):
+def test_what_was_delivered_is_known_in_the_next_life(tmp_path: Path):
     first = IngestedIds(tmp_path / "ids")
     assert first.add(["a", "b"]) == 2
     assert first.add(["b", "c"]) == 1
@@ -195,7 +195,7 @@ def test_one_that_came_to_its_end_meanwhile_is_not_put_off(tmp_path: Path, clock
     assert (aside.count, set_aside_in(tmp_path)) == (0, [])
 
 
-def test_a_round_that_goes_well_begins_the_count_anew(clock: ManualClock):
+def test_a_round_that_goes_well_begins_the_count_again(clock: ManualClock):
     aside = SetAside(None, clock)
     for _ in range(3):
         for _ in range(ROUNDS - 1):
@@ -215,12 +215,12 @@ def test_there_is_an_end_to_what_is_set_aside(tmp_path: Path, clock: ManualClock
 @pytest.mark.parametrize(
     "content", [b"", b"[]", b'{"set_aside": {}, "failing": []}', b'{"set_aside": [7, {"id": "x"}]}']
 )
-def test_a_list_that_makes_no_sense_is_empty(tmp_path: Path, clock: ManualClock, content: bytes):
+def test_a_list_that_is_invalid_is_empty(tmp_path: Path, clock: ManualClock, content: bytes):
     (tmp_path / "set_aside.json").write_bytes(content)
     assert SetAside(tmp_path, clock).count == 0
 
 
-def test_of_each_label_the_last_thing_that_happened_is_told():
+def test_of_each_label_the_last_thing_that_happened_is_reported():
     ref = MessageRef("m", "t", frozenset({"INBOX"}))
     records = [
         HistoryRecord(1, labels_removed=(LabelChange(ref, frozenset({"UNREAD"})),)),
@@ -300,7 +300,7 @@ async def test_a_minute_later_it_counts_no_more(tmp_path: Path, time: Minutes):
 
 
 @pytest.mark.parametrize("content", ["", "x y", "1 2 3", "1000.0 -5", "nan nan"])
-async def test_a_note_that_makes_no_sense_counts_for_nothing(tmp_path: Path, time: Minutes, content: str):
+async def test_a_note_that_is_invalid_counts_for_nothing(tmp_path: Path, time: Minutes, content: str):
     (tmp_path / "quota").write_text(content)
     quota = quota_in(tmp_path, time)
     async with quota.admitted("messages.get", 100):

@@ -101,7 +101,7 @@ async def test_a_failure_is_not_kept(clock: ManualClock) -> None:
     assert await tokens.token() == "token-2"
 
 
-async def test_a_lost_consent_is_told_even_while_the_old_token_lives(clock: ManualClock) -> None:
+async def test_a_lost_consent_is_reported_even_while_the_old_token_lives(clock: ManualClock) -> None:
     endpoint = Endpoint(clock)
     tokens = Tokens(endpoint, clock)
     await tokens.token()

@@ -34,6 +34,6 @@ def test_units_reserve_and_single_prices_are_settings(tmp_path: Path):
         ({"RESERVE_UNITS": "6000"}, "reserve_units: .*not enough"),
     ],
 )
-def test_terms_that_make_no_sense_are_refused_with_the_setting(tmp_path: Path, environ: dict[str, str], told: str):
+def test_terms_that_are_invalid_are_refused_with_the_setting(tmp_path: Path, environ: dict[str, str], told: str):
     with pytest.raises(SettingsError, match=rf"gmail\..*{told}"):
         quota_terms(_settings(tmp_path, **environ))

@@ -133,7 +133,7 @@ def test_a_number_that_json_has_no_word_for_is_refused(number: float, depth: int
     assert refused.value.field == "payload.raw"
 
 
-def test_a_mistyped_name_is_told_and_not_that_the_right_one_is_missing() -> None:
+def test_a_mistyped_name_is_reported_and_not_that_the_right_one_is_missing() -> None:
     whole = envelope()
     whole["sendr"] = whole.pop("sender")
     with pytest.raises(BadInput) as refused:
@@ -146,7 +146,7 @@ def test_a_mistyped_name_is_told_and_not_that_the_right_one_is_missing() -> None
     assert (refused.value.field, refused.value.remedy) == ("status.stat", "did you mean 'state'?")
 
 
-def test_a_mistyped_argument_is_told_and_not_that_the_right_one_is_missing() -> None:
+def test_a_mistyped_argument_is_reported_and_not_that_the_right_one_is_missing() -> None:
     with pytest.raises(BadInput) as refused:
         read_arguments("queue.next", NextArguments, {"quue": "gateway"})
     assert (refused.value.field, refused.value.remedy) == ("quue", "did you mean 'queue'?")

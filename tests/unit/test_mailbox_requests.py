@@ -56,6 +56,6 @@ def test_what_is_wrong_is_named(kind: RequestKind, given: dict[str, Any], field:
     assert refused.value.field == field
 
 
-def test_a_mistyped_name_is_told_the_right_one() -> None:
+def test_a_mistyped_name_is_reported_the_right_one() -> None:
     with pytest.raises(BadInput, match=r"did you mean query\?"):
         checked_arguments("search", {"qurey": "tax"})

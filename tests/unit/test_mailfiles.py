@@ -70,7 +70,7 @@ def test_a_line_without_end_in_an_mbox_is_no_beginning(tmp_path: Path) -> None:
     assert len(list(mail_in(box))) == 1
 
 
-def test_nothing_to_read_is_said_of_the_file_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_nothing_to_read_is_told_of_the_file_and_the_rest_goes_on(tmp_path: Path) -> None:
     (tmp_path / "1.eml").symlink_to(tmp_path / "1.eml")
     (tmp_path / "2.eml").write_bytes(ONE)
     (tmp_path / "3.eml").mkdir()
@@ -81,7 +81,7 @@ def test_nothing_to_read_is_said_of_the_file_and_the_rest_goes_on(tmp_path: Path
     assert [mail.problem for mail in found] == ["it cannot be read (Too many levels of symbolic links)", None]
 
 
-def test_a_name_that_is_no_text_is_written_out(tmp_path: Path) -> None:
+def test_a_name_that_is_not_text_is_written_out(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"\xff.eml")).write_bytes(ONE)
     assert [Path(mail.path).name for mail in mail_in(tmp_path)] == ["\\xff.eml"]
 

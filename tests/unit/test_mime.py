@@ -148,7 +148,7 @@ def test_other_parts_follow_each_other_and_files_are_attachments() -> None:
     assert letter.mime_types == ("multipart/mixed", "text/plain", "application/pdf", "text/html")
 
 
-def test_text_that_is_attached_is_no_text() -> None:
+def test_text_that_is_attached_is_not_text() -> None:
     attached = 'Content-Type: text/plain\nContent-Disposition: attachment; filename="notes.txt"\n\nsecret\n'
     letter = parse_message(multipart("mixed", PLAIN, attached))
     assert letter.text == "Plain words"
@@ -231,7 +231,7 @@ def test_words_between_tags_with_quoted_attributes_are_kept() -> None:
 
 
 @pytest.mark.parametrize("before", ["\n", "\r\n\r\n", "\n\n\n"])
-def test_empty_lines_before_the_headers_are_passed_over(before: str) -> None:
+def test_empty_lines_before_the_headers_are_skipped(before: str) -> None:
     letter = parse_message(before.encode() + message("Subject: x", "Words"))
     assert (letter.headers, letter.text) == ((("Subject", "x"),), "Words")
 

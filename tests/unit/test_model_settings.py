@@ -51,7 +51,7 @@ def test_the_key_is_never_shown(tmp_path: Path) -> None:
         ({"nmae": "x"}, "did you mean POSTROOM_MODEL_NAME?"),
     ],
 )
-def test_what_is_wrong_is_said_by_name(tmp_path: Path, given: dict[str, str], problem: str) -> None:
+def test_what_is_wrong_is_reported_by_name(tmp_path: Path, given: dict[str, str], problem: str) -> None:
     with pytest.raises(SettingsError, match=re.escape(problem)) as refused:
         load(tmp_path, **given)
     assert "canary" not in str(refused.value)

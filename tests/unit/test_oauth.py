@@ -180,7 +180,7 @@ async def test_a_strange_life_of_a_token_is_put_within_bounds(given: object, sec
         (ConsentLife("a@b", NOW - timedelta(days=1), None, NOW + timedelta(days=6)), False),
     ],
 )
-async def test_a_consent_that_died_at_seven_days_is_told_in_those_words(life: ConsentLife, testing: bool) -> None:
+async def test_a_consent_that_died_at_seven_days_is_reported_in_those_words(life: ConsentLife, testing: bool) -> None:
     with pytest.raises(ConsentLost) as lost:
         await refresh(saying(400, {"error": "invalid_grant", "error_description": "kanarie"}), life)
     text = str(lost.value)
@@ -289,7 +289,7 @@ def test_an_action_that_needs_more_than_was_granted_says_the_whole_command() -> 
     )
 
 
-def test_a_missing_scope_is_told_in_the_same_words_whoever_finds_it() -> None:
+def test_a_missing_scope_is_reported_in_the_same_words_whoever_finds_it() -> None:
     consented = Consented("ada@example.com", frozenset({READONLY}))
     refused = ScopeMissing("archive", "insufficientPermissions", MODIFY).with_consent(consented)
     assert str(refused) == needs_more("archive", (MODIFY,), consented, "organise")

@@ -126,7 +126,7 @@ def test_an_answer_goes_to_the_one_address_of_reply_to(values: tuple[str, ...], 
 @pytest.mark.parametrize(
     "to", ["ädä@example.com", "ada@example.com\nBcc: eve@example.com", "a@b@", "", "a b@c.example"]
 )
-def test_what_is_no_address_is_refused(to: str) -> None:
+def test_what_is_not_address_is_refused(to: str) -> None:
     with pytest.raises(BadInput):
         build_forward(ID, ME, original(), {"to": to}, NOW)
 

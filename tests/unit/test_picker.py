@@ -119,7 +119,7 @@ def test_if_several_are_due_the_highest_decides_and_the_others_stay_due() -> Non
     assert picked == ["interactive", "default", "history", "high_priority"]
 
 
-def test_a_pick_begins_the_streaks_above_it_anew_and_leaves_those_below() -> None:
+def test_a_pick_begins_the_streaks_above_it_again_and_leaves_those_below() -> None:
     before = {"high_priority": 7, "interactive": 3, "default": 5, "history": 2}
     after = after_pick(EMAIL, before, from_tier("interactive"))
     assert after == {"high_priority": 0, "interactive": 4, "default": 5, "history": 2}
@@ -139,7 +139,7 @@ def test_with_three_full_tiers_the_shares_are_those_of_the_design() -> None:
     assert [picked.count(tier) for tier in EMAIL.tiers] == [90_091, 9_009, 900, 0]
 
 
-def test_no_waiting_tier_of_mail_is_passed_over_more_often_than_its_bound() -> None:
+def test_no_waiting_tier_of_mail_is_skipped_more_often_than_its_bound() -> None:
     longest = longest_waits(EMAIL, saturated(EMAIL, EMAIL.tiers, 100_000))
     assert longest["default"] <= 111
     assert longest["history"] <= 1_110

@@ -37,7 +37,9 @@ CANARY = "canary"
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
-def test_an_error_is_told_by_its_code_and_remedy(error: Exception, code: str, status: int, retry_after_s: float | None):
+def test_an_error_is_reported_by_its_code_and_remedy(
+    error: Exception, code: str, status: int, retry_after_s: float | None
+):
     form = problem_of(error).form
     assert (form["code"], STATUSES[form["code"]], form.get("retry_after_s")) == (code, status, retry_after_s)
     assert form["field"]
@@ -46,7 +48,7 @@ def test_an_error_is_told_by_its_code_and_remedy(error: Exception, code: str, st
     assert CANARY not in problem_of(error).text
 
 
-def test_what_nobody_outside_can_mend_belongs_into_the_log():
+def test_what_nobody_outside_can_fix_belongs_into_the_log():
     assert is_expected(BadInput("a", "b", "c"))
     assert is_expected(IntakeRefused("full", timedelta(seconds=1)))
     assert not is_expected(DatabaseUnavailable("away"))

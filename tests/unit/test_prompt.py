@@ -170,7 +170,7 @@ def test_characters_that_nobody_sees_are_left_out() -> None:
     assert visible(hidden) == "a[31mb\u00e4\u4e2d\U0001f600\tc\nd"
 
 
-def test_a_rule_that_comes_by_two_scopes_is_told_once() -> None:
+def test_a_rule_that_comes_by_two_scopes_is_reported_once() -> None:
     built = prompt(model_rules=[rule(1, "Archive adverts."), rule(2, "Star my boss."), rule(1, "Archive adverts.")])
     assert re.findall(r"(?m)^\d\. (rule \d): ", built.user) == ["rule 1", "rule 2"]
 
@@ -214,7 +214,7 @@ def test_only_labels_of_the_users_own_that_the_classifier_may_use_are_offered() 
     assert "Private" not in built.user
 
 
-def test_the_version_changes_with_what_is_told() -> None:
+def test_the_version_changes_with_what_is_reported() -> None:
     """When this fails, the prompt has changed: write the new version into PROMPT_VERSION."""
     built = prompt(
         mail(PRIVATE, has_attachment=True),

@@ -190,7 +190,7 @@ def test_one_number_is_the_guard_of_all_tiers_that_have_none_of_their_own() -> N
     assert set(settings_queues({"gateway": {"max_consecutive_same_tier": 5}})["gateway"].guards.values()) == {5}
 
 
-def test_a_queue_of_ones_own_has_all_that_is_said_of_it_and_the_routes_that_lead_there() -> None:
+def test_a_queue_of_ones_own_has_all_that_is_told_of_it_and_the_routes_that_lead_there() -> None:
     alerts = {
         "tiers": ["page", "mail"],
         "guards": {"page": 5},
@@ -311,7 +311,7 @@ def test_a_queue_with_tiers_of_its_own_may_have_a_name_near_to_another() -> None
 
 
 @pytest.mark.parametrize("name", ["POSTROOM_QUEUES", "POSTROOM_ROUTES"])
-def test_a_table_in_the_environment_that_is_no_json_is_refused(name: str) -> None:
+def test_a_table_in_the_environment_that_is_not_json_is_refused(name: str) -> None:
     with pytest.raises(SettingsError, match=f"{name}.*JSON"):
         load_settings(environ={name: "[queues]"}, cwd=Path("/nonexistent"))
 

@@ -30,7 +30,7 @@ def _bytes(value: str | bytes) -> bytes:
     return value.encode() if isinstance(value, str) else value
 
 
-def test_an_entry_is_told_by_its_stream_and_id_and_the_time_in_the_id():
+def test_an_entry_is_reported_by_its_stream_and_id_and_the_time_in_the_id():
     envelope = parse_envelope(of(text="hello"))
     assert envelope.source.endpoint_identity == IDENTITY
     assert (envelope.source.channel, envelope.source.provider) == ("redis", "redis")
@@ -60,7 +60,7 @@ def test_the_kind_is_read_from_its_usual_fields(field: str):
 
 
 @pytest.mark.parametrize("unfit", ["", "  ", "k" * 129, "two words", "deploy\nfailed"])
-def test_what_cannot_be_a_kind_is_passed_over_and_stays_in_raw(unfit: str):
+def test_what_cannot_be_a_kind_is_skipped_and_stays_in_raw(unfit: str):
     envelope = of(event=unfit, kind="deploy.failed")
     assert envelope["event"]["kind"] == "deploy.failed"
     assert envelope["payload"]["raw"]["event"] == unfit
@@ -150,7 +150,7 @@ def test_a_whole_envelope_of_another_source_is_refused(source: object):
 
 
 @pytest.mark.parametrize("entry_id", ["18446744073709551615-0", "999999999999999999-1"])
-def test_an_id_that_is_no_time_is_refused_with_a_remedy(entry_id: str):
+def test_an_id_that_is_not_time_is_refused_with_a_remedy(entry_id: str):
     with pytest.raises(BadInput, match="XADD"):
         of(text="x", entry_id=entry_id)
 

@@ -88,7 +88,7 @@ async def test_what_a_connector_cannot_do_it_says():
     assert await run(Switchboard(asked("search"))) == [("error", "this connector does not know how to search")]
 
 
-async def test_what_went_wrong_is_told_without_passwords():
+async def test_what_went_wrong_is_reported_without_passwords():
     [(how, what)] = await run(Switchboard(asked(broken=True)))
     assert how == "error"
     assert "is away" in str(what)
@@ -164,7 +164,7 @@ async def test_what_is_under_way_beside_ends_with_the_desk():
 
 @pytest.mark.parametrize("beside", [0, 1])
 @pytest.mark.parametrize("bug", [ZeroDivisionError("kanarienvogel"), OSError(28, "kanarienvogel"), KeyError("x")])
-async def test_a_bug_is_told_by_its_kind_alone_and_ends_nothing(bug: Exception, beside: int):
+async def test_a_bug_is_reported_by_its_kind_alone_and_ends_nothing(bug: Exception, beside: int):
     switchboard = Switchboard([asked(bug=bug), asked(expected=2)])
     switchboard.stays = True
     running = asyncio.create_task(RequestServer(switchboard, {"sync_now": sync}, beside).run(switchboard.stop))
@@ -192,7 +192,7 @@ async def test_an_answer_that_does_not_arrive_drops_none_of_the_others():
     assert await run(switchboard) == [("result", {"ingested": 2})]
 
 
-async def test_an_answer_that_is_refused_is_told_as_a_failure():
+async def test_an_answer_that_is_refused_is_reported_as_a_failure():
     switchboard = Switchboard(asked())
     switchboard.refuses = [BadInput("result", "takes 2,000,000 characters as JSON", "use at most 1,048,576")]
     [(how, what)] = await run(switchboard)

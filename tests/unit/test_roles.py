@@ -41,7 +41,7 @@ def test_channels_that_somebody_chose_take_the_place_of_those_of_the_identity() 
     assert none.allowed_channels == frozenset()
 
 
-def test_whoever_is_bound_to_no_endpoint_may_hand_in_every_channel() -> None:
+def test_whoever_is_bound_to_no_endpoint_may_deliver_every_channel() -> None:
     assert Principal(Role.ADMIN).allowed_channels == CHANNELS
 
 
@@ -50,7 +50,7 @@ def test_a_role_has_exactly_the_tools_that_are_listed_for_it(role: Role) -> None
     assert tools_of(Principal(role)) == {tool for tool in TOOLS if role in TOOLS[tool]}
 
 
-def test_no_agent_hands_in_mail_replays_it_or_ends_a_pause() -> None:
+def test_no_agent_delivers_mail_replays_it_or_ends_a_pause() -> None:
     forbidden = {"ingest", "ingest.batch", "queue.replay", "credentials.access_token", "mutations.resume"}
     assert not tools_of(Principal(Role.AGENT)) & forbidden
 

@@ -59,7 +59,7 @@ def test_no_text_does_more_than_be_refused(text: str) -> None:
         ("x" * 1_100_000, "more than 1 MiB"),
     ],
 )  # fmt: skip
-def test_a_file_that_makes_no_sense_is_refused_with_where_and_why(text: str, told: str) -> None:
+def test_a_file_that_is_invalid_is_refused_with_where_and_why(text: str, told: str) -> None:
     with pytest.raises(BadInput) as refused:
         read_documents(text)
     assert told in str(refused.value)
@@ -108,7 +108,7 @@ def test_more_rules_than_are_allowed_are_refused() -> None:
         ({"if": {"sender_domain": "a.b", "subject_contains": "x"}}, "if"),
     ],
 )
-def test_a_rule_that_makes_no_sense_is_refused_and_the_field_is_named(changes: dict[str, Any], field: str) -> None:
+def test_a_rule_that_is_invalid_is_refused_and_the_field_is_named(changes: dict[str, Any], field: str) -> None:
     with pytest.raises(BadInput) as refused:
         read_draft({**RULE, **changes})
     assert refused.value.field == field

@@ -49,7 +49,7 @@ def test_a_rule_is_explained(conditions: Any, result: str, why: str) -> None:
 
 
 @pytest.mark.parametrize(("count", "more"), [(3, ""), (4, "; and 1 more")])
-def test_of_many_choices_that_fail_three_are_told_and_the_rest_is_counted(count: int, more: str) -> None:
+def test_of_many_choices_that_fail_three_are_reported_and_the_rest_is_counted(count: int, more: str) -> None:
     _, why = told({"or": [{"body_contains": f"x{number}"} for number in range(count)]})
     assert why.count("body_contains") == 3
     assert why.endswith(more)
@@ -63,7 +63,7 @@ def test_a_rule_for_other_mail_says_whose_it_is_for() -> None:
     )
 
 
-def test_a_rule_that_looks_at_what_is_not_here_is_passed_over() -> None:
+def test_a_rule_that_looks_at_what_is_not_here_is_skipped() -> None:
     rule = Rule(UUID(int=1), "rule", "global", None, 100, {"not": {"body_contains": "x"}}, "archive", {})
     explained = explain(rule, None, MAIL, NOW, frozenset({"body_contains"}))
     assert (explained.result, "body_contains" in explained.why) == ("is skipped", True)

@@ -53,7 +53,7 @@ def test_a_search_stands_for_conditions(query: str, conditions: dict[str, Any]) 
         *("(a", "a)", "a OR", "OR a", "()", "(" * 50, "from:to:x", "is:" * 3_000),
     ],
 )
-def test_a_search_without_counterpart_is_told_and_never_half_translated(query: str) -> None:
+def test_a_search_without_counterpart_is_reported_and_never_half_translated(query: str) -> None:
     with pytest.raises(Inexpressible):
         read_query(query)
 
@@ -87,7 +87,7 @@ def feed(*filters: dict[str, str]) -> bytes:
 
 
 @given(st.text(st.sampled_from('ab :()"{}-|*OR@.'), max_size=30))
-def test_a_filter_with_any_search_comes_over_whole_or_is_told(query: str) -> None:
+def test_a_filter_with_any_search_comes_over_whole_or_is_reported(query: str) -> None:
     imported = read_gmail_filters(feed({"hasTheWord": query, "shouldStar": "true"}))
     assert len(imported.drafts) + len(imported.left_out) == 1
 
@@ -123,7 +123,7 @@ def test_every_field_of_a_filter_becomes_a_condition() -> None:
     }
 
 
-def test_of_several_actions_the_one_that_hides_no_mail_comes_over_and_the_others_are_told() -> None:
+def test_of_several_actions_the_one_that_hides_no_mail_comes_over_and_the_others_are_reported() -> None:
     imported = read_gmail_filters(
         feed({"from": "a@b.example", "shouldArchive": "true", "label": "Shop", "shouldNeverSpam": "true"})
     )
@@ -132,7 +132,7 @@ def test_of_several_actions_the_one_that_hides_no_mail_comes_over_and_the_others
     assert {each.what for each in imported.left_out} == {"shouldArchive", "shouldNeverSpam"}
 
 
-def test_what_is_not_known_here_and_what_makes_no_rule_is_told() -> None:
+def test_what_is_not_known_here_and_what_makes_no_rule_is_reported() -> None:
     imported = read_gmail_filters(
         feed(
             {"from": "a@b.example", "shouldStar": "true", "shouldSing": "true"},
@@ -197,7 +197,7 @@ def test_a_filter_that_forwards_comes_in_disabled() -> None:
         b"x" * (4 * 1024 * 1024 + 1),
     ],
 )
-def test_a_file_that_is_no_list_of_filters_is_refused(data: bytes) -> None:
+def test_a_file_that_is_not_list_of_filters_is_refused(data: bytes) -> None:
     with pytest.raises(BadInput):
         read_gmail_filters(data)
 

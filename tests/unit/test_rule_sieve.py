@@ -111,7 +111,7 @@ def test_a_branch_inside_another_needs_both_tests() -> None:
     assert draft.conditions == {"and": [{"header_match": {"name": "a"}}, {"header_match": {"name": "b"}}]}
 
 
-def test_what_does_not_come_over_is_told_with_its_line() -> None:
+def test_what_does_not_come_over_is_reported_with_its_line() -> None:
     imported = read_sieve_rules(
         """require ["vacation"];
 if size :over 100K {

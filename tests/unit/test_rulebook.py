@@ -112,7 +112,7 @@ MAIL = MessageFacts(
 )
 
 
-def test_shadow_rules_before_the_match_are_told_and_those_behind_it_are_not() -> None:
+def test_shadow_rules_before_the_match_are_reported_and_those_behind_it_are_not() -> None:
     book = Rulebook(
         [
             rule(1, {"sender_domain": "shop.example"}, shadow=True),
@@ -139,7 +139,7 @@ def test_broken_rules_are_known_before_any_message_comes() -> None:
     assert outcome.matched.name == "rule 3"
 
 
-def test_rules_that_look_at_what_is_not_here_are_passed_over() -> None:
+def test_rules_that_look_at_what_is_not_here_are_skipped() -> None:
     book = Rulebook([rule(1, {"not": {"body_contains": "never"}}), rule(2, {"sender_domain": "shop.example"})])
     assert book.decide(ACCOUNTS[0], MAIL, NOW).matched == book.decide(ACCOUNTS[0], MAIL, NOW, frozenset()).matched
     outcome = book.decide(ACCOUNTS[0], MAIL, NOW, frozenset({"body_contains"}))

@@ -95,7 +95,7 @@ def test_a_condition_holds_or_not(condition: dict[str, Any], expected: bool) -> 
         {"subject_contains": "\ud800"},
     ],
 )
-def test_a_condition_that_makes_no_sense_is_broken(condition: object) -> None:
+def test_a_condition_that_is_invalid_is_broken(condition: object) -> None:
     with pytest.raises(BrokenRule):
         matches(condition, MAIL)
 
@@ -121,7 +121,7 @@ def test_lower_priority_comes_first_and_equals_in_the_order_they_were_made() -> 
     assert matched.name == "rule 2"
 
 
-def test_a_broken_rule_is_told_and_skipped() -> None:
+def test_a_broken_rule_is_reported_and_skipped() -> None:
     outcome = decided([rule(1, {"nonsense": 1}), rule(2, {"label_present": "INBOX"})])
     assert outcome.matched is not None
     assert outcome.matched.name == "rule 2"

@@ -51,7 +51,7 @@ def test_a_rule_that_does_nothing_ends_there() -> None:
     assert verdict.decision.rule_name == "rule 1"
 
 
-def test_what_is_refused_is_told_with_what_was_wanted() -> None:
+def test_what_is_refused_is_reported_with_what_was_wanted() -> None:
     safeguards = Safeguards(Restraints(Protected(senders=frozenset({"ann@shop.example"})), frozenset(), False, 0))
     verdict = safeguards.by_rules(message(), Outcome(rule("apply_label", parameters={"label": "X"})))
     assert not verdict.has_action

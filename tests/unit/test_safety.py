@@ -69,7 +69,7 @@ def test_nothing_irreversible_is_done_without_a_person_unless_the_user_trusts_th
 
 
 @given(PROPOSED, POLICIES)
-def test_protected_mail_is_never_touched_whoever_asks(proposed: Proposed, policy: Policy) -> None:
+def test_protected_mail_is_never_touched_for_any_requester(proposed: Proposed, policy: Policy) -> None:
     for protected in (
         Protected(senders=frozenset({"ann@shop.example"})),
         Protected(domains=frozenset({"shop.example"})),

@@ -154,7 +154,7 @@ def test_a_file_that_is_no_index_is_set_aside(path: Path, content: bytes):
     assert path.with_name("sent.sqlite3.damaged").read_bytes() == content
 
 
-def test_a_damaged_index_is_set_aside_and_begun_anew(path: Path):
+def test_a_damaged_index_is_set_aside_and_begun_again(path: Path):
     index = SentIndex(path)
     index.add([f"<{number}@x>" for number in range(5000)])
     index.mark_filled()
@@ -176,7 +176,7 @@ def test_a_disk_that_does_not_take_it_is_an_error_that_names_the_file(path: Path
     index.close()
 
 
-def test_a_file_that_cannot_be_read_is_told_as_ours(path: Path):
+def test_a_file_that_cannot_be_read_is_reported_as_ours(path: Path):
     index = SentIndex(path)
     index._connection.execute("DROP TABLE sent").fetchall()
     with pytest.raises(StoreError, match=r"sent\.sqlite3 cannot be read .*; check that its disk works"):

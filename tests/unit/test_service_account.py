@@ -127,7 +127,7 @@ def test_the_doctor_looks_at_the_key_file(shell: Shell, tmp_path: Path, monkeypa
         (401, "deleted_client", f"put the key file of an existing account into {SETTING}"),
     ],
 )
-async def test_what_google_refuses_for_good_is_told_with_its_word_and_what_helps_about_the_key(
+async def test_what_google_refuses_for_good_is_reported_with_its_word_and_what_helps_about_the_key(
     tmp_path: Path, status: int, said: str, remedy: str
 ) -> None:
     path = write_key(tmp_path / "key.json", key_fields())

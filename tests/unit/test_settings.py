@@ -143,7 +143,7 @@ def test_a_wrong_value_is_refused_with_its_name_the_value_and_what_is_allowed(
     assert message.startswith(f"{name}: {value!r} (from {env}) is refused; use {allowed}")
 
 
-def test_a_truth_value_is_no_number(tmp_path: Path):
+def test_a_truth_value_is_not_number(tmp_path: Path):
     assert "worker.concurrency: True" in refusal(tmp_path, "[worker]\nconcurrency = true")
 
 

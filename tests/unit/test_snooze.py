@@ -51,13 +51,13 @@ def test_it_comes_back_then(parameters: dict[str, Any], expected: datetime) -> N
         ({"amount": 3, "units": "weeks"}, "parameters.units"),
     ],
 )
-def test_what_is_no_time_to_come_is_refused_with_the_field(parameters: dict[str, Any], field: str) -> None:
+def test_what_is_not_time_to_come_is_refused_with_the_field(parameters: dict[str, Any], field: str) -> None:
     with pytest.raises(BadInput) as refused:
         wake_time(parameters, NOW)
     assert refused.value.field == field
 
 
 @pytest.mark.parametrize("parameters", [{"until": "tomorrow"}, {"amount": 0, "units": "hours"}, {"amount": 2}])
-def test_what_is_no_time_at_all_is_refused_before_anybody_knows_what_time_it_is(parameters: dict[str, Any]) -> None:
+def test_what_is_not_time_at_all_is_refused_before_anybody_knows_what_time_it_is(parameters: dict[str, Any]) -> None:
     with pytest.raises(BadInput):
         check_snooze(parameters)

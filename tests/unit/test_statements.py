@@ -85,15 +85,15 @@ def test_a_semicolon_inside_a_line_ends_nothing() -> None:
     assert len(_one("-- name: odd()\nSELECT ';' || 'x'")) == 1
 
 
-def test_several_blocks_are_told_apart_by_their_names() -> None:
+def test_several_blocks_are_distinguished_by_their_names() -> None:
     assert [name for name, _ in _parse("-- name: a()\nSELECT 1\n\n-- name: b()\nSELECT 2", "sqlite")] == ["a", "b"]
 
 
-def test_a_parameter_that_is_not_declared_is_a_bug_that_is_told() -> None:
+def test_a_parameter_that_is_not_declared_is_a_bug_that_is_reported() -> None:
     with pytest.raises(ValueError, match="find uses :id, which its header does not declare"):
         _one("-- name: find()\nSELECT :id")
 
 
-def test_a_parameter_that_is_not_used_is_a_bug_that_is_told() -> None:
+def test_a_parameter_that_is_not_used_is_a_bug_that_is_reported() -> None:
     with pytest.raises(ValueError, match=r"find declares \['id', 'state'\] and uses \['id'\]"):
         _one("-- name: find(id, state)\nSELECT :id")

@@ -220,7 +220,7 @@ def test_what_looks_like_a_header_in_the_body_is_none() -> None:
     assert assign_tier_from_raw(message, KNOWN) == FALLBACK
 
 
-def test_a_blank_before_the_colon_and_lines_that_are_no_headers_are_passed_over() -> None:
+def test_a_blank_before_the_colon_and_lines_that_are_no_headers_are_skipped() -> None:
     message = b"From a@b Mon Jan  1 00:00:00 2026\n>From: x\nno header\nTo : mara@lindqvist.example\n\nHello"
     assert assign_tier_from_raw(message, KNOWN) == INTERACTIVE
     assert assign_tier(parse_message(message).headers, KNOWN) == INTERACTIVE

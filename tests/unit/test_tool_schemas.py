@@ -36,7 +36,7 @@ def test_an_unknown_argument_is_named_with_the_nearest_known_one_or_all():
     assert refusal({"queue": "gateway", "zzz": 1}).remedy == "leave it out; queue.next takes queue, max, wait_s"
 
 
-def test_a_name_that_is_no_text_is_refused_as_a_whole():
+def test_a_name_that_is_not_text_is_refused_as_a_whole():
     assert refusal({"queue": "gateway", "\ud800": 1}).field == "arguments"
 
 

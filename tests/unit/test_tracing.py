@@ -57,7 +57,7 @@ def test_without_a_parent_a_span_is_a_trace_of_its_own(given: str | None):
     assert above(spans["job plain"]) is None
 
 
-def test_who_did_not_want_a_trace_gets_none_and_his_wish_goes_along():
+def test_who_did_not_want_a_trace_gets_none_and_their_request_goes_along():
     with recorded_spans() as spans, span("job plain", NOT_SAMPLED):
         inside = current_traceparent()
         assert inside is not None
@@ -75,7 +75,7 @@ def test_an_error_is_shown_by_its_kind_and_not_by_its_text():
     assert current_traceparent() is None
 
 
-def test_an_event_is_told_in_the_span_that_is_open():
+def test_an_event_is_reported_in_the_span_that_is_open():
     with recorded_spans() as spans:
         add_event("too early")
         with span("ingest"):
@@ -88,7 +88,7 @@ def test_an_event_is_told_in_the_span_that_is_open():
     assert (event.name, dict(event.attributes or {})) == ("message.queued", {"priority": "default", "wait_ms": 1.5})
 
 
-def test_without_a_tracer_an_event_is_told_to_nobody():
+def test_without_a_tracer_an_event_is_reported_to_nobody():
     with span("ingest", GIVEN):
         add_event("message.queued", priority="default")
 

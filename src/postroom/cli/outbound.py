@@ -59,9 +59,9 @@ def resolve(
 @app.command()
 def retry(session: Session, delivery_id: DeliveryId) -> None:
     """Send a mail now that waits for its next attempt."""
-    from postroom.manage.outbound import hasten_mail
+    from postroom.manage.outbound import send_mail_now
 
-    session.call(hasten_mail, delivery_id, operator_signature())
+    session.call(send_mail_now, delivery_id, operator_signature())
     session.show_result(delivery_id, "due")
 
 

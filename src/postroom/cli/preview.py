@@ -14,7 +14,7 @@ from postroom.cli.session import Session, one_command
 from postroom.core.mail.contacts import LARGEST_FILE, read_contacts
 from postroom.core.mail.files import mail_in
 from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionPolicy, IngestionRule
-from postroom.manage.preview import Previewed, check_database, look_at, own_filters, what_is_known
+from postroom.manage.preview import Previewed, check_database, known_from_files, own_filters, preview_message
 
 app = one_command()
 
@@ -50,13 +50,13 @@ def preview(
     Replies to mail that you sent are recognised if that mail is in PATH too.
     """
     people = _contacts(contacts) if contacts else frozenset[str]()
-    known = what_is_known(path, user, people, _looking)
+    known = known_from_files(path, user, people, _looking)
     policy, source = _policy(session, filters)
     counts: Counter[tuple[str, str]] = Counter()
     if not session.as_json:
         typer.echo(COLUMNS.format("TIER", "RULE", "TAKEN IN", "CATEGORIES", "MESSAGE"))
     for number, mail in enumerate(mail_in(path), 1):
-        seen = look_at(mail, known, policy)
+        seen = preview_message(mail, known, policy)
         _count(seen, counts)
         show_json(seen._asdict()) if session.as_json else _show(seen)
         _progress(f"{number:,} messages", number)

@@ -27,7 +27,7 @@ TheModel = Annotated[bool, typer.Option("--model", help="The language model.")]
 @app.command("list")
 def list_(session: Session) -> None:
     """List what is in shadow, and how often you then did the same yourself."""
-    found = session.call(shadow.in_shadow_now)
+    found = session.call(shadow.list_shadows)
     rows = [{"kind": each.kind, "name": each.name, "since": each.since, **_numbers(each.tally)} for each in found]
     session.show_list(rows, COLUMNS)
 

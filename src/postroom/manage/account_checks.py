@@ -23,7 +23,7 @@ from postroom.core.mail.account_repair import (
 from postroom.core.mail.accounts import gmail_endpoint
 from postroom.core.rules.rule import Rule
 from postroom.gmail.scopes import LEVELS, Level, missing_scopes
-from postroom.manage.checks import Check, judged
+from postroom.manage.checks import Check, passes_if
 from postroom.settings.reading import Settings
 from postroom.store.accounts import AccountView
 from postroom.store.connectors import ConnectorView
@@ -64,7 +64,7 @@ def google_checks(settings: Settings) -> list[Check]:
     }
     secret = None if google.client_secret is None else google.client_secret.get_secret_value()
     is_google = not _is_loopback(google.token_url)
-    found = [google_app(google.client_id, secret, is_google), encrypted_ways(addresses)]
+    found = [google_app(google.client_id, secret, is_google), encryption_check(addresses)]
     return [*found, redirect()] if google.client_id is not None else found
 
 
@@ -84,12 +84,12 @@ def google_app(client_id: str | None, secret: str | None, is_google: bool) -> Ch
     return Check(name, "ok", "client id and secret are set")
 
 
-def encrypted_ways(addresses: Mapping[str, str]) -> Check:
+def encryption_check(addresses: Mapping[str, str]) -> Check:
     """Check that addresses which carry tokens and mail use https, unless they are on this machine."""
     plain = [key for key, value in addresses.items() if value.startswith("http://") and not _is_loopback(value)]
     found = f"unencrypted: {', '.join(plain)}" if plain else "encrypted, or on this machine"
     remedy = "use https:// there: tokens and mail can be read on the way"
-    return judged("addresses", not plain, found, remedy)
+    return passes_if("addresses", not plain, found, remedy)
 
 
 def redirect() -> Check:
@@ -221,8 +221,8 @@ def _old_contacts(connector: ConnectorView, now: datetime, stale_s: float) -> li
     made = connector.contacts_generated_at
     if made is None or now - made <= timedelta(seconds=stale_s):
         return []
-    told = f"{connector.endpoint_identity}: its contacts date from {made:%Y-%m-%d %H:%M} UTC, too old to be used"
-    return [Check("contacts", "warn", told, "read its log: it cannot fetch them from the switchboard")]
+    found_text = f"{connector.endpoint_identity}: its contacts date from {made:%Y-%m-%d %H:%M} UTC, too old to be used"
+    return [Check("contacts", "warn", found_text, "read its log: it cannot fetch them from the switchboard")]
 
 
 def _left_behind(connector: ConnectorView) -> list[Check]:
@@ -235,8 +235,8 @@ def _left_behind(connector: ConnectorView) -> list[Check]:
     if refused := connector.counters.get("refused", 0):
         found.append(Check("refused", "warn", f"{who}: {refused:,} messages were refused", remedy))
     if aside := connector.counters.get("set_aside", 0):
-        told = f"{who}: {aside:,} messages are set aside because Gmail does not return them; they are tried again"
-        found.append(Check("set aside", "warn", told, remedy))
+        found_text = f"{who}: {aside:,} messages are set aside because Gmail does not return them; they are tried again"
+        found.append(Check("set aside", "warn", found_text, remedy))
     return found
 
 

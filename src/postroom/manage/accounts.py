@@ -6,7 +6,7 @@ from uuid import UUID
 from postroom.core.errors import BadInput, Conflict, NotFound
 from postroom.core.mail.account_repair import consent_command, reactivate_command, repair_in, resume_command
 from postroom.core.mail.accounts import normalised_address
-from postroom.manage.pausing import forbid
+from postroom.manage.pausing import forbid_and_wait
 from postroom.store import accounts
 from postroom.store.accounts import AccountView
 from postroom.store.audit import Signature
@@ -66,7 +66,7 @@ async def find_account(database: Database, name: str) -> AccountView:
 async def pause_account(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> AccountView:
     """Pause an account for the reason in the signature. When this returns, nothing more is changed in it."""
     account = await find_account(database, name)
-    return await forbid(database, accounts.pause_account(account.id, signed, clock()))
+    return await forbid_and_wait(database, accounts.pause_account(account.id, signed, clock()))
 
 
 async def resume_account(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> AccountView:
@@ -75,7 +75,7 @@ async def resume_account(database: Database, name: str, signed: Signature, clock
     if account.state == "removed":
         remedy = f"connect it again with `{consent_command(account.email, None)}`"
         raise BadInput("account", f"{account.email} was removed", remedy)
-    return await forbid(database, accounts.resume_account(account.id, signed, clock()))
+    return await forbid_and_wait(database, accounts.resume_account(account.id, signed, clock()))
 
 
 async def sync_account(database: Database, name: str, clock: Clock = wall_clock) -> AccountSync:

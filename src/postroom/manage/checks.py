@@ -34,13 +34,13 @@ class Check:
     remedy: str = ""
 
 
-def judged(name: str, good: bool, found: str, remedy: str, otherwise: Verdict = "fail") -> Check:
+def passes_if(name: str, good: bool, found: str, remedy: str, otherwise: Verdict = "fail") -> Check:
     return Check(name, "ok", found) if good else Check(name, otherwise, found, remedy)
 
 
 def interpreter() -> Check:
     version = ".".join(map(str, sys.version_info[:3]))
-    return judged("interpreter", sys.version_info >= (3, 11), f"Python {version}", "install Python 3.11 or newer")
+    return passes_if("interpreter", sys.version_info >= (3, 11), f"Python {version}", "install Python 3.11 or newer")
 
 
 def backup(made_at: datetime | None, now: datetime) -> Check:
@@ -68,7 +68,7 @@ def file_modes(folder: Path, settings_file: Path | None) -> list[Check]:
     loose = exposed_files(folder)
     found = ", ".join(f"{each.path.name} ({each.mode:03o})" for each in loose[:5]) or "folders 0700, files 0600"
     remedy = f"start Postroom, which fixes them, or run `chmod -R go= {folder}`"
-    result = [judged("file modes", not loose, f"others can read: {found}" if loose else found, remedy)]
+    result = [passes_if("file modes", not loose, f"others can read: {found}" if loose else found, remedy)]
     if settings_file is not None:
         problem = f"{settings_file} contains secrets, and others can read it"
         remedy = f"run `chmod 600 {settings_file}`, and replace the secrets if others could have read them"
@@ -82,7 +82,7 @@ def disk_space(folder: Path, reserve_mib: int) -> Check:
     remedy = "free some space: below the reserve (`disk_reserve_mib`) no new mail is accepted"
     verdict: Verdict = "fail" if free_mib < reserve_mib else "warn"
     found = f"{free_mib} MiB free, reserve {reserve_mib} MiB"
-    return judged("disk space", free_mib >= 2 * reserve_mib, found, remedy, verdict)
+    return passes_if("disk space", free_mib >= 2 * reserve_mib, found, remedy, verdict)
 
 
 def bind(host: str, exposed: Sequence[str], allowed: bool) -> Check:
@@ -100,7 +100,7 @@ def bind(host: str, exposed: Sequence[str], allowed: bool) -> Check:
 
 def schema(pending: list[str]) -> Check:
     found = f"{len(pending)} migrations pending: {', '.join(pending)}" if pending else "up to date"
-    return judged("schema", not pending, found, "run `postroom migrate`")
+    return passes_if("schema", not pending, found, "run `postroom migrate`")
 
 
 def clock(before: datetime, database: datetime, after: datetime) -> Check:
@@ -110,7 +110,7 @@ def clock(before: datetime, database: datetime, after: datetime) -> Check:
     skew = max(ahead, behind, 0.0)
     remedy = "synchronise both clocks by NTP: leases and schedules compare the times of both machines"
     verdict: Verdict = "fail" if skew > SKEW_FAILS_S else "warn"
-    return judged("clock", skew <= SKEW_WARNS_S, f"{skew:.1f} s off from the database", remedy, verdict)
+    return passes_if("clock", skew <= SKEW_WARNS_S, f"{skew:.1f} s off from the database", remedy, verdict)
 
 
 def leader(now: datetime, holder: str | None, lease_until: datetime | None, left: OverdueWork) -> Check:
@@ -122,7 +122,7 @@ def leader(now: datetime, holder: str | None, lease_until: datetime | None, left
     remedy = (
         "start `postroom serve` or `postroom worker`; if one is running, read its log, and synchronise the clock by NTP"
     )
-    return judged("leader", not left, found, remedy)
+    return passes_if("leader", not left, found, remedy)
 
 
 def protected_label(name: str, now_called: str | None) -> Check:
@@ -140,8 +140,8 @@ def sqlite_durability(facts: Facts) -> list[Check]:
     remedy = "no other program may change these: stop other programs that open the file, then restart Postroom"
     journal, synchronous = str(facts["journal_mode"]).lower(), str(facts["synchronous"]).lower()
     return [
-        judged("journal", journal == "wal", f"journal_mode={journal}", remedy),
-        judged("durability", synchronous in {"2", "3", "full", "extra"}, f"synchronous={synchronous}", remedy),
+        passes_if("journal", journal == "wal", f"journal_mode={journal}", remedy),
+        passes_if("durability", synchronous in {"2", "3", "full", "extra"}, f"synchronous={synchronous}", remedy),
         _integrity(str(facts["quick_check"])),
         sqlite_library(str(facts["sqlite_version"])),
     ]
@@ -151,7 +151,7 @@ def _integrity(found: str) -> Check:
     if found == "not checked":
         remedy = "too much is being written; run it again at a quieter time"
         return Check("integrity", "warn", "quick_check: not done", remedy)
-    return judged("integrity", found == "ok", f"quick_check: {found}", "restore the file from a backup")
+    return passes_if("integrity", found == "ok", f"quick_check: {found}", "restore the file from a backup")
 
 
 def write_ahead_log(size: int, holders: Sequence[int]) -> Check:
@@ -159,7 +159,7 @@ def write_ahead_log(size: int, holders: Sequence[int]) -> Check:
     who = f"process {', '.join(map(str, holders))}" if holders else "the process"
     remedy = f"stop {who} that reads from an old snapshot; at {INTAKE_LIMIT_BYTES // MIB} MiB nothing more is accepted"
     verdict: Verdict = "fail" if size >= INTAKE_LIMIT_BYTES else "warn"
-    return judged("write-ahead log", size < CROWDED_BYTES, f"{size // MIB} MiB", remedy, verdict)
+    return passes_if("write-ahead log", size < CROWDED_BYTES, f"{size // MIB} MiB", remedy, verdict)
 
 
 def sqlite_library(version: str) -> Check:
@@ -167,7 +167,7 @@ def sqlite_library(version: str) -> Check:
     numbers = numbers_of(version)
     fixed = numbers >= (3, 51, 3) or (3, 50, 7) <= numbers < (3, 51) or (3, 44, 6) <= numbers < (3, 45)
     remedy = "upgrade the apsw package, which brings its own SQLite: this one has the WAL-reset bug (fixed in 3.51.3)"
-    return judged("sqlite library", fixed, f"SQLite {version}", remedy)
+    return passes_if("sqlite library", fixed, f"SQLite {version}", remedy)
 
 
 def postgres_durability(facts: Facts, unsafe_allowed: bool) -> list[Check]:
@@ -184,7 +184,7 @@ def postgres_durability(facts: Facts, unsafe_allowed: bool) -> list[Check]:
 def _postgres_switch(facts: Facts, name: str, safe: set[str], unsafe_allowed: bool) -> Check:
     value = str(facts[name]).lower()
     remedy = f"set {name} to on in postgresql.conf: as it is, acknowledged mail can be lost in a crash"
-    return judged(name, value in safe, f"{name}={value}", remedy, "warn" if unsafe_allowed else "fail")
+    return passes_if(name, value in safe, f"{name}={value}", remedy, "warn" if unsafe_allowed else "fail")
 
 
 def postgres_version(version: str) -> Check:
@@ -192,7 +192,7 @@ def postgres_version(version: str) -> Check:
     major = numbers_of(version)[0]
     major = major // 10_000 if major >= 10_000 else major
     remedy = f"upgrade the server to PostgreSQL {OLDEST_POSTGRES} or newer"
-    return judged("server version", major >= OLDEST_POSTGRES, f"PostgreSQL {version}", remedy)
+    return passes_if("server version", major >= OLDEST_POSTGRES, f"PostgreSQL {version}", remedy)
 
 
 def numbers_of(version: str) -> tuple[int, ...]:

@@ -33,7 +33,7 @@ from postroom.gmail.scopes import (
 )
 from postroom.manage.accounts import find_account, gmail_account
 from postroom.manage.database import prepare
-from postroom.manage.pausing import forbid
+from postroom.manage.pausing import forbid_and_wait
 from postroom.store import accounts, secret_keys
 from postroom.store.accounts import REFRESH_TOKEN, AccountView, Consent
 from postroom.store.audit import Signature
@@ -200,7 +200,7 @@ async def remove(
         secret = None if sealed is None else vault.open(sealed, account.id, REFRESH_TOKEN)
     except VaultError:
         secret = None
-    await forbid(database, accounts.remove_account(account.id, signed, now))
+    await forbid_and_wait(database, accounts.remove_account(account.id, signed, now))
     if sealed is None:
         return True
     if oauth is None or secret is None:

@@ -26,7 +26,7 @@ async def resolve_mail(
     return await database.run(outbound_answers.resolve_mail(id, outcome, signed, clock()))
 
 
-async def hasten_mail(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> None:
+async def send_mail_now(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> None:
     """Make a mail that waits for its next attempt due at once."""
     await database.run(outbound_answers.hasten_mail(id, signed, clock()))
 

@@ -62,7 +62,7 @@ async def stop(
     return Stopped(pause, recalled.on_wire(scope), recalled.silent)
 
 
-async def forbid(database: Database, transaction: Transaction[T], boot: BootClock = since_boot) -> T:
+async def forbid_and_wait(database: Database, transaction: Transaction[T], boot: BootClock = since_boot) -> T:
     """Run a verb that forbids something (`pauses.recalling`), and wait as `stop` does."""
     result, _ = await _forbidden(database, transaction, boot)
     return result

@@ -31,13 +31,13 @@ class Previewed(NamedTuple):
     problem: str | None
 
 
-def what_is_known(path: Path, users: Sequence[str], contacts: frozenset[str], progress: Progress) -> Known:
+def known_from_files(path: Path, users: Sequence[str], contacts: frozenset[str], progress: Progress) -> Known:
     """Collect the user's addresses, contacts, and the ids of the mail in these files that the user sent."""
     mine = frozenset(_address(each) for each in users)
     return Known(mine, contacts, frozenset(_sent_ids(path, mine, progress)))
 
 
-def look_at(mail: MailFile, known: Known, policy: IngestionPolicy = DEFAULT_POLICY) -> Previewed:
+def preview_message(mail: MailFile, known: Known, policy: IngestionPolicy = DEFAULT_POLICY) -> Previewed:
     """Preview one message; without a policy, by the built-in filters."""
     parsed = parse_message(mail.raw)
     facts = IngestionFacts.of(parsed)

@@ -2,7 +2,7 @@
 
 from postroom.core.actions.safety import ProtectedKind
 from postroom.core.errors import NotFound
-from postroom.manage.pausing import forbid
+from postroom.manage.pausing import forbid_and_wait
 from postroom.store import protection
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock, wall_clock
@@ -18,7 +18,7 @@ async def protect(
     database: Database, kind: ProtectedKind, value: str, reason: str, signed: Signature, clock: Clock = wall_clock
 ) -> str:
     """Protect it; return the value in its normalized form. When this returns, no process changes its mail."""
-    return await forbid(database, protection.protect(kind, value, reason, signed, clock()))
+    return await forbid_and_wait(database, protection.protect(kind, value, reason, signed, clock()))
 
 
 async def unprotect(

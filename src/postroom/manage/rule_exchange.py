@@ -10,7 +10,7 @@ from postroom.core.rules.exchange import Exported, Imported, LeftOut
 from postroom.core.rules.gmail import read_gmail_filters, write_gmail_filters
 from postroom.core.rules.sieve import read_sieve_rules, write_sieve_rules
 from postroom.manage.database import prepare
-from postroom.manage.rules import first_unknown_label, known_labels, list_rules, placed
+from postroom.manage.rules import first_unknown_label, known_labels, list_rules, with_resolved_scopes
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
@@ -58,7 +58,7 @@ async def import_rules(
     Rules whose actions cannot be undone, and rules with conditions on unknown labels, are imported disabled.
     """
     await prepare(database)
-    found = await placed(database, drafts)
+    found = await with_resolved_scopes(database, drafts)
     known = None if allow_missing else await known_labels(database)
     found = [_reviewed(draft, known) for draft in found]
     kept = None

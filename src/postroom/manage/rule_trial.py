@@ -17,7 +17,7 @@ from postroom.core.rules.rule import MessageFacts, Rule, recipients
 from postroom.core.rules.rulebook import Rulebook
 from postroom.decide.engine import unknown_conditions
 from postroom.manage.accounts import find_account
-from postroom.manage.rules import placed
+from postroom.manage.rules import with_resolved_scopes
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail import load_message
@@ -63,7 +63,7 @@ async def prepare_trial(
     if drafts is None:
         rules = await database.run(enabled_rules())
     else:
-        rules = [draft.as_rule(new_id()) for draft in await placed(database, drafts) if draft.enabled]
+        rules = [draft.as_rule(new_id()) for draft in await with_resolved_scopes(database, drafts) if draft.enabled]
     stored = None if message_id is None else await _stored(database, message_id)
     account_id = None if account is None else (await find_account(database, account)).id
     return RuleTrial(rules, stored, account_id)

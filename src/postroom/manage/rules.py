@@ -50,7 +50,7 @@ async def add_rules(
 ) -> AddedRules:
     """Add rules, all or none. Names must be new, and unless allowed, all labels in conditions must exist."""
     await prepare(database)
-    found, known = await placed(database, drafts), await known_labels(database)
+    found, known = await with_resolved_scopes(database, drafts), await known_labels(database)
     if not allow_missing:
         _refuse_unknown_labels(found, known)
     rules = [(new_id(), draft) for draft in found]
@@ -76,7 +76,7 @@ async def edit_rule(
     await prepare(database)
     view = await database.run(store.load_rule(name))
     draft = change if isinstance(change, RuleDraft) else _changed(view, change)
-    [draft] = await placed(database, [draft])
+    [draft] = await with_resolved_scopes(database, [draft])
     if not allow_missing:
         _refuse_unknown_labels([draft], await known_labels(database))
     wanted = view.version if version is None else version
@@ -97,7 +97,7 @@ async def remove_rule(database: Database, name: str, signed: Signature, clock: C
     await database.run(store.remove_rule(name, signed, clock()))
 
 
-async def placed(database: Database, drafts: Iterable[RuleDraft]) -> list[RuleDraft]:
+async def with_resolved_scopes(database: Database, drafts: Iterable[RuleDraft]) -> list[RuleDraft]:
     """Return the drafts with their accounts resolved to ids and their values normalized."""
     found: list[RuleDraft] = []
     for draft in drafts:

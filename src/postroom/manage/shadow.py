@@ -31,7 +31,7 @@ __all__ = [
     "begin",
     "doubts",
     "end",
-    "in_shadow_now",
+    "list_shadows",
     "report_on",
 ]
 
@@ -68,7 +68,7 @@ class EndedShadow(NamedTuple):
     doubts: Sequence[str]
 
 
-async def in_shadow_now(database: Database) -> list[ShadowStatus]:
+async def list_shadows(database: Database) -> list[ShadowStatus]:
     """Everything in shadow: rules, then categories, then the model."""
     by_rule, others = await database.run(shadow_tallies())
     rules = [view for view in await database.run(list_rules()) if view.mode == "shadow" and view.enabled]

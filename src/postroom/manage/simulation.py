@@ -11,7 +11,7 @@ from postroom.decide.model_prices import prices_of
 from postroom.decide.simulate import Progress
 from postroom.decide.simulated import ChangeOfRules, SimulationRequest, SimulationResult, simulate
 from postroom.manage.accounts import find_account
-from postroom.manage.rules import placed
+from postroom.manage.rules import with_resolved_scopes
 from postroom.settings.reading import Settings
 from postroom.settings.safety import policy_of
 from postroom.settings.sections import ModelSettings
@@ -47,7 +47,7 @@ async def simulate_change(
 ) -> SimulationResult:
     """Replay the mail since a time, or the newest, under the present rules and under the changed ones."""
     account_id = None if account is None else (await find_account(database, account)).id
-    drafts: Sequence[RuleDraft] = await placed(database, change.drafts)
+    drafts: Sequence[RuleDraft] = await with_resolved_scopes(database, change.drafts)
     stored = await database.run(list_rules())
     question = SimulationRequest(
         [view.rule for view in stored if view.enabled],
