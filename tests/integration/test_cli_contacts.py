@@ -41,7 +41,7 @@ def audited(shell: Shell) -> list[dict[str, Any]]:
 def test_an_address_book_is_taken_in_and_listed(shell: Shell, book: Path):
     assert shell("contacts", "import", str(book)) == 0
     assert shell.out == "2 added, 0 updated, 0 unchanged\n"
-    assert "skipped: line 8: 'ivo at home' is no address" in shell.err
+    assert "skipped: line 8: 'ivo at home' is not an address" in shell.err
     assert shell("contacts", "list", "--json") == 0
     found = [(each["address"], each["name"], each["source"], each["mailbox"]) for each in shell.json()]
     assert found == [("ivo@x.example", "Ivo", "vcard", ""), ("mara@lindqvist.example", "Mara Lindqvist", "vcard", "")]
@@ -172,7 +172,7 @@ def test_rules_are_removed_and_shipped_ones_switched_off_and_on_again(shell: She
     [
         ((), "a rule needs a condition"),
         (("--sender", "a@b.example", "--mime-type", "image/*"), "a rule has one condition; 2 are given"),
-        (("--sender", "nobody"), "--sender: 'nobody' is no address"),
+        (("--sender", "nobody"), "--sender: 'nobody' is not an address"),
         (("--mime-type", "image"), "--mime-type: 'image' is not a MIME type"),
         (("--header", "=x"), "--header: is not one line of text"),
         (("--header", "X-A="), "--header: is not one line of text"),

@@ -193,7 +193,7 @@ def test_what_is_wrongly_asked_is_told(shell: Shell, arguments: tuple[str, ...],
 def test_broken_contacts_are_said_and_the_rest_counts(shell: Shell, mail: Path, tmp_path: Path) -> None:
     (tmp_path / "contacts.csv").write_text("Email\nnowhere\nida@x.example\n")
     assert shell("preview", str(mail), "--user", "mara@x.example", "--contacts", "contacts.csv", "--json") == 0
-    assert "line 2: 'nowhere' is no address" in shell.err
+    assert "line 2: 'nowhere' is not an address" in shell.err
     assert shell.json()[0]["assignment_rule"] == "known_contact"
 
 
