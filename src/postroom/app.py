@@ -1,6 +1,6 @@
-"""The composition root: the one place that knows all the parts and puts them together.
+"""The entry point: connects the command line with the composed parts.
 
-It is loaded for every `postroom --help`, so everything heavy is imported inside the functions that need it.
+Every command loads it, even `postroom --help`, so heavy imports are inside the functions that need them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Ready = Callable[[str], None]
 
 
 def main() -> None:
-    """What the command `postroom` runs."""
+    """Run the command `postroom`."""
     from postroom.cli import run
     from postroom.system.private_files import keep_private
 
@@ -42,7 +42,7 @@ class PostroomApplication:
 
     @contextlib.asynccontextmanager
     async def open_database(self, settings: Settings) -> AsyncGenerator[Database]:
-        """The database as it is: nothing is migrated, for those that only look."""
+        """Open the database without migrating it, for commands that only read."""
         from postroom.manage.database import url_of
         from postroom.store.engine.opening import connect_database
 
@@ -53,7 +53,7 @@ class PostroomApplication:
             await database.close()
 
     async def serve(self, settings: Settings, *, ready: Ready) -> None:
-        """Pages, connector, dispatcher and worker in one process."""
+        """Run pages, connector, dispatcher and worker in one process."""
         _check_address(settings, settings.web.port)
         with _served_once(settings):
             from postroom.compose.serve import run_product
@@ -62,7 +62,7 @@ class PostroomApplication:
                 await run_product(settings, database, stop, ready)
 
     async def demo(self, settings: Settings, *, port: int | None, ready: Ready) -> None:
-        """The whole product on a sandbox mailbox in which mail keeps arriving."""
+        """Run the whole product on a sandbox mailbox in which mail keeps arriving."""
         _check_address(settings, settings.web.port if port is None else port)
         from postroom.compose.demo import add_sample_rules, demo_mailbox, demo_settings
         from postroom.compose.serve import run_product
@@ -84,33 +84,33 @@ class PostroomApplication:
         units_per_minute: int,
         search_lag_s: float,
         ready: Ready,
-        told: Callable[[str], None],
+        report: Callable[[str], None],
     ) -> None:
-        """Only the Gmail emulator."""
+        """Run only the Gmail emulator."""
         from postroom.compose.demo import SandboxPlan, sandbox_mailbox
 
         token = await _token(settings)()
         plan = SandboxPlan(port, seed, mail, user, units_per_minute, search_lag_s)
-        async with _stoppable() as stop, sandbox_mailbox(plan, token, told) as address:
+        async with _stoppable() as stop, sandbox_mailbox(plan, token, report) as address:
             ready(address)
             await stop.wait()
 
     async def worker(self, settings: Settings, *, concurrency: int) -> None:
-        """Only jobs: the worker, and its share in leading."""
+        """Run only the job worker, with its part in leader election."""
         from postroom.compose.worker import run_worker
 
         async with _stoppable() as stop, _open(settings) as database:
             await run_worker(settings, database, stop, concurrency)
 
     async def connector_redis_stream(self, settings: Settings, **reading: Unpack[RedisReading]) -> None:
-        """Only the connector of one Redis stream."""
+        """Run only the connector of one Redis stream."""
         from postroom.compose.redis import run_redis_source
 
         async with _stoppable() as stop:
             await run_redis_source(settings, stop, **reading)
 
     async def connector_gmail(self, settings: Settings, **watching: Unpack[WatchedMailbox]) -> None:
-        """Only the connector of one mailbox at Gmail."""
+        """Run only the connector of one Gmail mailbox."""
         from postroom.compose.gmail import run_gmail_source
 
         async with _stoppable() as stop:
@@ -127,7 +127,7 @@ def _check_address(settings: Settings, port: int) -> None:
 
 
 def _served_once(settings: Settings) -> contextlib.AbstractContextManager[None]:
-    """On SQLite one process serves; several share PostgreSQL."""
+    """Allow only one serving process on SQLite; several can share PostgreSQL."""
     from postroom.store.engine.serve_lock import serve_lock
 
     return serve_lock(settings.data_dir) if settings.database_url is None else contextlib.nullcontext()
@@ -135,7 +135,7 @@ def _served_once(settings: Settings) -> contextlib.AbstractContextManager[None]:
 
 @contextlib.asynccontextmanager
 async def _open(settings: Settings) -> AsyncGenerator[Database]:
-    """The database, checked and migrated."""
+    """Open the database, checked and migrated."""
     from postroom.manage.database import url_of
     from postroom.store.engine.opening import open_database
 
@@ -148,7 +148,7 @@ async def _open(settings: Settings) -> AsyncGenerator[Database]:
 
 @contextlib.asynccontextmanager
 async def _stoppable() -> AsyncGenerator[asyncio.Event]:
-    """An event that SIGTERM and SIGINT set, so that everything can end in good order."""
+    """Yield an event that SIGTERM and SIGINT set, so that everything can stop cleanly."""
     import asyncio
 
     loop, stop = asyncio.get_running_loop(), asyncio.Event()

@@ -1,4 +1,4 @@
-"""The live page in a real browser, served by the real server, over a feed that the test writes."""
+"""The live page in a real browser, from the real server, over a feed that the test writes."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -12,7 +12,7 @@ from postroom.manage.account_status import AccountLine
 from postroom.manage.overview import ControlState, Totals
 from postroom.web.serve import serving
 from support.axe import grave_violations
-from support.chromium import Complaints
+from support.chromium import BrowserErrors
 from support.scripted_feed import NOON, ScriptedFeed, line, overview_application
 
 ATTACKS = (
@@ -46,7 +46,7 @@ async def open_live(page: Page, address: str) -> None:
     await expect(page.locator("#link")).to_have_text("Live")
 
 
-async def test_the_page_shows_what_has_arrived_and_what_came_of_it(page: Page, complaints: Complaints) -> None:
+async def test_the_page_shows_what_has_arrived_and_what_came_of_it(page: Page, complaints: BrowserErrors) -> None:
     feed = ScriptedFeed(
         line(1, tier="high_priority", assignment_rule="known_contact", subject="Dinner?"),
         line(
@@ -66,7 +66,7 @@ async def test_the_page_shows_what_has_arrived_and_what_came_of_it(page: Page, c
         await open_live(page, address)
         await expect(row(page, "Dinner?")).to_contain_text("high priority")
         await expect(row(page, "Dinner?")).to_contain_text("known contact")
-        await expect(row(page, "Dinner?")).to_contain_text("waiting its turn")
+        await expect(row(page, "Dinner?")).to_contain_text("waiting")
         invoice = row(page, "Your invoice")
         await expect(invoice).to_contain_text("apply label Tax_2026")
         await expect(invoice).to_contain_text("rule “Invoices”: subject contains invoice")
@@ -77,7 +77,7 @@ async def test_the_page_shows_what_has_arrived_and_what_came_of_it(page: Page, c
     assert complaints == []
 
 
-async def test_a_message_appears_and_moves_on_without_a_reload(page: Page, complaints: Complaints) -> None:
+async def test_a_message_appears_and_moves_on_without_a_reload(page: Page, complaints: BrowserErrors) -> None:
     feed = ScriptedFeed()
     async with dashboard(feed) as address:
         await open_live(page, address)
@@ -85,7 +85,7 @@ async def test_a_message_appears_and_moves_on_without_a_reload(page: Page, compl
         await page.evaluate("window.sameDocument = true")
 
         feed.put(line(1, subject="Dinner?"))
-        await expect(row(page, "Dinner?")).to_contain_text("waiting its turn")
+        await expect(row(page, "Dinner?")).to_contain_text("waiting")
         feed.put(line(1, subject="Dinner?", state="leased"))
         await expect(row(page, "Dinner?")).to_contain_text("being decided")
         feed.put(line(1, subject="Dinner?", state="done", decision="archive", action_state="queued"))
@@ -101,7 +101,7 @@ async def test_a_message_appears_and_moves_on_without_a_reload(page: Page, compl
 
 
 async def test_an_account_that_loses_its_consent_shows_what_to_do_without_a_reload(
-    page: Page, complaints: Complaints
+    page: Page, complaints: BrowserErrors
 ) -> None:
     mara = AccountLine("mara@lindqvist.example", "active", level="organise", connector="online", heard_at=NOON)
     bad = [AccountLine(attack, "needs_consent", attack, attack, trouble=attack, command=attack) for attack in ATTACKS]
@@ -122,7 +122,7 @@ async def test_an_account_that_loses_its_consent_shows_what_to_do_without_a_relo
         )
         await expect(shown.first).to_contain_text("needs your consent")
         await expect(shown.first.locator("code")).to_have_text(command)
-        await expect(shown.nth(1)).to_contain_text("12,345 taken in")
+        await expect(shown.nth(1)).to_contain_text("12,345 ingested")
         for width in (1280, 390):
             await page.set_viewport_size({"width": width, "height": 800})
             for scheme in ("light", "dark"):
@@ -148,7 +148,7 @@ async def test_an_update_leaves_the_rows_it_does_not_concern_alone(page: Page) -
         assert arrived == 34
 
 
-async def test_hostile_mail_is_shown_as_text_and_runs_nothing(page: Page, complaints: Complaints) -> None:
+async def test_hostile_mail_is_shown_as_text_and_runs_nothing(page: Page, complaints: BrowserErrors) -> None:
     feed = ScriptedFeed()
     async with dashboard(feed) as address:
         await open_live(page, address)
@@ -219,7 +219,7 @@ Object.defineProperty(window, "htmx", {
 """
 
 
-async def test_the_order_in_which_scripts_arrive_does_not_matter(page: Page, complaints: Complaints) -> None:
+async def test_the_order_in_which_scripts_arrive_does_not_matter(page: Page, complaints: BrowserErrors) -> None:
     htmx_has_run = asyncio.Event()
 
     async def when_htmx_has_run(route: Route) -> None:
@@ -235,7 +235,7 @@ async def test_the_order_in_which_scripts_arrive_does_not_matter(page: Page, com
     assert complaints == []
 
 
-async def test_the_page_says_so_when_the_data_cannot_be_read(page: Page, complaints: Complaints) -> None:
+async def test_the_page_says_so_when_the_data_cannot_be_read(page: Page, complaints: BrowserErrors) -> None:
     feed = ScriptedFeed(line(1, subject="Before"))
     async with dashboard(feed, intervals=UpdateIntervals(between_updates=0.01, after_failure=0.01)) as address:
         await open_live(page, address)
@@ -293,16 +293,16 @@ async def test_the_page_is_accessible_in_either_scheme_and_on_a_phone(page: Page
             assert await grave_violations(page) == []
 
 
-async def test_everything_is_stopped_and_let_go_on_with_one_click(page: Page, complaints: Complaints) -> None:
+async def test_everything_is_stopped_and_let_go_on_with_one_click(page: Page, complaints: BrowserErrors) -> None:
     feed = ScriptedFeed(line(1, subject="Dinner?"), totals=Totals(approvals=3))
     feed.now = ControlState(model="a-model")
     async with dashboard(feed) as address:
         await open_live(page, address)
-        standing = page.get_by_label("Standing")
-        await expect(standing).to_contain_text("then the model a-model")
-        await expect(standing).to_contain_text("3 actions wait for your yes")
+        status = page.get_by_label("Status")
+        await expect(status).to_contain_text("then the model a-model")
+        await expect(status).to_contain_text("3 actions wait for your approval")
         await page.get_by_role("button", name="Pause everything").click()
-        await expect(standing).to_contain_text("Paused")
+        await expect(status).to_contain_text("Paused")
         assert await grave_violations(page) == []
-        await page.get_by_role("button", name="Let it go on").click()
-        await expect(standing).not_to_contain_text("Paused")
+        await page.get_by_role("button", name="Resume").click()
+        await expect(status).not_to_contain_text("Paused")

@@ -1,4 +1,4 @@
-"""Fixtures of the chaos suite: a database to break, children to kill, and randomness that can be repeated."""
+"""Fixtures of the chaos suite: a database to break, child processes to kill, and reproducible randomness."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""A disk that is full, or cannot be written: a clear error, nothing half written, and work goes on afterwards."""
+"""A disk that is full or read-only: a clear error, nothing half written, and work continues afterwards."""
 
 import asyncio
 import os

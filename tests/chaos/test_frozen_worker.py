@@ -1,4 +1,4 @@
-"""A worker that sleeps past its lease (SIGSTOP) and wakes again (SIGCONT): by then its work is someone else's."""
+"""A worker that is frozen past its lease (SIGSTOP) and wakes again (SIGCONT): its work belongs to another by then."""
 
 import asyncio
 import signal

@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 
 from postroom_sandbox.faults import Fault
-from support.crash.gmail_setup import Bill, GmailCrashSetup, bill, gmail_crash_setup
+from support.crash.gmail_setup import GmailCrashSetup, Usage, gmail_crash_setup, usage
 from support.processes import Child, ProcessGroup
 from support.scale import scale
 
@@ -58,7 +58,7 @@ class Disturbed(Undisturbed):
         return await setup.start()
 
 
-async def live_through(setup: GmailCrashSetup, fate: Undisturbed) -> Bill:
+async def live_through(setup: GmailCrashSetup, fate: Undisturbed) -> Usage:
     """All mail is delivered while the connector takes it in; afterwards everything has arrived, and only once."""
     setup.deliver(setup.mails // 5, age=timedelta(days=6))
     fate.begin()
@@ -72,7 +72,7 @@ async def live_through(setup: GmailCrashSetup, fate: Undisturbed) -> Bill:
     await connector.kill()
     arrived = await setup.arrived()
     assert sorted(arrived) == sorted(setup.delivered), "something is missing, or came twice"
-    return bill(setup, arrived)
+    return usage(setup, arrived)
 
 
 async def test_a_connector_killed_at_a_failing_gmail_hands_every_message_in_exactly_once(

@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from random import Random
 
-from support.crash.gmail_setup import bill, gmail_crash_setup
+from support.crash.gmail_setup import gmail_crash_setup, usage
 from support.processes import ProcessGroup
 from support.scale import scale
 
@@ -40,5 +40,5 @@ async def test_a_large_mailbox_is_taken_in_once_while_the_search_lags_and_histor
         await setup.intake.until(len(setup.delivered))
         await connector.kill()
         arrived = await setup.arrived()
-        print(f"{interruptions} kills, {interruptions // 2 + 1} expiries: {bill(setup, arrived)}")
+        print(f"{interruptions} kills, {interruptions // 2 + 1} expiries: {usage(setup, arrived)}")
         assert sorted(arrived) == sorted(setup.delivered), "something is missing, or came twice"

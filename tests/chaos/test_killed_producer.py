@@ -1,4 +1,4 @@
-"""SIGKILL of a process that enqueues: whatever it was told is accepted, is there."""
+"""SIGKILL of a process that enqueues: every job that was acknowledged exists."""
 
 import asyncio
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""SIGKILL of a PostgreSQL server of the test's own, with all its backends, under load; then it is started again."""
+"""SIGKILL of the test's own PostgreSQL server, with all its backends, under load; then it is restarted."""
 
 import asyncio
 import signal

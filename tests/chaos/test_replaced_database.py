@@ -1,4 +1,4 @@
-"""The database file exchanged, deleted or overwritten under a running process: noticed before anything is answered."""
+"""The database file replaced, deleted or overwritten under a running process: noticed before anything is answered."""
 
 import asyncio
 import os

@@ -133,7 +133,7 @@ class RestoreSetup:
         """The numbers of what is delivered, as far as the database knows."""
         database = connect_database(self.place.folder, self.place.url)
         try:
-            found = await database.run(outbound.list_deliveries(10_000))
+            found = await database.run(outbound.list_mail(10_000))
             for each in found:
                 if each.state == "unknown":
                     await self._answer(database, each)
@@ -141,11 +141,11 @@ class RestoreSetup:
         finally:
             await database.close()
 
-    async def _answer(self, database: Database, delivery: outbound.DeliveryView) -> None:
+    async def _answer(self, database: Database, delivery: outbound.MailView) -> None:
         number = delivery.subject.rpartition(" ")[2]
         self.asked += 1
         outcome = "sent" if self.ledger.left[number] else "not_sent"
-        await database.run(outbound_answers.resolve_delivery(delivery.id, outcome, signed(), wall_clock()))
+        await database.run(outbound_answers.resolve_mail(delivery.id, outcome, signed(), wall_clock()))
 
 
 def signed() -> Signature:

@@ -1,4 +1,4 @@
-"""Three processes with the scheduler, and the one that leads is killed again and again."""
+"""Three processes with the scheduler, and the leader is killed again and again."""
 
 import itertools
 import time

@@ -104,8 +104,8 @@ class SendingSetup:
         return child
 
     async def ask(self, count: int) -> dict[UUID, str]:
-        """So many wishes: whom the mail of each action is to reach."""
-        wishes = ActionRequests(self.database, TYPES, Policy(), wall_clock)
+        """Ask for so many actions; return whom the mail of each action is to reach."""
+        requests = ActionRequests(self.database, TYPES, Policy(), wall_clock)
         wanted: dict[UUID, str] = {}
         message_id: UUID | None = None
         for number in range(count):
@@ -115,7 +115,7 @@ class SendingSetup:
                 action, parameters = "auto_reply", {"text": f"Away {number}."}
             else:
                 action, parameters = "forward", {"to": to, "note": f"Number {number}."}
-            asked = await wishes.ask(message_id, action, parameters, source="user", asked_by="test", why="a test")
+            asked = await requests.ask(message_id, action, parameters, source="user", asked_by="test", why="a test")
             wanted[asked.action_id] = to
         return wanted
 
@@ -133,14 +133,14 @@ class SendingSetup:
         await self.database.run(jobs.cancel_job(classify.id, wall_clock()))
         return ids[1]
 
-    async def all_settled(self, count: int) -> list[outbound.DeliveryView]:
+    async def all_settled(self, count: int) -> list[outbound.MailView]:
         changed = asyncio.Event()
         subscription = self.database.subscribe(outbound.CHANNEL, lambda _message: changed.set())
         try:
             async with asyncio.timeout(PATIENCE_S):
                 while True:
                     changed.clear()
-                    found = await self.database.run(outbound.list_deliveries(10_000))
+                    found = await self.database.run(outbound.list_mail(10_000))
                     if len(found) == count and all(each.state in SETTLED for each in found):
                         return found
                     await signalled(changed, 0.1)
@@ -196,13 +196,14 @@ async def test_mail_sent_by_killed_processes_to_a_mailbox_that_loses_answers_goe
         found = await setup.all_settled(sends)
         await process.kill()
         done = {each.id: each for each in await setup.database.run(actions.list_actions(10_000))}
-        shown = {each.id for each in await setup.database.run(outbound.list_deliveries(10_000, "unknown"))}
+        shown = {each.id for each in await setup.database.run(outbound.list_mail(10_000, "unknown"))}
     lost = setup.emulator.faults.struck.count("drop_reply")
     states = Counter(each.state for each in found)
     drafts = len(list(setup.emulator.mailbox.search(label_ids=["DRAFT"])))
     print(f"{sends} sends, {kills} kills, {lost} answers lost: {dict(states)}, {drafts} stray drafts")
     assert lost > 0
     for each in found:
+        assert each.action_id is not None
         check(setup.ledger, each, done[each.action_id], wanted[each.action_id])
         assert (each.id in shown) == (each.state == "unknown")
     assert set(setup.ledger.left) <= {str(each.id) for each in found}
@@ -210,7 +211,7 @@ async def test_mail_sent_by_killed_processes_to_a_mailbox_that_loses_answers_goe
     assert drafts <= kills + Pace().at_once
 
 
-def check(ledger: Ledger, delivery: outbound.DeliveryView, action: actions.ActionView, to: str) -> None:
+def check(ledger: Ledger, delivery: outbound.MailView, action: actions.ActionView, to: str) -> None:
     mark = str(delivery.id)
     assert ledger.left[mark] == 1, f"it was sent {ledger.left[mark]} times; it is {delivery.state}"
     assert ledger.recipients[mark] == to

@@ -1,8 +1,8 @@
 """Pauses, and processes frozen past their leases, at random moments under load with waits for quota and for 429s.
 
-The mailbox is the witness: it notes every request that changes it when the whole of it has come, by the clock that all
-processes share. After `pause` has answered nothing may come but what it said was on the wire, and nothing may come by a
-claim that is over.
+The mailbox is the evidence: it records every request that changes it when the whole of it has come, by the clock that
+all processes share. After `pause` has answered nothing may come but what it said was on the wire, and nothing may come
+by a claim that is over.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ class Seen(NamedTuple):
 
 
 @dataclass
-class Witness:
+class MailboxRecorder:
     """Every request that changes the mailbox, when the whole of it has come."""
 
     requests: list[float] = field(default_factory=list[float])
@@ -114,7 +114,7 @@ class StoppingSetup:
     database: Database
     mailbox: Mailbox
     emulator: Emulator
-    witness: Witness
+    recorder: MailboxRecorder
     rng: Random
     account_id: UUID
     attempts: list[str]
@@ -143,19 +143,19 @@ class StoppingSetup:
     async def moment(self) -> None:
         """A random moment under load, now and then while everybody waits for the end of a rate limit."""
         await self.fill()
-        wanted = len(self.witness.requests) + self.rng.randint(1, 8)
-        await self.until(lambda: _true(len(self.witness.requests) >= wanted))
+        wanted = len(self.recorder.requests) + self.rng.randint(1, 8)
+        await self.until(lambda: _true(len(self.recorder.requests) >= wanted))
         if self.rng.random() < 0.4:
             limit = Fault(429, "rateLimitExceeded", path="/modify", times=self.rng.randint(1, 3))
             self.emulator.faults.order(limit)
-            wanted = len(self.witness.requests) + 1
-            await self.until(lambda: _true(len(self.witness.requests) >= wanted))
+            wanted = len(self.recorder.requests) + 1
+            await self.until(lambda: _true(len(self.recorder.requests) >= wanted))
 
     async def until(self, holds: Callable[[], Awaitable[bool]]) -> None:
         async with asyncio.timeout(PATIENCE_S):
             while not await holds():
-                self.witness.news.clear()
-                await signalled(self.witness.news, 0.05)
+                self.recorder.news.clear()
+                await signalled(self.recorder.news, 0.05)
 
     async def freeze(self, worker: Child) -> None:
         """Stops the process while it does not hold SQLite's only write lock: all others would stand still
@@ -184,14 +184,14 @@ async def _true(value: bool) -> bool:
 @asynccontextmanager
 async def opened(place: Place, children: ProcessGroup, rng: Random) -> AsyncGenerator[StoppingSetup]:
     database = await open_database(place.folder, place.url)
-    mailbox, witness = Mailbox(OWNER, Random(rng.random())), Witness()
+    mailbox, recorder = Mailbox(OWNER, Random(rng.random())), MailboxRecorder()
     emulator = Emulator(mailbox, TOKEN)
     names = [*(f"Attempt {number}" for number in range(ATTEMPTS)), "Worker 1", "Worker 2"]
     labels = [mailbox.labels.create(name, {}).id for name in names]
     message_ids = [mailbox.deliver(b"Subject: Hello\r\n\r\nHello.\r\n").id for _ in range(MESSAGES)]
     account = await database.run(mail.keep_account(new_id(), "gmail", f"gmail:user:{OWNER}", OWNER, wall_clock()))
-    setup = StoppingSetup(place, database, mailbox, emulator, witness, rng, account.id, labels[:ATTEMPTS], message_ids)
-    async with running(witness.around(emulator.app())) as url:
+    setup = StoppingSetup(place, database, mailbox, emulator, recorder, rng, account.id, labels[:ATTEMPTS], message_ids)
+    async with running(recorder.around(emulator.app())) as url:
         for label in labels[ATTEMPTS:]:
             words = ("--gmail", url, "--token", TOKEN, "--label", label)
             setup.workers[label] = await children.start(PROCESS, *place.arguments(), *words)
@@ -225,10 +225,10 @@ async def test_once_pause_has_answered_no_request_starts(setup: StoppingSetup) -
             frozen.signal(signal.SIGCONT)
         # Everything that waited in the limiter has been refused by then, also in the one that was frozen.
         await setup.until(setup.all_wait)
-        _check(stopped, setup.witness.after(answered))
-        told.update(on_wire=stopped.on_wire, silent=stopped.silent, late=setup.witness.after(answered))
+        _check(stopped, setup.recorder.after(answered))
+        told.update(on_wire=stopped.on_wire, silent=stopped.silent, late=setup.recorder.after(answered))
         await setup.database.run(pauses.resume(pauses.ALL, setup.signed(), wall_clock()))
-    print(f"{dict(told)} of {len(setup.witness.requests)} requests")
+    print(f"{dict(told)} of {len(setup.recorder.requests)} requests")
 
 
 def _check(stopped: Stopped, came: int) -> None:
@@ -245,11 +245,11 @@ async def test_a_process_that_wakes_after_its_lease_sends_nothing_of_what_it_hel
         await setup.until(lambda pid=worker.pid: _has_no_lease(setup.place, pid))
         lost = since_boot()
         worker.signal(signal.SIGCONT)
-        seen = len(setup.witness.changes)
+        seen = len(setup.recorder.changes)
         await setup.until(lambda label=label, seen=seen: _works_on(setup, label, seen))
         stale = [
             each
-            for each in setup.witness.changes
+            for each in setup.recorder.changes
             if each.at > lost and label in each.labels and any(_is_by(each, claim) for claim in claims)
         ]
         assert stale == []
@@ -279,7 +279,7 @@ def _is_by(seen: Seen, claim: Trusted) -> bool:
 async def _works_on(setup: StoppingSetup, label: str, seen: int) -> bool:
     """Whether the process has sent something again; there is enough to do for both."""
     await setup.fill()
-    return any(label in each.labels for each in setup.witness.changes[seen:])
+    return any(label in each.labels for each in setup.recorder.changes[seen:])
 
 
 async def _has_no_lease(place: Place, pid: int) -> bool:

@@ -1,4 +1,4 @@
-"""SIGKILL between any two statements of acceptance, lease, ack, nack and sweep: nothing vanishes or comes twice."""
+"""SIGKILL between any two statements of acceptance, lease, ack, nack and sweep: nothing is lost or duplicated."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""The write-ahead log of SQLite stays short while readers overlap and others write; where it cannot, it says so."""
+"""SQLite's write-ahead log stays short while readers overlap and others write; if it cannot, that is reported."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Fixtures of the conformance suite: the setup, and a second pair of hands on the same database."""
+"""Fixtures of the conformance suite: the setup, and a second connection to the same database."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

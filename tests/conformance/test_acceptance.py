@@ -1,4 +1,4 @@
-"""Acceptance: each message once, under one id, however often, by whom and beside whom it is handed in."""
+"""Acceptance: each message once, under one id, however often and by however many it is sent."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable

@@ -1,4 +1,4 @@
-"""Mail is accepted only for an account that is in use; what is refused is not remembered."""
+"""Mail is accepted only for an account in use; refused mail is not remembered."""
 
 import asyncio
 from collections.abc import AsyncIterator

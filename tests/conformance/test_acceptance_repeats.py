@@ -1,4 +1,4 @@
-"""Repetitions: all of the content is compared, never with something that failed, and a dropped one can be replayed."""
+"""Repetitions: all content is compared, never with a failed message, and a dropped one can be replayed."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Accounts: connected once, paused, lost, connected anew; their jobs wait meanwhile, and their secrets stay sealed."""
+"""Accounts: connected once, paused, lost, reconnected; their jobs wait meanwhile, and their secrets stay encrypted."""
 
 import asyncio
 from datetime import timedelta

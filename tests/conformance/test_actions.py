@@ -1,4 +1,4 @@
-"""Actions in the store: who may begin one, what is kept of it, how it ends, and who is too late."""
+"""Actions in the store: who may begin one, what is recorded, how it ends, and stale workers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""Answers to actions that wait: once, by a person, for exactly what was shown, and only while it still makes sense."""
+"""Answers to waiting actions: once, by a person, for exactly what was shown, and only while it still applies."""
 
 import asyncio
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""A backup is whole or refused, goes only where nothing is, and never where a process runs."""
+"""A backup is intact or refused, restored only into an empty place, and never while a process runs."""
 
 from pathlib import Path
 

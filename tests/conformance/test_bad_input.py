@@ -1,4 +1,4 @@
-"""Bad input: each is refused by a clear error that names the field and the remedy, and nothing is written."""
+"""Bad input is refused by an error that names the field and the remedy, and nothing is written."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta, timezone

@@ -1,4 +1,4 @@
-"""Claiming: in which order, not before its time, only under a live lease, to one owner."""
+"""Claiming: order, due time, a live lease, one owner."""
 
 import asyncio
 from datetime import timedelta, timezone

@@ -17,7 +17,7 @@ from postroom.store.engine.ids import new_id
 from postroom.switchboard.intake import Intake
 from support.store.fault_cases_clock import HOUR, leased_message
 from support.store.fault_cases_contacts import ENDPOINT, asked
-from support.store.fault_cases_outbound import leased_delivery
+from support.store.fault_cases_outbound import leased_outbound
 from support.store.inbox_setup import event
 from support.store.job_setup import LEASE, JobSetup
 from support.store.sending import shown, started
@@ -154,7 +154,7 @@ async def test_a_wait_that_was_counted_by_a_clock_a_little_ahead_goes_on(
 
 @pytest.mark.parametrize(("ahead_s", "ended"), [(0, 0), (5, 0), (6, 1)])
 async def test_a_deferral_by_a_clock_a_little_ahead_goes_on(setup: JobSetup, ahead_s: int, ended: int) -> None:
-    leased = await leased_delivery(setup)
+    leased = await leased_outbound(setup)
     written = setup.clock() + timedelta(seconds=ahead_s)
     await setup.database.run(outbound.defer(leased.hold, None, written + HOUR, "503", written))
     assert await setup.database.run(clock_jumps.end_waits_ahead(setup.clock())) == ended
@@ -182,5 +182,5 @@ def test_the_server_is_asked_for_its_time_every_ten_seconds() -> None:
 
 def test_leases_are_as_long_as_the_queues_and_senders_that_come_with_postroom_have_them() -> None:
     assert Longest().message_lease == max(policy.lease for policy in (EMAIL, GATEWAY))
-    assert Longest().delivery_lease == Pace().lease
+    assert Longest().mail_lease == Pace().lease
     assert Longest().same_text == GATEWAY.same_text_within

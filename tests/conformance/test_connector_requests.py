@@ -1,4 +1,4 @@
-"""Requests to connectors as they are kept: leased to one at a time, answered by whoever holds them, and expiring."""
+"""Stored requests to connectors: leased to one at a time, answered by the lease holder, and expiring."""
 
 import asyncio
 from datetime import timedelta

@@ -36,7 +36,7 @@ from postroom.store.engine.database import Script, Text, transaction
 from postroom.store.engine.postgres import PostgresDatabase
 from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.ingestion_rules import Origin
-from postroom.store.outbound import DeliveryKind
+from postroom.store.outbound import MailKind, MessageClass
 from postroom.store.timeline import NoticedBy
 from support.store.job_setup import JobSetup
 
@@ -158,7 +158,8 @@ LISTS: dict[str, Any] = {
     "labels.kind": Literal["system", "user"],
     "model_rules.mode": RuleMode,
     "model_rules.scope": ScopeName,
-    "outbound.kind": DeliveryKind,
+    "outbound_mail.kind": MailKind,
+    "outbound_mail.message_class": MessageClass,
     "protected.kind": ProtectedKind,
     "restores.noticed_by": NoticedBy,
     "rollups.measure": Literal["accepted", "duplicate", "wait", "ended", "decision", "rule"],

@@ -1,4 +1,4 @@
-"""Contacts as they are kept: each address once for each mailbox, the best that is known of it, and pages for export."""
+"""Stored contacts: each address once per mailbox, the best known name, and pages for export."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Decisions in the store: one of each generation that counts, any number in shadow; and actions that were asked for."""
+"""Decisions in the store: one effective decision per generation, any number in shadow; and requested actions."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -20,7 +20,7 @@ from postroom.store.rollups import hourly
 from support.gates import LASTING
 from support.store.action_setup import ActionSetup, Stored, Waiting, decision_about
 from support.store.job_setup import JobSetup
-from support.store.mail_setup import Letter, MailSetup
+from support.store.mail_setup import MailSetup, Sample
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ async def test_what_waits_for_a_yes_is_taken_back_when_its_message_is_decided_ab
 async def test_what_follows_from_deciding_anew_belongs_to_its_batch(setup: JobSetup) -> None:
     mail_setup, batch = await MailSetup(setup).opened(), new_id()
     await mail_setup.rules(RuleDraft("archive it", {"subject_contains": "offer"}, "archive"))
-    await mail_setup.decide(Letter("1", subject="An offer"))
+    await mail_setup.decide(Sample("1", subject="An offer"))
     before = await setup.database.run(actions.list_actions(10))
     await setup.accept(decide_again(CATALOGUE, mail_setup.account.id, mail_setup.ids["1"], 2, batch))
     [deciding] = await setup.claim()
@@ -184,7 +184,7 @@ async def test_an_action_that_somebody_asked_for_waits_with_its_job_and_without_
 async def test_decisions_are_counted_by_their_rule_and_those_of_no_rule_by_their_source(setup: JobSetup) -> None:
     mail_setup = await MailSetup(setup).opened()
     await mail_setup.rules(RuleDraft("shop", {"sender_domain": "shop.example"}, "archive"))
-    await mail_setup.decide(Letter("1"), Letter("2", sender="ann@other.example"), Letter("3"))
+    await mail_setup.decide(Sample("1"), Sample("2", sender="ann@other.example"), Sample("3"))
     (rule,) = await setup.database.run(rules.list_rules())
     now, an_hour = setup.clock(), timedelta(hours=1)
     counted = await setup.database.run(hourly("rule", now - an_hour, now + an_hour))

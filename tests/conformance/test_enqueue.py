@@ -1,4 +1,4 @@
-"""Accepting jobs: what is kept, what is answered, who is woken."""
+"""Enqueuing jobs: what is stored, what is returned, who is woken."""
 
 import asyncio
 from datetime import timedelta

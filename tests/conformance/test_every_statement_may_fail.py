@@ -1,4 +1,4 @@
-"""Every writing verb, failed before each of its statements and before its commit: all or nothing, every time."""
+"""Every writing verb, failed before each of its statements and before its commit: all or nothing."""
 
 import importlib
 import pkgutil

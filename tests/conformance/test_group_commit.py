@@ -1,4 +1,4 @@
-"""Transactions: all or nothing, each for itself, however many share a commit; readers see only what is committed."""
+"""Transactions are all or nothing, however many share a commit; readers see only what is committed."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""What a database says about its own durability."""
+"""What a database reports about its own durability."""
 
 from datetime import UTC, datetime, timedelta
 

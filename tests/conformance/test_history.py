@@ -1,4 +1,4 @@
-"""Looking at queues without touching them, replaying what was, and forgetting what ended long ago."""
+"""Peeking at queues, replaying past messages, and pruning old ones."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta, timezone

@@ -1,4 +1,4 @@
-"""One key, one job: for good, or while the first one lives."""
+"""One key, one job: for good, or while the first job is live."""
 
 import asyncio
 from datetime import timedelta

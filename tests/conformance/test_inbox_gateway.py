@@ -1,4 +1,4 @@
-"""What the gateway does with what waits: it ages, is gathered into summaries, or ends unprocessed; nothing is lost."""
+"""Waiting events in the gateway: they age, become summaries, or end unprocessed; nothing is lost."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Leases of the inbox: in tier order, held by one consumer, ended by it alone, and back at the head otherwise."""
+"""Leases of the inbox: in tier order, held and ended by one consumer, otherwise returned to the head."""
 
 import asyncio
 from collections.abc import AsyncIterator

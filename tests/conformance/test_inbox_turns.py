@@ -1,4 +1,4 @@
-"""Whose turn it is: what nobody got uses up no turn, and what is old buries nothing new."""
+"""Turns: a message that no consumer got uses up no turn, and old messages do not bury new ones."""
 
 import asyncio
 from collections.abc import AsyncIterator

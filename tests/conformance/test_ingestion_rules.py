@@ -1,4 +1,4 @@
-"""Ingestion rules as they are kept: the user's own beside the shipped pack, which is switched off and not deleted."""
+"""Stored ingestion rules: the user's own beside the built-in ones, which are disabled and not deleted."""
 
 import asyncio
 

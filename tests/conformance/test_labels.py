@@ -1,4 +1,4 @@
-"""Labels of a mailbox, kept as they were last seen; and what the user did to messages in the mailbox itself."""
+"""Labels of a mailbox as they were last seen, and what the user did to messages in the mailbox."""
 
 import json
 from datetime import timedelta
@@ -19,7 +19,7 @@ from postroom.store.rules import NewRule, RuleView, add_rules, list_rules
 from support.store.fault_cases_inbox import ENDPOINT
 from support.store.fault_cases_mail import keep_account, store_message
 from support.store.job_setup import JobSetup
-from support.store.mail_setup import Letter, MailSetup
+from support.store.mail_setup import MailSetup, Sample
 
 RECEIPTS, TRAVEL = SeenLabel("L1", "Receipts", "user"), SeenLabel("L2", "Travel", "user")
 INBOX = SeenLabel("INBOX", "INBOX", "system")
@@ -252,7 +252,7 @@ async def test_known_labels_and_those_of_gmail_itself_ask_for_nothing(setup: Job
 
 async def test_a_stored_message_has_the_names_of_its_own_labels_and_of_no_others(setup: JobSetup) -> None:
     mail_setup = await MailSetup(setup).opened()
-    await mail_setup.deliver(Letter("1", labels=frozenset({"INBOX", "Label_1"})))
+    await mail_setup.deliver(Sample("1", labels=frozenset({"INBOX", "Label_1"})))
     message = await setup.database.run(load_message(mail_setup.ids["1"]))
     assert message.facts.labels == {"INBOX", "inbox", "Label_1", "receipts"}
 
@@ -262,5 +262,5 @@ async def test_new_mail_with_a_label_that_nobody_knows_has_the_labels_looked_at(
     setup: JobSetup, label: str, asked: int
 ) -> None:
     mail_setup = await MailSetup(setup).opened()
-    await mail_setup.deliver(Letter("1", labels=frozenset({"INBOX", label})))
+    await mail_setup.deliver(Sample("1", labels=frozenset({"INBOX", label})))
     assert len(await setup.database.run(list_jobs(state=None, type="labels.sync.gmail", limit=10))) == asked

@@ -1,4 +1,4 @@
-"""Leaders: exactly one, replaced only when its lease has run out or it resigned."""
+"""Leaders: exactly one, replaced only if its lease has expired or it resigned."""
 
 import asyncio
 from datetime import timedelta

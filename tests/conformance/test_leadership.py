@@ -1,4 +1,4 @@
-"""Leadership: one of many leads, hands over when it stops, and is replaced when it dies."""
+"""Leadership: one of many leads, hands over when it stops, and is replaced if it dies."""
 
 import asyncio
 import contextlib

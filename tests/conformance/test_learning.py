@@ -1,4 +1,4 @@
-"""What the user does in his mailbox: how it answers decisions, and which rules are proposed for it."""
+"""What the user does in their mailbox: how it answers decisions, and which rules it leads to."""
 
 import asyncio
 from datetime import timedelta
@@ -18,7 +18,7 @@ from postroom.store.labels import sync_labels
 from postroom.store.mail_changes import Change, apply_changes
 from postroom.store.proposals import ProposalView
 from support.store.job_setup import JobSetup
-from support.store.mail_setup import LABELS, Letter, MailSetup
+from support.store.mail_setup import LABELS, MailSetup, Sample
 
 ARCHIVE = RuleDraft("shops", {"sender_domain": "shop.example"}, "archive", priority=50)
 UNREAD = frozenset({"UNREAD"})
@@ -39,14 +39,14 @@ async def a_room(setup: JobSetup, *drafts: RuleDraft) -> MailSetup:
     return mail_setup
 
 
-async def by_hand(mail_setup: MailSetup, *letters: Letter, add: str = "", remove: str = "") -> None:
-    await mail_setup.decide(*letters)
-    for letter in letters:
-        await mail_setup.user(letter.id, add, remove)
+async def by_hand(mail_setup: MailSetup, *samples: Sample, add: str = "", remove: str = "") -> None:
+    await mail_setup.decide(*samples)
+    for message in samples:
+        await mail_setup.user(message.id, add, remove)
 
 
-def letters(*senders: str, **more: Any) -> list[Letter]:
-    return [Letter(f"{senders[0]} {number}", sender, **more) for number, sender in enumerate(senders)]
+def samples(*senders: str, **more: Any) -> list[Sample]:
+    return [Sample(f"{senders[0]} {number}", sender, **more) for number, sender in enumerate(senders)]
 
 
 @pytest.mark.parametrize(
@@ -65,14 +65,14 @@ async def test_what_the_user_does_is_compared_with_what_was_decided_in_shadow(
 ) -> None:
     draft = RuleDraft("r", {"sender_domain": "shop.example"}, then, {"label": label} if label else {}, shadow=True)
     mail_setup = await a_room(setup, draft)
-    await mail_setup.decide(Letter("a"))
+    await mail_setup.decide(Sample("a"))
     await mail_setup.user("a", add, remove)
     assert await the_outcomes(mail_setup, "a") == answer
 
 
 async def test_the_last_word_of_the_user_counts(setup: JobSetup) -> None:
     mail_setup = await a_room(setup, RuleDraft("r", {"sender_domain": "shop.example"}, "archive", shadow=True))
-    await mail_setup.decide(Letter("a"))
+    await mail_setup.decide(Sample("a"))
     await mail_setup.user("a", "TRASH", "INBOX")
     await mail_setup.user("a", "INBOX", "TRASH")
     await mail_setup.user("a", "", "INBOX")
@@ -81,7 +81,7 @@ async def test_the_last_word_of_the_user_counts(setup: JobSetup) -> None:
 
 async def test_a_message_put_back_answers_the_decision_and_an_exception_is_proposed(setup: JobSetup) -> None:
     mail_setup = await a_room(setup, ARCHIVE)
-    await mail_setup.acted(Letter("a"), UNREAD)
+    await mail_setup.acted(Sample("a"), UNREAD)
     await mail_setup.user("a", "INBOX")
     assert await the_outcomes(mail_setup, "a") == [(False, "put it back into the inbox")]
     [found] = await proposed(setup)
@@ -95,7 +95,7 @@ async def test_a_message_put_back_answers_the_decision_and_an_exception_is_propo
 async def test_a_message_moved_elsewhere_is_proposed_to_go_there(setup: JobSetup) -> None:
     tag = RuleDraft("tag", {"sender_domain": "shop.example"}, "apply_label", {"label": "Receipts"})
     mail_setup = await a_room(setup, tag)
-    await mail_setup.acted(Letter("a"), frozenset({"INBOX", "UNREAD", "Label_1"}))
+    await mail_setup.acted(Sample("a"), frozenset({"INBOX", "UNREAD", "Label_1"}))
     await mail_setup.user("a", "Label_2", "Label_1")
     assert await the_outcomes(mail_setup, "a") == [(False, "took the label off")]
     [found] = await proposed(setup)
@@ -105,7 +105,7 @@ async def test_a_message_moved_elsewhere_is_proposed_to_go_there(setup: JobSetup
 async def test_evidence_for_the_same_rule_is_gathered_in_one_proposal(setup: JobSetup) -> None:
     mail_setup = await a_room(setup, ARCHIVE)
     for id in ("a", "b"):
-        await mail_setup.acted(Letter(id), UNREAD)
+        await mail_setup.acted(Sample(id), UNREAD)
         await mail_setup.user(id, "INBOX")
     [found] = await proposed(setup)
     assert found.evidence["count"] == 2
@@ -114,7 +114,7 @@ async def test_evidence_for_the_same_rule_is_gathered_in_one_proposal(setup: Job
 
 async def test_our_own_action_told_by_the_history_is_not_taken_for_the_users(setup: JobSetup) -> None:
     mail_setup = await a_room(setup, ARCHIVE)
-    await mail_setup.acted(Letter("a"), UNREAD)
+    await mail_setup.acted(Sample("a"), UNREAD)
     await mail_setup.user("a", "", "INBOX")
     assert (await the_outcomes(mail_setup, "a"), await proposed(setup)) == ([], [])
 
@@ -124,14 +124,14 @@ async def test_what_the_history_tells_while_we_act_is_not_taken_for_the_users(se
     mail_setup = await a_room(
         setup, ARCHIVE, RuleDraft("too", {"has_attachment": False}, "archive", priority=1, shadow=True)
     )
-    await mail_setup.decide(Letter("a"))
+    await mail_setup.decide(Sample("a"))
     await mail_setup.user("a", "", "INBOX")
     assert await the_outcomes(mail_setup, "a") == []
 
 
 async def test_a_change_told_right_after_the_action_was_on_its_way_before(setup: JobSetup) -> None:
     mail_setup = await a_room(setup, ARCHIVE)
-    await mail_setup.acted(Letter("a"), UNREAD)
+    await mail_setup.acted(Sample("a"), UNREAD)
     setup.clock.forward(-5)
     await mail_setup.user("a", "INBOX")
     assert (await the_outcomes(mail_setup, "a"), await proposed(setup)) == ([], [])
@@ -143,8 +143,8 @@ async def test_snoozed_mail_that_comes_back_at_its_time_was_not_put_back_by_the_
     )
     until = (setup.clock() + timedelta(hours=1)).isoformat()
     hint = {"snooze_until": until, "snooze_label_id": "Label_2"}
-    await mail_setup.acted(Letter("a"), frozenset({"UNREAD", "Label_2"}), **hint)
-    await mail_setup.acted(Letter("b"), frozenset({"UNREAD", "Label_2"}), **hint)
+    await mail_setup.acted(Sample("a"), frozenset({"UNREAD", "Label_2"}), **hint)
+    await mail_setup.acted(Sample("b"), frozenset({"UNREAD", "Label_2"}), **hint)
     await mail_setup.user("b", "INBOX", "Label_2")
     setup.clock.forward(3600)
     await mail_setup.user("a", "INBOX", "Label_2")
@@ -154,7 +154,7 @@ async def test_snoozed_mail_that_comes_back_at_its_time_was_not_put_back_by_the_
 
 async def test_the_same_done_three_times_by_hand_is_proposed_as_a_rule(setup: JobSetup) -> None:
     mail_setup = await a_room(setup)
-    first, second, third = letters(*["ida@shop.example"] * 3)
+    first, second, third = samples(*["ida@shop.example"] * 3)
     await by_hand(mail_setup, first, second, remove="INBOX")
     assert await proposed(setup) == []
     await by_hand(mail_setup, third, remove="INBOX")
@@ -169,7 +169,7 @@ async def test_one_message_treated_otherwise_is_enough_to_propose_nothing(
     setup: JobSetup, labels: tuple[str, str]
 ) -> None:
     mail_setup = await a_room(setup)
-    *same, other = letters(*["ida@shop.example"] * 5)
+    *same, other = samples(*["ida@shop.example"] * 5)
     await by_hand(mail_setup, other, add=labels[0], remove=labels[1])
     await by_hand(mail_setup, *same, remove="INBOX")
     assert await proposed(setup) == []
@@ -177,7 +177,7 @@ async def test_one_message_treated_otherwise_is_enough_to_propose_nothing(
 
 async def test_mail_that_was_not_looked_at_yet_speaks_neither_for_nor_against(setup: JobSetup) -> None:
     mail_setup = await a_room(setup)
-    *same, other = letters(*["ida@shop.example"] * 4)
+    *same, other = samples(*["ida@shop.example"] * 4)
     await mail_setup.decide(other)
     await by_hand(mail_setup, *same, remove="INBOX")
     assert len(await proposed(setup)) == 1
@@ -185,33 +185,33 @@ async def test_mail_that_was_not_looked_at_yet_speaks_neither_for_nor_against(se
 
 async def test_what_we_did_ourselves_does_not_count_as_done_by_hand(setup: JobSetup) -> None:
     mail_setup = await a_room(setup, RuleDraft("one", {"subject_contains": "ours"}, "archive"))
-    for letter in letters(*["ida@shop.example"] * 2, subject="ours"):
-        await mail_setup.acted(letter, UNREAD)
-    await by_hand(mail_setup, Letter("x"), remove="INBOX")
+    for message in samples(*["ida@shop.example"] * 2, subject="ours"):
+        await mail_setup.acted(message, UNREAD)
+    await by_hand(mail_setup, Sample("x"), remove="INBOX")
     assert await proposed(setup) == []
 
 
 async def test_mail_of_one_list_or_domain_is_proposed_when_its_senders_differ(setup: JobSetup) -> None:
     mail_setup = await a_room(setup)
-    of_list = letters(
+    of_list = samples(
         "a@one.example", "b@two.example", "c@three.example", headers={"List-Id": "Chess <chess.club.example>"}
     )
     await by_hand(mail_setup, *of_list, add="Label_2", remove="INBOX")
     [found] = await proposed(setup)
     assert (found.draft.conditions, found.draft.parameters) == ({"list_id": "chess.club.example"}, {"label": "Travel"})
     await by_hand(
-        mail_setup, *letters("a@firm.example", "b@firm.example", "c@firm.example"), add="TRASH", remove="INBOX"
+        mail_setup, *samples("a@firm.example", "b@firm.example", "c@firm.example"), add="TRASH", remove="INBOX"
     )
     newest, *_ = await proposed(setup)
     assert (newest.draft.conditions, newest.draft.action_type) == ({"sender_domain": "firm.example"}, "trash")
     before = len(await proposed(setup))
-    await by_hand(mail_setup, *letters("a@gmail.com", "b@gmail.com", "c@gmail.com"), add="TRASH", remove="INBOX")
+    await by_hand(mail_setup, *samples("a@gmail.com", "b@gmail.com", "c@gmail.com"), add="TRASH", remove="INBOX")
     assert len(await proposed(setup)) == before, "who has an address at a provider has nothing to do with the others"
 
 
 async def test_what_lies_further_back_than_thirty_days_is_forgotten(setup: JobSetup) -> None:
     mail_setup = await a_room(setup)
-    *same, last = letters(*["ida@shop.example"] * 3)
+    *same, last = samples(*["ida@shop.example"] * 3)
     await by_hand(mail_setup, *same, remove="INBOX")
     setup.clock.forward(31 * 86_400)
     await by_hand(mail_setup, last, remove="INBOX")
@@ -221,13 +221,13 @@ async def test_what_lies_further_back_than_thirty_days_is_forgotten(setup: JobSe
 async def test_a_label_that_is_no_label_of_the_user_says_nothing(setup: JobSetup) -> None:
     mail_setup = await a_room(setup)
     await setup.database.run(sync_labels(mail_setup.account.id, LABELS[:1], setup.clock()))
-    await by_hand(mail_setup, *letters(*["ida@shop.example"] * 3), add="CATEGORY_PROMOTIONS IMPORTANT Label_1")
+    await by_hand(mail_setup, *samples(*["ida@shop.example"] * 3), add="CATEGORY_PROMOTIONS IMPORTANT Label_1")
     assert await proposed(setup) == []
 
 
 async def three_by_hand(setup: JobSetup) -> tuple[MailSetup, ProposalView]:
     mail_setup = await a_room(setup)
-    await by_hand(mail_setup, *letters(*["ida@shop.example"] * 3), remove="INBOX")
+    await by_hand(mail_setup, *samples(*["ida@shop.example"] * 3), remove="INBOX")
     [found] = await proposed(setup)
     return mail_setup, found
 
@@ -306,9 +306,9 @@ async def test_what_is_done_to_much_mail_of_one_origin_is_looked_into_once(
 
     monkeypatch.setattr(outcomes, "repeated", counted)
     mail_setup = await a_room(setup)
-    *same, kept = letters(*["ida@shop.example"] * 5)
+    *same, kept = samples(*["ida@shop.example"] * 5)
     await by_hand(mail_setup, kept, remove="UNREAD")
-    await mail_setup.decide(*same, Letter("other", "ute@other.example"))
+    await mail_setup.decide(*same, Sample("other", "ute@other.example"))
     changes = [Change(id, labels_removed=frozenset({"INBOX"})) for id in mail_setup.ids if id != kept.id]
     await setup.database.run(apply_changes(mail_setup.endpoint, changes, setup.clock()))
     assert sorted(looked) == [("ida@shop.example", "archive"), ("ute@other.example", "archive")]
@@ -317,7 +317,7 @@ async def test_what_is_done_to_much_mail_of_one_origin_is_looked_into_once(
 async def test_what_was_dismissed_is_not_proposed_again(setup: JobSetup) -> None:
     mail_setup, found = await three_by_hand(setup)
     await setup.database.run(proposals.dismiss_proposal(found.id, signed(), setup.clock()))
-    await by_hand(mail_setup, Letter("more"), Letter("still more"), remove="INBOX")
+    await by_hand(mail_setup, Sample("more"), Sample("still more"), remove="INBOX")
     assert await proposed(setup) == []
     [kept] = await setup.database.run(proposals.list_proposals(None, 9))
     assert (kept.state, kept.evidence) == ("dismissed", found.evidence)
@@ -326,8 +326,8 @@ async def test_what_was_dismissed_is_not_proposed_again(setup: JobSetup) -> None
 async def test_more_than_a_hundred_questions_are_not_asked(setup: JobSetup, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proposals, "MOST_OPEN", 1)
     mail_setup = await a_room(setup)
-    await by_hand(mail_setup, *letters(*["ida@shop.example"] * 3), remove="INBOX")
-    await by_hand(mail_setup, *letters(*["ute@other.example"] * 3), remove="INBOX")
+    await by_hand(mail_setup, *samples(*["ida@shop.example"] * 3), remove="INBOX")
+    await by_hand(mail_setup, *samples(*["ute@other.example"] * 3), remove="INBOX")
     assert len(await proposed(setup)) == 1
 
 
@@ -335,7 +335,7 @@ async def test_what_the_user_did_takes_the_same_few_statements_however_much_it_i
     database: Database, setup: JobSetup
 ) -> None:
     mail_setup = await a_room(setup, RuleDraft("r", {"has_attachment": False}, "archive", shadow=True))
-    await mail_setup.decide(*(Letter(f"m{number}", f"s{number}@x{number}.example") for number in range(12)))
+    await mail_setup.decide(*(Sample(f"m{number}", f"s{number}@x{number}.example") for number in range(12)))
 
     async def statements(*ids: str) -> set[str]:
         names: list[str] = []

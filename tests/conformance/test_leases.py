@@ -1,4 +1,4 @@
-"""Leases: renewed by heartbeats, lost by silence, and what becomes of the jobs of the dead."""
+"""Leases: renewed by heartbeats, lost by silence, and what happens to the jobs of dead workers."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The jobs of a mailbox: a look is asked for when an account is used again, and a message once at a time."""
+"""The jobs of a mailbox: a sync when an account is used again, and one ingest job per message at a time."""
 
 import json
 

@@ -9,8 +9,10 @@ from uuid import UUID
 
 import pytest
 
-from postroom.core.errors import Conflict, SchemaMismatch, StoreError, TookTooLong
+from postroom.core.errors import Conflict, NotFound, SchemaMismatch, StoreError, TookTooLong
+from postroom.core.lifecycle import DELIVERY
 from postroom.store import jobs as store
+from postroom.store import outbound
 from postroom.store.approvals import list_waiting
 from postroom.store.connector_requests import NewRequest, ask_connector, load_request
 from postroom.store.engine.database import Database, Script, Text, transaction
@@ -249,12 +251,70 @@ async def test_actions_that_nobody_has_approved_yet_still_wait_under_their_new_s
     (found,) = await database.run(list_waiting(9))
     assert (found.id, found.state) == (waiting, "awaiting_approval")
     for name, rows in before.items():
-        if name.split(".")[-1] != "schema_migrations":
+        if name.split(".")[-1] not in ("schema_migrations", "outbound"):
             assert after[name] == [row.replace("approved_pending", "awaiting_approval") for row in rows], name
     with pytest.raises(StoreError):
         await database.run(laying("UPDATE actions SET state = 'approved_pending'"))
     with pytest.raises(StoreError):
         await database.run(laying("DELETE FROM actions"))
+
+
+@both
+async def test_outgoing_mail_in_every_state_is_found_again_with_its_recipients_text_and_draft(opening: Open) -> None:
+    database = opening()
+    known = migrations(database.dialect)
+    for each in known[:19]:
+        await database.run(apply(each, database.dialect, known))
+    account, message, now = new_id(), new_id(), "2026-11-15T08:00:00.000000Z"
+    texts, ids = mail_of(account, {"one": message}, now), {state: (new_id(), new_id()) for state in DELIVERY.states}
+    for place, (state, (id, action)) in enumerate(ids.items()):
+        held = f"'{id}', '{now.replace('08', '10')}'" if state == "sending" else "NULL, NULL"
+        has_ended = state in DELIVERY.terminal
+        texts += [
+            "INSERT INTO actions (id, account_id, message_id, actor, action_type, parameters_json, state, action_hash, "
+            f"created_at, updated_at) VALUES ('{action}', '{account}', '{message}', 'rule', 'forward', '{{}}', "
+            f"'executing', 'h', '{now.replace('08', '07')}', '{now}')",
+            "INSERT INTO outbound (id, account_id, action_id, kind, recipients_json, subject, mime, thread_id, state, "
+            "attempts, lease_token, lease_until, not_before, draft_id, draft_message_id, sent_message_id, error, "
+            f"created_at, updated_at, ended_at, source_key) VALUES ('{id}', '{account}', '{action}', 'forward', "
+            f"""'["b@x.example", "c@x.example"]', 'About {state}', '{"" if has_ended else "Subject: " + state}', """
+            f"'t-1', '{state}', {place}, {held}, '{now}', "
+            + ("'r-1', '18c0', " if state in ("sending", "unknown", "delivered") else "NULL, NULL, ")
+            + ("'18c1', " if state == "delivered" else "NULL, ")
+            + ("'503', " if state in ("deferred", "bounced", "canceled") else "NULL, ")
+            + f"'{now}', '{now}', {repr(now) if has_ended else 'NULL'}, 'a-key')",
+        ]
+    await database.run(laying(*texts))
+    await migrate(database)
+    views = {each.state: each for each in await database.run(outbound.list_mail(99))}
+    moment = datetime(2026, 11, 15, 8, tzinfo=UTC)
+    for place, (state, (id, action)) in enumerate(ids.items()):
+        found, has_draft = views[state], state in ("sending", "unknown", "delivered")
+        error = "503" if state in ("deferred", "bounced", "canceled") else None
+        assert (found.id, found.action_id, found.account_id, found.kind) == (id, action, account, "forward")
+        assert (found.recipients, found.subject) == (("b@x.example", "c@x.example"), f"About {state}")
+        assert (found.attempts, found.not_before, found.error) == (place, moment, error)
+        assert (found.created_at, found.updated_at) == (moment, moment)
+        assert found.ended_at == (moment if state in DELIVERY.terminal else None)
+        assert found.draft_id == ("r-1" if has_draft else None)
+        assert found.sent_message_id == ("18c1" if state == "delivered" else None)
+        reply = None if state == "canceled" else error
+        assert await database.run(outbound.list_recipients(id)) == [
+            outbound.RecipientView(to, found.state, place, moment, reply) for to in found.recipients
+        ]
+        if state in DELIVERY.terminal:
+            with pytest.raises(NotFound):
+                await database.run(outbound.load_content(id))
+        else:
+            assert await database.run(outbound.load_content(id)) == f"Subject: {state}".encode()
+    later = moment + timedelta(hours=3)
+    leased = await database.run(outbound.lease_mail(new_id(), 99, later, later + timedelta(minutes=1)))
+    assert {each.id for each in leased} == {ids[state][0] for state in ("queued", "sending", "deferred")}
+    (held,) = [each for each in leased if each.id == ids["sending"][0]]
+    assert (held.draft_id, held.draft_message_id, held.thread_id) == ("r-1", "18c0", "t-1")
+    assert (held.asked_at, held.admitted_at) == (moment - timedelta(hours=1), moment)
+    (rows,) = [rows for name, rows in (await dump(database)).items() if name.endswith("outbound_mail")]
+    assert all("'x.example', 'x.example', 'me@x.example', 'transactional', 'me@x.example'" in row for row in rows)
 
 
 # What a migration would meet, or leave behind, that writes rows of messages.

@@ -1,4 +1,4 @@
-"""Calls of a model and their cost: reserved before, settled after, and never above a cap, however many ask at once."""
+"""Calls of a model and their cost: reserved before, settled after, and never above a cap under concurrency."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Actions where a move gives a message a new id: the new one is kept, and undo and waking find it there."""
+"""Actions where a move gives a message a new id: the new id is stored, and undo and wake-up use it."""
 
 from datetime import timedelta
 from typing import Any

@@ -7,7 +7,7 @@ import pytest
 from postroom.core.errors import IllegalMove
 from postroom.store import outbound
 from postroom.store.audit import list_audit
-from postroom.store.outbound_answers import cancel_delivery
+from postroom.store.outbound_answers import cancel_mail
 from support.store.fault_cases_outbound import (
     DRAFT,
     LEASE,
@@ -15,7 +15,7 @@ from support.store.fault_cases_outbound import (
     admitted,
     doubted,
     lease,
-    leased_delivery,
+    leased_outbound,
     sending_job,
     stored,
 )
@@ -29,11 +29,11 @@ WHY = "canceled by cli:ada: not to him"
 async def canceled(setup: JobSetup) -> str:
     waiting = await view(setup)
     by = signed()._replace(reason="not to him")
-    return await setup.database.run(cancel_delivery(waiting.id, by, setup.clock()))
+    return await setup.database.run(cancel_mail(waiting.id, by, setup.clock()))
 
 
 async def deferred(setup: JobSetup) -> None:
-    leased = await leased_delivery(setup)
+    leased = await leased_outbound(setup)
     await setup.database.run(outbound.defer(leased.hold, None, setup.clock() + LEASE, "503", setup.clock()))
 
 
@@ -74,20 +74,20 @@ async def test_an_answer_that_may_have_been_sent_counts_even_when_it_is_canceled
     await canceled(setup)
     job, new = await sending_job(setup, about=about)
     guard = NOBODY._replace(once_since=setup.clock() - timedelta(days=7))
-    refused = await setup.database.run(outbound.admit_delivery(job, new, guard, setup.clock()))
+    refused = await setup.database.run(outbound.admit_mail(job, new, guard, setup.clock()))
     assert "was answered on" in (refused or "")
 
 
 async def test_what_is_being_sent_is_stopped_right_before(setup: JobSetup) -> None:
-    leased = await leased_delivery(setup)
+    leased = await leased_outbound(setup)
     assert await canceled(setup) == "stopping"
     assert ((await view(setup)).state, (await action_of(setup)).error) == ("sending", WHY)
     now = setup.clock()
-    assert await setup.database.run(outbound.hold_delivery(leased.hold, DRAFT, now, now + LEASE)) == "ended"
+    assert await setup.database.run(outbound.hold_mail(leased.hold, DRAFT, now, now + LEASE)) == "ended"
 
 
 async def test_what_has_a_draft_that_may_have_been_sent_is_left_to_a_sender_at_once(setup: JobSetup) -> None:
-    leased = await leased_delivery(setup)
+    leased = await leased_outbound(setup)
     await setup.database.run(outbound.defer(leased.hold, DRAFT, setup.clock() + LEASE, "no answer", setup.clock()))
     assert await canceled(setup) == "stopping"
     (again,) = await lease(setup)
@@ -95,7 +95,7 @@ async def test_what_has_a_draft_that_may_have_been_sent_is_left_to_a_sender_at_o
 
 
 async def test_what_has_ended_cannot_be_canceled(setup: JobSetup) -> None:
-    leased = await leased_delivery(setup)
+    leased = await leased_outbound(setup)
     await setup.database.run(outbound.deliver(leased.hold, "18c1", setup.clock()))
     with pytest.raises(IllegalMove, match="is delivered and cannot be canceled"):
         await canceled(setup)

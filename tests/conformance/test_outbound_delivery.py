@@ -112,7 +112,7 @@ def stop(setup: JobSetup) -> Callable[[], Awaitable[object]]:
 
 async def test_no_draft_is_made_once_everything_is_stopped(sqlite_setup: JobSetup) -> None:
     run = await calm(sqlite_setup)
-    run.database = Watched(sqlite_setup.database, run.post, "load_mime", stop(sqlite_setup))
+    run.database = Watched(sqlite_setup.database, run.post, "load_content", stop(sqlite_setup))
     await run.round()
     assert run.post.drafts == {}
     assert (await shown(sqlite_setup))[0].state == "queued"
@@ -181,11 +181,11 @@ async def test_that_a_mail_was_sent_is_written_down_before_anything_is_tidied(sq
 async def test_whoever_looks_for_long_keeps_the_lease(sqlite_setup: JobSetup) -> None:
     run = await calm(sqlite_setup, forgetful("send"))
     await run.round()
-    taken: list[outbound.LeasedDelivery] = []
+    taken: list[outbound.LeasedMail] = []
 
     async def find_sent(mark: UUID, threads: Sequence[str], since: datetime) -> str | None:
         now = sqlite_setup.clock.forward(PACE.lease.total_seconds() * 0.6)
-        taken.extend(await sqlite_setup.database.run(outbound.lease_deliveries(new_id(), 9, now, now + PACE.lease)))
+        taken.extend(await sqlite_setup.database.run(outbound.lease_mail(new_id(), 9, now, now + PACE.lease)))
         return None
 
     run.post.find_sent = find_sent
@@ -215,7 +215,7 @@ async def test_mail_that_was_not_sent_by_a_persons_word_is_looked_for_before_it_
     assert delivery.state == "unknown"
     run.post.in_sent = hidden
     now = sqlite_setup.clock.forward(30 * 86_400)
-    await sqlite_setup.database.run(outbound_answers.resolve_delivery(delivery.id, "not_sent", signed(), now))
+    await sqlite_setup.database.run(outbound_answers.resolve_mail(delivery.id, "not_sent", signed(), now))
     await run.round()
     delivery, action = await shown(sqlite_setup)
     assert (delivery.state, action.state) == ("delivered", "completed")
@@ -231,10 +231,10 @@ async def test_what_is_canceled_while_it_is_sent_is_taken_back_unless_it_has_lef
     (id,) = run.seen
 
     async def cancel() -> None:
-        result = await sqlite_setup.database.run(outbound_answers.cancel_delivery(id, signed(), sqlite_setup.clock()))
+        result = await sqlite_setup.database.run(outbound_answers.cancel_mail(id, signed(), sqlite_setup.clock()))
         assert result == "stopping"
 
-    run.database = Watched(sqlite_setup.database, run.post, "defer" if lost else "hold_delivery", cancel)
+    run.database = Watched(sqlite_setup.database, run.post, "defer" if lost else "hold_mail", cancel)
     while await run.round():
         pass
     delivery, action = await shown(sqlite_setup)

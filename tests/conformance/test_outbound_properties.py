@@ -41,8 +41,9 @@ async def test_no_mail_is_sent_twice_and_none_is_forgotten(sqlite_setup: JobSetu
         while await run.round():
             pass
     acted = {each.id: each for each in await sqlite_setup.database.run(actions.list_actions(10_000))}
-    for view in await sqlite_setup.database.run(outbound.list_deliveries(10_000)):
+    for view in await sqlite_setup.database.run(outbound.list_mail(10_000)):
         outcomes[view.state] += 1
+        assert view.action_id is not None
         check(run, view, acted[view.action_id])
     print(dict(outcomes))
     assert outcomes["delivered"] > 0
@@ -81,7 +82,7 @@ async def test_a_process_killed_while_it_ends_a_refused_mail_leaves_no_doubt_abo
     assert run.post.drafts == {}
 
 
-def check(run: Run, view: outbound.DeliveryView, action: actions.ActionView) -> None:
+def check(run: Run, view: outbound.MailView, action: actions.ActionView) -> None:
     sent = run.post.left[view.id]
     assert sent <= 1, "sent twice"
     assert action.state == OF_ACTION[view.state]

@@ -1,4 +1,4 @@
-"""The kill switch and its races, and what automation has to respect: the protected, and what runs in shadow."""
+"""The kill switch and its races, and what automation must respect: protection and shadow."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Forgetting what ended long ago, with its steps, and nothing else."""
+"""Pruning ended jobs with their steps, and nothing else."""
 
 from datetime import timedelta
 

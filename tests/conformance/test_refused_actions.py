@@ -1,4 +1,4 @@
-"""Actions whose mailbox is not touched after all: mail that was protected meanwhile, waking that comes too early."""
+"""Actions that do not change the mailbox after all: mail that was protected since, wake-ups that come too early."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A database that has gone back in time notices it, and sends nothing that was sent since."""
+"""A database that was set back notices it, and sends nothing that was sent since."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -14,7 +14,7 @@ from postroom.outbound.restored import RestorePace, RestoreWatch, read_seen
 from postroom.store import accounts, actions, outbound, pauses, prohibitions, restores, rules, timeline, tokens
 from postroom.store.engine.ids import new_id
 from support.mailboxes import always
-from support.store.fault_cases_outbound import NOBODY, admitted, lease, sending_job, stored
+from support.store.fault_cases_outbound import NOBODY, admitted, lease, sending_job, stored, submitted
 from support.store.fault_cases_registry import signed
 from support.store.fault_cases_restores import forbidden, forbidding, observed, restored
 from support.store.job_setup import JobSetup
@@ -48,7 +48,7 @@ def watch(
 
 
 async def states(setup: JobSetup) -> dict[UUID, str]:
-    return {each.id: each.state for each in await setup.database.run(outbound.list_deliveries(100))}
+    return {each.id: each.state for each in await setup.database.run(outbound.list_mail(100))}
 
 
 async def test_nothing_leaves_a_mailbox_before_it_was_compared_with_the_restored_database(setup: JobSetup) -> None:
@@ -56,7 +56,7 @@ async def test_nothing_leaves_a_mailbox_before_it_was_compared_with_the_restored
     await admitted(setup, "forward", about)
     await restored(setup)
     assert await lease(setup) == []
-    assert not await setup.database.run(outbound.any_delivery_due(setup.clock()))
+    assert not await setup.database.run(outbound.any_mail_due(setup.clock()))
 
 
 async def test_what_waited_in_the_backup_is_settled_by_what_the_mailbox_holds(setup: JobSetup, tmp_path: Path) -> None:
@@ -69,6 +69,8 @@ async def test_what_waited_in_the_backup_is_settled_by_what_the_mailbox_holds(se
     assert not await watch(setup, tmp_path, mailbox).compare_pending()
     assert await states(setup) == {sent.id: "delivered", draft.id: "queued", unsure.id: "unknown"}
     done = {each.id: each for each in await setup.database.run(actions.list_actions(10))}
+    assert sent.action_id is not None
+    assert unsure.action_id is not None
     assert done[sent.action_id].state == "completed"
     assert "postroom outbound resolve" in (done[unsure.action_id].error or "")
     assert [each.draft_id for each in await lease(setup)] == ["r-1"]
@@ -95,12 +97,22 @@ async def test_mail_of_the_backup_that_is_found_under_its_source_key_counts_once
     assert await states(setup) == {first: "delivered", second: "unknown"}
 
 
+async def test_mail_without_an_action_is_asked_about_if_it_waited_and_sent_if_it_is_new(
+    setup: JobSetup, tmp_path: Path
+) -> None:
+    about = await stored(setup)
+    old = await submitted(setup, about)
+    setup.clock.forward(60)
+    await restored(setup)
+    await watch(setup, tmp_path, Mailbox([], [])).compare_pending()
+    setup.clock.forward(60)
+    new = await submitted(setup, about)
+    assert await states(setup) == {old.id: "unknown", new.id: "queued"}
+
+
 async def _admit_with_key(setup: JobSetup, about: object) -> UUID:
     job, new = await sending_job(setup, "forward", about)  # type: ignore[arg-type]
-    keyed = outbound.NewDelivery(
-        new.id, new.account_id, new.action_id, new.kind, new.recipients, new.subject, new.mime, None, "a-key"
-    )
-    await setup.database.run(outbound.admit_delivery(job, keyed, NOBODY, setup.clock()))
+    await setup.database.run(outbound.admit_mail(job, replace(new, source_key="a-key"), NOBODY, setup.clock()))
     return new.id
 
 
@@ -113,7 +125,7 @@ async def test_whom_an_automatic_reply_reached_since_the_backup_is_not_answered_
     await watch(setup, tmp_path, Mailbox([answered], [])).compare_pending()
     job, new = await sending_job(setup, "auto_reply", about)
     guard = NOBODY._replace(once_since=setup.clock() - timedelta(days=7))
-    refused = await setup.database.run(outbound.admit_delivery(job, new, guard, setup.clock()))
+    refused = await setup.database.run(outbound.admit_mail(job, new, guard, setup.clock()))
     assert "one answer is enough" in (refused or "")
 
 

@@ -1,4 +1,4 @@
-"""Counts by hour: they agree with what was accepted, handed out and ended, across writers and restarts."""
+"""Counts by hour agree with what was accepted, delivered and ended, across writers and restarts."""
 
 import asyncio
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Rules, directions, model rules and what is said of labels: kept, changed, signed, on both databases."""
+"""Rules, guidance and label descriptions: stored, changed, audited, on both databases."""
 
 from dataclasses import replace
 from typing import Any

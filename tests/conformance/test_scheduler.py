@@ -1,4 +1,4 @@
-"""The scheduler: wakes what sleeps, fires what recurs, once per tick, and makes up for missed ticks once."""
+"""The scheduler: wakes due jobs, starts recurring ones once per tick, and makes up for missed ticks once."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Recurring jobs: kept, due, fired once per tick."""
+"""Recurring jobs: stored, due, started once per tick."""
 
 import asyncio
 from datetime import datetime, timedelta

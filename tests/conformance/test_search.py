@@ -1,4 +1,4 @@
-"""Search in stored mail: the same on both databases, always up to date, and never more than words."""
+"""Search in stored mail: the same on both databases, always up to date, and safe against query syntax."""
 
 import asyncio
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The evidence for leaving the shadow: which of the decisions in shadow count, and for whom."""
+"""The evidence for leaving shadow mode: which decisions count, and for what."""
 
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.model_decision import ModelDecision
@@ -8,7 +8,7 @@ from postroom.store.mail import StoredMessage
 from postroom.store.shadow_reports import Tally
 from support.store.fault_cases_registry import signed
 from support.store.job_setup import JobSetup
-from support.store.mail_setup import Letter, MailSetup
+from support.store.mail_setup import MailSetup, Sample
 
 DARK = RuleDraft("dark", {"sender_domain": "shop.example"}, "archive", shadow=True)
 FLIGHT = "Your flight"
@@ -22,7 +22,7 @@ class Archiving:
         return Advice(ModelDecision("archive", {}, 1.0, "not needed", False), "a-model", "1")
 
 
-async def compared(mail_setup: MailSetup, *letters: Letter) -> None:
+async def compared(mail_setup: MailSetup, *letters: Sample) -> None:
     """Decided on, and then archived by the user."""
     await mail_setup.decide(*letters)
     for letter in letters:
@@ -41,13 +41,13 @@ async def standing(setup: JobSetup) -> dict[str, Tally]:
 async def test_a_rule_is_judged_by_what_it_decided_as_it_stands_now(setup: JobSetup) -> None:
     mail_setup = await MailSetup(setup).opened()
     await mail_setup.rules(DARK)
-    await compared(mail_setup, Letter("a"), Letter("b"))
+    await compared(mail_setup, Sample("a"), Sample("b"))
     assert await standing(setup) == {"dark": Tally(2, 2, 0)}
     setup.clock.forward(60)
     await mail_setup.rules(RuleDraft("dark", {"sender_domain": "shop.example"}, "trash", shadow=True))
     assert await standing(setup) == {"dark": Tally()}
-    await compared(mail_setup, Letter("c"))
-    await mail_setup.decide(Letter("d"))
+    await compared(mail_setup, Sample("c"))
+    await mail_setup.decide(Sample("d"))
     assert await standing(setup) == {"dark": Tally(2, 0, 1)}
     report = await report_on(setup.database, ShadowScope("rule", "dark"))
     assert ([each.action for each in report.disagreed], report.agreed) == (["trash"], ())
@@ -57,7 +57,7 @@ async def test_a_category_answers_for_what_is_in_shadow_because_of_it_alone(setu
     mail_setup = await MailSetup(setup).opened()
     await mail_setup.rules(DARK, RuleDraft("all", {"has_attachment": False}, "archive", priority=900))
     await begin(setup.database, TRAVEL, signed(), setup.clock())
-    await compared(mail_setup, Letter("a", subject=FLIGHT), Letter("b", "x@y.example", FLIGHT))
+    await compared(mail_setup, Sample("a", subject=FLIGHT), Sample("b", "x@y.example", FLIGHT))
     assert await standing(setup) == {"dark": Tally(1, 1, 0), "travel": Tally(2, 2, 0)}
     [_, sample] = (await report_on(setup.database, TRAVEL)).agreed
     assert sample.rule_name == "all"
@@ -67,7 +67,7 @@ async def test_what_was_decided_in_an_earlier_shadow_does_not_count_again(setup:
     mail_setup = await MailSetup(setup).opened()
     await mail_setup.rules(RuleDraft("all", {"has_attachment": False}, "archive"))
     await begin(setup.database, TRAVEL, signed(), setup.clock())
-    await compared(mail_setup, Letter("a", subject=FLIGHT))
+    await compared(mail_setup, Sample("a", subject=FLIGHT))
     await end(setup.database, TRAVEL, signed(), setup.clock.forward(60))
     assert (await report_on(setup.database, TRAVEL)).tally == Tally(1, 1, 0), "it can still be looked at"
     await begin(setup.database, TRAVEL, signed(), setup.clock.forward(60))
@@ -77,7 +77,7 @@ async def test_what_was_decided_in_an_earlier_shadow_does_not_count_again(setup:
 async def test_the_model_answers_for_what_it_decided_while_it_was_itself_in_shadow(setup: JobSetup) -> None:
     mail_setup = await MailSetup(setup, adviser=Archiving()).opened()
     await begin(setup.database, TRAVEL, signed(), setup.clock())
-    await compared(mail_setup, Letter("a", subject=FLIGHT))
+    await compared(mail_setup, Sample("a", subject=FLIGHT))
     await begin(setup.database, MODEL, signed(), setup.clock.forward(60))
-    await compared(mail_setup, Letter("b"), Letter("c", subject=FLIGHT))
+    await compared(mail_setup, Sample("b"), Sample("c", subject=FLIGHT))
     assert await standing(setup) == {"travel": Tally(1, 1, 0), "model": Tally(2, 2, 0)}

@@ -24,7 +24,7 @@ from postroom.store.simulation import MessageSelection, PastMessage
 from support.scale import scale
 from support.store.dump import dump
 from support.store.job_setup import JobSetup
-from support.store.mail_setup import OWNER, Letter, MailSetup
+from support.store.mail_setup import OWNER, MailSetup, Sample
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 ALL = MessageSelection(LONG_AGO, 1_000_000)
@@ -55,10 +55,10 @@ class Silent:
         return Advice(ModelDecision("none", {}, 1.0, "nothing to do", False), "a-model", "1")
 
 
-def some_letter(rng: random.Random, number: int, now: datetime) -> Letter:
+def some_letter(rng: random.Random, number: int, now: datetime) -> Sample:
     headers = {"List-Id": "<chess.club.example>"} if rng.random() < 0.25 else {}
     labels = {"INBOX", "UNREAD"} | ({"Label_1"} if rng.random() < 0.3 else set())
-    return Letter(
+    return Sample(
         f"m{number}",
         f"{rng.choice('abc')}@{rng.choice(DOMAINS)}",
         " ".join(rng.sample(WORDS, 2)),
@@ -70,7 +70,7 @@ def some_letter(rng: random.Random, number: int, now: datetime) -> Letter:
     )
 
 
-async def lived(mail_setup: MailSetup, letters: list[Letter], began: datetime) -> dict[str, Decision]:
+async def lived(mail_setup: MailSetup, letters: list[Sample], began: datetime) -> dict[str, Decision]:
     """Each arrives some minutes after the one before, and is decided on."""
     made: dict[str, Decision] = {}
     for number, letter in enumerate(letters):
@@ -148,7 +148,7 @@ def changes(found: SimulationResult) -> dict[tuple[str, str], int]:
 async def test_the_changes_are_counted_with_samples_of_each(setup: JobSetup) -> None:
     mail_setup = await MailSetup(setup).opened()
     await mail_setup.rules(*BEFORE)
-    await mail_setup.decide(*(Letter(f"o{n}", subject="an offer") for n in range(7)), Letter("b", "x@bank.example"))
+    await mail_setup.decide(*(Sample(f"o{n}", subject="an offer") for n in range(7)), Sample("b", "x@bank.example"))
     draft = RuleDraft("keep", {"sender_domain": "shop.example"}, "apply_label", {"label": "Travel"}, priority=1)
     found = await asked(setup, ChangeOfRules([draft], without=["bank"]))
     assert (found.messages, found.changed) == (8, 8)
@@ -164,8 +164,8 @@ async def test_the_changes_are_counted_with_samples_of_each(setup: JobSetup) -> 
 async def test_it_is_told_how_often_the_model_would_be_asked(setup: JobSetup) -> None:
     mail_setup = await MailSetup(setup).opened()
     await mail_setup.rules(*BEFORE)
-    metadata = Letter("m", "x@bank.example", is_whole=False)
-    await mail_setup.deliver(Letter("a", "x@bank.example"), Letter("b", "y@bank.example"), Letter("c"), metadata)
+    metadata = Sample("m", "x@bank.example", is_whole=False)
+    await mail_setup.deliver(Sample("a", "x@bank.example"), Sample("b", "y@bank.example"), Sample("c"), metadata)
     found = await asked(setup, ChangeOfRules(without=["bank"]), has_model=True)
     assert (found.before.model_calls, found.after.model_calls) == (1, 3)
     assert changes(found) == {("star (needs approval)", "ask the model"): 2, ("star (needs approval)", "stay"): 1}
@@ -174,7 +174,7 @@ async def test_it_is_told_how_often_the_model_would_be_asked(setup: JobSetup) ->
 async def test_the_same_by_another_rule_is_no_change_but_told(setup: JobSetup) -> None:
     mail_setup = await MailSetup(setup).opened()
     await mail_setup.rules(*BEFORE)
-    await mail_setup.deliver(Letter("a", subject="an offer"))
+    await mail_setup.deliver(Sample("a", subject="an offer"))
     found = await asked(setup, ChangeOfRules([RuleDraft("other", {"subject_contains": "offer"}, "trash", priority=1)]))
     assert (found.changed, found.other_rule) == (0, 1)
 
@@ -186,7 +186,7 @@ async def test_a_rule_that_is_disabled_or_in_shadow_is_tried_as_if_it_were_in_us
         RuleDraft("dark", {"subject_contains": "news"}, "archive", shadow=True),
     ]
     await mail_setup.rules(*drafts)
-    await mail_setup.deliver(Letter("a", subject="an offer"), Letter("b", subject="news"))
+    await mail_setup.deliver(Sample("a", subject="an offer"), Sample("b", subject="news"))
     found = await asked(setup, ChangeOfRules(switched_on=["asleep", "dark"]))
     assert changes(found) == {("stay", "trash"): 1, ("stay", "archive"): 1}
     with pytest.raises(NotFound, match="there is no rule 'nobody'"):
@@ -196,7 +196,7 @@ async def test_a_rule_that_is_disabled_or_in_shadow_is_tried_as_if_it_were_in_us
 async def test_a_file_that_replaces_all_leaves_nothing_of_the_others(setup: JobSetup) -> None:
     mail_setup = await MailSetup(setup).opened()
     await mail_setup.rules(*BEFORE)
-    await mail_setup.deliver(Letter("a", subject="an offer"), Letter("b", "x@bank.example"))
+    await mail_setup.deliver(Sample("a", subject="an offer"), Sample("b", "x@bank.example"))
     found = await asked(setup, ChangeOfRules([BEFORE[2]], replaces_all=True))
     assert changes(found) == {("trash", "stay"): 1}
 
@@ -206,10 +206,10 @@ async def test_each_decision_sees_the_effects_of_those_before_it(setup: JobSetup
     mail_setup = await MailSetup(setup).opened()
     for number in range(4):
         setup.clock.forward(600)
-        await mail_setup.deliver(Letter(f"f{number}", "x@firm.example", "report"))
+        await mail_setup.deliver(Sample(f"f{number}", "x@firm.example", "report"))
     setup.clock.forward(7200)
     for number in range(2):
-        await mail_setup.deliver(Letter(f"q{number}", "y@firm.example", "question"))
+        await mail_setup.deliver(Sample(f"q{number}", "y@firm.example", "question"))
     found = await asked(setup, ChangeOfRules(AFTER))
     assert changes(found) == {
         ("stay", "forward"): 2,
@@ -222,7 +222,7 @@ async def test_each_decision_sees_the_effects_of_those_before_it(setup: JobSetup
 async def test_messages_are_replayed_as_they_were_on_arrival_whatever_became_of_them(setup: JobSetup) -> None:
     mail_setup = await MailSetup(setup).opened()
     await mail_setup.rules(RuleDraft("a", {"sender_domain": "shop.example"}, "archive"))
-    await mail_setup.acted(Letter("a"), frozenset({"UNREAD"}))
+    await mail_setup.acted(Sample("a"), frozenset({"UNREAD"}))
     await mail_setup.user("a", "STARRED", "UNREAD")
     draft = RuleDraft("new", {"and": [{"label_present": "INBOX"}, {"label_present": "UNREAD"}]}, "trash", priority=1)
     assert changes(await asked(setup, ChangeOfRules([draft]))) == {("archive", "trash"): 1}
@@ -234,11 +234,11 @@ async def test_only_the_newest_of_one_account_since_a_time_are_replayed_in_their
 ) -> None:
     monkeypatch.setattr(simulating, "STRIDE", stride)
     mail_setup, other = await MailSetup(setup).opened(), await MailSetup(setup, "gmail:user:other").opened()
-    await mail_setup.deliver(Letter("too old"))
+    await mail_setup.deliver(Sample("too old"))
     since = setup.clock.forward(60)
-    await mail_setup.deliver(Letter("one"), Letter("two"))
-    await other.deliver(Letter("theirs"))
-    await mail_setup.deliver(Letter("three"), Letter("four"))
+    await mail_setup.deliver(Sample("one"), Sample("two"))
+    await other.deliver(Sample("theirs"))
+    await mail_setup.deliver(Sample("three"), Sample("four"))
     seen: list[str] = []
     totals: list[int] = []
     setting = await load_context(setup.database, POLICY, False, setup.clock())
@@ -266,7 +266,7 @@ async def test_long_mail_is_read_in_short_pages(setup: JobSetup, monkeypatch: py
     monkeypatch.setattr(simulating, "PAGE_TEXT", 100)
     mail_setup = await MailSetup(setup).opened()
     sizes = (99, 500, 30, 30, 60, 1)
-    await mail_setup.deliver(*(Letter(f"m{number}", text="x" * size) for number, size in enumerate(sizes)))
+    await mail_setup.deliver(*(Sample(f"m{number}", text="x" * size) for number, size in enumerate(sizes)))
     setting = await load_context(setup.database, POLICY, False, setup.clock())
     rule = ChangeOfRules([RuleDraft("looks", {"body_contains": "y"}, "star")]).applied_to([])
 
@@ -299,7 +299,7 @@ async def test_rules_of_equal_priority_keep_the_order_in_which_they_were_given(s
 async def test_a_simulation_writes_nothing(setup: JobSetup) -> None:
     mail_setup = await MailSetup(setup).opened()
     await mail_setup.rules(*BEFORE)
-    await mail_setup.deliver(Letter("a", subject="an offer"))
+    await mail_setup.deliver(Sample("a", subject="an offer"))
     before = await dump(setup.database, receipts=True)
     await asked(setup, ChangeOfRules(AFTER))
     assert await dump(setup.database, receipts=True) == before

@@ -1,4 +1,4 @@
-"""The settings that SQLite's promises rest on are really set."""
+"""The settings that SQLite's durability depends on are really set."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Steps of a job: written when they begin and when they end, fenced, found again by the next attempt."""
+"""Steps of a job: recorded at their beginning and end, fenced, found by the next attempt."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who asks, told from a token: refused with a reason and a remedy, read once a second, and never valid for longer."""
+"""Identifying a caller by its token: refused with reason and remedy, cached for a second, never valid longer."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Tokens: made with an entry in the audit log, found by their id, revoked once, and never kept in the clear."""
+"""Tokens: created with an audit entry, found by id, revoked once, and never stored in plain text."""
 
 import hashlib
 from dataclasses import replace

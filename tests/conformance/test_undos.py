@@ -1,4 +1,4 @@
-"""Undoing in the store: an action is undone once, by one job at a time, and only what can be undone is found."""
+"""Undo in the store: an action is undone once, by one job at a time, and only if it is reversible."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""The network breaks at the worst moment: PostgreSQL through a wire that is cut around COMMIT."""
+"""The network fails at the worst moment: a connection to PostgreSQL that is cut around COMMIT."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""The worker at work: what becomes of jobs by what their handlers do."""
+"""The worker: what happens to jobs depending on what their handlers do."""
 
 import asyncio
 from datetime import timedelta

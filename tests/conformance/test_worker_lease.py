@@ -1,4 +1,4 @@
-"""The worker among others: prefetching, stopping, losing its lease, a database in trouble."""
+"""The worker among others: prefetching, stopping, losing its lease, database failures."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Every action and its undo in a real mailbox: what changes, what is put back, and what the user did meanwhile."""
+"""Every action and its undo in a real mailbox: what changes, what is restored, and what the user did meanwhile."""
 
 import json
 from collections.abc import AsyncGenerator

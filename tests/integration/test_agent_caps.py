@@ -1,4 +1,4 @@
-"""An agent that is trusted is trusted within bounds: so many actions and undos an hour, no labels of its own."""
+"""A trusted agent is trusted within bounds: a number of actions and undos an hour, no new labels."""
 
 import asyncio
 from collections import Counter
@@ -65,7 +65,7 @@ async def test_a_label_that_does_not_exist_needs_a_yes_and_one_that_does_needs_n
         new = await ask(agent, "mail.propose_action", **given, parameters={"label": "Bills"})
         assert (new["state"], new["reasons"]) == (
             "awaiting_approval",
-            ["there is no such label yet, and agents create none by themselves"],
+            ["there is no such label yet, and agents may not create labels by themselves"],
         )
         alike = await ask(agent, "mail.propose_action", **given, parameters={"label": "R\u0435ceipts"})
         assert alike["state"] == "awaiting_approval"

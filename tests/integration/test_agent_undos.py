@@ -1,4 +1,4 @@
-"""What agents take back: their own, as long as nobody had to approve it; with the user's trust more, and never his."""
+"""What agents may undo: their own unapproved actions; with trust more, but never what the user requested."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -26,7 +26,7 @@ from support.agent_client import ADMIN, AGENT, ask, audited, client_of, refused,
 from support.clocks import ManualClock
 from support.mail import OWNER, done, keep_account
 from support.patience import PATIENCE_S
-from support.product import letter, running_product
+from support.product import raw_mail, running_product
 from support.sqlite import new_sqlite
 from support.switchboard import served, services_on
 
@@ -56,7 +56,7 @@ async def until(database: Database, holds: Callable[[], Any]) -> None:
 async def test_an_agent_finds_reads_proposes_looks_back_and_undoes(database: Database, tmp_path: Path):
     async with running_product(database, tmp_path) as product:
         await product.rule("shop", {"sender_domain": "store.example"}, "archive")
-        message = product.mailbox.deliver(letter("Your order has shipped"))
+        message = product.mailbox.deliver(raw_mail("Your order has shipped"))
         await product.live.sync()
         await product.settled(1)
         assert "INBOX" not in product.mailbox.get(message.id).labels

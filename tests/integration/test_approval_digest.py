@@ -1,4 +1,4 @@
-"""Beyond so many notices an hour people are not asked one by one: one digest tells how many actions wait."""
+"""Beyond a number of notices an hour, one digest says how many actions wait."""
 
 import json
 from uuid import UUID

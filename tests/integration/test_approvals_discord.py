@@ -1,4 +1,4 @@
-"""The real discord.py over loopback sockets: notices are posted once and closed, presses count only when they may."""
+"""The real discord.py over loopback sockets: notices are posted once and closed, and only valid presses count."""
 
 import asyncio
 import contextlib
@@ -150,7 +150,7 @@ async def test_what_is_not_shown_whole_can_be_rejected_there_but_not_approved(
     ("error", "words"),
     [
         (KeyMissing("there is no key"), "Not done: there is no key."),
-        (RuntimeError("a secret"), "Not done, for a reason that nobody foresaw; answer with `postroom approvals`."),
+        (RuntimeError("a secret"), "Not done, because of an unexpected error; answer with `postroom approvals`."),
     ],
 )
 async def test_whoever_presses_gets_an_answer_whatever_goes_wrong(
@@ -174,7 +174,7 @@ async def test_an_approver_who_presses_reject_has_it_left(discord_setup: Discord
 async def test_a_stranger_is_refused_in_private_and_audited_once_a_minute(discord_setup: DiscordSetup) -> None:
     id, message_id = await discord_setup.asked()
     for button in ("Approve", "Reject"):
-        assert (await discord_setup.press(message_id, button, STRANGER)).startswith("Refused: you are not among those")
+        assert (await discord_setup.press(message_id, button, STRANGER)).startswith("Refused: you may not answer")
     assert await discord_setup.setup.state(id) == approvals.WAITING
     assert [each[:2] for each in await discord_setup.setup.refused()] == [(f"discord:{STRANGER}", str(id))]
     discord_setup.setup.clock.forward(60)
@@ -302,7 +302,7 @@ async def test_a_channel_that_breaks_in_an_unforeseen_way_is_tried_again_and_sil
     quiet: DiscordSetup,
 ) -> None:
     id = await pending(quiet.setup)
-    with pytest.raises(Retryable, match="webhook failed in a way that nobody foresaw \\(KeyMissing\\)") as raised:
+    with pytest.raises(Retryable, match="webhook failed unexpectedly \\(KeyMissing\\)") as raised:
         await quiet.setup.notify(id, [Broken(KeyMissing("a secret")), quiet.channel])
     assert "secret" not in str(raised.value)
     assert [notice.channel for notice in await quiet.setup.notices(id)] == ["discord"]

@@ -1,4 +1,4 @@
-"""The signed webhook over real HTTP, both ways: what it is told, what is retried, and which answers count."""
+"""The signed webhook over real HTTP, both ways: its notices, retries, and which answers count."""
 
 import json
 from datetime import timedelta

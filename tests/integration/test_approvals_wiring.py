@@ -1,4 +1,4 @@
-"""Approvals as the settings put them together: both channels, the bot, the hook, and the key that signs buttons."""
+"""Approvals as the settings compose them: both channels, the bot, the hook, and the key that signs buttons."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ from support.clocks import ManualClock
 from support.message_setup import MessageSetup as Mail
 from support.message_setup import message_id_of
 from support.patience import PATIENCE_S
-from support.product import letter, running_product
+from support.product import raw_mail, running_product
 
 APPROVER = "910000000000000071"
 
@@ -127,12 +127,12 @@ async def test_what_an_agent_proposes_is_done_in_the_mailbox_once_a_person_appro
     sqlite: Database, tmp_path: Path
 ) -> None:
     async with running_product(sqlite, tmp_path) as product:
-        message = product.mailbox.deliver(letter("Hello"))
+        message = product.mailbox.deliver(raw_mail("Hello"))
         await product.live.sync()
         await product.settled(1)
         setup = Mail(product, message.id, await message_id_of(sqlite, "Hello"))
-        wishes = ActionRequests(sqlite, CATALOGUE, Policy(), wall_clock)
-        asked = await wishes.ask(setup.id, "trash", {}, source="agent", asked_by="token:7", why="it is old")
+        requests = ActionRequests(sqlite, CATALOGUE, Policy(), wall_clock)
+        asked = await requests.ask(setup.id, "trash", {}, source="agent", asked_by="token:7", why="it is old")
         assert asked.state == "awaiting_approval"
         approvals = Approvals(sqlite, CATALOGUE, wall_clock)
         shown = await approvals.show(asked.action_id)

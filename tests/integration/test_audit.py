@@ -1,4 +1,4 @@
-"""`make audit` tells a clean bill from a known fault, and both from a database that could not be asked."""
+"""`make audit` distinguishes a clean result, a known vulnerability, and a database that could not be asked."""
 
 import http.server
 import json

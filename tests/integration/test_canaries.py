@@ -41,7 +41,7 @@ from postroom_sandbox.faults import Fault
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
 from support.canaries import Canaries, Watch, watching
-from support.canary_mail import STRANGER, UNDECIDABLE, UNREADABLE, letter, thousand
+from support.canary_mail import STRANGER, UNDECIDABLE, UNREADABLE, raw_mail, thousand
 from support.patience import PATIENCE_S
 from support.product import ENDPOINT, OWNER, TOKEN
 
@@ -268,7 +268,7 @@ async def test_nothing_of_a_thousand_messages_gets_out(
 
     def deliver(numbers: range) -> None:
         for number in numbers:
-            found = mailbox.deliver(letter(canaries, number))
+            found = mailbox.deliver(raw_mail(canaries, number))
             canaries.note("gmail id", found.id)
 
     deliver(range(LETTERS // 2))

@@ -20,7 +20,7 @@ from postroom_sandbox.faults import Fault
 from postroom_sandbox.model_api import ModelApi, Raw, running_model_api
 from postroom_sandbox.model_moods import FakeAnswer, decides
 from support.message_setup import message_id_of, until_job_is
-from support.product import Product, letter, running_product
+from support.product import Product, raw_mail, running_product
 
 SUBJECT = "Something nobody wrote a rule for"
 
@@ -36,7 +36,7 @@ class ClassifySetup:
 
     async def deliver(self, subject: str = SUBJECT, **headers: str) -> str:
         """A new message in the mailbox, handed in."""
-        id = self.product.mailbox.deliver(letter(subject, **headers)).id
+        id = self.product.mailbox.deliver(raw_mail(subject, **headers)).id
         await self.product.live.sync()
         return id
 

@@ -1,4 +1,4 @@
-"""`classify` begins in the order in which the picker chose, however few places there are, and whoever works."""
+"""`classify` starts in the order of the picker, with any number of workers and slots."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""The command line: answers at once, shows plainly, fails in one line, and leaves the work to the application."""
+"""The command line: answers at once, fails in one line, and leaves the work to the application."""
 
 import asyncio
 import json
@@ -57,7 +57,7 @@ def test_a_mistyped_command_suggests_the_right_one(shell: Shell):
 
 def test_an_argument_that_is_no_text_is_refused_by_its_place(shell: Shell):
     assert shell("rules", "disable", "caf\udce9") == 2
-    assert "argument 3: is no UTF-8 text" in shell.err
+    assert "argument 3: is not UTF-8 text" in shell.err
 
 
 def test_serve_hands_the_effective_settings_to_the_application(shell: Shell):

@@ -54,7 +54,7 @@ def add(shell: Shell, *arguments: str) -> dict[str, Any]:
 
 def test_a_mailbox_is_connected_through_the_browser(shell: Shell, pages: list[str]) -> None:
     assert shell("account", "add", "gmail") == 0
-    assert re.fullmatch(rf"{ADA}  connected with the level organise  \([0-9a-f-]{{36}}\)\n", shell.out)
+    assert re.fullmatch(rf"{ADA}  connected with level organise  \([0-9a-f-]{{36}}\)\n", shell.out)
     assert "https://" not in shell.out
     assert "Google asks for your consent at this address" in shell.err
     assert not SECRET.search(shell.out + shell.err)
@@ -92,7 +92,7 @@ def test_without_a_browser_the_user_pastes_the_address_or_the_code(
 
     monkeypatch.setattr("sys.stdin", Elsewhere())
     assert shell("account", "add", "gmail", "--no-browser", "--email", ADA) == 0, printed
-    assert any("connected with the level organise" in text for text in printed)
+    assert any("connected with level organise" in text for text in printed)
 
 
 def test_the_same_address_twice_renews_the_one_account_and_says_so(shell: Shell, pages: list[str]) -> None:
@@ -100,7 +100,7 @@ def test_the_same_address_twice_renews_the_one_account_and_says_so(shell: Shell,
     assert "already" not in shell.err
     for arguments in (("--email", "ADA@example.com"), ()):
         assert add(shell, *arguments)["id"] == account["id"]
-        told = f"{ADA} has an account already ({account['id']}, active, level organise): its consent is renewed"
+        told = f"{ADA} is already connected ({account['id']}, active, level organise): its consent is renewed"
         assert told in shell.err
     wider = add(shell, "--email", ADA, "--level", "full")
     assert (wider["id"], wider["level"]) == (account["id"], "full")
@@ -112,7 +112,7 @@ def test_a_renewal_keeps_the_level_unless_another_is_named(shell: Shell, pages: 
     account = add(shell, "--level", "full")
     assert add(shell, "--email", ADA)["level"] == "full"
     assert shell("account", "add", "gmail") == 1
-    assert f"{ADA} is connected with the level full already, and this consent allows less" in shell.err
+    assert f"{ADA} is already connected with level full, and this consent allows less" in shell.err
     assert f"`postroom account add gmail --email {ADA}`" in shell.err
     assert shell("account", "list", "--json") == 0
     assert [(row["id"], row["level"]) for row in shell.json()] == [(account["id"], "full")]
@@ -157,7 +157,7 @@ def test_less_than_asked_and_an_app_in_testing_are_told(shell: Shell, pages: lis
     google.emulator.consents.behaviour.testing = True
     account = add(shell, "--level", "send")
     assert account["level"] == "organise"
-    assert f"what was asked for needs {COMPOSE} (the level send), and {ADA} has granted {MODIFY}" in shell.err
+    assert f"what was requested needs {COMPOSE} (the level send), and {ADA} has granted {MODIFY}" in shell.err
     assert f"`postroom account add gmail --email {ADA} --level send`" in shell.err
     assert '"Testing"' in shell.err
     assert account["dies_at"] is not None
@@ -281,7 +281,7 @@ def test_a_secret_that_does_not_open_stops_the_dropping_of_its_key(
     key_file = shell.folder / "postroom-data" / "keys.json"
     key_file.rename(tmp_path / "lost.json")
     assert shell("key", "rotate", "--drop-old") == 1
-    assert "does not open: connect it again" in shell.err
+    assert "cannot be decrypted: connect it again" in shell.err
     assert "dropped" not in shell.out
 
 

@@ -104,7 +104,7 @@ def test_what_is_undone_already_or_is_being_undone_is_not_undone_again(shell: Sh
     ending = undos.complete_undo(job, undo, INBOX, irreversible_hint("apply_label"), None, wall_clock())
     on_database(shell, lambda database: database.run(ending))
     assert shell("undo", str(archived)) == 2
-    assert "it is undone already" in shell.err
+    assert "it is already undone" in shell.err
     assert undo_jobs(shell) == [str(archived)]
 
 
@@ -187,8 +187,8 @@ def test_a_message_is_decided_about_anew(shell: Shell, archived: UUID) -> None:
     (job,) = shell.json()
     batch = job["payload"]["batch_id"]
     assert told.splitlines() == [
-        "1 messages are being decided about anew.",
-        f"`postroom undo --batch {batch}` takes back what follows.",
+        "1 messages are being decided again.",
+        f"`postroom undo --batch {batch}` takes back the resulting actions.",
     ]
     assert job["payload"]["again"] is True
     assert job["idempotency_key"].endswith(":2")

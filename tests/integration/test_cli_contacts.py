@@ -1,4 +1,4 @@
-"""`postroom contacts` and `postroom filters`: address books taken in, rules added and removed, each change audited."""
+"""`postroom contacts` and `postroom filters`: import contacts, add and remove rules, each change audited."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -171,7 +171,7 @@ def test_rules_are_removed_and_shipped_ones_switched_off_and_on_again(shell: She
     ("options", "told"),
     [
         ((), "a rule needs a condition"),
-        (("--sender", "a@b.example", "--mime-type", "image/*"), "a rule has one condition; 2 are given"),
+        (("--sender", "a@b.example", "--mime-type", "image/*"), "a rule has exactly one condition; 2 are given"),
         (("--sender", "nobody"), "--sender: 'nobody' is not an address"),
         (("--mime-type", "image"), "--mime-type: 'image' is not a MIME type"),
         (("--header", "=x"), "--header: is not one line of text"),

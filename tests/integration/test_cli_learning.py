@@ -1,4 +1,4 @@
-"""`postroom simulate`, `shadow` and `proposals`: asked, compared and decided from the command line."""
+"""`postroom simulate`, `shadow` and `proposals` on the command line."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -14,7 +14,7 @@ from support.clocks import ManualClock
 from support.shell import Shell
 from support.sqlite import copy_sqlite
 from support.store.job_setup import JobSetup
-from support.store.mail_setup import Letter, MailSetup
+from support.store.mail_setup import MailSetup, Sample
 
 RULES = "rules: [{name: shops, if: {sender_domain: shop.example}, then: apply_label, parameters: {label: Travel}}]"
 DARK = RuleDraft("dark", {"sender_domain": "shop.example"}, "archive", shadow=True)
@@ -48,13 +48,13 @@ def written(shell: Shell, text: str) -> str:
 
 async def some_mail(mail_setup: MailSetup) -> None:
     await mail_setup.rules(RuleDraft("offers", {"subject_contains": "offer"}, "trash"))
-    await mail_setup.decide(Letter("a", subject="an offer\x1b[2J"), Letter("b"), Letter("c", "x@y.example"))
+    await mail_setup.decide(Sample("a", subject="an offer\x1b[2J"), Sample("b"), Sample("c", "x@y.example"))
 
 
 def test_a_change_of_rules_is_simulated_before_it_is_made(shell: Shell, inhabited: Inhabited) -> None:
     inhabited(some_mail)
     assert shell("simulate", written(shell, RULES), "--without", "offers") == 0
-    assert shell.out.splitlines()[0] == "3 messages replayed; 2 would be decided otherwise"
+    assert shell.out.splitlines()[0] == "3 messages replayed; 2 would be decided differently"
     assert "stay → apply_label Travel" in shell.out
     assert "[offers → shops]" in shell.out
     assert "\x1b" not in shell.out
@@ -85,11 +85,11 @@ def test_the_cost_is_told_by_the_price_when_the_model_was_never_asked(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ([], "is told no change"),
+        ([], "got no change to simulate"),
         (["--replace"], "needs a file"),
         (["--without", "nobody"], "there is no rule 'nobody'"),
         (["missing.yaml"], "cannot be read"),
-        (["--without", "offers", "--since", "soon"], "is no time"),
+        (["--without", "offers", "--since", "soon"], "is not a time"),
         (["--without", "offers", "--account", "nobody@x.example"], "nobody@x.example"),
     ],
 )
@@ -104,7 +104,7 @@ def test_what_cannot_be_simulated_is_told_in_one_line(
 
 async def compared(mail_setup: MailSetup) -> None:
     await mail_setup.rules(DARK)
-    await mail_setup.decide(*(Letter(id, subject=id) for id in ("same", "other", "untouched")))
+    await mail_setup.decide(*(Sample(id, subject=id) for id in ("same", "other", "untouched")))
     await mail_setup.user("same", remove="INBOX")
     await mail_setup.user("other", "TRASH", "INBOX")
 
@@ -120,7 +120,7 @@ def test_what_a_rule_decided_in_shadow_is_shown_beside_what_the_user_did(shell: 
     samples = [(each["subject"], each["agreed"], each["you"]) for each in report["samples"]]
     assert samples == [("other", False, "put it into the trash"), ("same", True, "archived it")]
     assert shell("shadow", "report", "--rule", "dark") == 0
-    assert "not yet proven: only 2 of its 3 decisions" in shell.out
+    assert "not proven yet: only 2 of its 3 decisions" in shell.out
 
 
 def test_how_the_user_answered_a_decision_is_explained(shell: Shell, inhabited: Inhabited) -> None:
@@ -147,7 +147,7 @@ def test_a_rule_leaves_the_shadow_with_a_warning_when_little_speaks_for_it(shell
     assert shell("shadow", "end", "--rule", "dark") == 0
     assert shell.out == "the rule 'dark' acts now\n"
     assert "warning: only 2 of its 3 decisions could be compared" in shell.err
-    assert "warning: you did otherwise in 1 of 2 cases" in shell.err
+    assert "warning: you acted differently in 1 of 2 cases" in shell.err
     assert shell("rules", "list", "--json") == 0
     assert shell.json()[0]["mode"] == "active"
     assert shell("shadow", "end", "--rule", "dark") == 0
@@ -159,7 +159,7 @@ def test_a_rule_leaves_the_shadow_with_a_warning_when_little_speaks_for_it(shell
 async def of_a_category(mail_setup: MailSetup) -> None:
     mail_setup.setup.clock.now = datetime.now(UTC)
     await mail_setup.rules(RuleDraft("all", {"has_attachment": False}, "archive"))
-    await mail_setup.decide(Letter("a", "x@y.example", "Your flight"), Letter("b", "x@y.example", "Something else"))
+    await mail_setup.decide(Sample("a", "x@y.example", "Your flight"), Sample("b", "x@y.example", "Something else"))
     await mail_setup.user("a", remove="INBOX")
 
 
@@ -185,8 +185,8 @@ def test_categories_and_the_model_run_in_shadow_too(shell: Shell, inhabited: Inh
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["begin"], "needs one thing"),
-        (["report", "--rule", "dark", "--model"], "needs one thing"),
+        (["begin"], "needs exactly one scope"),
+        (["report", "--rule", "dark", "--model"], "needs exactly one scope"),
         (["begin", "--category", "travle"], "did you mean 'travel'?"),
         (["report", "--rule", "nobody"], "there is no rule 'nobody'"),
     ],
@@ -201,7 +201,7 @@ def test_a_wrong_question_about_shadows_is_told_what_to_ask(
 
 async def by_hand(mail_setup: MailSetup) -> None:
     for number in range(3):
-        await mail_setup.decide(Letter(str(number)))
+        await mail_setup.decide(Sample(str(number)))
         await mail_setup.user(str(number), remove="INBOX")
 
 

@@ -1,4 +1,4 @@
-"""`postroom model`: that no model is configured is said clearly; of one that is, what it costs and every call."""
+"""`postroom model`: says clearly that no model is configured, or what it costs and every call."""
 
 import asyncio
 import subprocess
@@ -53,7 +53,7 @@ def called(shell: Shell, count: int = 1) -> str:
 
 def test_without_a_model_it_is_said_that_rules_alone_decide(shell: Shell) -> None:
     assert shell("model", "status") == 0
-    assert shell.out == "no model: rules alone decide, and mail that no rule matches stays where it is\n"
+    assert shell.out == "no model: only rules decide; mail that matches none stays where it is\n"
     assert shell("model", "status", "--json") == 0
     assert shell.json()[0]["configured"] is False
 

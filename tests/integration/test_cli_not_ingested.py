@@ -1,4 +1,5 @@
-"""`postroom connector refused` and `retry`, `postroom account sync`: mail that was left out is seen, and asked for."""
+"""`postroom connector refused` and `retry`, `postroom account sync`: mail that was not ingested is listed and
+retried."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -105,9 +106,9 @@ def test_single_messages_are_asked_for_by_their_ids(shell: Shell, folder: Path) 
 @pytest.mark.parametrize(
     ("options", "code", "told"),
     [
-        ([], 2, "is missing, and --all too; give one of the two"),
-        (["--all", "--message", "18c0"], 2, "and --all exclude each other; give one of the two"),
-        (["--message", "../18c0"], 2, "is not an id of Gmail"),
+        ([], 2, "and --all are both missing; give one of the two"),
+        (["--all", "--message", "18c0"], 2, "cannot be combined with --all; give one of the two"),
+        (["--message", "../18c0"], 2, "is not a Gmail id"),
         (["--account", BOB, "--all"], 1, "postroom account list"),
     ],
 )

@@ -1,4 +1,4 @@
-"""`postroom outbound`: what is on its way, why it waits, and what a person settles."""
+"""`postroom outbound`: outgoing mail, why it waits, and what a person settles."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,7 +11,7 @@ from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
 from support.clocks import ManualClock
 from support.shell import Shell
-from support.store.fault_cases_outbound import DRAFT, LEASE, doubted, leased_delivery
+from support.store.fault_cases_outbound import DRAFT, LEASE, doubted, leased_outbound
 from support.store.job_setup import JobSetup
 
 NOBODY = "01997000-0000-7000-8000-000000000000"
@@ -31,7 +31,7 @@ def on_the_desk(shell: Shell, use: Callable[[JobSetup], Awaitable[UUID]]) -> str
 
 
 async def deferred(setup: JobSetup) -> UUID:
-    leased = await leased_delivery(setup, "forward")
+    leased = await leased_outbound(setup, "forward")
     later = setup.clock() + timedelta(days=900)
     await setup.database.run(outbound.defer(leased.hold, DRAFT, later, "Gmail failed (503)", setup.clock()))
     return leased.id
@@ -88,7 +88,7 @@ def test_what_waits_is_made_due(shell: Shell) -> None:
 
     async def due(setup: JobSetup) -> UUID:
         now = setup.clock.forward(86_400 * 500)
-        (leased,) = await setup.database.run(outbound.lease_deliveries(new_id(), 9, now, now + LEASE))
+        (leased,) = await setup.database.run(outbound.lease_mail(new_id(), 9, now, now + LEASE))
         (entry,) = await setup.database.run(list_audit(1))
         assert (entry.action, entry.object_id) == ("outbound.retry", id)
         return leased.id

@@ -1,4 +1,4 @@
-"""`postroom rules`: written, shown, changed, tried and exchanged from the command line."""
+"""`postroom rules`: add, show, edit, test and exchange rules on the command line."""
 
 import asyncio
 import json
@@ -114,7 +114,7 @@ def test_rules_are_added_from_a_file_all_or_none(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--name", "x", "--if", "{", "--then", "archive"], "--if: is no JSON"),
+        (["--name", "x", "--if", "{", "--then", "archive"], "--if: is not JSON"),
         (["--name", "x", "--if", '{"sender_domian": "a.b"}', "--then", "archive"], "did you mean 'sender_domain'?"),
         (["--name", "x", "--if", '{"has_attachment": true}', "--then", "archvie"], "did you mean 'archive'?"),
         (["--name", "x", "--if", '{"has_attachment": true}', "--then", "apply_label"], "parameters.label: is missing"),
@@ -140,7 +140,7 @@ def test_a_rule_that_looks_at_a_label_nobody_has_is_refused_and_one_that_applies
     assert "which no mailbox has" in shell.err
     assert shell(*look, '{"label_present": "receipts"}') == 0
     assert shell(*ADD, "apply_label", "--param", "label=Shops") == 0
-    assert "is made when needed" in shell.err
+    assert "is created when needed" in shell.err
     assert shell("rules", "edit", "look", "--if", '{"label_present": "Soon"}', "--allow-missing") == 0
 
 

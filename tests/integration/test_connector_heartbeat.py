@@ -1,4 +1,4 @@
-"""The heartbeat of a connector, at a real switchboard and at one that does not listen."""
+"""The heartbeat of a connector, to a real switchboard and to one that does not answer."""
 
 import asyncio
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Requests to connectors from both sides: whoever waits is woken, and nothing stays leased for one who has gone."""
+"""Requests to connectors from both sides: waiting callers are woken, and nothing stays leased for one that left."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -1,4 +1,4 @@
-"""When the disk runs full: intake stops early, with a reason; what is already here is still worked off."""
+"""When the disk fills up: intake stops early, with a reason; accepted work is still done."""
 
 import asyncio
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""The dispatcher: it hands over while few are outstanding, in tier order, and never waits for what sleeps."""
+"""The dispatcher: dispatches while few jobs are outstanding, in tier order, and never waits for waiting jobs."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""What was counted and traced arrives where it is watched, with its names and values, and harms nobody on the way."""
+"""Metrics and traces arrive at their collectors with the right names and values, and failures there do no harm."""
 
 import asyncio
 import logging

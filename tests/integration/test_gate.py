@@ -1,4 +1,4 @@
-"""What stands in a request's way at the moment when it leaves, with the real store, client and emulator."""
+"""What stops a request at the moment when it leaves, with the real store, client and emulator."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ from postroom.system.boot_clock import since_boot
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
-from support.product import ENDPOINT, OWNER, TOKEN, Product, letter, running_product
+from support.product import ENDPOINT, OWNER, TOKEN, Product, raw_mail, running_product
 
 
 def signed() -> Signature:
@@ -71,7 +71,7 @@ class GateSetup:
 @pytest.fixture
 async def setup(database: Database) -> AsyncGenerator[GateSetup]:
     mailbox = Mailbox(OWNER, Random(1))
-    message = mailbox.deliver(letter("Hello"))
+    message = mailbox.deliver(raw_mail("Hello"))
     account = await database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, wall_clock()))
 
     async def token() -> str:
@@ -140,7 +140,7 @@ async def test_whatever_forbids_has_answered_when_nothing_that_it_forbids_can_st
 
 async def test_parts_that_share_a_request_are_judged_one_by_one(setup: GateSetup) -> None:
     late = Permit(setup.permit.account_id, HeldLease(since_boot()))
-    others = [setup.mailbox.deliver(letter(f"Number {number}")).id for number in range(4)]
+    others = [setup.mailbox.deliver(raw_mail(f"Number {number}")).id for number in range(4)]
     await held(setup)
     first = await setup.waiting()
     permits = [setup.permit, late, setup.permit, late]
@@ -192,7 +192,7 @@ async def only_message(database: Database) -> mail.StoredMessage:
 
 async def test_a_label_that_was_just_renamed_to_a_protected_name_counts(sqlite: Database, tmp_path: Path) -> None:
     async with running_product(sqlite, tmp_path) as product:
-        message = product.mailbox.deliver(letter("Hello"))
+        message = product.mailbox.deliver(raw_mail("Hello"))
         taxes, other = (product.mailbox.labels.create(name, {}).id for name in ("Taxes", "Other"))
         product.mailbox.modify(message.id, add=[other])
         await product.live.sync()
@@ -203,8 +203,8 @@ async def test_a_label_that_was_just_renamed_to_a_protected_name_counts(sqlite: 
         await sqlite.run(protection.protect("label", "Taxes", "", signed(), wall_clock()))
         for id, name in ((taxes, "Old taxes"), (other, "Taxes")):
             product.mailbox.labels.update(id, name, {})
-        wishes = ActionRequests(sqlite, CATALOGUE, Policy(), wall_clock)
-        asked = await wishes.ask(view.id, "trash", {}, source="user", asked_by="test", why="a test")
+        requests = ActionRequests(sqlite, CATALOGUE, Policy(), wall_clock)
+        asked = await requests.ask(view.id, "trash", {}, source="user", asked_by="test", why="a test")
         assert (await ended(product, asked.action_id)).state == "canceled"
         assert "TRASH" not in product.mailbox.get(message.id).labels
 
@@ -215,7 +215,7 @@ async def test_a_protected_label_that_was_just_put_on_by_hand_counts(
     database: Database, tmp_path: Path, action: str, is_known: bool
 ) -> None:
     async with running_product(database, tmp_path) as product:
-        message = product.mailbox.deliver(letter("Hello"))
+        message = product.mailbox.deliver(raw_mail("Hello"))
         legal = product.mailbox.labels.create("Legal", {}).id
         await product.live.sync()
         await product.settled(1)
@@ -230,8 +230,8 @@ async def test_a_protected_label_that_was_just_put_on_by_hand_counts(
         product.mailbox.modify(message.id, add=[legal])
         before = product.mailbox.get(message.id).labels
         parameters = {"snooze": {"amount": 1, "units": "days"}, "apply_label": {"label": "New"}}.get(action, {})
-        wishes = ActionRequests(database, CATALOGUE, Policy(), wall_clock)
-        asked = await wishes.ask(view.id, action, parameters, source="user", asked_by="test", why="a test")
+        requests = ActionRequests(database, CATALOGUE, Policy(), wall_clock)
+        asked = await requests.ask(view.id, action, parameters, source="user", asked_by="test", why="a test")
         end = await ended(product, asked.action_id)
         assert end.state == "canceled"
         assert "'legal' is protected" in (end.error or "")

@@ -1,4 +1,4 @@
-"""`/hooks/gmail`: pushes with Google's signature ask for a look at the mailbox; everything else is refused."""
+"""`/hooks/gmail`: pushes with Google's signature trigger a sync; everything else is refused."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""The jobs of a mailbox: its labels are looked at, and its connector is asked to look now."""
+"""The jobs of a mailbox: its labels are synced, and its connector is asked to sync now."""
 
 import asyncio
 import json
@@ -46,7 +46,7 @@ from support.gates import owners_client
 from support.gmail_setup import gmail_setup
 from support.mailboxes import always, given
 from support.patience import PATIENCE_S
-from support.product import ENDPOINT, OWNER, TOKEN, decided_action, letter, until_job
+from support.product import ENDPOINT, OWNER, TOKEN, decided_action, raw_mail, until_job
 
 
 @dataclass
@@ -256,7 +256,7 @@ async def test_a_message_is_taken_in_from_end_to_end_by_its_job(
 ) -> None:
     account = await sqlite.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, wall_clock()))
     async with gmail_setup(sqlite, clock, tmp_path / "state") as setup:
-        message = setup.mailbox.deliver(letter("old"), received_at=clock() - timedelta(days=400))
+        message = setup.mailbox.deliver(raw_mail("old"), received_at=clock() - timedelta(days=400))
 
         async def token() -> str:
             return TOKEN

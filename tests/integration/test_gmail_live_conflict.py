@@ -1,4 +1,4 @@
-"""Mail whose key or sender somebody else made trouble with still arrives, over the real way from the mailbox."""
+"""Mail whose key or sender was misused by somebody else still arrives, through the real connector."""
 
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -30,7 +30,7 @@ from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
 from support.clocks import ManualClock
-from support.product import ENDPOINT, OWNER, TOKEN, letter
+from support.product import ENDPOINT, OWNER, TOKEN, raw_mail
 from support.switchboard import envelope, mail, open_account, services_on
 
 
@@ -79,7 +79,7 @@ async def test_mail_whose_key_stands_for_something_else_arrives_without_its_key(
     database: Database, clock: ManualClock, tmp_path: Path
 ) -> None:
     async with watching(database, clock, tmp_path) as watch:
-        ids = [watch.mailbox.deliver(letter(f"Subject {number}")).id for number in range(3)]
+        ids = [watch.mailbox.deliver(raw_mail(f"Subject {number}")).id for number in range(3)]
         taken = {"idempotency_key": f"gmail:{ENDPOINT}:{ids[1]}"}
         await watch.services.intake.ingest(envelope("thief", control=taken))
         assert await watch.live.sync() == 3
@@ -94,7 +94,7 @@ async def test_it_is_handed_in_once_however_often_it_is_looked_at(
     database: Database, clock: ManualClock, tmp_path: Path
 ) -> None:
     async with watching(database, clock, tmp_path) as watch:
-        id = watch.mailbox.deliver(letter("Subject")).id
+        id = watch.mailbox.deliver(raw_mail("Subject")).id
         taken = {"idempotency_key": f"gmail:{ENDPOINT}:{id}"}
         await watch.services.intake.ingest(envelope("thief", control=taken))
         assert await watch.live.sync() == 1
@@ -107,7 +107,7 @@ async def test_an_event_that_is_someone_elses_altogether_is_noted_and_holds_up_n
     database: Database, clock: ManualClock, tmp_path: Path
 ) -> None:
     async with watching(database, clock, tmp_path) as watch:
-        ids = [watch.mailbox.deliver(letter(f"Subject {number}")).id for number in range(3)]
+        ids = [watch.mailbox.deliver(raw_mail(f"Subject {number}")).id for number in range(3)]
         source = {"channel": "email", "provider": "gmail", "endpoint_identity": ENDPOINT}
         forged = mail(source=source, event={"external_event_id": ids[1]}, sender={"identity": "mallory@example.com"})
         await watch.services.intake.ingest(forged)

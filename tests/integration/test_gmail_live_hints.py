@@ -1,4 +1,4 @@
-"""Hints that come through Pub/Sub make the next look come at once; without them polling finds everything."""
+"""Hints through Pub/Sub trigger the next sync at once; without them polling finds everything."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ from postroom.store.engine.opening import open_database
 from postroom_sandbox.pubsub import Subscription
 from support.clocks import ManualClock
 from support.gmail_setup import GmailSetup, gmail_setup
-from support.product import OWNER, TOKEN, letter
+from support.product import OWNER, TOKEN, raw_mail
 
 TOPIC = "projects/home/topics/gmail"
 SUBSCRIPTION = "projects/home/subscriptions/postroom"
@@ -50,7 +50,7 @@ async def test_a_watched_mailbox_is_looked_at_as_soon_as_mail_comes(setup: Gmail
     running = asyncio.create_task(connector.run(timedelta(hours=1), stop))
     await setup.vitals.until(lambda: setup.vitals.cursor is not None)
     await subscription.awaited.wait()
-    setup.mailbox.deliver(letter("hello"))
+    setup.mailbox.deliver(raw_mail("hello"))
     await setup.vitals.until(lambda: setup.vitals.counters["ingested"] == 1)
     stop.set()
     await running
@@ -79,7 +79,7 @@ async def test_without_a_subscription_polling_goes_on(setup: GmailSetup):
     stop, connector = asyncio.Event(), setup.connector(hints=hints_of(setup))
     running = asyncio.create_task(connector.run(timedelta(milliseconds=1), stop))
     await setup.vitals.until(lambda: setup.vitals.cursor is not None)
-    setup.mailbox.deliver(letter("hello"))
+    setup.mailbox.deliver(raw_mail("hello"))
     await setup.vitals.until(lambda: setup.vitals.counters["ingested"] == 1)
     stop.set()
     await running

@@ -1,4 +1,4 @@
-"""`postroom connector gmail` as a process of its own: real signals, real HTTP to both sides."""
+"""`postroom connector gmail` in its own process: real signals, real HTTP to both sides."""
 
 import asyncio
 import contextlib
@@ -34,7 +34,7 @@ from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
 from support.google import ADA, Google, running_google
 from support.patience import PATIENCE_S
-from support.product import ENDPOINT, OWNER, TOKEN, letter
+from support.product import ENDPOINT, OWNER, TOKEN, raw_mail
 from support.service_keys import ROBOT, write_key
 from support.switchboard import Served, served, services_on
 
@@ -127,11 +127,11 @@ async def announced(process: asyncio.subprocess.Process) -> dict[str, Any]:
 
 
 async def test_it_hands_in_what_comes_reports_and_ends_cleanly(setup: ConnectorSetup, database: Database):
-    first = setup.mailbox.deliver(letter("first")).id
+    first = setup.mailbox.deliver(raw_mail("first")).id
     async with setup.connector() as process:
         assert await announced(process) == {"identity": ENDPOINT}
         assert await setup.arrived(1) == [first]
-        second = setup.mailbox.deliver(letter("second")).id
+        second = setup.mailbox.deliver(raw_mail("second")).id
         assert await setup.arrived(1) == [second]
         process.send_signal(signal.SIGTERM)
         code, _, complaints = await ended(process)
@@ -142,7 +142,7 @@ async def test_it_hands_in_what_comes_reports_and_ends_cleanly(setup: ConnectorS
 
 async def test_once_is_one_round_and_says_how_much_was_new(setup: ConnectorSetup):
     for number in range(3):
-        setup.mailbox.deliver(letter(f"{number}"))
+        setup.mailbox.deliver(raw_mail(f"{number}"))
     for new in (3, 0):
         async with setup.connector("--once") as process:
             code, said, complaints = await ended(process)
@@ -157,7 +157,7 @@ async def test_a_second_one_for_the_same_mailbox_is_refused(setup: ConnectorSetu
         async with setup.connector() as second:
             code, _, complaints = await ended(second)
     assert code == 2
-    assert f"a connector for {OWNER} runs already" in complaints
+    assert f"a connector for {OWNER} is already running" in complaints
 
 
 @dataclass
@@ -187,14 +187,14 @@ async def consented(tmp_path: Path, database: Database) -> AsyncIterator[Consent
 
 
 async def test_access_tokens_come_from_the_switchboard(consented: Consented):
-    consented.setup.mailbox.deliver(letter("hello", to=ADA))
+    consented.setup.mailbox.deliver(raw_mail("hello", to=ADA))
     async with consented.setup.connector("--once") as process:
         code, said, complaints = await ended(process)
     assert (code, json.loads(said)) == (0, {"new": 1}), complaints
 
 
 async def test_a_lost_consent_is_told_with_what_to_do(consented: Consented):
-    consented.setup.mailbox.deliver(letter("hello", to=ADA))
+    consented.setup.mailbox.deliver(raw_mail("hello", to=ADA))
     consented.google.emulator.consents.revoke_user(ADA)
     async with consented.setup.connector("--once") as process:
         code, _, complaints = await ended(process)
@@ -225,14 +225,14 @@ async def test_the_process_is_told_of_mail_through_the_key_of_the_settings(conse
         await announced(process)
         async with asyncio.timeout(PATIENCE_S):
             await subscription.awaited.wait()
-        arriving = consented.setup.mailbox.deliver(letter("hello", to=consented.account.email)).id
+        arriving = consented.setup.mailbox.deliver(raw_mail("hello", to=consented.account.email)).id
         assert await consented.setup.arrived(1) == [arriving]
 
 
 async def test_the_process_goes_on_without_hints_and_says_why(consented: Consented):
     async with consented.setup.connector(**pulling(consented, POSTROOM_GMAIL_POLL_S="0.05")) as process:
         await announced(process)
-        arriving = consented.setup.mailbox.deliver(letter("hello", to=consented.account.email)).id
+        arriving = consented.setup.mailbox.deliver(raw_mail("hello", to=consented.account.email)).id
         assert await consented.setup.arrived(1) == [arriving]
         await _until_logged(process, "connector.no_hints", f"needs {PUBSUB}, and {ADA} has granted")
         process.send_signal(signal.SIGTERM)

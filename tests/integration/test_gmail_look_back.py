@@ -1,4 +1,4 @@
-"""Looking back at mail that is there already: all of the window, whatever the search index knows of it."""
+"""Looking back at existing mail: all of the window, whatever the search index contains."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -17,7 +17,7 @@ from postroom.store.mail import keep_account
 from postroom_sandbox.faults import Fault
 from support.clocks import ManualClock
 from support.gmail_setup import GmailSetup, gmail_setup
-from support.product import ENDPOINT, OWNER, letter
+from support.product import ENDPOINT, OWNER, raw_mail
 
 NEVER = timedelta(days=3650)
 # Small pages, so that a few messages are many of them.
@@ -44,7 +44,7 @@ async def setup(
 def deliver(setup: GmailSetup, count: int, age: timedelta = timedelta(0), apart: timedelta = timedelta(0)) -> set[str]:
     start = setup.mailbox.clock() - age
     return {
-        setup.mailbox.deliver(letter(f"{number}"), received_at=start - number * apart).id for number in range(count)
+        setup.mailbox.deliver(raw_mail(f"{number}"), received_at=start - number * apart).id for number in range(count)
     }
 
 
@@ -164,7 +164,7 @@ async def test_what_arrives_during_a_look_back_is_taken_in_before_its_end(setup:
 
     def before(ingested: int) -> None:
         if ingested >= 25 and not late:
-            late.append(setup.mailbox.deliver(letter("just now")).id)
+            late.append(setup.mailbox.deliver(raw_mail("just now")).id)
 
     setup.board.before = before
     assert await setup.connector().sync() == 151
@@ -181,7 +181,7 @@ async def test_history_that_expires_during_a_look_back_loses_nothing(setup: Gmai
         if ingested >= 50:
             setup.board.before = lambda _count: None
             for _ in range(10):
-                delivered.add(setup.mailbox.deliver(letter("in between")).id)
+                delivered.add(setup.mailbox.deliver(raw_mail("in between")).id)
                 clock.forward(86400)
             setup.mailbox.expire_history()
 

@@ -20,7 +20,7 @@ from postroom_sandbox.send_as import Alias, SendAs
 from support.clocks import ManualClock
 from support.gmail_setup import GmailSetup, gmail_setup
 from support.patience import PATIENCE_S
-from support.product import OWNER, TOKEN, letter
+from support.product import OWNER, TOKEN, raw_mail
 
 WORK, SCHOOL, GIVEN = "Mara@Work.example", "old@school.example", "mara@club.example"
 
@@ -56,7 +56,7 @@ def connector_of(setup: GmailSetup, send_as: SendAsAddresses) -> GmailConnector:
 
 
 async def tiers_of(setup: GmailSetup, connector: GmailConnector, *recipients: str) -> dict[str, str]:
-    delivered = {setup.mailbox.deliver(letter(to, to=to)).id: to for to in recipients}
+    delivered = {setup.mailbox.deliver(raw_mail(to, to=to)).id: to for to in recipients}
     await connector.sync()
     return {
         delivered[id]: envelope["control"]["policy_tier"]

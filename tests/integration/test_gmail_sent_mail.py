@@ -22,7 +22,7 @@ from postroom.store.mail import keep_account
 from postroom_sandbox.faults import Fault
 from support.clocks import ManualClock
 from support.gmail_setup import GmailSetup, gmail_setup
-from support.product import ENDPOINT, OWNER, letter
+from support.product import ENDPOINT, OWNER, raw_mail
 
 YEARS = timedelta(days=1500)
 
@@ -54,7 +54,7 @@ def connector(setup: GmailSetup, index: SentIndex) -> GmailConnector:
 
 def write_to(setup: GmailSetup, *people: str, age: timedelta = YEARS) -> None:
     for number, each in enumerate(people):
-        raw = letter(f"to {each}", sender=OWNER, to=each, Message_ID=f"<{number}.{each}>")
+        raw = raw_mail(f"to {each}", sender=OWNER, to=each, Message_ID=f"<{number}.{each}>")
         setup.mailbox.deliver(raw, {"SENT"}, setup.mailbox.clock() - age - timedelta(seconds=number))
 
 
@@ -66,10 +66,10 @@ async def test_whoever_was_written_to_years_ago_is_known_when_the_past_gets_its_
     setup: GmailSetup, database: Database, index: SentIndex
 ):
     write_to(setup, "ida@x.example", "Pat <pat.o'brien@x.example>")
-    raw = letter("old", sender=OWNER, to="a@x.example", Cc="b@x.example", Bcc="Cleo <c@x.example>")
+    raw = raw_mail("old", sender=OWNER, to="a@x.example", Cc="b@x.example", Bcc="Cleo <c@x.example>")
     setup.mailbox.deliver(raw, {"SENT"}, setup.mailbox.clock() - YEARS)
-    mail = {name: setup.mailbox.deliver(letter("hello", sender=name)).id for name in ("ida@x.example", "c@x.example")}
-    mail["stranger@x.example"] = setup.mailbox.deliver(letter("hello", sender="stranger@x.example")).id
+    mail = {name: setup.mailbox.deliver(raw_mail("hello", sender=name)).id for name in ("ida@x.example", "c@x.example")}
+    mail["stranger@x.example"] = setup.mailbox.deliver(raw_mail("hello", sender="stranger@x.example")).id
     await connector(setup, index).sync()
     found = await setup.waiting()
     tiers = {name: found[id]["control"]["policy_tier"] for name, id in mail.items()}

@@ -22,7 +22,7 @@ from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
 from support.command import announced, postroom, running
-from support.product import OWNER, TOKEN, letter
+from support.product import OWNER, TOKEN, raw_mail
 from support.scale import scale
 
 PATIENCE_S = 240
@@ -103,7 +103,7 @@ class Trial:
         """More mail arrives; waits until all of it is decided, and says how many seconds that took."""
         for _ in range(MAILS_A_ROUND):
             self.delivered += 1
-            self.mailbox.deliver(letter(f"Mail {self.delivered}"))
+            self.mailbox.deliver(raw_mail(f"Mail {self.delivered}"))
         began = time.monotonic()
         database = connect_database(self.folder / "data", None)
         try:

@@ -1,4 +1,4 @@
-"""`POST /v1/ingest`: what is accepted, and every bad input with its status, the field and the remedy."""
+"""`POST /v1/ingest`: accepted envelopes, and every bad input with its status, field and remedy."""
 
 import asyncio
 import json

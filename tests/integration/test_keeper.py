@@ -1,4 +1,5 @@
-"""The keeper of the queues: nothing is stranded, what is deep is shown, what is old goes, and trouble ends nothing."""
+"""The keeper of the queues: nothing is stranded, depth is measured, old messages are pruned, and errors do not end
+it."""
 
 import asyncio
 from collections import defaultdict

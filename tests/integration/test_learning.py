@@ -1,4 +1,4 @@
-"""The whole road from an action of ours to the user's answer in the mailbox, told apart by its history alone."""
+"""From one of our actions to the user's answer in the mailbox, recognised by its history alone."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +12,7 @@ from postroom.store import actions, jobs, outcomes, proposals
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.job_builders import undo_job
-from support.product import Product, letter, running_product, until_job
+from support.product import Product, raw_mail, running_product, until_job
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,7 @@ async def acted_on(product: Product) -> tuple[dict[str, actions.ActionView], dic
     for word, action in (("one", "archive"), ("two", "apply_label"), ("three", "trash")):
         parameters = {"label": "Receipts"} if action == "apply_label" else {}
         await product.rule(word, {"subject_contains": word}, action, **parameters)
-        ids[word] = product.mailbox.deliver(letter(word, sender=f"{word}@shop.example")).id
+        ids[word] = product.mailbox.deliver(raw_mail(word, sender=f"{word}@shop.example")).id
     await product.live.sync()
     await product.settled(3)
     return {view.subject: view for view in await product.database.run(actions.list_actions(9))}, ids

@@ -40,7 +40,7 @@ from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
 from support.fast_time import FastTime
 from support.patience import PATIENCE_S
-from support.product import ENDPOINT, OWNER, TOKEN, letter
+from support.product import ENDPOINT, OWNER, TOKEN, raw_mail
 from support.switchboard import open_account, services_on
 
 SEED = 11
@@ -117,7 +117,7 @@ class BulkSetup:
 
     def deliver(self, count: int) -> None:
         for _ in range(count):
-            raw = letter(f"new {len(self.delivered_at)}")
+            raw = raw_mail(f"new {len(self.delivered_at)}")
             self.delivered_at[self.emulator.mailbox.deliver(raw).id] = self.fast.seconds()
 
     async def new_mail(self) -> None:
@@ -153,7 +153,7 @@ class BulkSetup:
 async def bulk_setup(folder: Path, speed: float) -> AsyncGenerator[BulkSetup]:
     fast = ShiftingTime(speed)
     mailbox = Mailbox(OWNER, Random(SEED), clock=fast.now)
-    old = [mailbox.deliver(letter(f"old {number}")).id for number in range(OLD_MAIL)]
+    old = [mailbox.deliver(raw_mail(f"old {number}")).id for number in range(OLD_MAIL)]
     emulator = Emulator(mailbox, TOKEN, limits=google.NEW_PROJECT, sleep=fast.sleep)
     subscription = emulator.pubsub.subscribe(SUBSCRIPTION, TOPIC)
     database = await open_database(folder)

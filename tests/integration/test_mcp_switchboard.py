@@ -1,4 +1,4 @@
-"""The connectors' way to the switchboard: the same over HTTP and in memory, and honest about trouble."""
+"""The connectors' client of the switchboard: the same over HTTP and in memory, with clear errors."""
 
 import asyncio
 import contextlib

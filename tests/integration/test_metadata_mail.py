@@ -1,4 +1,4 @@
-"""Mail of which only the metadata is taken in: rules decide about it, by what they can see of it."""
+"""Mail stored as metadata only: rules decide about it by what they can see."""
 
 import json
 from collections.abc import Mapping
@@ -21,9 +21,9 @@ from postroom.switchboard.dispatcher import Dispatcher
 from postroom.switchboard.intake import Intake
 from support.clocks import ManualClock
 from support.gates import LASTING
-from support.product import ENDPOINT, OWNER, Product, envelope, letter, running_product
+from support.product import ENDPOINT, OWNER, Product, envelope, raw_mail, running_product
 
-NEWS = letter("Weekly news", List_Unsubscribe="<https://news.example/out>", Precedence="bulk")
+NEWS = raw_mail("Weekly news", List_Unsubscribe="<https://news.example/out>", Precedence="bulk")
 
 
 async def test_a_newsletter_under_the_shipped_filters_is_archived_by_a_rule_on_its_headers(

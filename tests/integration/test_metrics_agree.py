@@ -1,4 +1,4 @@
-"""After a morning whose every message is known, Prometheus and an OTLP collector read the same right numbers."""
+"""After a known set of messages, Prometheus and an OTLP collector read the same correct numbers."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
@@ -35,7 +35,7 @@ from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
 from support.clocks import ManualClock
 from support.otlp import OtlpCollector, attributes, running_collector
-from support.product import ENDPOINT, OWNER, TOKEN, letter
+from support.product import ENDPOINT, OWNER, TOKEN, raw_mail
 from support.switchboard import envelope, mail, open_account, services_on
 
 NAMES = {
@@ -290,12 +290,12 @@ async def test_tiers_of_mail_are_counted_by_the_connector_with_the_rule_that_gav
     services = services_on(database, clock)
     await open_account(services, OWNER)
     mailbox = Mailbox(OWNER, Random(1))
-    mailbox.deliver(letter("to a friend", sender=OWNER, Message_ID="<sent@lindqvist.example>"), ["SENT"])
+    mailbox.deliver(raw_mail("to a friend", sender=OWNER, Message_ID="<sent@lindqvist.example>"), ["SENT"])
     for number in range(2):
-        mailbox.deliver(letter(f"reply {number}", In_Reply_To="<sent@lindqvist.example>"))
-    mailbox.deliver(letter("to you"))
+        mailbox.deliver(raw_mail(f"reply {number}", In_Reply_To="<sent@lindqvist.example>"))
+    mailbox.deliver(raw_mail("to you"))
     for number in range(3):
-        mailbox.deliver(letter(f"newsletter {number}", List_Unsubscribe="<https://store.example/off>"))
+        mailbox.deliver(raw_mail(f"newsletter {number}", List_Unsubscribe="<https://store.example/off>"))
 
     async def token() -> str:
         return TOKEN

@@ -1,4 +1,4 @@
-"""Asking a model over real HTTP, through the real client of each provider: decisions, faults, budgets, what is kept."""
+"""Asking a model over real HTTP, through each provider's real client: decisions, faults, budgets, records."""
 
 import asyncio
 import logging

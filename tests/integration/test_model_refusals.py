@@ -1,4 +1,4 @@
-"""Requests that the provider refuses: for the settings, or for the one mail. And who asks when its rest is over."""
+"""Requests that the provider refuses, because of the settings or of one mail; and the probe after a failure."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -28,7 +28,7 @@ from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
 from support.clocks import ManualClock
-from support.product import ENDPOINT, OWNER, TOKEN, letter
+from support.product import ENDPOINT, OWNER, TOKEN, raw_mail
 from support.switchboard import services_on
 
 DOCTOR = "Your appointment today at 10:15 is confirmed"
@@ -47,9 +47,11 @@ class Morning:
     async def arrive(self, newsletters: int, confirmation: bool = True) -> None:
         """All of them together, the confirmation last of all."""
         for number in range(newsletters):
-            self.mailbox.deliver(letter(f"News {number}", f"news{number}@news.example", List_Unsubscribe="<https://x>"))
+            self.mailbox.deliver(
+                raw_mail(f"News {number}", f"news{number}@news.example", List_Unsubscribe="<https://x>")
+            )
         if confirmation:
-            self.mailbox.deliver(letter(DOCTOR, "desk@doctor.example"))
+            self.mailbox.deliver(raw_mail(DOCTOR, "desk@doctor.example"))
         await self.live.sync()
 
     async def worked(self) -> str:

@@ -1,4 +1,4 @@
-"""Mail that tells the model what to do, and a model that does all that mail tells it: what comes of it is bounded."""
+"""Mail that instructs the model, and a model that obeys all of it: the effects are bounded."""
 
 import json
 from collections.abc import AsyncIterator

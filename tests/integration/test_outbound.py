@@ -1,4 +1,4 @@
-"""Forwards and automatic answers on their whole way: asked for, built, admitted, sent by a draft, and done."""
+"""Forwards and automatic answers from end to end: requested, built, admitted, sent by a draft, and completed."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ from uuid import UUID
 
 import pytest
 
-from postroom.act.action_requests import APPROVAL_TIME, ActionRequests, next_of
+from postroom.act.action_requests import APPROVAL_TIME, ActionRequests, action_and_job
 from postroom.core.actions.action import ActionType
 from postroom.core.actions.safety import Policy, Ruling
 from postroom.core.errors import Refused
@@ -30,7 +30,7 @@ from postroom.store.new_jobs import new_job
 from postroom_sandbox.faults import Fault
 from postroom_sandbox.history import Change
 from postroom_sandbox.message import Message
-from support.product import OWNER, Product, letter, running_product
+from support.product import OWNER, Product, raw_mail, running_product
 
 ADA = "ada@example.com"
 BEN = "ben@example.com"
@@ -61,8 +61,8 @@ class SendingSetup:
         return message, await self._until(look)
 
     async def ask(self, message_id: UUID, action: str, **parameters: Any) -> UUID:
-        wishes = ActionRequests(self.database, CATALOGUE, Policy(), wall_clock)
-        asked = await wishes.ask(message_id, action, parameters, source="user", asked_by="test", why="a test")
+        requests = ActionRequests(self.database, CATALOGUE, Policy(), wall_clock)
+        asked = await requests.ask(message_id, action, parameters, source="user", asked_by="test", why="a test")
         return asked.action_id
 
     async def do(self, message_id: UUID, action: str, **parameters: Any) -> actions.ActionView:
@@ -78,9 +78,9 @@ class SendingSetup:
 
         return await self._until(look)
 
-    async def until_delivery(self, *states: str) -> outbound.DeliveryView:
-        async def look() -> outbound.DeliveryView | None:
-            found = await self.database.run(outbound.list_deliveries(10))
+    async def until_delivery(self, *states: str) -> outbound.MailView:
+        async def look() -> outbound.MailView | None:
+            found = await self.database.run(outbound.list_mail(10))
             return next((each for each in found if each.state in states), None)
 
         return await self._until(look)
@@ -151,7 +151,7 @@ async def either_setup(database: Database, tmp_path: Path) -> AsyncGenerator[Sen
 async def test_an_answer_goes_to_the_sender_in_the_same_conversation(either_setup: SendingSetup) -> None:
     setup = either_setup
     references = "<first@example.com> <second@example.com>"
-    raw = letter("Lunch?", f"Ada <{ADA}>", Message_ID="<third@example.com>", References=references)
+    raw = raw_mail("Lunch?", f"Ada <{ADA}>", Message_ID="<third@example.com>", References=references)
     original, id = await setup.receive(raw)
     done = await setup.do(id, "auto_reply", text="I am away.\nUntil Monday.")
     assert done.state == "completed", done.error
@@ -172,7 +172,7 @@ async def test_an_answer_goes_to_the_sender_in_the_same_conversation(either_setu
     assert mail["X-Auto-Response-Suppress"] == "All"
     assert text_of(mail) == "I am away.\nUntil Monday."
     assert setup.drafts() == []
-    (delivery,) = await setup.database.run(outbound.list_deliveries(10))
+    (delivery,) = await setup.database.run(outbound.list_mail(10))
     assert (delivery.state, delivery.sent_message_id, delivery.attempts) == ("delivered", sent.id, 1)
 
 
@@ -217,12 +217,12 @@ async def test_a_forward_keeps_the_html_goes_out_under_the_users_name_and_copies
     assert body is not None
     assert "<p>Fine <b>news</b></p>" in body.get_content()
     assert "Plain news" in text_of(mail)
-    (delivery,) = await setup.database.run(outbound.list_deliveries(10))
+    (delivery,) = await setup.database.run(outbound.list_mail(10))
     assert delivery.recipients == (BEN, "cleo@example.com")
 
 
 async def test_a_job_that_says_anything_else_than_its_action_sends_nothing(setup: SendingSetup) -> None:
-    _, id = await setup.receive(letter("Hello", ADA))
+    _, id = await setup.receive(raw_mail("Hello", ADA))
     await setup.database.run(pauses.pause(pauses.ALL, "to look around", setup.signed(), wall_clock()))
     action = await setup.ask(id, "forward", to=BEN)
     loaded = await setup.database.run(actions.load_action(action))
@@ -254,7 +254,7 @@ def with_attachment(subject: str, name: str, content: bytes) -> bytes:
 
 
 async def test_an_answer_with_html_has_both(setup: SendingSetup) -> None:
-    _, id = await setup.receive(letter("Hi", ADA))
+    _, id = await setup.receive(raw_mail("Hi", ADA))
     await setup.do(id, "auto_reply", text="Grüße 👋", html="<p>Grüße</p>", subject="Abwesend: über")
     _, mail = setup.one_sent()
     assert mail["Subject"] == "Abwesend: über"
@@ -264,7 +264,9 @@ async def test_an_answer_with_html_has_both(setup: SendingSetup) -> None:
 
 async def test_what_the_original_says_cannot_add_a_header_or_a_recipient(setup: SendingSetup) -> None:
     hidden = b64encode(b"Win\r\nBcc: eve@example.com\r\n\r\nbody").decode()
-    raw = letter(f"=?utf-8?b?{hidden}?=", ADA, Message_ID="<a\tb@example.com>", References="<x> =?utf-8?q?=0D=0AX:y?=")
+    raw = raw_mail(
+        f"=?utf-8?b?{hidden}?=", ADA, Message_ID="<a\tb@example.com>", References="<x> =?utf-8?q?=0D=0AX:y?="
+    )
     _, id = await setup.receive(raw)
     for action, parameters in (("forward", {"to": BEN}), ("auto_reply", {"text": "Bcc: eve@example.com"})):
         await setup.do(id, action, **parameters)
@@ -278,11 +280,11 @@ async def test_what_the_original_says_cannot_add_a_header_or_a_recipient(setup: 
 
 
 async def test_a_reply_to_is_followed_only_to_one_who_may_be_answered(setup: SendingSetup) -> None:
-    _, id = await setup.receive(letter("Hi", ADA, Reply_To=BEN))
+    _, id = await setup.receive(raw_mail("Hi", ADA, Reply_To=BEN))
     assert (await setup.do(id, "auto_reply", text="Away")).state == "completed"
     _, mail = setup.one_sent()
     assert mail["To"] == BEN
-    _, other = await setup.receive(letter("Hi again", ADA, Reply_To="list-request@example.com"))
+    _, other = await setup.receive(raw_mail("Hi again", ADA, Reply_To="list-request@example.com"))
     refused = await setup.do(other, "auto_reply", text="Away")
     assert refused.state == "canceled"
     assert "its sender is a program" in (refused.error or "")
@@ -303,8 +305,8 @@ async def test_a_reply_to_is_followed_only_to_one_who_may_be_answered(setup: Sen
 async def test_no_machine_and_no_list_is_answered_even_if_it_was_decided_earlier(
     setup: SendingSetup, sender: str, headers: dict[str, str]
 ) -> None:
-    """Safety refuses the wish; and an action that got past it is not sent either."""
-    _, id = await setup.receive(letter("Hi", sender, **headers))
+    """Safety refuses the decision; and an action that got past it is not sent either."""
+    _, id = await setup.receive(raw_mail("Hi", sender, **headers))
     with pytest.raises(Refused):
         await setup.ask(id, "auto_reply", text="Away")
     action_id = await past_safety(setup, id, "auto_reply", {"text": "Away"})
@@ -316,28 +318,28 @@ async def test_no_machine_and_no_list_is_answered_even_if_it_was_decided_earlier
 async def past_safety(setup: SendingSetup, message_id: UUID, action: ActionType, parameters: dict[str, Any]) -> UUID:
     """As if it had been allowed when it was decided."""
     message = await setup.database.run(load_message(message_id))
-    wish = decisions.Decision(new_id(), message.account_id, message.id, "none", action, parameters, 1.0, "a test")
+    decision = decisions.Decision(new_id(), message.account_id, message.id, "none", action, parameters, 1.0, "a test")
     now = wall_clock()
-    chosen, job = next_of(CATALOGUE, wish, Ruling("allow"), "user", now, APPROVAL_TIME, 50, "test")
-    await setup.database.run(decisions.ask_for_action(wish, chosen, job, now))
+    chosen, job = action_and_job(CATALOGUE, decision, Ruling("allow"), "user", now, APPROVAL_TIME, 50, "test")
+    await setup.database.run(decisions.ask_for_action(decision, chosen, job, now))
     return chosen.id
 
 
 async def test_a_sender_is_answered_once_in_a_while(either_setup: SendingSetup) -> None:
     setup = either_setup
     for number, state in ((1, "completed"), (2, "canceled")):
-        _, id = await setup.receive(letter(f"Hi {number}", ADA))
+        _, id = await setup.receive(raw_mail(f"Hi {number}", ADA))
         done = await setup.do(id, "auto_reply", text="Away")
         assert done.state == state
     assert "was answered on" in (done.error or "")
-    _, id = await setup.receive(letter("Hi", BEN))
+    _, id = await setup.receive(raw_mail("Hi", BEN))
     assert (await setup.do(id, "auto_reply", text="Away")).state == "completed"
     assert len(setup.sent()) == 2
 
 
 async def test_two_answers_to_one_sender_at_once_are_one(either_setup: SendingSetup) -> None:
     setup = either_setup
-    ids = [(await setup.receive(letter(f"Hi {number}", ADA)))[1] for number in range(4)]
+    ids = [(await setup.receive(raw_mail(f"Hi {number}", ADA)))[1] for number in range(4)]
     asked = [await setup.ask(id, "auto_reply", text="Away") for id in ids]
     states = [(await setup.ended(id)).state for id in asked]
     assert sorted(states) == ["canceled", "canceled", "canceled", "completed"]
@@ -345,14 +347,14 @@ async def test_two_answers_to_one_sender_at_once_are_one(either_setup: SendingSe
 
 
 async def test_what_was_forwarded_from_here_before_is_not_forwarded_again(setup: SendingSetup) -> None:
-    _, id = await setup.receive(letter("Fwd: Hi", ADA, X_Loop=f"{BEN}, {OWNER}"))
+    _, id = await setup.receive(raw_mail("Fwd: Hi", ADA, X_Loop=f"{BEN}, {OWNER}"))
     done = await setup.do(id, "forward", to=BEN)
     assert done.state == "canceled"
-    assert "circle" in (done.error or "")
+    assert "loop" in (done.error or "")
 
 
 async def test_mail_that_was_protected_meanwhile_is_not_sent(setup: SendingSetup) -> None:
-    _, id = await setup.receive(letter("Hi", ADA))
+    _, id = await setup.receive(raw_mail("Hi", ADA))
     await setup.database.run(pauses.pause(pauses.ALL, "a look", setup.signed(), wall_clock()))
     asked = await setup.ask(id, "forward", to=BEN)
     await setup.database.run(protection.protect("sender", ADA, "", setup.signed(), wall_clock()))
@@ -365,7 +367,7 @@ async def test_mail_that_was_protected_meanwhile_is_not_sent(setup: SendingSetup
 async def test_mail_that_was_just_given_a_protected_label_by_hand_is_not_sent(either_setup: SendingSetup) -> None:
     """The draft is there, and cannot be sent at first; meanwhile the label is put on in Gmail, and nobody told us."""
     setup, mailbox = either_setup, either_setup.product.mailbox
-    message, id = await setup.receive(letter("Hi", ADA))
+    message, id = await setup.receive(raw_mail("Hi", ADA))
     account = (await setup.database.run(load_message(id))).account_id
     legal = mailbox.labels.create("Legal", {}).id
     seen = [labels.SeenLabel(each.id, each.name, each.type) for each in mailbox.labels.all()]
@@ -384,7 +386,7 @@ async def test_mail_that_was_just_given_a_protected_label_by_hand_is_not_sent(ei
 
 async def test_the_kill_switch_stops_what_is_already_admitted(either_setup: SendingSetup) -> None:
     setup = either_setup
-    _, id = await setup.receive(letter("Hi", ADA))
+    _, id = await setup.receive(raw_mail("Hi", ADA))
     # The draft cannot be sent at first; meanwhile everything is stopped.
     setup.product.emulator.faults.order(Fault(503, method="drafts.send", times=10_000))
     asked = await setup.ask(id, "forward", to=BEN)
@@ -401,19 +403,19 @@ async def test_the_kill_switch_stops_what_is_already_admitted(either_setup: Send
 
 @pytest.mark.parametrize("method", ["drafts", "drafts/send"])
 async def test_a_lost_answer_leads_to_no_second_mail_and_no_stray_draft(setup: SendingSetup, method: str) -> None:
-    _, id = await setup.receive(letter("Hi", ADA))
+    _, id = await setup.receive(raw_mail("Hi", ADA))
     setup.product.emulator.faults.order(Fault(kind="drop_reply", path=f"/{method}", times=1))
     assert (await setup.do(id, "forward", to=BEN)).state == "completed"
     assert len(setup.sent()) == 1
     await setup.until_no_draft()
-    (delivery,) = await setup.database.run(outbound.list_deliveries(1))
+    (delivery,) = await setup.database.run(outbound.list_mail(1))
     assert delivery.attempts == 2
     assert delivery.sent_message_id == setup.sent()[0].id
 
 
 async def test_a_mail_nobody_can_tell_the_fate_of_is_not_sent_again_until_a_person_says_so(setup: SendingSetup) -> None:
     """The answer is lost, and the user deletes the sent copy before it is looked for."""
-    _, id = await setup.receive(letter("Hi", ADA))
+    _, id = await setup.receive(raw_mail("Hi", ADA))
     mailbox, left = setup.product.mailbox, [1]
 
     def delete_once(change: Change) -> None:
@@ -429,25 +431,25 @@ async def test_a_mail_nobody_can_tell_the_fate_of_is_not_sent_again_until_a_pers
     assert view.state == "executing"
     assert f"postroom outbound resolve {unknown.id}" in (view.error or "")
     assert setup.sent() == []
-    await setup.database.run(outbound_answers.resolve_delivery(unknown.id, "not_sent", setup.signed(), wall_clock()))
+    await setup.database.run(outbound_answers.resolve_mail(unknown.id, "not_sent", setup.signed(), wall_clock()))
     done = await setup.ended(asked)
     assert (done.state, done.error, len(setup.sent())) == ("completed", None, 1)
 
 
 async def test_a_refused_recipient_bounces_and_fails_the_action(setup: SendingSetup) -> None:
-    _, id = await setup.receive(letter("Hi", ADA))
+    _, id = await setup.receive(raw_mail("Hi", ADA))
     setup.product.emulator.faults.order(Fault(400, "invalidArgument", method="drafts.send"))
     done = await setup.do(id, "forward", to=BEN)
     assert done.state == "failed"
     assert "400 invalidArgument" in (done.error or "")
     await setup.until_no_draft()
     assert setup.sent() == []
-    (delivery,) = await setup.database.run(outbound.list_deliveries(1))
+    (delivery,) = await setup.database.run(outbound.list_mail(1))
     assert delivery.state == "bounced"
 
 
 async def test_a_scope_that_was_not_granted_is_told_at_the_action_which_waits(setup: SendingSetup) -> None:
-    _, id = await setup.receive(letter("Hi", ADA))
+    _, id = await setup.receive(raw_mail("Hi", ADA))
     setup.product.emulator.faults.order(Fault(403, "insufficientPermissions", method="drafts.create", times=10_000))
     asked = await setup.ask(id, "forward", to=BEN)
     view = await setup.until_action(asked, lambda view: view.error is not None)
@@ -469,7 +471,7 @@ async def test_files_that_are_too_large_are_left_out_and_that_is_said(
 
 
 async def test_a_message_that_is_gone_cannot_be_forwarded(setup: SendingSetup) -> None:
-    message, id = await setup.receive(letter("Hi", ADA))
+    message, id = await setup.receive(raw_mail("Hi", ADA))
     setup.product.mailbox.delete(message.id)
     done = await setup.do(id, "forward", to=BEN)
     assert done.state == "failed"

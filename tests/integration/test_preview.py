@@ -1,4 +1,4 @@
-"""`postroom preview`: what Postroom would do with mail in files, touching nothing."""
+"""`postroom preview`: what Postroom would do with mail in files, changing nothing."""
 
 import random
 from functools import partial
@@ -56,7 +56,7 @@ def test_the_table_ends_with_a_summary(shell: Shell, mail: Path) -> None:
     assert shell.out.splitlines()[1].split()[:4] == ["high_priority", "known_contact", "full", "relationship"]
     assert shell.out.splitlines()[-6:] == [
         "6 messages, 1 with a problem",
-        "filters   those shipped",
+        "filters   the default ones",
         "tier      default 3 (50%), high_priority 2 (33%), interactive 1 (17%)",
         "rule      fallback_default 3 (50%), known_contact 1 (17%), reply_to_outbound 1 (17%), "
         "direct_correspondence 1 (17%)",
@@ -114,7 +114,7 @@ def test_without_a_database_there_are_no_filters_of_ones_own_and_none_is_made(
     [
         ('{"position": 1, "name": "a", "tier": "skp", "kind": "sender_domain", "value": "x.example"}', "did you mean"),
         ('{"name": "a", "tier": "skip", "kind": "sender_domain", "value": "x.example"}', "entry 1: number is None"),
-        ("[1]", "entry 1 is no object"),
+        ("[1]", "entry 1 is not an object"),
         ("tier: [", "neither JSON nor YAML"),
         ("\x00", "neither JSON nor YAML"),
         ("- !!python/object/apply:os.system [true]", "neither JSON nor YAML"),
@@ -174,7 +174,7 @@ def test_a_message_cannot_move_the_cursor(shell: Shell, tmp_path: Path) -> None:
     ("arguments", "says"),
     [
         (("missing", "--user", "mara@x.example"), "postroom: PATH: 'missing' does not exist"),
-        ((".", "--user", "mara"), "postroom: --user: 'mara' is no address"),
+        ((".", "--user", "mara"), "postroom: --user: 'mara' is not an address"),
         (
             (".", "--user", "a@x.example", "--contacts", "missing.vcf"),
             "postroom: --contacts: 'missing.vcf' cannot be read",

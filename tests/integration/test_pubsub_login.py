@@ -1,4 +1,4 @@
-"""Who pulls the hints: the account with its own consent, or a service account with its key; and what if neither may."""
+"""Who pulls the hints: the account with its own consent, or a service account with its key; and errors of both."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,7 +17,7 @@ from postroom.store.engine.opening import open_database
 from postroom_sandbox.pubsub import Subscription
 from support.clocks import ManualClock
 from support.gmail_setup import GmailSetup, gmail_setup
-from support.product import OWNER, letter
+from support.product import OWNER, raw_mail
 from support.service_keys import ROBOT, write_key
 
 TOPIC = "projects/home/topics/gmail"
@@ -86,7 +86,7 @@ async def test_a_consent_without_pubsub_is_told_in_the_heartbeat_and_polling_goe
     with capture_logs() as logged:
         running = asyncio.create_task(connector.run(timedelta(milliseconds=1), stop))
         await setup.vitals.until(lambda: setup.vitals.cursor is not None)
-        setup.mailbox.deliver(letter("hello"))
+        setup.mailbox.deliver(raw_mail("hello"))
         await setup.vitals.until(lambda: setup.vitals.counters["ingested"] == 1)
         await setup.vitals.until(lambda: setup.vitals.state == "degraded")
         stop.set()

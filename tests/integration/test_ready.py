@@ -1,4 +1,4 @@
-"""`/readyz` and `/healthz`: whether the product can do its work now, and what stands in the way."""
+"""`/readyz` and `/healthz`: whether the product can work now, and what prevents it."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -125,7 +125,7 @@ async def test_due_work_that_nobody_sees_to_is_told(tmp_path: Path):
         await database.run(open_lease(new_id(), "a dead worker", long_ago, long_ago))
         answer = await client.get("/readyz")
     assert answer.status_code == 503
-    assert answer.json()["checks"]["work"] == "due work is not seen to: no worker leads"
+    assert answer.json()["checks"]["work"] == "due work is not being done: there is no leader"
 
 
 async def test_a_database_that_can_be_read_and_not_written_is_not_ready(tmp_path: Path):

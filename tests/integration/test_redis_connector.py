@@ -1,4 +1,4 @@
-"""`postroom connector redis-stream` as a process of its own: real signals, real HTTP, a real Redis."""
+"""`postroom connector redis-stream` in its own process: real signals, real HTTP, a real Redis."""
 
 import asyncio
 import contextlib

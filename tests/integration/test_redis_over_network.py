@@ -1,4 +1,4 @@
-"""Redis as most people run it: over TCP and over TLS; and a source that cannot read says so."""
+"""Redis over TCP and over TLS; and a connector that cannot read says so."""
 
 import contextlib
 from collections.abc import AsyncGenerator
@@ -89,7 +89,7 @@ async def test_a_source_that_has_read_nothing_yet_is_not_healthy(sqlite: Databas
         connector = await setup.start()
         assert connector.vitals.state == "degraded"
         assert connector.vitals.error_message == "nothing has been read from Redis yet"
-        assert "connect" in await connector.vitals.ailing("degraded")
+        assert "connect" in await connector.vitals.until_reported("degraded")
         assert connector.vitals.state == "degraded"
 
 

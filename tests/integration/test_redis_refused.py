@@ -1,4 +1,4 @@
-"""What the Redis connector does with entries that can never be accepted: moved aside once, with the reason."""
+"""Entries that can never be accepted: the Redis connector moves them aside once, with the reason."""
 
 import asyncio
 import json
@@ -74,7 +74,7 @@ async def test_an_entry_that_cannot_be_moved_aside_stays_pending_until_it_can(se
     await setup.redis.xadd(STREAM, {"envelope": json.dumps(FOREIGN)})
     await setup.add(1)
     connector = await setup.start()
-    assert "WRONGTYPE" in await connector.vitals.ailing("error")
+    assert "WRONGTYPE" in await connector.vitals.until_reported("error")
     assert await setup.pending() == 2
     await setup.redis.delete(f"{STREAM}:refused")
     (refused,) = await setup.refused(1)

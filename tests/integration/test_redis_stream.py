@@ -1,4 +1,4 @@
-"""The Redis connector on a real Redis: nothing is lost and nothing counts twice, whoever dies and whenever."""
+"""The Redis connector on a real Redis: nothing is lost or counted twice, whichever part dies."""
 
 import asyncio
 import json
@@ -136,7 +136,7 @@ async def test_an_identity_that_the_token_is_not_for_moves_nothing_aside(setup: 
     connector = await setup.start(identity="redis:mine")
     await setup.switchboard.until(lambda: len(setup.switchboard.batches) == 3)
     await connector.stop()
-    assert IDENTITY in await connector.vitals.ailing("error")
+    assert IDENTITY in await connector.vitals.until_reported("error")
     assert await setup.pending() == 2
     assert await setup.redis.exists(f"{STREAM}:refused") == 0
 
@@ -195,7 +195,7 @@ async def test_redis_may_go_away_and_come_back(setup: RedisSetup, ending: str):
     first = await setup.add(10)
     await setup.switchboard.until(lambda: len(setup.switchboard.receipts) == 10)
     getattr(setup.server, ending)()
-    await connector.vitals.ailing("degraded")
+    await connector.vitals.until_reported("degraded")
     setup.server.start()
     second = await setup.add(10, start=10)
     await setup.switchboard.until(lambda: len({each.request_id for each in setup.switchboard.receipts}) == 20)

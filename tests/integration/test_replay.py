@@ -1,4 +1,4 @@
-"""Replay: past events come through the gateway again, as copies that name their originals, and it is written down."""
+"""Replay: past events pass through the gateway again, as copies that name their originals, and it is audited."""
 
 import asyncio
 from collections.abc import AsyncIterator

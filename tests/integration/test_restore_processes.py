@@ -1,4 +1,4 @@
-"""Backups and restores beside real processes, and on a disk that takes no more."""
+"""Backups and restores beside real processes, and on a full disk."""
 
 import json
 import resource

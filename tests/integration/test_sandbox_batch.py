@@ -1,4 +1,4 @@
-"""The batch endpoint: many calls in one, each with its own verdict."""
+"""The batch endpoint: many calls in one, each with its own result."""
 
 import json
 from collections.abc import AsyncIterator
@@ -10,14 +10,14 @@ from postroom_sandbox.faults import Fault
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.quota import Limits
 from support.clocks import ManualClock
-from support.sandbox import OTHER, OWNER, Sandbox, letter, running_sandbox
+from support.sandbox import OTHER, OWNER, Sandbox, raw_mail, running_sandbox
 
 USER = "/gmail/v1/users/me"
 
 
 def five(mailbox: Mailbox) -> None:
     for number in range(5):
-        mailbox.deliver(letter(f"number {number}"))
+        mailbox.deliver(raw_mail(f"number {number}"))
 
 
 @pytest.fixture

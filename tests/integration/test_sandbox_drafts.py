@@ -1,4 +1,4 @@
-"""Drafts and sending: new Message-IDs, drafts that are gone once sent, copies for those who live here too."""
+"""Drafts and sending: new Message-IDs, drafts that are gone once sent, copies for local recipients."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -10,7 +10,7 @@ from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.mime import Mail
 from postroom_sandbox.outgoing import without_headers
 from support.clocks import ManualClock
-from support.sandbox import OTHER, OWNER, Sandbox, encoded, header_of, letter, running_sandbox
+from support.sandbox import OTHER, OWNER, Sandbox, encoded, header_of, raw_mail, running_sandbox
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ async def sandbox(clock: ManualClock) -> AsyncIterator[Sandbox]:
 
 
 def outgoing(subject: str = "Lunch?", **headers: str) -> bytes:
-    return letter(subject, "At one?", sender=OWNER, **{"To": OTHER, "Message_ID": "<mine@postroom>", **headers})
+    return raw_mail(subject, "At one?", sender=OWNER, **{"To": OTHER, "Message_ID": "<mine@postroom>", **headers})
 
 
 async def read(sandbox: Sandbox, message: dict[str, Any]) -> dict[str, Any]:

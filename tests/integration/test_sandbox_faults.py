@@ -1,4 +1,4 @@
-"""Everything that can be ordered to go wrong, as a client sees it."""
+"""Every fault of the emulator, as a client sees it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,12 +11,12 @@ import pytest
 from postroom_sandbox.faults import Fault, Faults
 from postroom_sandbox.mailbox import Mailbox
 from support.clocks import ManualClock
-from support.sandbox import OTHER, OWNER, SEED, Sandbox, encoded, letter, running_sandbox
+from support.sandbox import OTHER, OWNER, SEED, Sandbox, encoded, raw_mail, running_sandbox
 
 
 def ten(mailbox: Mailbox) -> None:
     for number in range(10):
-        mailbox.deliver(letter(f"number {number}"))
+        mailbox.deliver(raw_mail(f"number {number}"))
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ async def test_a_reset_closes_the_connection_without_an_answer_or_an_effect(sand
 async def test_a_dropped_reply_comes_after_the_effect(sandbox: Sandbox) -> None:
     order(sandbox, kind="drop_reply", path="/messages/send")
     with pytest.raises(httpx2.NetworkError):
-        await sandbox.ask("POST", "/messages/send", json={"raw": encoded(letter(To=OTHER))})
+        await sandbox.ask("POST", "/messages/send", json={"raw": encoded(raw_mail(To=OTHER))})
     assert len(list(sandbox.mailbox.search("in:sent"))) == 1
     assert sandbox.emulator.quota.counters.calls["messages.send"] == 1
 
@@ -176,7 +176,7 @@ async def test_a_fault_that_does_not_exist_is_refused(sandbox: Sandbox, fault: d
 
 async def test_history_expires_on_order(sandbox: Sandbox) -> None:
     start = sandbox.mailbox.history_id
-    sandbox.mailbox.deliver(letter("late"))
+    sandbox.mailbox.deliver(raw_mail("late"))
     assert (await sandbox.ask("GET", f"/history?startHistoryId={start}")).status_code == 200
     now = (await sandbox.raw("POST", "/sandbox/history/expire", json={})).json()["historyId"]
     answer = await sandbox.ask("GET", f"/history?startHistoryId={start}")

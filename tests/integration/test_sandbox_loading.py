@@ -15,7 +15,7 @@ from postroom.core.mail.files import mail_in
 from postroom_sandbox.loading import Loaded, load
 from postroom_sandbox.mailbox import Mailbox
 from support.clocks import ManualClock
-from support.sandbox import OTHER, OWNER, letter
+from support.sandbox import OTHER, OWNER, raw_mail
 
 
 @pytest.fixture
@@ -60,12 +60,12 @@ def test_an_mbox_is_cut_only_after_a_blank_line(mailbox: Mailbox, tmp_path: Path
 def test_a_maildir_with_its_flags_and_folders(mailbox: Mailbox, tmp_path: Path) -> None:
     written = stdlib.Maildir(tmp_path / "mail")
     for flags, subject in (("", "new"), ("S", "seen"), ("FS", "starred"), ("T", "gone")):
-        message = stdlib.MaildirMessage(letter(subject))
+        message = stdlib.MaildirMessage(raw_mail(subject))
         message.set_subdir("cur" if flags else "new")
         message.set_flags(flags)
         written.add(message)
-    written.add_folder("Sent").add(stdlib.MaildirMessage(letter("sent", sender=OWNER, To=OTHER)))
-    written.add_folder("Work.Library").add(stdlib.MaildirMessage(letter("filed")))
+    written.add_folder("Sent").add(stdlib.MaildirMessage(raw_mail("sent", sender=OWNER, To=OTHER)))
+    written.add_folder("Work.Library").add(stdlib.MaildirMessage(raw_mail("filed")))
     assert loaded(mailbox, tmp_path / "mail") == 6
     labels = {message.mail.header("Subject"): message.labels for message in mailbox.search("in:anywhere")}
     filed = mailbox.labels.named("Work/Library")
@@ -82,16 +82,16 @@ def test_a_maildir_with_its_flags_and_folders(mailbox: Mailbox, tmp_path: Path) 
 
 def test_a_folder_of_messages_at_any_depth(mailbox: Mailbox, tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
-    (tmp_path / "a" / "b" / "1.eml").write_bytes(letter("deep"))
-    (tmp_path / "2").write_bytes(letter("mine", sender=OWNER, To=OTHER))
-    (tmp_path / ".hidden").write_bytes(letter("hidden"))
+    (tmp_path / "a" / "b" / "1.eml").write_bytes(raw_mail("deep"))
+    (tmp_path / "2").write_bytes(raw_mail("mine", sender=OWNER, To=OTHER))
+    (tmp_path / ".hidden").write_bytes(raw_mail("hidden"))
     assert loaded(mailbox, tmp_path) == 2
     assert next(mailbox.search("subject:deep")).labels == {"INBOX", "UNREAD"}
     assert next(mailbox.search("subject:mine")).labels == {"SENT"}
 
 
 def test_labels_of_googles_own_export_are_kept(mailbox: Mailbox, tmp_path: Path) -> None:
-    raw = letter("exported", X_Gmail_Labels="Archived,Opened,Important,Category Updates,Trips/Norway")
+    raw = raw_mail("exported", X_Gmail_Labels="Archived,Opened,Important,Category Updates,Trips/Norway")
     (tmp_path / "1.eml").write_bytes(raw)
     loaded(mailbox, tmp_path)
     trips = mailbox.labels.named("Trips/Norway")
@@ -126,7 +126,7 @@ def test_damaged_mail_is_loaded_all_the_same(mailbox: Mailbox, tmp_path: Path) -
     seed = 20261115
     print(f"seed {seed}")
     rng = Random(seed)
-    whole = letter("Grüße aus Österreich", "Schöne Grüße\n" * 5, Date="Mon, 2 Nov 2026 10:00:00 +0100")
+    whole = raw_mail("Grüße aus Österreich", "Schöne Grüße\n" * 5, Date="Mon, 2 Nov 2026 10:00:00 +0100")
     for number in range(300):
         damaged = bytearray(whole)
         for _ in range(rng.randrange(1, 20)):
@@ -137,7 +137,7 @@ def test_damaged_mail_is_loaded_all_the_same(mailbox: Mailbox, tmp_path: Path) -
 
 
 def test_what_cannot_be_read_is_told_and_the_rest_is_loaded(mailbox: Mailbox, tmp_path: Path) -> None:
-    (tmp_path / "1.eml").write_bytes(letter("fine"))
+    (tmp_path / "1.eml").write_bytes(raw_mail("fine"))
     with (tmp_path / "2.eml").open("wb") as huge:
         huge.truncate(36_700_161)
     os.mkfifo(tmp_path / "3.eml")
@@ -154,7 +154,7 @@ def test_a_path_with_nothing_at_it_is_named(mailbox: Mailbox, tmp_path: Path) ->
 
 
 async def test_the_sandbox_runs_on_mail_of_ones_own(tmp_path: Path) -> None:
-    (tmp_path / "1.eml").write_bytes(letter("fine"))
+    (tmp_path / "1.eml").write_bytes(raw_mail("fine"))
     told: list[str] = []
     plan = SandboxPlan(port=0, mail=tmp_path, user="me@example.org", units_per_minute=100)
     async with sandbox_mailbox(plan, "a-token", told.append) as address:

@@ -22,7 +22,7 @@ def mailbox() -> Mailbox:
     return Mailbox(OWNER, Random(1), clock=lambda: NOW)
 
 
-def letter(subject: str = "Hello", text: str = "Good morning", **headers: str) -> bytes:
+def raw_mail(subject: str = "Hello", text: str = "Good morning", **headers: str) -> bytes:
     message = EmailMessage()
     message["From"] = "Ida <ida@example.org>"
     message["To"] = OWNER
@@ -46,13 +46,13 @@ def text_of(part: dict[str, Any]) -> str:
 
 
 def test_a_delivered_message_is_new_in_the_inbox(mailbox: Mailbox) -> None:
-    message = mailbox.deliver(letter())
+    message = mailbox.deliver(raw_mail())
     assert message.labels == {"INBOX", "UNREAD"}
     assert message.internal_date == int(NOW.timestamp() * 1000)
 
 
 def test_an_id_is_sixteen_hexadecimal_digits_and_begins_its_own_thread(mailbox: Mailbox) -> None:
-    message = mailbox.deliver(letter())
+    message = mailbox.deliver(raw_mail())
     assert len(message.id) == 16
     assert int(message.id, 16) >> 20 == message.internal_date
     assert message.thread_id == message.id
@@ -60,7 +60,7 @@ def test_an_id_is_sixteen_hexadecimal_digits_and_begins_its_own_thread(mailbox: 
 
 def test_every_change_raises_the_history_id(mailbox: Mailbox) -> None:
     seen = [mailbox.history_id]
-    message = mailbox.deliver(letter())
+    message = mailbox.deliver(raw_mail())
     seen.append(mailbox.history_id)
     mailbox.modify(message.id, add=["STARRED"])
     seen.append(mailbox.history_id)
@@ -70,7 +70,7 @@ def test_every_change_raises_the_history_id(mailbox: Mailbox) -> None:
 
 
 def test_a_change_that_changes_nothing_leaves_no_trace(mailbox: Mailbox) -> None:
-    message = mailbox.deliver(letter())
+    message = mailbox.deliver(raw_mail())
     before = mailbox.history_id
     mailbox.modify(message.id, add=["INBOX"], remove=["STARRED"])
     assert mailbox.history_id == before
@@ -78,20 +78,20 @@ def test_a_change_that_changes_nothing_leaves_no_trace(mailbox: Mailbox) -> None
 
 @pytest.mark.parametrize("header", ["In-Reply-To", "References"])
 def test_an_answer_joins_the_thread_of_what_it_answers(mailbox: Mailbox, header: str) -> None:
-    first = mailbox.deliver(letter("Lunch?", Message_ID="<a@example.org>"))
-    answer = mailbox.deliver(letter("Re: Lunch?", **{header: "<unknown@example.org> <a@example.org>"}))
+    first = mailbox.deliver(raw_mail("Lunch?", Message_ID="<a@example.org>"))
+    answer = mailbox.deliver(raw_mail("Re: Lunch?", **{header: "<unknown@example.org> <a@example.org>"}))
     assert answer.thread_id == first.thread_id
 
 
 def test_an_answer_under_a_new_subject_begins_a_new_thread(mailbox: Mailbox) -> None:
-    first = mailbox.deliver(letter("Lunch?", Message_ID="<a@example.org>"))
-    answer = mailbox.deliver(letter("Something else", In_Reply_To="<a@example.org>"))
+    first = mailbox.deliver(raw_mail("Lunch?", Message_ID="<a@example.org>"))
+    answer = mailbox.deliver(raw_mail("Something else", In_Reply_To="<a@example.org>"))
     assert answer.thread_id != first.thread_id
 
 
 @pytest.mark.parametrize(("place", "others"), [("TRASH", "INBOX"), ("SPAM", "INBOX"), ("INBOX", "TRASH")])
 def test_putting_a_message_into_one_place_takes_it_out_of_the_others(mailbox: Mailbox, place: str, others: str) -> None:
-    message = mailbox.deliver(letter(), [others, "UNREAD"])
+    message = mailbox.deliver(raw_mail(), [others, "UNREAD"])
     assert mailbox.modify(message.id, add=[place]).labels == {place, "UNREAD"}
 
 
@@ -108,7 +108,7 @@ def test_putting_a_message_into_one_place_takes_it_out_of_the_others(mailbox: Ma
 def test_a_label_change_that_gmail_refuses_changes_nothing(
     mailbox: Mailbox, add: list[str], remove: list[str], why: str
 ) -> None:
-    message = mailbox.deliver(letter())
+    message = mailbox.deliver(raw_mail())
     with pytest.raises(Refusal, match=why) as caught:
         mailbox.modify(message.id, add, remove)
     assert caught.value.code == 400
@@ -117,21 +117,21 @@ def test_a_label_change_that_gmail_refuses_changes_nothing(
 
 def test_history_tells_what_happened_in_order(mailbox: Mailbox) -> None:
     start = mailbox.history_id
-    message = mailbox.deliver(letter())
+    message = mailbox.deliver(raw_mail())
     mailbox.modify(message.id, add=["TRASH"])
     mailbox.delete(message.id)
     assert kinds(mailbox, start) == ["messageAdded", "labelAdded", "labelRemoved", "messageDeleted"]
 
 
 def test_history_from_now_on_is_empty(mailbox: Mailbox) -> None:
-    mailbox.deliver(letter())
+    mailbox.deliver(raw_mail())
     assert kinds(mailbox, mailbox.history_id) == []
 
 
 def test_history_can_be_narrowed_to_kinds_and_a_label(mailbox: Mailbox) -> None:
     start = mailbox.history_id
-    message = mailbox.deliver(letter())
-    mailbox.deliver(letter(), ["SPAM"])
+    message = mailbox.deliver(raw_mail())
+    mailbox.deliver(raw_mail(), ["SPAM"])
     mailbox.modify(message.id, remove=["INBOX"])
     mailbox.modify(message.id, add=["STARRED"])
     assert kinds(mailbox, start, frozenset({"messageAdded"})) == ["messageAdded", "messageAdded"]
@@ -140,7 +140,7 @@ def test_history_can_be_narrowed_to_kinds_and_a_label(mailbox: Mailbox) -> None:
 
 def test_history_that_has_expired_is_not_found(mailbox: Mailbox) -> None:
     old = mailbox.history_id
-    mailbox.deliver(letter())
+    mailbox.deliver(raw_mail())
     mailbox.history.forget(mailbox.history_id)
     with pytest.raises(Refusal) as caught:
         kinds(mailbox, old)
@@ -155,10 +155,10 @@ def test_history_from_the_future_is_not_found(mailbox: Mailbox) -> None:
 
 def test_only_so_much_history_is_remembered() -> None:
     mailbox = Mailbox(OWNER, Random(1), clock=lambda: NOW, remembered=2)
-    first = mailbox.deliver(letter())
+    first = mailbox.deliver(raw_mail())
     before = mailbox.history_id
     for _ in range(2):
-        mailbox.deliver(letter())
+        mailbox.deliver(raw_mail())
     assert kinds(mailbox, before) == ["messageAdded", "messageAdded"]
     with pytest.raises(Refusal):
         kinds(mailbox, first.history_id - 1)
@@ -166,7 +166,7 @@ def test_only_so_much_history_is_remembered() -> None:
 
 def test_an_emptied_mailbox_has_forgotten_its_history(mailbox: Mailbox) -> None:
     old = mailbox.history_id
-    mailbox.deliver(letter())
+    mailbox.deliver(raw_mail())
     mailbox.clear()
     assert len(mailbox) == 0
     with pytest.raises(Refusal):
@@ -175,7 +175,7 @@ def test_an_emptied_mailbox_has_forgotten_its_history(mailbox: Mailbox) -> None:
 
 def test_a_deleted_label_goes_from_every_message(mailbox: Mailbox) -> None:
     label = mailbox.labels.create("Work", {}).id
-    message = mailbox.deliver(letter())
+    message = mailbox.deliver(raw_mail())
     mailbox.modify(message.id, add=[label])
     start = mailbox.history_id
     mailbox.delete_label(label)
@@ -198,8 +198,8 @@ def test_a_system_label_cannot_be_deleted(mailbox: Mailbox) -> None:
 
 
 def test_a_label_counts_its_messages_and_threads(mailbox: Mailbox) -> None:
-    first = mailbox.deliver(letter("Lunch?", Message_ID="<a@example.org>"))
-    mailbox.deliver(letter("Re: Lunch?", In_Reply_To="<a@example.org>"))
+    first = mailbox.deliver(raw_mail("Lunch?", Message_ID="<a@example.org>"))
+    mailbox.deliver(raw_mail("Re: Lunch?", In_Reply_To="<a@example.org>"))
     mailbox.modify(first.id, remove=["UNREAD"])
     counted = mailbox.count(mailbox.labels.get("INBOX"))
     numbers = [counted[key] for key in ("messagesTotal", "messagesUnread", "threadsTotal", "threadsUnread")]
@@ -210,11 +210,11 @@ def test_a_label_counts_its_messages_and_threads(mailbox: Mailbox) -> None:
 def searched(mailbox: Mailbox) -> Mailbox:
     work = mailbox.labels.create("Work/Big Library", {}).id
     ago = {name: NOW - timedelta(days=days) for name, days in (("week", 7), ("month", 30), ("year", 365))}
-    mailbox.deliver(letter("old", "the tender"), ["INBOX", work], ago["year"])
-    mailbox.deliver(letter("junk"), ["SPAM"], ago["month"])
-    mailbox.deliver(letter("read", Message_ID="<read@example.org>"), ["INBOX", "STARRED"], ago["week"])
-    mailbox.deliver(letter("sent").replace(b"Ida <ida@example.org>", b"Mara <mara@lindqvist.example>"), ["SENT"])
-    mailbox.deliver(letter("new offer"), received_at=NOW + timedelta(seconds=1))
+    mailbox.deliver(raw_mail("old", "the tender"), ["INBOX", work], ago["year"])
+    mailbox.deliver(raw_mail("junk"), ["SPAM"], ago["month"])
+    mailbox.deliver(raw_mail("read", Message_ID="<read@example.org>"), ["INBOX", "STARRED"], ago["week"])
+    mailbox.deliver(raw_mail("sent").replace(b"Ida <ida@example.org>", b"Mara <mara@lindqvist.example>"), ["SENT"])
+    mailbox.deliver(raw_mail("new offer"), received_at=NOW + timedelta(seconds=1))
     return mailbox
 
 
@@ -259,7 +259,7 @@ def test_spam_is_found_when_it_is_asked_for(searched: Mailbox) -> None:
 
 def test_new_mail_between_two_pages_shifts_nothing(searched: Mailbox) -> None:
     first, following, _ = searched.page(2)
-    searched.deliver(letter("even newer"), received_at=NOW + timedelta(seconds=2))
+    searched.deliver(raw_mail("even newer"), received_at=NOW + timedelta(seconds=2))
     second, end, _ = searched.page(2, before=following)
     assert [message.mail.header("Subject") for message in first + second] == ["new offer", "sent", "read", "old"]
     assert end is None

@@ -1,4 +1,4 @@
-"""The stand-in of language models refuses what the real interfaces would refuse, in their own forms."""
+"""The stand-in for language models refuses what the real APIs would refuse, in their own forms."""
 
 from collections.abc import AsyncIterator
 from typing import Any

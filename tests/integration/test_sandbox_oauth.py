@@ -1,4 +1,4 @@
-"""Google's OAuth as the emulator plays it: consent, PKCE, tokens that live and die, scopes that fall short."""
+"""Google's OAuth as emulated: consent, PKCE, tokens that expire, missing scopes."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -15,7 +15,7 @@ from postroom_sandbox.faults import Fault
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.methods import LABELS, METADATA, METHODS, MODIFY, OPENID, READONLY, SEND
 from support.clocks import ManualClock
-from support.sandbox import OTHER, OWNER, Sandbox, letter, running_sandbox
+from support.sandbox import OTHER, OWNER, Sandbox, raw_mail, running_sandbox
 
 REDIRECT = "http://127.0.0.1:8711/"
 VERIFIER = "a-verifier-of-at-least-forty-three-characters-long"
@@ -23,7 +23,7 @@ VERIFIER = "a-verifier-of-at-least-forty-three-characters-long"
 
 @pytest.fixture
 async def sandbox(clock: ManualClock) -> AsyncIterator[Sandbox]:
-    async with running_sandbox(clock, lambda mailbox: mailbox.deliver(letter()) and None) as running:
+    async with running_sandbox(clock, lambda mailbox: mailbox.deliver(raw_mail()) and None) as running:
         yield running
 
 

@@ -1,4 +1,4 @@
-"""Google's own Python client against the emulator, and every answer held against Google's discovery document."""
+"""Google's own Python client against the emulator, every answer checked against Google's discovery document."""
 
 import asyncio
 import json

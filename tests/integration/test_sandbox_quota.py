@@ -1,4 +1,4 @@
-"""Google's quota as the emulator keeps it: prices, limits, reasons, and counters that tests can read."""
+"""Google's quota as emulated: prices, limits, reasons, and counters that tests can read."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace

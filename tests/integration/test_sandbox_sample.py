@@ -21,7 +21,7 @@ SEEDS = [1, 2, 3]
 
 
 @pytest.fixture(params=SEEDS)
-def letters(request: pytest.FixtureRequest) -> list[SampleMail]:
+def sample(request: pytest.FixtureRequest) -> list[SampleMail]:
     print(f"seed {request.param}")
     return sample_mail(request.param, NOW)
 
@@ -31,42 +31,42 @@ def mailbox() -> Mailbox:
     return Mailbox(OWNER.address, Random(1), clock=lambda: NOW)
 
 
-def having(letters: list[SampleMail], header: str, value: str = "") -> list[SampleMail]:
+def having(sample: list[SampleMail], header: str, value: str = "") -> list[SampleMail]:
     return [
-        letter for letter in letters if value in Mail(letter.raw).header(header) and Mail(letter.raw).header(header)
+        message for message in sample if value in Mail(message.raw).header(header) and Mail(message.raw).header(header)
     ]
 
 
-def test_the_same_seed_gives_the_same_mail(letters: list[SampleMail], request: pytest.FixtureRequest) -> None:
-    seed = request.node.callspec.params["letters"]
-    assert sample_mail(seed, NOW) == letters
-    assert sample_mail(seed + 1, NOW) != letters
+def test_the_same_seed_gives_the_same_mail(sample: list[SampleMail], request: pytest.FixtureRequest) -> None:
+    seed = request.node.callspec.params["sample"]
+    assert sample_mail(seed, NOW) == sample
+    assert sample_mail(seed + 1, NOW) != sample
 
 
-def test_only_reserved_domains_are_used(letters: list[SampleMail]) -> None:
-    addresses = Counter(re.findall(rb"@([a-z0-9.-]+)", b"".join(letter.raw for letter in letters)))
+def test_only_reserved_domains_are_used(sample: list[SampleMail]) -> None:
+    addresses = Counter(re.findall(rb"@([a-z0-9.-]+)", b"".join(message.raw for message in sample)))
     reserved = re.compile(rb"(.+\.)?(example|example\.(com|org|net))")
     assert [domain for domain in addresses if not reserved.fullmatch(domain)] == []
     assert len(addresses) > 15
 
 
-def test_the_sample_has_every_kind_of_mail(letters: list[SampleMail]) -> None:
-    assert 55 <= len(letters) <= 75
-    assert len(having(letters, "List-Unsubscribe", "http")) >= 10
-    assert len(having(letters, "Precedence", "list")) >= 5
-    assert len(having(letters, "Subject", "receipt")) >= 5
-    assert len(having(letters, "Subject", "parcel")) >= 5
-    assert len(having(letters, "From", "praxis-amsel.example")) == 2
-    assert sum(b"text/calendar" in letter.raw for letter in letters) >= 3
-    assert sum(Mail(letter.raw).has_attachment for letter in letters) >= 2
+def test_the_sample_has_every_kind_of_mail(sample: list[SampleMail]) -> None:
+    assert 55 <= len(sample) <= 75
+    assert len(having(sample, "List-Unsubscribe", "http")) >= 10
+    assert len(having(sample, "Precedence", "list")) >= 5
+    assert len(having(sample, "Subject", "receipt")) >= 5
+    assert len(having(sample, "Subject", "parcel")) >= 5
+    assert len(having(sample, "From", "praxis-amsel.example")) == 2
+    assert sum(b"text/calendar" in message.raw for message in sample) >= 3
+    assert sum(Mail(message.raw).has_attachment for message in sample) >= 2
     for charset in (b"iso-2022-jp", b"koi8-r", b"iso-8859-1", b"windows-1252"):
-        assert any(b"=?" + charset in letter.raw for letter in letters), charset
+        assert any(b"=?" + charset in message.raw for message in sample), charset
 
 
-def test_every_letter_is_pure_ascii_on_the_wire_with_readable_text_inside(letters: list[SampleMail]) -> None:
-    for letter in letters:
-        mail = Mail(letter.raw)
-        assert letter.raw.partition(b"\r\n\r\n")[0].isascii()
+def test_every_message_is_pure_ascii_on_the_wire_with_readable_text_inside(sample: list[SampleMail]) -> None:
+    for message in sample:
+        mail = Mail(message.raw)
+        assert message.raw.partition(b"\r\n\r\n")[0].isascii()
         assert mail.text
         assert "\ufffd" not in mail.text + mail.header("Subject") + mail.header("From")
 
@@ -93,8 +93,8 @@ def test_arrivals_never_end_and_never_repeat_a_message_id() -> None:
     seed = 9
     print(f"seed {seed}")
     arrived = list(islice(arrivals(Random(seed), lambda: NOW), 500))
-    assert len({Mail(letter.raw).header("Message-ID") for letter in arrived}) == 500
-    assert len({Mail(letter.raw).header("From") for letter in arrived}) > 20
+    assert len({Mail(message.raw).header("Message-ID") for message in arrived}) == 500
+    assert len({Mail(message.raw).header("From") for message in arrived}) > 20
 
 
 async def test_the_drip_delivers_one_letter_after_each_pause(mailbox: Mailbox) -> None:

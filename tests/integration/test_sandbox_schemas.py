@@ -1,4 +1,4 @@
-"""The critic that holds every answer of the emulator against Google's discovery document does find what is wrong."""
+"""The checker of the emulator's answers against Google's discovery document does find errors."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Gmail's search language, and pages whose tokens fit one list only."""
+"""Gmail's search language, and page tokens that are valid for one list only."""
 
 import contextlib
 from collections.abc import AsyncIterator, Callable
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.refusal import Refusal
 from support.clocks import ManualClock
-from support.sandbox import OWNER, Sandbox, letter, running_sandbox
+from support.sandbox import OWNER, Sandbox, raw_mail, running_sandbox
 
 CLOCK = ManualClock()
 
@@ -33,17 +33,17 @@ def mailbox() -> Mailbox:
     now = CLOCK()
     mailbox.labels.create("Work/Big Library", {})
     mailbox.deliver(
-        letter("old", "the tender of spring", sender="Tom <tom@old.example>"), received_at=now - timedelta(400)
+        raw_mail("old", "the tender of spring", sender="Tom <tom@old.example>"), received_at=now - timedelta(400)
     )
     mailbox.deliver(attached("bill", "Invoice-7.pdf"), ["INBOX"], now - timedelta(20))
     mailbox.deliver(
-        letter("dinner", "a film afterwards", Cc="Wei <wei@b.example>"), ["INBOX", "STARRED"], now - timedelta(6)
+        raw_mail("dinner", "a film afterwards", Cc="Wei <wei@b.example>"), ["INBOX", "STARRED"], now - timedelta(6)
     )
-    mailbox.deliver(letter("movie", "the long dinner", sender="wei@b.example"), ["Label_1"], now - timedelta(5))
-    mailbox.deliver(letter("sent", sender=OWNER, To="Tom <tom@old.example>"), ["SENT"], now - timedelta(4))
-    mailbox.deliver(letter("junk"), ["SPAM"], now - timedelta(3))
-    mailbox.deliver(letter("gone"), ["TRASH"], now - timedelta(2))
-    mailbox.deliver(letter("note"), ["DRAFT"], now - timedelta(1))
+    mailbox.deliver(raw_mail("movie", "the long dinner", sender="wei@b.example"), ["Label_1"], now - timedelta(5))
+    mailbox.deliver(raw_mail("sent", sender=OWNER, To="Tom <tom@old.example>"), ["SENT"], now - timedelta(4))
+    mailbox.deliver(raw_mail("junk"), ["SPAM"], now - timedelta(3))
+    mailbox.deliver(raw_mail("gone"), ["TRASH"], now - timedelta(2))
+    mailbox.deliver(raw_mail("note"), ["DRAFT"], now - timedelta(1))
     return mailbox
 
 
@@ -104,7 +104,7 @@ def test_a_search_that_is_not_understood_is_refused(mailbox: Mailbox, q: str) ->
 @given(st.text(alphabet='abc-:(){}" OR infromhas', max_size=40))
 def test_any_text_is_a_search_or_is_refused(q: str) -> None:
     mailbox = Mailbox(OWNER, Random(3), clock=CLOCK)
-    mailbox.deliver(letter())
+    mailbox.deliver(raw_mail())
     with contextlib.suppress(Refusal):
         list(mailbox.search(q))
 
@@ -113,7 +113,7 @@ def test_any_text_is_a_search_or_is_refused(q: str) -> None:
 async def sandbox(clock: ManualClock) -> AsyncIterator[Sandbox]:
     def fill(mailbox: Mailbox) -> None:
         for number in range(7):
-            mailbox.deliver(letter(f"number {number}"))
+            mailbox.deliver(raw_mail(f"number {number}"))
 
     async with running_sandbox(clock, fill) as running:
         yield running

@@ -1,4 +1,4 @@
-"""Service accounts of the emulator: Google's own library signs in with a key file, and what does not fit is refused."""
+"""Service accounts of the emulator: Google's own library signs in with a key file; mismatches are refused."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Threads: who joins which, and reading and changing them together."""
+"""Threads: which messages join, and reading and changing them together."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from postroom_sandbox.message import Message
 from support.clocks import ManualClock
-from support.sandbox import OTHER, OWNER, Sandbox, encoded, letter, running_sandbox
+from support.sandbox import OTHER, OWNER, Sandbox, encoded, raw_mail, running_sandbox
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ async def sandbox(clock: ManualClock) -> AsyncIterator[Sandbox]:
 
 def deliver(sandbox: Sandbox, subject: str, **headers: str) -> Message:
     sandbox.clock.forward(1)
-    return sandbox.mailbox.deliver(letter(subject, **headers))
+    return sandbox.mailbox.deliver(raw_mail(subject, **headers))
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def talk(sandbox: Sandbox) -> list[Message]:
 
 
 async def send(sandbox: Sandbox, subject: str, thread: str, **headers: str) -> dict[str, Any]:
-    raw = letter(subject, sender=OWNER, **{"To": OTHER, **headers})
+    raw = raw_mail(subject, sender=OWNER, **{"To": OTHER, **headers})
     return await sandbox.json("POST", "/messages/send", json={"raw": encoded(raw), "threadId": thread})
 
 

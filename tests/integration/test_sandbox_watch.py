@@ -1,4 +1,4 @@
-"""Watched mailboxes: notifications that are pulled, and notifications that are pushed with Google's signature."""
+"""Watched mailboxes: notifications that are pulled, and pushed ones with Google's signature."""
 
 import asyncio
 import base64
@@ -20,7 +20,7 @@ from postroom_sandbox.methods import MODIFY
 from postroom_sandbox.pubsub import PUSHER
 from postroom_sandbox.server import LoopbackServer, listening
 from support.clocks import ManualClock
-from support.sandbox import OWNER, Sandbox, letter, running_sandbox
+from support.sandbox import OWNER, Sandbox, raw_mail, running_sandbox
 
 TOPIC = "projects/home/topics/mail"
 SUBSCRIPTION = "/v1/projects/home/subscriptions/postroom"
@@ -54,7 +54,7 @@ async def test_a_watch_tells_at_once_and_whenever_something_changes(sandbox: San
     await subscribed(sandbox)
     begun = await watched(sandbox)
     assert int(begun["expiration"]) == int((sandbox.clock().timestamp() + 7 * 86400) * 1000)
-    message = sandbox.mailbox.deliver(letter())
+    message = sandbox.mailbox.deliver(raw_mail())
     first, second = await pulled(sandbox)
     assert content(first) == {"emailAddress": OWNER, "historyId": int(begun["historyId"])}
     assert content(second) == {"emailAddress": OWNER, "historyId": message.history_id}
@@ -85,7 +85,7 @@ async def test_a_pull_waits_for_what_comes(sandbox: Sandbox) -> None:
     subscription.acknowledge([each["ackId"] for each in await pulled(sandbox)])
     pulling = asyncio.create_task(sandbox.raw("POST", f"{SUBSCRIPTION}:pull", json={"maxMessages": 1}))
     await subscription.awaited.wait()
-    sandbox.mailbox.deliver(letter())
+    sandbox.mailbox.deliver(raw_mail())
     assert len((await pulling).json()["receivedMessages"]) == 1
 
 
@@ -93,9 +93,9 @@ async def test_a_pull_waits_for_what_comes(sandbox: Sandbox) -> None:
 async def test_labels_narrow_what_is_told(sandbox: Sandbox, behaviour: str, told: int) -> None:
     await subscribed(sandbox)
     await watched(sandbox, labelIds=["INBOX"], labelFilterBehavior=behaviour)
-    sandbox.mailbox.deliver(letter())
-    sandbox.mailbox.deliver(letter(), ["SPAM"])
-    sandbox.mailbox.deliver(letter(), ["SENT"])
+    sandbox.mailbox.deliver(raw_mail())
+    sandbox.mailbox.deliver(raw_mail(), ["SPAM"])
+    sandbox.mailbox.deliver(raw_mail(), ["SENT"])
     assert len(await pulled(sandbox)) == 1 + told
 
 
@@ -103,11 +103,11 @@ async def test_a_watch_ends_after_a_week_or_when_it_is_stopped(sandbox: Sandbox)
     await subscribed(sandbox)
     await watched(sandbox)
     sandbox.clock.forward(7 * 86400)
-    sandbox.mailbox.deliver(letter())
+    sandbox.mailbox.deliver(raw_mail())
     assert len(await pulled(sandbox)) == 1
     await watched(sandbox)
     assert (await sandbox.ask("POST", "/stop")).status_code == 204
-    sandbox.mailbox.deliver(letter())
+    sandbox.mailbox.deliver(raw_mail())
     assert len(await pulled(sandbox)) == 1
 
 
@@ -184,7 +184,7 @@ async def test_a_push_is_repeated_until_it_is_taken_and_nothing_overtakes_it(san
     async with hook(refusing=2) as taking:
         await subscribed(sandbox, pushConfig={"pushEndpoint": taking.address})
         begun = await watched(sandbox)
-        message = sandbox.mailbox.deliver(letter())
+        message = sandbox.mailbox.deliver(raw_mail())
         told = [json.loads(base64.b64decode((await taking.pushes.get())[1]["message"]["data"])) for _ in range(2)]
     assert [each["historyId"] for each in told] == [int(begun["historyId"]), message.history_id]
     assert [status for _, status in sandbox.emulator.pubsub.pushed][:3] == [503, 503, 204]

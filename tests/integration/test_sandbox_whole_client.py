@@ -1,4 +1,4 @@
-"""All of our own client, and our own OAuth, against the emulator, every answer held against Google's document."""
+"""All of our own client and OAuth against the emulator, every answer checked against Google's document."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -15,12 +15,12 @@ from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.quota import NEW_PROJECT, Limits
 from support.clocks import ManualClock
 from support.gates import owners_client
-from support.sandbox import OTHER, OWNER, Sandbox, letter, running_sandbox
+from support.sandbox import OTHER, OWNER, Sandbox, raw_mail, running_sandbox
 
 
 def thirty(mailbox: Mailbox) -> None:
     for number in range(30):
-        mailbox.deliver(letter(f"number {number}"))
+        mailbox.deliver(raw_mail(f"number {number}"))
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ async def test_what_is_written_is_read_back(sandbox: Sandbox) -> None:
 
 async def test_a_draft_is_sent_once(sandbox: Sandbox) -> None:
     gmail = client(sandbox)
-    draft = await gmail.create_draft(letter("Lunch?", sender=OWNER, To=OTHER))
+    draft = await gmail.create_draft(raw_mail("Lunch?", sender=OWNER, To=OTHER))
     assert [each.id for each in (await gmail.list_drafts()).drafts] == [draft.id]
     sent = await gmail.send_draft(draft.id)
     assert "SENT" in sent.label_ids
@@ -72,7 +72,7 @@ async def test_a_draft_is_sent_once(sandbox: Sandbox) -> None:
 
 
 async def test_a_mail_too_large_for_json_is_uploaded(sandbox: Sandbox) -> None:
-    raw = letter("Plans", "x" * 70 + "\n", sender=OWNER, To=OTHER) + b"line of the plan\n" * 500_000
+    raw = raw_mail("Plans", "x" * 70 + "\n", sender=OWNER, To=OTHER) + b"line of the plan\n" * 500_000
     sent = await client(sandbox).send_message(raw)
     assert sandbox.mailbox.get(sent.id).mail.raw.endswith(raw[-1000:])
 

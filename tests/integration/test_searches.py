@@ -1,4 +1,4 @@
-"""Searches of agents: few at a time, none for long, and the rest of the database stays free for others."""
+"""Searches of agents: few at a time, none for long, and other reads stay unaffected."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

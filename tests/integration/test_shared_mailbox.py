@@ -22,7 +22,7 @@ from support.scale import scale
 from support.shared_mailbox import LABEL, PRIVATE, SNOOZE, SharedMailbox, open_shared_mailbox
 
 Move = tuple[str, int, int, bool]
-"""What is done, to which letter, how much of it, and whether in the middle of automation's next job."""
+"""What is done, to which message, how much of it, and whether in the middle of automation's next job."""
 
 BY_HAND = (
     *("archive", "inbox", "trash", "spam", "star", "delete", "label off", "snooze off", "private", "relabel"),
@@ -49,21 +49,21 @@ moves = st.lists(
 
 async def make(shared: SharedMailbox, move: Move) -> None:
     what, number, amount, soon = move
-    letter = shared.letters[number]
+    message = shared.messages[number]
     if what in BY_HAND:
         shared.by_hand(partial(act_by_hand, shared, what, number), soon=soon)
         return
     match what:
         case "rule":
-            await shared.decide(letter)
+            await shared.decide(message)
         case "agent snooze":
-            await shared.propose(letter, "snooze", amount=amount, units="hours")
+            await shared.propose(message, "snooze", amount=amount, units="hours")
         case "agent label":
-            await shared.propose(letter, "apply_label", label=LABEL)
+            await shared.propose(message, "apply_label", label=LABEL)
         case "agent new label":
-            await shared.propose(letter, "apply_label", label=f"New {amount % 2}")
+            await shared.propose(message, "apply_label", label=f"New {amount % 2}")
         case "agent archive" | "agent trash":
-            await shared.propose(letter, what.removeprefix("agent "))
+            await shared.propose(message, what.removeprefix("agent "))
         case "approve" | "reject":
             await shared.answer(what == "approve")
         case "undo":
@@ -77,22 +77,22 @@ async def make(shared: SharedMailbox, move: Move) -> None:
         case "protect label":
             await shared.protect("label", PRIVATE)
         case _:
-            await shared.protect("sender", letter.sender)
+            await shared.protect("sender", message.sender)
 
 
 def act_by_hand(shared: SharedMailbox, what: str, number: int) -> None:
-    letter, user = shared.letters[number], shared.relabel
+    message, user = shared.messages[number], shared.relabel
     acts: dict[str, Callable[[], None]] = {
-        "archive": lambda: user(letter, remove=["INBOX"]),
-        "inbox": lambda: user(letter, add=["INBOX"]),
-        "trash": lambda: user(letter, add=["TRASH"]),
-        "spam": lambda: user(letter, add=["SPAM"]),
-        "star": lambda: user(letter, add=["STARRED"]),
-        "delete": lambda: shared.delete(letter),
-        "label off": lambda: user(letter, remove=[shared.label_id(LABEL)]),
-        "snooze off": lambda: user(letter, remove=[shared.label_id(SNOOZE)]),
-        "private": lambda: user(letter, add=[shared.label_id(PRIVATE)]),
-        "relabel": lambda: user(letter, add=[shared.label_id(LABEL)]),
+        "archive": lambda: user(message, remove=["INBOX"]),
+        "inbox": lambda: user(message, add=["INBOX"]),
+        "trash": lambda: user(message, add=["TRASH"]),
+        "spam": lambda: user(message, add=["SPAM"]),
+        "star": lambda: user(message, add=["STARRED"]),
+        "delete": lambda: shared.delete(message),
+        "label off": lambda: user(message, remove=[shared.label_id(LABEL)]),
+        "snooze off": lambda: user(message, remove=[shared.label_id(SNOOZE)]),
+        "private": lambda: user(message, add=[shared.label_id(PRIVATE)]),
+        "relabel": lambda: user(message, add=[shared.label_id(LABEL)]),
         "delete label": lambda: shared.delete_label(LABEL),
         "rename label": lambda: shared.rename_label(LABEL),
         "delete snooze label": lambda: shared.delete_label(SNOOZE),

@@ -1,4 +1,4 @@
-"""Snoozed mail that the database knows nothing of is brought back, and what is to come back later is left alone."""
+"""Snoozed mail that the database does not know is brought back; mail with a later wake-up is left alone."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -20,7 +20,7 @@ from postroom.store.engine.listeners import signalled
 from support.mailboxes import always
 from support.message_setup import MessageSetup, message_setup
 from support.patience import PATIENCE_S
-from support.product import TOKEN, Product, letter
+from support.product import TOKEN, Product, raw_mail
 
 LABEL = "Postroom/Snoozed"
 
@@ -48,7 +48,7 @@ async def account_id_of(setup: MessageSetup) -> UUID:
 
 def hidden(product: Product, label_id: str) -> str:
     """A message that is under the snooze label, and of which the database knows nothing."""
-    message = product.mailbox.deliver(letter("Hidden"))
+    message = product.mailbox.deliver(raw_mail("Hidden"))
     product.mailbox.modify(message.id, add=[label_id], remove=["INBOX"])
     return message.id
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from postroom.store.engine.database import Database
 from postroom.switchboard.intake import Intake
-from support.product import envelope, letter, running_product
+from support.product import envelope, raw_mail, running_product
 from support.spans import above, place, recorded_spans
 
 GIVEN = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -15,7 +15,7 @@ async def test_the_trace_of_an_envelope_reaches_the_mailbox(database: Database, 
     with recorded_spans() as spans:
         async with running_product(database, tmp_path) as product:
             await product.rule("receipts", {"subject_contains": CANARIES[0]}, "apply_label", label="Receipts")
-            message = product.mailbox.deliver(letter(f"{CANARIES[0]} receipt", sender=CANARIES[1]))
+            message = product.mailbox.deliver(raw_mail(f"{CANARIES[0]} receipt", sender=CANARIES[1]))
             headers = [["Subject", f"{CANARIES[0]} receipt"], ["From", CANARIES[1]]]
             given = envelope(message.id, {"headers": headers})
             given["sender"] = {"identity": CANARIES[1]}

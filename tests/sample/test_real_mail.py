@@ -32,7 +32,7 @@ from postroom.store.simulation import MessageSelection, PastMessage
 from postroom_sandbox.mailbox import Mailbox
 from support.mutations import mutated
 from support.product import ENDPOINT, running_product, until_job
-from support.shell import Rehearsal
+from support.shell import RecordingApplication
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 SECONDS = 2.0
@@ -51,9 +51,9 @@ def user_and_known(raws: list[bytes]) -> tuple[str, Known]:
     from postroom.core.mail.addresses import addresses
     from postroom.core.mail.tiers import values
 
-    letters = [parse_message(raw).headers for raw in raws]
-    to = Counter(address for headers in letters for value in values(headers, "to") for address in addresses(value))
-    senders = sorted({sender_address(headers) for headers in letters} - {""})
+    messages = [parse_message(raw).headers for raw in raws]
+    to = Counter(address for headers in messages for value in values(headers, "to") for address in addresses(value))
+    senders = sorted({sender_address(headers) for headers in messages} - {""})
     user = to.most_common(1)[0][0]
     return user, Known.of([user], senders[::10])
 
@@ -137,7 +137,7 @@ def test_every_real_message_is_previewed(tmp_path: Path, capsys: pytest.CaptureF
     contacts.write_text("Email\n" + "\n".join(sorted(known.contacts)) + "\n", "utf-8")
     arguments = ["preview", os.environ["POSTROOM_SAMPLE_MAIL"], "--user", user, "--contacts", str(contacts), "--json"]
     with pytest.raises(SystemExit) as ended:
-        run(Rehearsal(), arguments)
+        run(RecordingApplication(), arguments)
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert ended.value.code == 0
     assert sorted(line["path"] for line in lines) == sorted(map(str, paths))

@@ -1,4 +1,4 @@
-"""A switchboard behind real HTTP, on SQLite: who may do what does not depend on the database."""
+"""A switchboard behind real HTTP, on SQLite: permissions do not depend on the database."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""A connector's token is bound to channels as well: what a build server sends never passes for mail."""
+"""A connector's token is also bound to channels: what a build server sends is never taken for mail."""
 
 from typing import Any
 

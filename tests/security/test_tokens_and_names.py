@@ -1,4 +1,4 @@
-"""Nobody passes without a token that is known and live, by a foreign name, or from a foreign page."""
+"""No access without a valid token, under a foreign host name, or from a foreign page."""
 
 from typing import Any
 

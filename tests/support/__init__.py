@@ -1,1 +1,1 @@
-"""What the tests stand on: a real PostgreSQL, real processes, a clock that is moved by hand."""
+"""What tests share: a real PostgreSQL, real processes, a clock that is moved by hand."""

@@ -1,4 +1,4 @@
-"""An agent, or an operator, with the mcp package's own client at the tools of the switchboard."""
+"""An agent or an operator: the mcp package's own client for the tools of the switchboard."""
 
 import contextlib
 from collections.abc import AsyncGenerator

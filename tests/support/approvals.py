@@ -1,4 +1,4 @@
-"""An action that waits for approval, as tests show it around."""
+"""An action that waits for approval, for tests of how it is shown."""
 
 from datetime import UTC, datetime
 from uuid import UUID

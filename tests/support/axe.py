@@ -1,4 +1,5 @@
-"""axe-core, the accessibility checker, as package-lock.json names it. Only tests use it; no wheel has it."""
+"""axe-core, the accessibility checker, in the version of package-lock.json. Only tests use it; it is not in the
+wheel."""
 
 import importlib.util
 import shutil

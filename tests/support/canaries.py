@@ -1,4 +1,4 @@
-"""Canaries: words that stand for mail, and everything that leaves the product in which none of them may be found."""
+"""Canaries: words that stand for mail, and all outputs of the product in which none of them may occur."""
 
 import contextlib
 import io

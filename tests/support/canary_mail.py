@@ -1,4 +1,4 @@
-"""A thousand messages full of canaries: what they look like, and how those are made that go wrong."""
+"""A thousand messages full of canaries, and how some of them fail."""
 
 from collections.abc import Callable, Iterator
 from email.message import EmailMessage
@@ -59,7 +59,7 @@ def trouble(number: int) -> str:
     return {3: UNREADABLE, 4: UNDECIDABLE, 13: UNREADABLE, 23: UNREADABLE}.get(number, "")
 
 
-def letter(canaries: Canaries, number: int) -> bytes:
+def raw_mail(canaries: Canaries, number: int) -> bytes:
     """A mail as it lies in the mailbox, with an attachment. Every tenth has a sender that nobody can have."""
     word = canaries.word
     mail = EmailMessage()

@@ -1,4 +1,4 @@
-"""The system's Chromium for the browser tests: found, installed when we may, and launched the same way every time."""
+"""The system's Chromium for the browser tests: found, installed if permitted, and launched the same way every time."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -35,7 +35,7 @@ document.addEventListener("securitypolicyviolation", (event) =>
 """
 
 
-class Complaints(list[str]):
+class BrowserErrors(list[str]):
     """Everything a page should never do: errors on the console, uncaught exceptions, dialogs, CSP violations."""
 
     async def watch(self, page: Page) -> None:

@@ -1,4 +1,4 @@
-"""The `postroom` command as a person starts it: real processes with settings of their own."""
+"""The `postroom` command as a person starts it: real processes with their own settings."""
 
 import json
 import os

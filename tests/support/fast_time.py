@@ -1,4 +1,4 @@
-"""A clock that runs faster than time does, the same in every process: minutes of quota and outage pass in seconds."""
+"""A clock that runs faster than real time, the same in every process: minutes of quota and outage pass in seconds."""
 
 import asyncio
 import time

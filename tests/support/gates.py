@@ -1,4 +1,4 @@
-"""For tests that use a mailbox as its owner does, by hand: a gate that lets everything out, and a lease that lasts."""
+"""For tests that use a mailbox directly: a gate that lets everything out, and a lease that lasts."""
 
 import contextlib
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The Gmail connector between a real emulator and a real switchboard, in one process, and what tests ask of them."""
+"""The Gmail connector between a real emulator and a real switchboard, in one process."""
 
 import asyncio
 import contextlib

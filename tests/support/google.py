@@ -1,4 +1,4 @@
-"""Google for tests: the emulator behind real HTTP, and a browser whose user agrees at once."""
+"""Google for tests: the emulator behind real HTTP, and a browser whose user consents at once."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""An event loop whose time jumps from one event to the next: an hour of waiting takes no time at all."""
+"""An event loop whose time jumps from one event to the next: an hour of waiting takes no time."""
 
 import asyncio
 import selectors

@@ -1,4 +1,4 @@
-"""Mail that is stored the way all mail is: handed in, leased, and made a row; and something done with it."""
+"""Stored mail, made as in the product: ingested, leased, and dispatched; and something done with it."""
 
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
@@ -73,9 +73,9 @@ async def done(
     """The id of an action that took the message out of the inbox, on somebody's behalf."""
     account_id = (await database.run(mail.load_message(message_id))).account_id
     job, action_id = new_job(CATALOGUE, "action.gmail", {}, priority=100), new_id()
-    wish = decisions.Decision(new_id(), account_id, message_id, "none", "archive", {}, 1.0, "a test")
+    decision = decisions.Decision(new_id(), account_id, message_id, "none", "archive", {}, 1.0, "a test")
     action = decisions.NewAction(action_id, actor, "queued", "hash", job.id, asked_by=asked_by)
-    await database.run(decisions.ask_for_action(wish, action, job, clock()))
+    await database.run(decisions.ask_for_action(decision, action, job, clock()))
     await carried_out(database, clock, action_id)
     return action_id
 

@@ -1,4 +1,4 @@
-"""Mailboxes as handlers and senders ask for them."""
+"""Mailboxes in the form that handlers and senders need."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar

@@ -1,4 +1,4 @@
-"""A message in the mailbox of a running product, and what a test does with it."""
+"""A message in the mailbox of a running product, and what tests do with it."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
 from postroom.store.job_builders import undo_job
 from support.patience import PATIENCE_S
-from support.product import Product, letter, running_product
+from support.product import Product, raw_mail, running_product
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "apply_label": {"label": "Receipts"},
@@ -50,8 +50,8 @@ class MessageSetup:
         return Signature(new_id(), "test", "admin")
 
     async def ask(self, action: str, **parameters: Any) -> UUID:
-        wishes = ActionRequests(self.database, CATALOGUE, Policy(), wall_clock)
-        asked = await wishes.ask(
+        requests = ActionRequests(self.database, CATALOGUE, Policy(), wall_clock)
+        asked = await requests.ask(
             self.id, action, parameters or PARAMETERS.get(action, {}), source="user", asked_by="test", why="a test"
         )
         return asked.action_id
@@ -89,10 +89,10 @@ class MessageSetup:
 @asynccontextmanager
 async def message_setup(database: Database, folder: Path) -> AsyncGenerator[MessageSetup]:
     async with running_product(database, folder) as product:
-        message = product.mailbox.deliver(letter("Hello"))
+        message = product.mailbox.deliver(raw_mail("Hello"))
         old = product.mailbox.labels.create("Old", {}).id
         product.mailbox.modify(message.id, add=[old])
-        other = product.mailbox.deliver(letter("Another"))
+        other = product.mailbox.deliver(raw_mail("Another"))
         await product.live.sync()
         await product.settled(2)
         before = other.labels

@@ -1,4 +1,4 @@
-"""A model behind real HTTP: the stand-in of a provider, the real client, and a database that counts."""
+"""A model behind real HTTP: a provider's stand-in, the real client, and a database that counts."""
 
 import asyncio
 from collections.abc import AsyncGenerator

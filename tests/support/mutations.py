@@ -1,4 +1,4 @@
-"""Messages broken at random, reproducibly: what transport, bad software and malice do to mail."""
+"""Messages broken at random, reproducibly, as transport, bad software and malice do."""
 
 import random
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""An OTLP/HTTP collector on a loopback socket, which a test can have wait or refuse."""
+"""An OTLP/HTTP collector on a loopback socket, which can delay or refuse on request."""
 
 import contextlib
 import gzip

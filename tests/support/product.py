@@ -1,4 +1,4 @@
-"""The whole road in one process, on a real emulator over a loopback socket: everything but the page."""
+"""The whole product but the page in one process, on a real emulator over a loopback socket."""
 
 import asyncio
 import contextlib
@@ -91,7 +91,7 @@ def _is_settled(row: feed.FeedRow) -> bool:
     return row.action_type is not None and row.action_state in (None, "completed", "failed")
 
 
-def letter(subject: str, sender: str = "shop@store.example", to: str = OWNER, **headers: str) -> bytes:
+def raw_mail(subject: str, sender: str = "shop@store.example", to: str = OWNER, **headers: str) -> bytes:
     lines = [f"From: {sender}", f"To: {to}", f"Subject: {subject}", "Date: Sun, 15 Nov 2026 08:00:00 +0000"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return ("\r\n".join(lines) + "\r\n\r\nHello.\r\n").encode()

@@ -1,4 +1,4 @@
-"""Programs of the system that tests need: found, or installed when we may; never a reason to skip a test."""
+"""System programs that tests need: found, or installed if permitted; never a reason to skip a test."""
 
 import fcntl
 import os

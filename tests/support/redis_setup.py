@@ -1,4 +1,4 @@
-"""A connector on a real Redis and a real switchboard, with places before and behind the switchboard for trouble."""
+"""A connector on a real Redis and a real switchboard, with faults before and behind the switchboard."""
 
 import asyncio
 import contextlib
@@ -108,7 +108,7 @@ class WatchedHealth(ConnectorHealth):
         super().report_problem(state, error)
         self._worse[state].set()
 
-    async def ailing(self, state: State) -> str:
+    async def until_reported(self, state: State) -> str:
         """Waits until it says so; returns its words."""
         async with asyncio.timeout(PATIENCE_S):
             await self._worse[state].wait()

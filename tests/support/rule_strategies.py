@@ -1,4 +1,4 @@
-"""Random rules for property tests: trees of conditions, scopes, and whole drafts that make sense."""
+"""Random rules for property tests: trees of conditions, scopes, and whole valid drafts."""
 
 from typing import Any
 

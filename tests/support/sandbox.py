@@ -1,4 +1,4 @@
-"""A running emulator whose every answer is held against Google's discovery document, and what tests ask of it."""
+"""A running emulator whose every answer is checked against Google's discovery document."""
 
 import base64
 import json
@@ -228,7 +228,7 @@ async def running_sandbox(
     assert emulator.wrong == []
 
 
-def letter(subject: str = "Hello", text: str = "Good morning", sender: str = OTHER, **headers: str) -> bytes:
+def raw_mail(subject: str = "Hello", text: str = "Good morning", sender: str = OTHER, **headers: str) -> bytes:
     message = EmailMessage()
     message["From"] = sender
     message["To"] = headers.pop("To", OWNER)

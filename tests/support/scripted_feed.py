@@ -1,4 +1,4 @@
-"""A feed whose content the test writes: real enough for the page, and it counts how often it is read."""
+"""A feed whose content the test writes; it counts how often it is read."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence

@@ -1,4 +1,4 @@
-"""Stored mail whose words are not indexed yet, as after an upgrade to the first version that searches."""
+"""Stored mail that is not indexed yet, as after an upgrade to the first version with search."""
 
 from postroom.store.engine.database import Database, Dialect, Script, Text, transaction
 

@@ -1,4 +1,4 @@
-"""A service account's key for tests, made once in a run: making one takes a while."""
+"""A service account's key for tests, made once per run: making one takes a while."""
 
 import json
 from functools import cache

@@ -50,7 +50,7 @@ from support.clocks import ManualClock
 from support.gates import LASTING
 from support.mail import keep_mail
 from support.mailboxes import always, given
-from support.product import ENDPOINT, OWNER, TOKEN, letter
+from support.product import ENDPOINT, OWNER, TOKEN, raw_mail
 from support.sqlite import new_sqlite
 
 SNOOZE = "Postroom/Snoozed"
@@ -63,7 +63,7 @@ UNDONE = ("archive", "apply_label", "snooze")
 
 
 @dataclass
-class Letter:
+class SharedMessage:
     """A message, and who has taken it out of the inbox last: `snooze` is what has to be made good."""
 
     gmail_id: str
@@ -100,7 +100,7 @@ class SharedMailbox:
     handlers: dict[str, Handler]
     agents: Agents
     waiting: list[Callable[[], None]]
-    letters: list[Letter] = field(default_factory=list[Letter])
+    messages: list[SharedMessage] = field(default_factory=list[SharedMessage])
     lost_labels: set[str] = field(default_factory=set[str])
     told: list[str] = field(default_factory=list[str])
     account_id: UUID = field(default_factory=new_id)
@@ -113,24 +113,26 @@ class SharedMailbox:
         """At once, or before the next call that automation makes."""
         self.waiting.append(what) if soon else what()
 
-    def relabel(self, letter: Letter, add: Sequence[str] = (), remove: Sequence[str] = (), away: str = "user") -> None:
-        if letter.gmail_id not in self.gmail:
+    def relabel(
+        self, message: SharedMessage, add: Sequence[str] = (), remove: Sequence[str] = (), away: str = "user"
+    ) -> None:
+        if message.gmail_id not in self.gmail:
             return
-        before = self.gmail.get(letter.gmail_id).labels
+        before = self.gmail.get(message.gmail_id).labels
         known = {each.id for each in self.gmail.labels.all()}
-        after = self.gmail.modify(letter.gmail_id, set(add) & known, set(remove) & known & before).labels
-        self.note_place(letter, before, after, away)
+        after = self.gmail.modify(message.gmail_id, set(add) & known, set(remove) & known & before).labels
+        self.note_place(message, before, after, away)
 
-    def note_place(self, letter: Letter, before: frozenset[str], after: frozenset[str], by: str) -> None:
+    def note_place(self, message: SharedMessage, before: frozenset[str], after: frozenset[str], by: str) -> None:
         if "INBOX" in after:
-            letter.away = None
+            message.away = None
         elif "INBOX" in before or (after - before) & {"TRASH", "SPAM"}:
-            letter.away = by
+            message.away = by
 
-    def delete(self, letter: Letter) -> None:
-        if letter.gmail_id in self.gmail:
-            self.gmail.delete(letter.gmail_id)
-            letter.away = "user"
+    def delete(self, message: SharedMessage) -> None:
+        if message.gmail_id in self.gmail:
+            self.gmail.delete(message.gmail_id)
+            message.away = "user"
 
     def delete_label(self, name: str) -> None:
         if (label := self.gmail.labels.named(name)) is not None:
@@ -153,14 +155,14 @@ class SharedMailbox:
 
     # Automation.
 
-    async def decide(self, letter: Letter) -> None:
-        generation = await self.database.run(decisions.latest_generation(letter.id))
-        job = decide_again(CATALOGUE, self.account_id, letter.id, generation + 1)
+    async def decide(self, message: SharedMessage) -> None:
+        generation = await self.database.run(decisions.latest_generation(message.id))
+        job = decide_again(CATALOGUE, self.account_id, message.id, generation + 1)
         await self.database.run(jobs.enqueue_many([job], self.clock()))
 
-    async def propose(self, letter: Letter, action: str, **parameters: object) -> None:
+    async def propose(self, message: SharedMessage, action: str, **parameters: object) -> None:
         try:
-            await self.agents.propose(letter.id, action, parameters, "a test", Signature(new_id(), "agent", "agent"))
+            await self.agents.propose(message.id, action, parameters, "a test", Signature(new_id(), "agent", "agent"))
         except PostroomError as error:
             self.told.append(str(error))
 
@@ -197,8 +199,8 @@ class SharedMailbox:
         return len(claimed)
 
     async def run_job(self, job: Job) -> None:
-        before = {each.gmail_id: self.labels_of(each) for each in self.letters}
-        protected = [each for each in self.letters if await self.is_protected(each)]
+        before = {each.gmail_id: self.labels_of(each) for each in self.messages}
+        protected = [each for each in self.messages if await self.is_protected(each)]
         run, acted = JobRun(job, self.database, self.clock, LASTING), len(self.waiting)
         try:
             await self.handlers[job.type](run)
@@ -209,7 +211,7 @@ class SharedMailbox:
             if not run.ended:
                 await self.database.run(jobs.finish([job.claim], [job.seq] if job.releases_key else [], self.clock()))
         by, about = await self.doer(job)
-        for each in self.letters:
+        for each in self.messages:
             was, now = before[each.gmail_id], self.labels_of(each)
             # Where the person acted meanwhile, the place was noted with that, and what changed is not ours alone.
             if was is None or now is None or was == now or each.id != about:
@@ -228,21 +230,21 @@ class SharedMailbox:
         action = await self.database.run(actions.load_action(UUID(str(id))))
         return action.action_type if job.type == "action.gmail" else job.type, action.message_id
 
-    def labels_of(self, letter: Letter) -> frozenset[str] | None:
-        return self.gmail.get(letter.gmail_id).labels if letter.gmail_id in self.gmail else None
+    def labels_of(self, message: SharedMessage) -> frozenset[str] | None:
+        return self.gmail.get(message.gmail_id).labels if message.gmail_id in self.gmail else None
 
-    async def is_protected(self, letter: Letter) -> bool:
+    async def is_protected(self, message: SharedMessage) -> bool:
         """By what the message bears in the mailbox at this moment, told or not."""
-        now = self.labels_of(letter) or frozenset()
+        now = self.labels_of(message) or frozenset()
         names = {each.name.casefold() for each in self.gmail.labels.all() if each.id in now}
         views = await self.database.run(protection.list_protected())
         kept = {(each.kind, each.value) for each in views}
-        return ("sender", letter.sender) in kept or any(("label", name) in kept for name in names)
+        return ("sender", message.sender) in kept or any(("label", name) in kept for name in names)
 
     async def tell(self) -> None:
         """The connector tells of what was done to messages."""
         changes: list[Change] = []
-        for each in self.letters:
+        for each in self.messages:
             known = (await self.database.run(mail.load_message(each.id))).facts.labels
             now = self.labels_of(each) or frozenset()
             ids = {label.id for label in self.gmail.labels.all()}
@@ -268,7 +270,7 @@ class SharedMailbox:
 
     async def check_end(self) -> None:
         self.check()
-        for each in self.letters:
+        for each in self.messages:
             assert each.away != "snooze", f"snoozed mail was lost: {sorted(self.labels_of(each) or ())}"
 
 
@@ -298,7 +300,7 @@ async def open_shared_mailbox(
         return cast("Mailbox", InterruptedMailbox(gmail_mailbox.under(permit), before_call))
 
     policy = Policy(trust_agents=True, agent_hourly_cap=3)
-    wishes = ActionRequests(database, CATALOGUE, policy, clock)
+    requests = ActionRequests(database, CATALOGUE, policy, clock)
     executor, undoing = Executor(database, CATALOGUE, clock), UndoService(database, CATALOGUE, clock)
     handlers: dict[str, Handler] = {
         "classify": Classify(database, CATALOGUE, policy=policy, clock=clock),
@@ -308,23 +310,23 @@ async def open_shared_mailbox(
         "labels.sync.gmail": LabelsSyncGmail(database, always(gmail_mailbox), clock),
         "approval.notify": ApprovalNotify(database, (), clock),
     }
-    shared = SharedMailbox(database, gmail, clock, handlers, Agents(wishes), waiting)
+    shared = SharedMailbox(database, gmail, clock, handlers, Agents(requests), waiting)
     await _furnish(shared)
     return shared
 
 
 async def _furnish(shared: SharedMailbox) -> None:
-    """Two letters, the user's labels, and rules that put a label on, archive and snooze."""
+    """Two messages, the user's labels, and rules that put a label on, archive and snooze."""
     for name in (LABEL, PRIVATE):
         shared.gmail.labels.create(name, {})
     for number, sender in enumerate(SENDERS):
-        gmail_id = shared.gmail.deliver(letter(f"Mail {number}", sender)).id
+        gmail_id = shared.gmail.deliver(raw_mail(f"Mail {number}", sender)).id
         id = await keep_mail(
             shared.database, shared.clock, subject=f"Mail {number}", sender=sender, owner=OWNER, event_id=gmail_id
         )
-        shared.letters.append(Letter(gmail_id, id, sender))
-    message = await shared.database.run(mail.load_message(shared.letters[0].id))
-    shared.account_id = message.account_id
+        shared.messages.append(SharedMessage(gmail_id, id, sender))
+    first = await shared.database.run(mail.load_message(shared.messages[0].id))
+    shared.account_id = first.account_id
     seen = [
         labels.SeenLabel(each.id, each.name, "system" if each.type == "system" else "user")
         for each in shared.gmail.labels.all()

@@ -1,4 +1,4 @@
-"""The command line as a test drives it: commands run in this process, what they print is kept."""
+"""The command line as tests drive it: commands run in this process, and their output is kept."""
 
 import json
 from collections.abc import AsyncGenerator, Mapping
@@ -17,7 +17,7 @@ from postroom.store.engine.opening import connect_database
 
 
 @dataclass
-class Rehearsal:
+class RecordingApplication:
     """An application that writes down what it was asked, and opens a real SQLite file."""
 
     calls: list[tuple[str, Mapping[str, object]]] = field(default_factory=list[tuple[str, Mapping[str, object]]])
@@ -72,7 +72,7 @@ class Shell:
 
     folder: Path
     capture: pytest.CaptureFixture[str]
-    application: Rehearsal = field(default_factory=Rehearsal)
+    application: RecordingApplication = field(default_factory=RecordingApplication)
     out: str = ""
     err: str = ""
 

@@ -1,4 +1,4 @@
-"""The switchboard with everything behind it, served over real HTTP, with tokens made for the test."""
+"""The switchboard with everything behind it, served over real HTTP, with tokens for tests."""
 
 import asyncio
 import contextlib

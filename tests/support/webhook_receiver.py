@@ -1,4 +1,4 @@
-"""The other end of the approval webhook, over real HTTP, and our own door for its answers."""
+"""The receiver of the approval webhook, over real HTTP, and our own endpoint for its answers."""
 
 import json
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""What the doctor says of accounts: what it accepts, what it refuses, the remedy, and nothing secret."""
+"""The doctor's checks of accounts: what passes, what fails, the remedy, and no secrets."""
 
 import asyncio
 from dataclasses import replace
@@ -258,10 +258,10 @@ def test_messages_that_were_refused_or_set_aside_are_counted():
     counters = {"refused": 1200, "set_aside": 3}
     _, *found = of_connectors(known(account(), heard=connector(counters=counters)))
     remedy = (
-        "`postroom connector refused` says which, and why; "
-        "`postroom connector retry --account mara@lindqvist.example --all` has them tried once more"
+        "`postroom connector refused` lists them with the reason; "
+        "`postroom connector retry --account mara@lindqvist.example --all` tries them again"
     )
-    aside = f"{MARA}: 3 messages are set aside, since Gmail does not give them; they are tried again"
+    aside = f"{MARA}: 3 messages are set aside because Gmail does not return them; they are tried again"
     assert found == [
         Check("refused", "warn", f"{MARA}: 1,200 messages were refused", remedy),
         Check("set aside", "warn", aside, remedy),

@@ -1,4 +1,4 @@
-"""What an account is called: one spelling of its address, and one name of its mailbox."""
+"""Account names: one spelling of an address, and one name of its mailbox."""
 
 import pytest
 

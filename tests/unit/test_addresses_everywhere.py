@@ -1,4 +1,4 @@
-"""Every legal address survives every way in, and what is none is refused, never cut down to somebody else's."""
+"""Every legal address survives every input path, and an invalid one is refused, never cut down to another's."""
 
 import binascii
 import csv

@@ -1,4 +1,4 @@
-"""What a person is shown before he answers, whatever the mail would like him to see."""
+"""What a person sees before they answer, whatever the mail tries to make them see."""
 
 from dataclasses import replace
 from typing import Any
@@ -94,4 +94,4 @@ def test_nothing_hides_in_a_line(hostile: str):
 
 
 def test_a_long_line_is_cut_and_says_so():
-    assert one_line("x" * 1000, 10) == "xxxxxxxxxx… (990 characters more)"
+    assert one_line("x" * 1000, 10) == "xxxxxxxxxx… (990 more characters)"

@@ -1,4 +1,4 @@
-"""Automatic answers: to people who wrote to the user, and to nobody and nothing else."""
+"""Automatic answers: only to people who wrote to the user."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The file that takes up room until the disk is full."""
+"""The ballast file, which reserves space until the disk is full."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The clock for durations counts sleep and never goes back."""
+"""The clock for durations counts sleep and never goes backwards."""
 
 import time
 

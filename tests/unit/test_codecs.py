@@ -1,4 +1,4 @@
-"""Values across the border: times, ids and JSON come back as they went."""
+"""Times, ids and JSON come back from the database unchanged."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any

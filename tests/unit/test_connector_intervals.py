@@ -1,4 +1,4 @@
-"""How often a connector reports and refreshes by default: often enough for what is promised, and no more often."""
+"""How often a connector reports and refreshes by default: as often as promised, and no more."""
 
 import asyncio
 from collections.abc import Mapping

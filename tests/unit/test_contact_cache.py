@@ -1,4 +1,4 @@
-"""What a connector keeps from the switchboard: contacts that are not used when they are old, rules that stay."""
+"""A connector's copies from the switchboard: old contacts are not used, filters stay."""
 
 import asyncio
 import os

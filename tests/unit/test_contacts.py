@@ -1,4 +1,4 @@
-"""Contacts out of exported files, however broken."""
+"""Contacts from exported files, however broken."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Where a page of a list ends: written, and read back."""
+"""Cursors of pages: written, and read back."""
 
 from datetime import UTC, datetime
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""A stranger's text, made fit to be shown."""
+"""A stranger's text, made safe to show."""
 
 import unicodedata
 from datetime import datetime, timedelta, timezone

@@ -125,19 +125,19 @@ async def test_every_state_of_an_account_has_its_words_and_its_remedy() -> None:
         page = (await client.get("/")).text
     rows = [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in re.findall(r"(?s)<li>.*?</li>", page)]
     assert rows == [
-        "fine@x.example level organise in use connector online heard 04 Mar, 12:00:00 UTC 1,234 taken in 0 refused",
-        "late@x.example in use connector stale heard 04 Mar, 12:00:00 UTC quota 0 taken in 2 refused",
-        "left@x.example in use no connector yet 0 taken in 0 refused 3 set aside "
-        "Mail was left out. postroom connector refused says which, and why; to have it tried once more, run "
+        "fine@x.example level organise in use connector online reported 04 Mar, 12:00:00 UTC 1,234 ingested 0 refused",
+        "late@x.example in use connector stale reported 04 Mar, 12:00:00 UTC quota 0 ingested 2 refused",
+        "left@x.example in use no connector yet 0 ingested 0 refused 3 set aside "
+        "Some mail was not ingested. postroom connector refused lists it with the reason; to try again, run "
         "postroom connector retry --all",
-        "app@x.example needs your consent no app no connector yet 0 taken in 0 refused "
-        "Its consent is not to blame: check the app, then run postroom resume",
-        "off@x.example paused on holiday no connector yet 0 taken in 0 refused "
+        "app@x.example needs your consent no app no connector yet 0 ingested 0 refused "
+        "Its consent is valid. First, check the app, then run postroom resume",
+        "off@x.example paused on holiday no connector yet 0 ingested 0 refused "
         "To use it again, run postroom account resume off@x.example",
-        "gone@x.example needs your consent no connector yet 0 taken in 0 refused "
+        "gone@x.example needs your consent no connector yet 0 ingested 0 refused "
         "To consent again, run postroom account add gmail --email gone@x.example",
-        "soon@x.example in use no connector yet 0 taken in 0 refused "
-        "Its consent ends 04 Mar, 12:00:00 UTC , as those of apps in testing do. "
+        "soon@x.example in use no connector yet 0 ingested 0 refused "
+        "Its consent ends 04 Mar, 12:00:00 UTC , because the app is in testing. "
         "Publish the app at Google, then run postroom account add gmail",
     ]
 
@@ -163,7 +163,7 @@ async def test_every_state_of_a_message_has_its_words() -> None:
     )
     async with visiting(feed) as client:
         page = re.sub(r"<[^>]+>", "", (await client.get("/")).text)
-    for wording in ("waiting its turn", "being decided", "could not be decided", "no decision", "expired"):
+    for wording in ("waiting", "being decided", "could not be decided", "no decision", "expired"):
         assert wording in page
     assert "\nno rule matched\n" in page
     assert "model: a newsletter" in page
@@ -196,7 +196,7 @@ async def test_a_fault_of_our_own_is_a_plain_page_too(monkeypatch: pytest.Monkey
     async with visiting(ScriptedFeed()) as client:
         answer = await client.get("/")
     assert answer.status_code == 500
-    assert "The cause is in its log." in answer.text
+    assert "Its log has the cause." in answer.text
     assert not re.search("Zero|/var", answer.text)
     assert answer.headers["content-security-policy"] == CSP
 

@@ -1,4 +1,4 @@
-"""The ids of Discord's buttons: only what we have signed counts, and only until it expires."""
+"""The ids of Discord buttons: only those we signed count, until they expire."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Which rules may judge a message, as far as it is here."""
+"""Which rules may decide about a message, given how much of it is stored."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""ingest.v1: what is accepted, and how what is not is named."""
+"""ingest.v1: what is accepted, and how errors name what is not."""
 
 from copy import deepcopy
 from typing import Any

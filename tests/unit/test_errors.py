@@ -1,4 +1,4 @@
-"""What an error says: its message, and nothing of what else it carries."""
+"""What an error says: its message, and nothing else it carries."""
 
 from datetime import UTC, datetime, timedelta
 

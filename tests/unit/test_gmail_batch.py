@@ -1,4 +1,4 @@
-"""Many calls in one request: what is written, and what is made of Google's answer."""
+"""Many calls in one request: what is written, and how Google's answer is read."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What the Gmail client makes of Google's answers."""
+"""How the Gmail client reads Google's answers."""
 
 import base64
 import traceback

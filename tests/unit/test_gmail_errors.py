@@ -1,4 +1,4 @@
-"""How a job ends after an error of Gmail."""
+"""How a job ends after a Gmail error."""
 
 import re
 from datetime import timedelta

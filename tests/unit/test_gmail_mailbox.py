@@ -1,4 +1,4 @@
-"""The mailbox port over Gmail, where Gmail's answers are made to order."""
+"""The mailbox port over Gmail, with scripted answers of Gmail."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""A Gmail message as an envelope: whatever it holds, it is one that the switchboard takes, and says what is wrong."""
+"""A Gmail message as an envelope: always one that the switchboard accepts, with its problems listed."""
 
 import base64
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Who may call Gmail when: properties of the quota, in a time that jumps from one event to the next."""
+"""When a call to Gmail may be made: properties of the quota, in simulated time."""
 
 import asyncio
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the Gmail connector keeps between its lives: checkpoint, ids handed in, refusals, what was spent."""
+"""What the Gmail connector keeps over restarts: checkpoint, delivered ids, refusals, units spent."""
 
 from datetime import timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The user's own terms at Google, as the settings have them."""
+"""Google's limits for the user, from the settings."""
 
 from pathlib import Path
 

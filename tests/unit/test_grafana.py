@@ -1,4 +1,4 @@
-"""The dashboard asks for metrics and labels that there are, and leaves none of them out; so do the alerts we advise."""
+"""The dashboard and the advised alerts use existing metrics and labels, and the dashboard uses all of them."""
 
 import json
 import re

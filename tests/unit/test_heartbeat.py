@@ -1,4 +1,4 @@
-"""connector.heartbeat.v1: what is accepted, how what is not is named, and what silence means."""
+"""connector.heartbeat.v1: what is accepted, how errors name what is not, and what silence means."""
 
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta

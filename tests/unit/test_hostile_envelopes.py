@@ -1,4 +1,4 @@
-"""What is built to hurt its reader is refused at once, in little memory, and with a short answer."""
+"""Malicious envelopes are refused at once, in little memory, and with a short answer."""
 
 import json
 import tracemalloc

@@ -1,4 +1,4 @@
-"""Host names as requests spell them, in the one spelling in which they are compared."""
+"""Host names in requests, normalised for comparison."""
 
 import pytest
 

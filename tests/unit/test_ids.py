@@ -1,4 +1,4 @@
-"""UUIDv7: of the right form, of this moment, and never twice."""
+"""UUIDv7: the right form, the current time, and never twice."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""Ingestion rules: how much of a message is taken in, and by which rule."""
+"""Ingestion rules: how much of a message is stored, and by which rule."""
 
 from typing import Any
 

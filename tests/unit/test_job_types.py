@@ -1,4 +1,4 @@
-"""The catalogue of job types, and the checks of what callers say about jobs."""
+"""The catalogue of job types, and the checks of enqueued jobs."""
 
 import re
 from datetime import timedelta

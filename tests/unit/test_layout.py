@@ -1,4 +1,4 @@
-"""Where tests live: a suite holds tests and their fixtures; what they share is in tests/support."""
+"""Where tests live: suites contain tests and their fixtures; shared code is in tests/support."""
 
 import ast
 from pathlib import Path

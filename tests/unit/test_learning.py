@@ -1,4 +1,4 @@
-"""What an answer of the user says about a decision, and what makes a rule to propose: whatever comes."""
+"""How the user's answer rates a decision, and what makes a rule worth proposing."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""The state machines as tables: closed, connected, and refusing every other move with a message that helps."""
+"""The state machines as tables: closed, connected, and refusing every other move with a helpful message."""
 
 import pytest
 

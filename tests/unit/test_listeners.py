@@ -1,4 +1,4 @@
-"""Who listens on a channel is called back, until the subscription is closed."""
+"""Subscribers of a channel are called back until the subscription is closed."""
 
 from postroom.store.engine.listeners import Listeners
 

@@ -1,4 +1,4 @@
-"""One event is one line; no secret and no mail ever comes out, however it got in."""
+"""One event is one line; secrets and mail never get out, however they got in."""
 
 import io
 import json

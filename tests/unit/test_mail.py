@@ -1,4 +1,4 @@
-"""The message in an envelope: whole, as metadata, or with neither headers nor metadata."""
+"""The message in an envelope: in full, as metadata, or with neither headers nor metadata."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A label is found by its name or its id, among those of the user."""
+"""A label is found by its name or id among the user's own."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the connector of a mailbox can be asked for: each argument is checked and named when it is wrong."""
+"""Requests to a mailbox's connector: each argument is checked and named if it is wrong."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Messages in files: mbox, Maildir, folders, single messages; one after another."""
+"""Messages in files: mbox, Maildir, folders, single messages."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Raw messages read: headers, text, attachments, and what is wrong with them."""
+"""Parsing raw messages: headers, text, attachments, and problems."""
 
 import base64
 

@@ -1,4 +1,4 @@
-"""Messages made to hurt: each is read at little cost, keeps its headers, and says what was left out."""
+"""Malicious messages: parsed at little cost, keeping their headers, and listing what was left out."""
 
 from collections.abc import Callable
 

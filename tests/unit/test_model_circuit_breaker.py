@@ -1,4 +1,4 @@
-"""A provider that fails is left alone for a while, and then asked by one for all."""
+"""A provider that fails is not asked for a while; then one call probes for all."""
 
 from datetime import timedelta
 

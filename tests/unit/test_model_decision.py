@@ -1,4 +1,4 @@
-"""What a model may decide, and what becomes of an answer that is none."""
+"""What a model may decide, and what happens to an invalid answer."""
 
 from typing import Any
 

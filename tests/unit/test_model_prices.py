@@ -1,4 +1,4 @@
-"""What a call costs: by the settings, by what is published of known models, and never guessed."""
+"""The cost of a call: by the settings, by published prices of known models, and never guessed."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The settings of the model: none by default, and what is missing or wrong is said by name."""
+"""The settings of the model: none by default; missing or wrong ones are named."""
 
 import re
 from pathlib import Path

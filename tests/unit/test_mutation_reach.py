@@ -1,4 +1,4 @@
-"""A small wrong change is shown only to tests that call what it changes."""
+"""A mutant is run only against tests that call what it changes."""
 
 import builtins
 from typing import Any

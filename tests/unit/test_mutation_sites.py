@@ -1,4 +1,4 @@
-"""The changes that `make mutants` makes: each is one wrong change in a file that is still Python."""
+"""The mutants of `make mutants`: each is one wrong change in a file that is still valid Python."""
 
 import ast
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Google's OAuth as a client: what is asked, what comes back, and in which words it fails."""
+"""Google's OAuth as a client: requests, answers, and error texts."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""The lease of a delivery is renewed while it is being sent; who has lost it stops."""
+"""The lease of a delivery is renewed while it is being sent; a sender that has lost it stops."""
 
 import asyncio
 from datetime import timedelta

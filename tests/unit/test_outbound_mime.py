@@ -1,4 +1,4 @@
-"""The mail that Postroom sends: whole, in seven bits, and whatever the original says, nothing but what was meant."""
+"""The mail that Postroom sends: complete, in seven bits, and safe whatever the original contains."""
 
 from base64 import b64encode
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The patience of the sender: how long it waits, and what it takes for a refusal."""
+"""The sender's timing: how long it waits, and what counts as a refusal."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""One rule for files: folders 0700, files 0600, made so on start and kept."""
+"""File modes: folders 0700, files 0600, enforced at every start."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""What callers are told of each error: enough to act on, nothing of the inside, and in a form that can be sent."""
+"""The error that callers see: enough to act on, nothing internal, and always serialisable."""
 
 from datetime import timedelta
 

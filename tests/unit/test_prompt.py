@@ -1,4 +1,4 @@
-"""What a model is told: the user's wishes, then the mail as data that cannot get out of its fence."""
+"""What a model sees: the user's guidance, then the mail as data that cannot leave its fence."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""The named queues: which tier an event belongs to, which queue a source goes to, and how settings change both."""
+"""The named queues: the tier of an event, the queue of a source, and how settings change both."""
 
 import json
 from datetime import timedelta

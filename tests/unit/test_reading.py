@@ -1,4 +1,4 @@
-"""Rows are read by the names of their columns, whatever their order."""
+"""Rows are read by the names of their columns, in any order."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

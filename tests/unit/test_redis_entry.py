@@ -1,4 +1,4 @@
-"""An entry of a Redis stream as an envelope: usual names are understood, nothing of it is dropped."""
+"""An entry of a Redis stream as an envelope: common field names are understood, nothing is dropped."""
 
 import json
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Backoff: grows, is capped, is jittered, and yields to the server's own wish."""
+"""Backoff: grows, is capped and jittered, and respects the server's own Retry-After."""
 
 from datetime import timedelta
 from random import Random

@@ -1,4 +1,4 @@
-"""Rules in files: what is written is read back the same, and what makes no sense is refused with where and why."""
+"""Rules in files: written and read back unchanged; invalid ones are refused with place and reason."""
 
 import contextlib
 import json

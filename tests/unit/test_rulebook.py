@@ -1,4 +1,4 @@
-"""A Rulebook decides exactly as trying one rule after another does; and hostile patterns cost it little."""
+"""A Rulebook decides exactly as trying one rule after another; hostile patterns cost it little."""
 
 import asyncio
 from collections.abc import Coroutine

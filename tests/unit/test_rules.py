@@ -1,4 +1,4 @@
-"""Rules: the tree of conditions, scopes, order, and what happens to the broken."""
+"""Rules: the tree of conditions, scopes, order, and invalid rules."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""What automation may do by itself, what waits for a person, and what is never done."""
+"""What automation may do by itself, what needs approval, and what is never done."""
 
 from dataclasses import replace
 from typing import get_args

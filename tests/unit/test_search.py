@@ -1,4 +1,4 @@
-"""What a line of a search means, and what is shown of a message that was found."""
+"""How a search query is read, and which excerpt of a message is shown."""
 
 from datetime import UTC, datetime
 

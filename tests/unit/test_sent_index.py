@@ -1,4 +1,4 @@
-"""The index of sent mail: what was added is there after a kill, a million ids take little memory, damage is no end."""
+"""The index of sent mail: survives a kill, needs little memory for a million ids, and survives damage."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""The key file of a service account: what is accepted of it, and what is said of one that cannot be used."""
+"""The key file of a service account: what is accepted, and the errors for unusable ones."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime

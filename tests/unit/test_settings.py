@@ -1,4 +1,4 @@
-"""One frozen settings object from command line, environment, file and defaults; nothing wrong passes silently."""
+"""One frozen settings object from command line, environment, file and defaults; nothing invalid passes silently."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Named SQL: how a block is read, and that both databases have the same ones."""
+"""Named SQL: how a block is read, and that both databases have the same blocks."""
 
 from importlib.resources import files
 from typing import Any

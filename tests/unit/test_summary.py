@@ -1,4 +1,4 @@
-"""Many small events as one: what the agent reads, and what is left out of it."""
+"""Summaries of many small events: what the agent reads, and what is left out."""
 
 from datetime import UTC, datetime
 from typing import Any

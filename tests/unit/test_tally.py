@@ -1,4 +1,4 @@
-"""Counts are plain integers; a wrong use of a metric is caught where it is first made."""
+"""Counts are plain integers; wrong use of a metric is caught on first use."""
 
 import sys
 import threading

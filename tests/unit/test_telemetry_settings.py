@@ -1,4 +1,4 @@
-"""Where telemetry goes is said once, checked at the start, and its secrets are shown to nobody."""
+"""Telemetry settings are checked at the start, and their secrets are never shown."""
 
 from pathlib import Path
 

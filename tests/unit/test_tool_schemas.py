@@ -1,4 +1,4 @@
-"""Arguments are checked by name, and schemas say no more than a reader needs."""
+"""Arguments are checked by name, and schemas contain no more than a reader needs."""
 
 from typing import Any, get_args
 

@@ -1,4 +1,4 @@
-"""W3C Trace Context to the letter: what is malformed counts as not given."""
+"""W3C Trace Context: malformed values are ignored."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Spans: nested as the work is, silent about mail, and nothing but a hand-over where nobody traces."""
+"""Spans: nested like the work, without mail content, and only passed on if nobody traces."""
 
 import asyncio
 import subprocess

@@ -1,4 +1,4 @@
-"""A pick that is taken back leaves the streaks as if it had never been made, whatever was picked meanwhile."""
+"""An undone pick leaves the streaks as if it had never been made, whatever was picked meanwhile."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -7,8 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.core.actions.action import PLACES, ActionType, LabelChange, label_change
-from postroom.core.actions.undo import INVERSES, Snoozed, inverse_change, irreversible_hint, undo_hint, why_not_undoable
+from postroom.core.actions.action import (
+    ACTION_TYPES,
+    INVERSES,
+    IRREVERSIBLE,
+    PLACES,
+    ActionType,
+    LabelChange,
+    label_change,
+)
+from postroom.core.actions.undo import Snoozed, inverse_change, irreversible_hint, undo_hint, why_not_undoable
 
 PLACED = st.sampled_from([frozenset[str](), *(frozenset({place}) for place in sorted(PLACES))])
 OTHERS = st.frozensets(st.sampled_from(["UNREAD", "STARRED", "Label_1", "Label_2"]))
@@ -20,6 +28,10 @@ def done(action: ActionType, before: frozenset[str]) -> tuple[dict[str, object],
     """The action on a message with these labels: its hint, and the labels afterwards."""
     change = label_change(action, "Label_1").effective(before)
     return undo_hint(action, before, change), change.applied_to(before)
+
+
+def test_every_action_that_can_be_undone_has_an_inverse() -> None:
+    assert INVERSES.keys() == set(ACTION_TYPES) - IRREVERSIBLE
 
 
 @given(ACTIONS, LABELS)

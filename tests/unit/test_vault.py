@@ -1,4 +1,4 @@
-"""The vault: what is sealed opens only where it belongs, and its keys are nobody else's business."""
+"""The vault: a secret opens only where it belongs, and its keys are private."""
 
 import base64
 import multiprocessing

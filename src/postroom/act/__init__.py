@@ -1,1 +1,1 @@
-"""Carries out what was decided, through a mailbox."""
+"""Carry out decided actions in a mailbox."""

@@ -1,4 +1,4 @@
-"""Actions that a person or an agent asks for. They pass the same safety as those that rules and models decide on."""
+"""Actions that a person or an agent requests. They pass the same safety check as those of rules and models."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from postroom.core.jobs.job import NewJob
 from postroom.core.jobs.types import Catalogue
 from postroom.core.lifecycle import ActionState
 from postroom.core.mail.label_names import looks_like
-from postroom.store import action_requests as wishes
+from postroom.store import action_requests as requests
 from postroom.store import decisions
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock
@@ -30,7 +30,7 @@ APPROVAL_TIME = timedelta(hours=24)
 
 @dataclass(frozen=True, slots=True)
 class RequestedAction:
-    """What became of a wish."""
+    """The result of a request."""
 
     action_id: UUID
     state: ActionState
@@ -39,7 +39,7 @@ class RequestedAction:
 
 @dataclass(frozen=True, slots=True)
 class ActionRequests:
-    """Takes wishes for actions on stored messages."""
+    """Accept requests for actions on stored messages."""
 
     database: Database
     catalogue: Catalogue
@@ -58,84 +58,89 @@ class ActionRequests:
         why: str,
         signed: Signature | None = None,
     ) -> RequestedAction:
-        """Records the action, to be done or to be approved; audited when it is signed.
+        """Record the action, to be done or to be approved; audited if it is signed.
 
-        Raises BadInput, NotFound, or SafetyRefused with the reasons.
+        Raise BadInput, NotFound, or SafetyRefused with the reasons.
         """
-        recorded, ruling = await self._weighed(_Wanted(message_id, action_type, parameters, source, asked_by, why))
-        wish, action, follow_up = recorded
-        await self.database.run(decisions.ask_for_action(wish, action, follow_up, self.clock(), signed))
+        recorded, ruling = await self._evaluate(
+            _ActionRequest(message_id, action_type, parameters, source, asked_by, why)
+        )
+        decision, action, follow_up = recorded
+        await self.database.run(decisions.ask_for_action(decision, action, follow_up, self.clock(), signed))
         return RequestedAction(action.id, action.state, ruling)
 
     async def ask_once(
         self, message_id: UUID, action_type: str, parameters: Mapping[str, Any], why: str, signed: Signature, most: int
     ) -> RequestedAction:
-        """The same for an agent, of which `most` may be open; what it has asked for and is open is not recorded again.
+        """Do the same for an agent, which may have `most` requests open; a request that is still open is not recorded
+        again.
 
-        What an agent is trusted with is done without a person's yes only as often as the hour allows. Raises BadInput,
-        NotFound, or SafetyRefused with the reasons.
+        What an agent is trusted with is done without approval only up to its hourly cap. Raise BadInput, NotFound, or
+        SafetyRefused with the reasons.
         """
-        wanted = _Wanted(message_id, action_type, parameters, "agent", signed.actor, why)
-        recorded, ruling = await self._weighed(wanted)
+        request = _ActionRequest(message_id, action_type, parameters, "agent", signed.actor, why)
+        recorded, ruling = await self._evaluate(request)
         cap = None
         if ruling.verdict == "allow":
-            beyond, _ = await self._weighed(wanted, hour_is_used=True)
-            cap = wishes.AgentCap(self.policy.agent_hourly_cap, beyond)
-        first = await self.database.run(wishes.ask_once(recorded, most, signed, self.clock(), cap))
+            beyond, _ = await self._evaluate(request, hour_is_used=True)
+            cap = requests.AgentCap(self.policy.agent_hourly_cap, beyond)
+        first = await self.database.run(requests.ask_once(recorded, most, signed, self.clock(), cap))
         if first is None:
             return RequestedAction(recorded.action.id, recorded.action.state, ruling)
         return RequestedAction(first.id, first.state, Ruling(first.safety["verdict"], tuple(first.safety["reasons"])))
 
-    async def _weighed(self, wanted: "_Wanted", hour_is_used: bool = False) -> tuple[wishes.Recorded, Ruling]:
-        """What would be recorded, and why. `hour_is_used`: as if the agent had used its share of the hour."""
-        action_type = known_action(wanted.action_type)
-        check_parameters(action_type, wanted.parameters)
+    async def _evaluate(
+        self, request: "_ActionRequest", hour_is_used: bool = False
+    ) -> tuple[requests.Recorded, Ruling]:
+        """Return what would be recorded, and why. `hour_is_used`: as if the agent had reached its hourly cap."""
+        action_type = known_action(request.action_type)
+        check_parameters(action_type, request.parameters)
         now = self.clock()
         if action_type == "snooze":
-            wake_time(wanted.parameters, now)
-        message = await self.database.run(load_message(wanted.message_id))
+            wake_time(request.parameters, now)
+        message = await self.database.run(load_message(request.message_id))
         around = safety_facts(message, await self.database.run(restraints(message.account_id, now)))
-        if wanted.source == "agent":
-            new_label = await self._new_label(message.account_id, wanted)
+        if request.source == "agent":
+            new_label = await self._new_label(message.account_id, request)
             done = self.policy.agent_hourly_cap if hour_is_used else 0
             around = replace(around, new_label=new_label, agent_actions_this_hour=done)
-        proposed = Proposed(action_type, wanted.parameters, 1.0, wanted.source)
+        proposed = Proposed(action_type, request.parameters, 1.0, request.source)
         ruling = safety_ruling(proposed, around, self.policy)
         if ruling.verdict == "refuse":
-            raise SafetyRefused(f"{wanted.action_type} is not done: {'; '.join(ruling.reasons)}")
-        wish = decisions.Decision(
+            raise SafetyRefused(f"{request.action_type} is not done: {'; '.join(ruling.reasons)}")
+        decision = decisions.Decision(
             new_id(),
             message.account_id,
             message.id,
             "none",
             action_type,
-            wanted.parameters,
+            request.parameters,
             1.0,
-            wanted.why,
+            request.why,
             needs_approval=ruling.verdict == "approve",
             safety=ruling.as_json(),
         )
-        action, follow_up = next_of(
-            self.catalogue, wish, ruling, wanted.source, now, self.approval_time, ASKED_PRIORITY, wanted.asked_by
+        action, follow_up = action_and_job(
+            self.catalogue, decision, ruling, request.source, now, self.approval_time, ASKED_PRIORITY, request.asked_by
         )
-        return wishes.Recorded(wish, action, follow_up), ruling
+        return requests.Recorded(decision, action, follow_up), ruling
 
-    async def _new_label(self, account_id: UUID, wanted: "_Wanted") -> str | None:
-        """Why the label that would be applied is a new one; None when it exists, or none would be applied."""
-        name = wanted.parameters.get("label")
-        if wanted.action_type != "apply_label" or not isinstance(name, str):
+    async def _new_label(self, account_id: UUID, request: "_ActionRequest") -> str | None:
+        """Say why the label to be applied is a new one; return None if it exists, or if none is to be applied."""
+        name = request.parameters.get("label")
+        if request.action_type != "apply_label" or not isinstance(name, str):
             return None
         known = [each for each in await self.database.run(list_labels(account_id)) if each.kind == "user"]
         if any(name.casefold() == each.name.casefold() or name == each.provider_label_id for each in known):
             return None
-        # The agent's own words are not repeated: a reason is ours, and is read as such.
+        # Do not repeat the agent's words: users read a reason as ours.
         alike = looks_like(name, (each.name for each in known))
         beside = "" if alike is None else f" (it looks like your label {alike!r})"
-        return f"there is no such label yet, and agents create none by themselves{beside}"
+        return f"there is no such label yet, and agents may not create labels by themselves{beside}"
 
 
-class _Wanted(NamedTuple):
-    """What somebody asks for."""
+class _ActionRequest(NamedTuple):
+    """One request for an action."""
 
     message_id: UUID
     action_type: str
@@ -145,9 +150,9 @@ class _Wanted(NamedTuple):
     why: str
 
 
-def next_of(
+def action_and_job(
     catalogue: Catalogue,
-    wish: decisions.Decision,
+    decision: decisions.Decision,
     ruling: Ruling,
     actor: Actor,
     now: datetime,
@@ -155,9 +160,9 @@ def next_of(
     priority: int,
     asked_by: str | None = None,
 ) -> tuple[decisions.NewAction, NewJob]:
-    """The action, and the job that carries it out at once or tells people that it waits for them."""
-    id, account_id = new_id(), wish.account_id
-    hashed = action_hash(wish.message_id, wish.action_type, wish.parameters)
+    """Return the action, and the job that carries it out at once or notifies people that it waits for approval."""
+    id, account_id = new_id(), decision.account_id
+    hashed = action_hash(decision.message_id, decision.action_type, decision.parameters)
     if ruling.verdict == "approve":
         notify = approval_job(catalogue, account_id, id, priority)
         expires_at = now + approval_time

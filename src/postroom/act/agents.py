@@ -1,4 +1,4 @@
-"""What agents have done on their word: actions proposed, which mostly wait for a person, and actions undone."""
+"""What agents may do: propose actions, which mostly wait for approval, and undo their own."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,26 +19,26 @@ MOST_OPEN = 100
 
 @dataclass(frozen=True, slots=True)
 class Agents:
-    """Serves whoever signs, as a role. Nothing here approves anything."""
+    """Act for the signer, within its role. Nothing here approves anything."""
 
-    wishes: ActionRequests
+    requests: ActionRequests
 
     async def propose(
         self, message_id: UUID, action_type: str, parameters: Mapping[str, Any], why: str, signed: Signature
     ) -> RequestedAction:
-        """Records the proposal. The same once more, while the first is open, is the first.
+        """Record the proposal. If the same proposal is still open, return that one.
 
-        Raises BadInput, NotFound, or SafetyRefused with the reasons.
+        Raise BadInput, NotFound, or SafetyRefused with the reasons.
         """
-        return await self.wishes.ask_once(message_id, action_type, parameters, why, signed, MOST_OPEN)
+        return await self.requests.ask_once(message_id, action_type, parameters, why, signed, MOST_OPEN)
 
     async def undo(self, action_id: UUID, account_id: UUID | None, signed: Signature) -> str:
-        """The state of the undo, which is begun unless it was before.
+        """Start an undo, unless it was started before, and return its state.
 
-        Of agents each undoes its own, see `core/actions/safety.py`. Raises NotFound, also for an action of another
-        account than this one; SafetyRefused with the reason; BadInput for what cannot be undone.
+        An agent may undo only its own actions, see `core/actions/safety.py`. Raise NotFound, also for an action of
+        another account; SafetyRefused with the reason; BadInput if the action cannot be undone.
         """
-        found = await self.wishes.database.run(undos.undo_candidate(action_id))
+        found = await self.requests.database.run(undos.undo_candidate(action_id))
         if found is None or account_id not in (None, found.account_id):
             raise NotFound(f"there is no action {action_id}")
         self._check_agent(found, signed)
@@ -46,17 +46,17 @@ class Agents:
             raise BadInput("action_id", f"cannot be undone: {reason}", "actions.list shows what is reversible")
         if found.undone in ("queued", "executing", "completed"):
             return found.undone
-        now = self.wishes.clock()
+        now = self.requests.clock()
         again = 0 if found.undone is None else int(now.timestamp() * 1_000_000)
-        job = undo_job(self.wishes.catalogue, found.account_id, (action_id,), ASKED_PRIORITY, again)
-        cap = self.wishes.policy.agent_hourly_cap if signed.role == Role.AGENT else None
-        await self.wishes.database.run(undos.enqueue_undo(job, action_id, signed, now, cap))
+        job = undo_job(self.requests.catalogue, found.account_id, (action_id,), ASKED_PRIORITY, again)
+        cap = self.requests.policy.agent_hourly_cap if signed.role == Role.AGENT else None
+        await self.requests.database.run(undos.enqueue_undo(job, action_id, signed, now, cap))
         return "queued"
 
     def _check_agent(self, found: undos.UndoCandidate, signed: Signature) -> None:
         if signed.role != Role.AGENT:
             return
-        policy = self.wishes.policy
+        policy = self.requests.policy
         reason = why_agent_may_not_undo(signed.actor, found.actor, found.asked_by, found.approved_by, policy)
         if reason is not None:
             raise SafetyRefused(reason)

@@ -1,7 +1,7 @@
-"""What a person is shown before he answers: what is to be done, whom it reaches, why, and until when it waits.
+"""What a person sees before they answer: what is to be done, who receives it, why, and until when it waits.
 
-Sender, subject, and a model's rationale come from outside: they are cut to size, and nothing in them can begin a new
-line, reverse the reading or hide.
+Sender, subject and a model's rationale come from outside: they are cut to size, and cannot start a new line, reverse
+the reading direction or hide anything.
 """
 
 import unicodedata
@@ -15,19 +15,19 @@ from postroom.store.approvals import Approval
 
 LONGEST_LINE = 200
 LONGEST_TEXT = 700
-# What a message in a chat has room for; whoever is to approve more than that looks at it elsewhere.
+# What fits into a chat message; anything longer has to be approved elsewhere.
 MOST_RECIPIENTS = 10
 LONGEST_ADDRESS = 80
-# Controls, invisible formatting (which turns the direction of reading), halves of characters, private ones.
+# Control characters, invisible formatting (which can reverse the reading direction), surrogates, private characters.
 _HIDING = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalNotice:
-    """All of it as plain lines. `content` is what would be sent, or a note that goes with it.
+    """The notice as plain lines. `content` is what would be sent, or a note that goes with it.
 
-    `is_whole` says that nothing of what would be done is missing here: where it is false, nobody can approve by this
-    notice alone. Why it was decided may be cut all the same.
+    `is_whole` says that everything that would be done is shown here: if false, nobody can approve by this notice alone.
+    The reasons for the decision may be cut all the same.
     """
 
     what: str
@@ -67,7 +67,7 @@ def notice_of(approval: Approval) -> ApprovalNotice:
 
 
 def what_is_done(action_type: str, parameters: Any) -> str:
-    """The action as a sentence without its recipients."""
+    """Describe the action in words, without its recipients."""
     match action_type:
         case "apply_label" | "remove_label":
             verb = "apply the label" if action_type == "apply_label" else "remove the label"
@@ -81,7 +81,7 @@ def what_is_done(action_type: str, parameters: Any) -> str:
         case "trash":
             return "move to the trash"
         case "restore":
-            return "fetch out of the trash"
+            return "take out of the trash"
         case "auto_reply":
             return "answer"
         case _:
@@ -89,7 +89,7 @@ def what_is_done(action_type: str, parameters: Any) -> str:
 
 
 def whom_it_reaches(approval: Approval) -> tuple[str, ...]:
-    """Every address that would get mail by it."""
+    """Return every address that would receive mail."""
     match approval.action_type:
         case "forward":
             return tuple(map(one_line, (*recipients_of(approval.parameters), *copies_of(approval.parameters))))
@@ -100,12 +100,12 @@ def whom_it_reaches(approval: Approval) -> tuple[str, ...]:
 
 
 def one_line(text: str, longest: int = LONGEST_LINE) -> str:
-    """The text on one line, with nothing hidden in it, cut to size."""
+    """Return the text on one line, with nothing hidden in it, cut to size."""
     return _cut(" ".join(_visible(text).split()), longest)
 
 
 def several_lines(text: str, longest: int = LONGEST_TEXT) -> str:
-    """The same, but line by line."""
+    """Do the same, line by line."""
     lines = (" ".join(_visible(line).split()) for line in text[: 4 * longest].splitlines())
     return _cut("\n".join(lines).strip(), longest, whole=len(text))
 
@@ -118,15 +118,15 @@ def _cut(text: str, longest: int, whole: int = 0) -> str:
     if len(text) <= longest:
         return text
     more = max(whole, len(text)) - longest
-    return f"{text[:longest]}… ({more} characters more)"
+    return f"{text[:longest]}… ({more} more characters)"
 
 
 def _content(parameters: Any) -> str:
-    """As long as it is: what is shown of it is cut."""
+    """Return what would be sent, uncut."""
     parts = [f"Subject: {parameters['subject']}"] if parameters.get("subject") else []
     parts += [str(parameters[name]) for name in ("text", "note") if parameters.get(name)]
     if parameters.get("html"):
-        parts.append("(and an HTML version of its own)")
+        parts.append("(and a separate HTML version)")
     parts += [f"(with the file {each['filename']})" for each in parameters.get("attachments") or ()]
     return "\n".join(parts)
 
@@ -147,7 +147,7 @@ def _decided_by(approval: Approval) -> str:
 
 
 def _answer(approval: Approval) -> str | None:
-    """What became of it; None while it waits."""
+    """Describe the answer; None while the action waits."""
     match approval.state:
         case "awaiting_approval":
             return None
@@ -158,7 +158,7 @@ def _answer(approval: Approval) -> str | None:
 
 
 def digest_of(waiting: Mapping[str, int]) -> str:
-    """How many actions wait that nobody was asked about one by one. Nothing in it comes from mail."""
+    """Count the actions that wait without a notice of their own. Nothing in the text comes from mail."""
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(waiting.items()))
     total = sum(waiting.values())
     what = "action waits" if total == 1 else "actions wait"

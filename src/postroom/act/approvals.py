@@ -1,4 +1,4 @@
-"""Answers to actions that wait for a person's yes, and the channels by which people are asked."""
+"""Answers to actions that wait for approval, and the channels through which people are asked."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -15,33 +15,33 @@ from postroom.store.engine.ids import new_id
 from postroom.store.job_builders import action_job
 
 Verdict = Literal["approve", "reject"]
-# The role of those who answer through a channel, as the audit log names it.
+# The role of people who answer through a channel, in the audit log.
 APPROVER = "approver"
 SHORTEST_HASH = 16
 
 
 class Channel(Protocol):
-    """A way to ask people. What fails raises a JobError: Retryable, or Fatal for what no retry mends."""
+    """A way to ask people. A failure raises a JobError: Retryable, or Fatal if no retry helps."""
 
     @property
     def name(self) -> ChannelName: ...
 
     async def post(self, approval: Approval, *, again: bool) -> str:
-        """Asks, and says what the channel calls the notice. `again`: an earlier attempt may have got through."""
+        """Ask, and return the channel's id of the notice. `again`: an earlier attempt may have got through."""
         ...
 
     async def post_digest(self, id: UUID, text: str) -> None:
-        """Tells how many actions wait beyond those that were asked about one by one. The same id is the same digest."""
+        """Say how many actions wait without a notice of their own. The same id is the same digest."""
         ...
 
     async def close(self, approval: Approval, reference: str) -> None:
-        """The notice shows the answer and asks no more. One that is gone needs no closing."""
+        """Show the answer in the notice, which then asks no more. A deleted notice needs no closing."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Approvals:
-    """Takes answers. Whoever signs must be a person: the store refuses agents."""
+    """Accept answers. The signer must be a person: the store refuses agents."""
 
     database: Database
     catalogue: Catalogue
@@ -51,12 +51,12 @@ class Approvals:
         return await self.database.run(store.show_approval(id))
 
     async def approve(self, id: UUID, shown_hash: str, signed: Signature) -> AnsweredApproval:
-        """`shown_hash` is the hash of the action that the person saw, or its beginning. Raises Conflict when it is not
-        the action's, IllegalMove when it does not wait any more, NotFound when there is none.
+        """Approve. `shown_hash` is the hash of the action that the person saw, or its beginning. Raise Conflict if the
+        action has another hash, IllegalMove if it no longer waits, NotFound if there is none.
         """
         approval = await self.show(id)
         if len(shown_hash) < SHORTEST_HASH or not approval.action_hash.startswith(shown_hash):
-            raise Conflict("action", "is not the one that was shown", "look at it again before you approve it")
+            raise Conflict("action", "has changed since it was shown", "look at it again before you approve it")
         job = action_job(self.catalogue, approval.account_id, approval.id)
         return await self.database.run(store.approve_action(id, approval.action_hash, job, signed, self.clock()))
 
@@ -64,7 +64,7 @@ class Approvals:
         return await self.database.run(store.reject_action(id, signed, self.clock()))
 
     async def answer(self, verdict: Verdict, id: UUID, shown_hash: str, signed: Signature) -> AnsweredApproval:
-        """An answer that came through a channel; one that does not count is written down before the error is raised."""
+        """Accept an answer from a channel; one that does not count is audited before the error is raised."""
         try:
             match verdict:
                 case "approve":
@@ -76,19 +76,19 @@ class Approvals:
             raise
 
     async def note_refusal(self, actor: str, id: str, reason: str) -> None:
-        """Somebody tried to answer and may not, or not with this."""
+        """Audit an answer by someone who may not answer, or not in this way."""
         entry = AuditEntry(new_id(), actor, "none", "approval.refused", "action", id, reason=reason)
         await self.database.run(record_audit(entry, self.clock()))
 
 
 def in_words(answered: AnsweredApproval) -> str:
-    """The outcome for whoever answered."""
+    """Describe the outcome to the person who answered."""
     match answered.state:
         case "queued":
             return "Approved: it is being done."
         case "rejected":
             return "Rejected: it is not done."
         case "expired":
-            return "Too late: it has expired, and is not done."
+            return "Too late: it has expired and is not done."
         case state:
             return f"Not done: {answered.reason or state}."

@@ -1,4 +1,4 @@
-"""Asks for approvals in a Discord channel, over Discord's HTTP interface alone: any process that runs jobs can."""
+"""Ask for approvals in a Discord channel, over Discord's HTTP API alone: any process that runs jobs can do it."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ from postroom.core.errors import Fatal, JobError, Retryable
 from postroom.store.approvals import Approval
 
 MOST_LOOKED_THROUGH = 100
-# Discord's own number for a message that is not there.
+# Discord's error code for an unknown message.
 UNKNOWN_MESSAGE = 10008
 
 
@@ -33,7 +33,7 @@ class DiscordTerms:
 
 
 class DiscordChannel:
-    """Posts notices, and edits them when they have their answer. Logs in when it is first needed."""
+    """Post notices, and edit them once they are answered. Logs in on first use."""
 
     name: Literal["discord"] = "discord"
 
@@ -44,7 +44,8 @@ class DiscordChannel:
         self._logging_in = asyncio.Lock()
 
     async def post(self, approval: Approval, *, again: bool) -> str:
-        """The same action is the same nonce: Discord posts it once within minutes. Later we look for it ourselves."""
+        """Post with a nonce per action: Discord posts it once within minutes. Later we look for an earlier post
+        ourselves."""
         embed, view = message_embed(approval), message_view(approval, self._buttons, self._terms.public_url)
         async with self._channel() as channel:
             if again and (found := await _found(channel, approval)) is not None:
@@ -53,7 +54,7 @@ class DiscordChannel:
         return str(sent.id)
 
     async def post_digest(self, id: UUID, text: str) -> None:
-        """The same id is the same nonce, so that a retry soon after posts nothing more."""
+        """Post with a nonce per id, so that a retry soon after posts nothing more."""
         async with self._channel() as channel:
             await channel.send(content=text, nonce=_short(id))
 
@@ -73,7 +74,7 @@ class DiscordChannel:
 
     @contextlib.asynccontextmanager
     async def _channel(self) -> AsyncGenerator[discord.PartialMessageable]:
-        """The channel; what Discord refuses or fails at becomes the error of a job."""
+        """Yield the channel; errors from Discord become job errors."""
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 client = await self._logged_in()
@@ -99,12 +100,12 @@ def nonce_of(approval: Approval) -> str:
 
 
 def _short(id: UUID) -> str:
-    """At most 25 characters: the id in base64."""
+    """Return the id in base64: at most 25 characters."""
     return base64url.encode(id.bytes)
 
 
 async def _found(channel: discord.PartialMessageable, approval: Approval) -> int | None:
-    """The notice that an earlier attempt has posted, if it did. Without leave to read, nobody knows."""
+    """Find the notice that an earlier attempt may have posted. Without permission to read, nobody can tell."""
     try:
         async for message in channel.history(limit=MOST_LOOKED_THROUGH):
             if any(embed.footer.text == footer(approval) for embed in message.embeds):
@@ -115,14 +116,16 @@ async def _found(channel: discord.PartialMessageable, approval: Approval) -> int
 
 
 def job_error(error: Exception) -> JobError:
-    """What no retry mends is what the user has to: the token, the channel, the bot's rights there."""
+    """Map to a job error: Fatal if the user has to fix the token, the channel or the bot's permissions."""
     match error:
         case discord.LoginFailure():
             return Fatal("Discord does not know the bot's token; check discord.token")
         case discord.Forbidden():
-            return Fatal("Discord refuses the bot; let it view the channel of discord.channel and send messages there")
+            return Fatal(
+                "Discord refuses the bot; allow it to view the channel in discord.channel and to send messages there"
+            )
         case discord.NotFound():
-            return Fatal("Discord knows no such channel, or the bot does not see it; check discord.channel")
+            return Fatal("the channel does not exist, or the bot cannot see it; check discord.channel")
         case discord.RateLimited():
             return Retryable("Discord asks to wait", timedelta(seconds=error.retry_after))
         case discord.HTTPException() if error.status < 500 and error.status != 429:

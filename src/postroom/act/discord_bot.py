@@ -1,8 +1,8 @@
-"""The Discord bot: connects out to Discord, so that it works behind any router, and takes the presses of buttons.
+"""The Discord bot: connects out to Discord, so that it works behind any router, and receives button presses.
 
-A press counts when its button is signed by us and has not expired, when whoever pressed it is on the allow-list, and
-when the action still waits and is the one that was shown: all of it, if it is to be approved. Each refusal is told to
-whoever pressed, and audited.
+A press counts if we signed its button and it has not expired, if the user is on the allow-list, and if the action
+still waits and is the one that was shown (in full, to approve it). The user is told of each refusal, and it is
+audited.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ MOST_NOTED = 1000
 
 
 class DiscordBot:
-    """Listens for presses, and answers each to the one who pressed."""
+    """Listen for presses, and answer the user who pressed."""
 
     def __init__(self, token: str, approvals: Approvals, buttons: ButtonIds, approvers: Collection[str]) -> None:
         self._token = token
@@ -38,15 +38,15 @@ class DiscordBot:
         self._noted: dict[tuple[str, str], datetime] = {}
 
     async def run(self, again_after: timedelta = AGAIN_AFTER) -> None:
-        """Until canceled. Postroom works without Discord: no trouble there ends anything here."""
+        """Run until canceled. Postroom works without Discord: no failure there ends anything here."""
         while True:
             try:
                 await self._listen()
             except discord.LoginFailure:
-                log.error("discord.token_refused", remedy="check discord.token, and start Postroom again")
+                log.error("discord.token_refused", remedy="check discord.token, then restart Postroom")
                 await asyncio.Event().wait()
             except Exception as error:
-                # The library lets through what its connection meets; whatever it is, the next try may go better.
+                # The library passes on every connection error; the next try may succeed.
                 log.warning("discord.disconnected", error=type(error).__name__)
             await asyncio.sleep(again_after.total_seconds())
 
@@ -65,15 +65,15 @@ class DiscordBot:
         if custom_id is None:
             return
         try:
-            # Discord waits three seconds for the first word.
+            # Discord waits three seconds for the first response.
             await interaction.response.defer(ephemeral=True, thinking=True)
-            said = await self._said(str(interaction.user.id), custom_id)
+            said = await self._reply(str(interaction.user.id), custom_id)
             await interaction.edit_original_response(content=said)
         except (discord.DiscordException, aiohttp.ClientError, OSError) as error:
             log.warning("discord.press_unanswered", error=type(error).__name__)
 
-    async def _said(self, user_id: str, custom_id: str) -> str:
-        """Whoever pressed gets an answer, whatever happens: only our own errors are quoted."""
+    async def _reply(self, user_id: str, custom_id: str) -> str:
+        """Answer the press in words, whatever happens: only our own errors are quoted."""
         try:
             return await self._answer(user_id, custom_id)
         except StoreError as error:
@@ -84,10 +84,10 @@ class DiscordBot:
             return f"Not done: {error}."
         except Exception as error:
             log.error("approval.press_broken", error=type(error).__name__)
-            return "Not done, for a reason that nobody foresaw; answer with `postroom approvals`."
+            return "Not done, because of an unexpected error; answer with `postroom approvals`."
 
     async def _answer(self, user_id: str, custom_id: str) -> str:
-        """What became of it, in words for whoever pressed."""
+        """Carry out the press, and describe the outcome to the user."""
         actor = f"discord:{user_id}"
         try:
             press = await self._press(user_id, custom_id)
@@ -104,15 +104,15 @@ class DiscordBot:
 
     async def _press(self, user_id: str, custom_id: str) -> ButtonPress:
         if user_id not in self._approvers:
-            raise Refused("you are not among those who may answer; discord.approvers names them")
+            raise Refused("you may not answer; discord.approvers lists who may")
         press = self._buttons.read(custom_id, self._approvals.clock())
         if press.verdict == "approve" and not notice_of(await self._approvals.show(press.action_id)).is_whole:
             by = f"`postroom approvals approve {press.action_id}`"
-            raise Refused(f"not all of it is shown here; look at it and approve it by {by}")
+            raise Refused(f"not all of it is shown here; review and approve it with {by}")
         return press
 
     async def _note(self, actor: str, custom_id: str, reason: str) -> None:
-        """Once a minute for the same, so that nobody fills the log by pressing."""
+        """Audit the refusal, once a minute for the same one, so that nobody can fill the log by pressing."""
         what, now = (actor, named_action(custom_id)), self._approvals.clock()
         if what in self._noted and now - self._noted[what] < NOTED_EVERY:
             return
@@ -126,7 +126,7 @@ class DiscordBot:
 
 
 def _custom_id(interaction: discord.Interaction) -> str | None:
-    """That of the pressed button; None for everything else that interacts, and for buttons of others."""
+    """Return the id of the pressed button; None for other interactions and other bots' buttons."""
     if interaction.type is not discord.InteractionType.component or interaction.data is None:
         return None
     custom_id = interaction.data.get("custom_id")

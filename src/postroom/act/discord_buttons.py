@@ -1,10 +1,10 @@
-"""The ids of Discord's buttons: what a press means, until when it counts, signed so that nobody else can make one.
+"""The ids of Discord buttons: what a press means and until when it counts, signed so that nobody else can make one.
 
-    postroom:a:<action>:<expiry>:<hash>:<signature>        at most 100 characters, as Discord has it
+    postroom:a:<action>:<expiry>:<hash>:<signature>        at most 100 characters, Discord's limit
 
-`a` approves, `r` rejects; the action's id and the first 96 bits of its hash in base64, the expiry in seconds of Unix.
-The signature is HMAC-SHA256, cut to 192 bits, over all that stands before it. Keys come from the vault: whoever has
-the bot's token, and could have any button sent, cannot sign one.
+`a` approves, `r` rejects; the action's id and the first 96 bits of its hash are in base64, the expiry is a Unix time.
+The signature is HMAC-SHA256, cut to 192 bits, over everything before it. Keys come from the vault: someone with the
+bot's token could send any button, but cannot sign one.
 """
 
 import hmac
@@ -28,11 +28,11 @@ _VERDICTS: dict[str, Verdict] = {"a": "approve", "r": "reject"}
 _LETTERS = {verdict: letter for letter, verdict in _VERDICTS.items()}
 
 Keys = Callable[[], Sequence[bytes]]
-"""The keys that count now, the one that signs first."""
+"""The valid keys, the signing one first."""
 
 
 class ButtonPress(NamedTuple):
-    """What a button stands for."""
+    """The meaning of a button."""
 
     verdict: Verdict
     action_id: UUID
@@ -41,7 +41,7 @@ class ButtonPress(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ButtonIds:
-    """Makes the ids of buttons, and reads those that are pressed."""
+    """Create button ids, and read those of pressed buttons."""
 
     keys: Keys
 
@@ -55,19 +55,19 @@ class ButtonIds:
         return f"{content}:{base64url.encode(_signature(keys[0], content))}"
 
     def read(self, custom_id: str, now: datetime) -> ButtonPress:
-        """Raises Refused, which quotes nothing, when it is not ours, was changed, or has expired."""
+        """Read an id. Raise Refused, which quotes nothing, if it is not ours, was changed, or has expired."""
         content, _, signature = custom_id.rpartition(":")
         given = _bytes(signature)
         if not any(hmac.compare_digest(_signature(key, content), given) for key in self.keys()):
             raise Refused("this button is not signed by this Postroom; answer with `postroom approvals`")
         letter, action, expiry, beginning = content.removeprefix(PREFIX).split(":")
         if int(expiry) <= now.timestamp():
-            raise Refused("this button has expired, and so has the action: it is not done")
+            raise Refused("this button has expired, and so has the action, which is not done")
         return ButtonPress(_VERDICTS[letter], UUID(bytes=_bytes(action)), _bytes(beginning).hex())
 
 
 def named_action(custom_id: str) -> str:
-    """The action that an id names, signed or not: for the audit log, which a signature has no place in."""
+    """Return the action that an id names, signed or not, for the audit log, which should hold no signature."""
     parts = custom_id.removeprefix(PREFIX).split(":")
     try:
         return str(UUID(bytes=_bytes(parts[1])))
@@ -80,7 +80,7 @@ def _signature(key: bytes, content: str) -> bytes:
 
 
 def _bytes(text: str) -> bytes:
-    """Nothing when it is no base64: then it equals no signature."""
+    """Decode base64; return nothing if it is invalid: that equals no signature."""
     try:
         return base64url.decode(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The library `discord.py`, which is an optional part: loaded when a bot is set up, and pointed at where Discord is."""
+"""The optional library `discord.py`: loaded if a bot is set up, and pointed at Discord's address."""
 
 import warnings
 
@@ -6,7 +6,7 @@ from postroom.core.errors import SettingsError
 
 try:
     with warnings.catch_warnings():
-        # It can play sound, by a module of Python's that is going to be removed. We have it play none.
+        # It can play audio through a deprecated Python module. We do not use that.
         warnings.simplefilter("ignore", DeprecationWarning)
         import discord as discord
         import discord.gateway
@@ -19,12 +19,12 @@ except ImportError:
 __all__ = ["LONGEST_WAIT_S", "TIMEOUT_S", "discord", "new_client", "point_at"]
 
 TIMEOUT_S = 60.0
-# A longer wait for Discord's limits is left to the job, which then comes back by itself.
+# A longer wait for Discord's rate limit is left to the job's retry.
 LONGEST_WAIT_S = 30.0
 
 
 def point_at(base_url: str, gateway_url: str) -> None:
-    """Where Discord answers, for every client of this process."""
+    """Set Discord's address for every client of this process."""
     import yarl
 
     discord.http.Route.BASE = base_url
@@ -32,7 +32,7 @@ def point_at(base_url: str, gateway_url: str) -> None:
 
 
 def new_client() -> discord.Client:
-    """One that is told of presses and of little else (the library wants to know its guilds), and mentions nobody."""
+    """Return a client that receives presses and little else (the library needs its guilds), and mentions nobody."""
     return discord.Client(
         intents=discord.Intents(guilds=True),
         allowed_mentions=discord.AllowedMentions.none(),

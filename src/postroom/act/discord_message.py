@@ -1,7 +1,7 @@
-"""The message in which Discord asks: an embed that says what, to whom and why, and the buttons below it.
+"""The Discord message that asks for approval: an embed that says what, to whom and why, and the buttons below it.
 
-What comes from mail, or from a model that read it, stands in code quotes: Discord shows that as it is, without links,
-mentions and formatting.
+Text from mail, or from a model that read it, is in code quotes: Discord shows that verbatim, without links, mentions
+and formatting.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ MOST_REASONS = 5
 
 
 def message_embed(approval: Approval) -> discord.Embed:
-    """Asks while the action waits; shows the answer afterwards."""
+    """Ask while the action waits; show the answer afterwards."""
     notice = notice_of(approval)
     if notice.answer is None:
         title, colour = "May Postroom do this?", _ASKS
@@ -45,14 +45,14 @@ def message_embed(approval: Approval) -> discord.Embed:
 
 
 def footer(approval: Approval) -> str:
-    """By which the notice of an action is found again."""
+    """Return the footer by which an action's notice is found again."""
     return f"Action {approval.id}"
 
 
 def message_view(approval: Approval, buttons: ButtonIds, public_url: str | None) -> discord.ui.View:
-    """Approve, Reject and Open; the first two are out of use when there is an answer.
+    """Build the buttons Approve, Reject and Open; the first two are disabled once there is an answer.
 
-    Nobody approves what he was not shown: without the whole of it in the message there is no Approve.
+    Nobody can approve what they were not shown: unless the message contains all of it, there is no Approve.
     """
     view = discord.ui.View(timeout=None)
     answered = not approval.is_waiting
@@ -61,7 +61,7 @@ def message_view(approval: Approval, buttons: ButtonIds, public_url: str | None)
     view.add_item(_button("Reject", discord.ButtonStyle.danger, buttons.sign("reject", approval), answered))
     if (page := page_of(public_url)) is not None:
         view.add_item(discord.ui.Button(label="Open", url=page))
-    # The library is not to remember the buttons: presses are understood by their ids, also after a restart.
+    # The library must not remember the buttons: presses are understood by their ids, even after a restart.
     view.stop()
     return view
 
@@ -71,11 +71,11 @@ def _button(label: str, style: discord.ButtonStyle, custom_id: str, answered: bo
 
 
 def _look_elsewhere(approval: Approval) -> str:
-    return f"Look at it and approve it by `postroom approvals approve {approval.id}`; here you can only reject it."
+    return f"Review and approve it with `postroom approvals approve {approval.id}`; here you can only reject it."
 
 
 def quoted(text: str, longest: int = 300) -> str:
-    """On one line, in code quotes out of which nothing leads."""
+    """Return the text on one line, in code quotes that nothing can break out of."""
     return f"`{_plain(text, longest) or ' '}`"
 
 

@@ -1,8 +1,8 @@
-"""Carries out one action: pre-image first, then the change, then the end of action and job together.
+"""Carry out one action: pre-image first, then the change, then the end of action and job together.
 
-Every step may be repeated: the pre-image, and with it the job that brings snoozed mail back, is settled once;
-adding or removing a label twice is the same as once, and so is deleting; what was really changed is computed against
-the pre-image. Mail is not sent from here: that is handed over to the job that does.
+Every step may be repeated. The pre-image, and with it the job that brings snoozed mail back, is recorded once.
+Adding or removing a label twice is the same as once, and so is deleting. What was really changed is computed against
+the pre-image. Mail is not sent from here; the job that sends it is enqueued.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from typing import Any, assert_never
 from uuid import UUID
 
 from postroom.act.labels import LabelFinder
-from postroom.core.actions.action import LabelChange, check_parameters, label_change, wanted_label
+from postroom.core.actions.action import LabelChange, check_parameters, effect_of, label_change, wanted_label
 from postroom.core.actions.snooze import wake_time
 from postroom.core.actions.undo import Snoozed, irreversible_hint, undo_hint
 from postroom.core.errors import BadInput, Fatal, MessageGone
@@ -30,7 +30,7 @@ DEFAULT_SNOOZE_LABEL = "Postroom/Snoozed"
 
 @dataclass(frozen=True, slots=True)
 class Executor:
-    """What carrying out needs besides the action and its mailbox."""
+    """What carrying out an action needs besides the action and its mailbox."""
 
     database: Database
     catalogue: Catalogue
@@ -38,23 +38,21 @@ class Executor:
     snooze_label: str = DEFAULT_SNOOZE_LABEL
 
     async def carry_out(self, mailbox: Mailbox, job: Job, action: store.Action) -> store.Ending:
-        """Does it, and returns the transaction that ends the job. Raises Fatal for what no retry mends."""
+        """Carry it out, and return the transaction that ends the job. Raise Fatal if no retry helps."""
         try:
             check_parameters(action.action_type, action.parameters)
-            match action.action_type:
+            effect = effect_of(action.action_type)
+            match effect:
                 case "delete":
                     return await self._delete(mailbox, job, action)
                 case "snooze":
                     return await self._snooze(mailbox, job, action)
-                case "forward" | "auto_reply":
+                case "send":
                     return store.hand_over_action(job, action.id, self._sending(action, job), self.clock())
-                case (
-                    "archive" | "apply_label" | "remove_label" | "mark_read" | "mark_unread" | "star" | "unstar"
-                    | "trash" | "restore"
-                ):  # fmt: skip
+                case "relabel":
                     return await self._relabel(mailbox, job, action)
                 case _:
-                    assert_never(action.action_type)
+                    assert_never(effect)
         except BadInput as error:
             raise Fatal(str(error)) from None
 
@@ -70,7 +68,7 @@ class Executor:
 
     async def _delete(self, mailbox: Mailbox, job: Job, action: store.Action) -> store.Ending:
         image = await self._pre_image(mailbox, job, action)
-        # Gone by an earlier attempt whose end we did not see, or by the user just now, is what was wanted.
+        # Deleted by an earlier attempt whose end we did not see, or by the user just now: that is what was wanted.
         with contextlib.suppress(MessageGone):
             await mailbox.delete(action.provider_message_id)
         hint = irreversible_hint("delete", pre_labels=sorted(_labels(image)))
@@ -85,7 +83,7 @@ class Executor:
         before = _labels(image)
         change = label_change("snooze", label_id).effective(before)
         if until <= self.clock():
-            # It was to be back by now: what has not been hidden is not hidden any more.
+            # It should be back by now: if it is not hidden yet, do not hide it any more.
             id = action.provider_message_id
             placed = Placed(id, await mailbox.labels_of(id))
         else:
@@ -100,14 +98,14 @@ class Executor:
         return store.complete_action(job, action.id, placed.labels, hint, self.clock(), moved_to)
 
     async def _pre_image(self, mailbox: Mailbox, job: Job, action: store.Action) -> Mapping[str, Any]:
-        """What the message was like before, as the first attempt found it."""
+        """Return the state of the message before the action, as the first attempt found it."""
         if action.pre_image is not None:
             return action.pre_image
         labels = await mailbox.labels_of(action.provider_message_id)
         return await self.database.run(store.keep_pre_image(job, action.id, labels, self.clock()))
 
     async def _snooze_image(self, mailbox: Mailbox, job: Job, action: store.Action, label_id: str) -> Mapping[str, Any]:
-        """Also when it is to come back, and by which job, which is enqueued before anything is hidden."""
+        """Also record when it is to come back, and by which job, which is enqueued before anything is hidden."""
         if action.pre_image is not None:
             return action.pre_image
         labels, now = await mailbox.labels_of(action.provider_message_id), self.clock()
@@ -127,7 +125,7 @@ class Executor:
             "message_type": "forward" if action.action_type == "forward" else "reply",
             "original_message_id": str(action.message_id),
         }
-        # The texts and files stay with the action: a job is shown to more eyes than mail is.
+        # Texts and files stay with the action: more people see a job than a mail.
         payload |= {name: action.parameters[name] for name in ("to", "cc", "subject") if action.parameters.get(name)}
         return outbound_job(self.catalogue, action.account_id, action.id, payload, job.priority)
 
@@ -146,7 +144,7 @@ async def _changed(mailbox: Mailbox, action: store.Action, change: LabelChange, 
 
 
 async def _last_change(mailbox: Mailbox, message_id: str) -> int | None:
-    """Where the history of the message stands now; None when it was deleted in this very moment."""
+    """Return the message's position in the history; None if it has just been deleted."""
     with contextlib.suppress(MessageGone):
         return (await mailbox.look_at(message_id)).history_id
     return None
@@ -157,5 +155,5 @@ def _labels(image: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _done(change: LabelChange, after: frozenset[str]) -> LabelChange:
-    """What of the change is to be seen afterwards: what the user took back at once is not ours to undo."""
+    """Return the part of the change that is in effect: what the user has already taken back is not ours to undo."""
     return LabelChange(change.add & after, change.remove - after)

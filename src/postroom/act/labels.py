@@ -1,8 +1,7 @@
-"""Finds the label that an action names, and creates it only where a person wants it.
+"""Find the label that an action names, and create it only if a person wants it.
 
-A label that the user has deleted or renamed does not come back by the word of a rule that was written before. The
-mailbox is asked each time, so a rule is disabled by the first of its actions that misses the label, and not only by
-the next sync.
+A label that the user deleted or renamed is not created again for a rule that is older than that. The mailbox is asked
+each time, so a rule is disabled by its first action that misses the label, not only by the next sync.
 """
 
 from dataclasses import dataclass
@@ -17,13 +16,13 @@ from postroom.store.engine.database import Database
 
 @dataclass(frozen=True, slots=True)
 class LabelFinder:
-    """Finds labels in a mailbox, and keeps what is known of them up to date."""
+    """Find labels in a mailbox, and keep the stored labels up to date."""
 
     database: Database
     clock: Clock
 
     async def id_of(self, mailbox: Mailbox, action: Action, name: str) -> str:
-        """Raises Fatal when there is none and it is not to be created."""
+        """Return the label's id. Raise Fatal if there is none and it must not be created."""
         asked_at = self.clock()
         labels = await mailbox.labels()
         if (found := find_label(labels, name)) is not None:
@@ -37,8 +36,8 @@ class LabelFinder:
     async def _why_not(self, action: Action, name: str) -> str | None:
         lost = await self.database.run(store.why_not_created(action.account_id, name, action.asked_at))
         if lost is not None:
-            return f"{lost} in Gmail; it is created anew only if you ask for it again"
-        if action.action_type != "apply_label":
+            return f"{lost} in Gmail; it is created again only if you ask for it"
+        if action.action_type == "remove_label":
             return "does not exist in Gmail"
         if action.actor == "model" or action.asked_at is None:
             return "does not exist in Gmail, and only people and their rules create labels"

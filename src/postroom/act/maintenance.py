@@ -1,4 +1,4 @@
-"""What decisions and actions need from time to time, so that none waits for ever: small chores, each a transaction."""
+"""Periodic maintenance of decisions and actions, so that none waits for ever: small tasks, each a transaction."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -20,11 +20,11 @@ log = structlog.get_logger()
 EVERY = timedelta(seconds=5)
 
 Chore = Callable[[datetime], Transaction[int]]
-"""A transaction that says how many it has dealt with."""
+"""A transaction that returns how many rows it handled."""
 
 
 def maintenance_tasks(hourly_cap: int) -> dict[str, Chore]:
-    """By the name under which each is logged."""
+    """Return the tasks by the names under which they are logged."""
     return {
         "actions.orphans_ended": end_orphans,
         "approvals.expired": expire_approvals,
@@ -38,7 +38,7 @@ def maintenance_tasks(hourly_cap: int) -> dict[str, Chore]:
 async def run_maintenance(
     database: Database, chores: Mapping[str, Chore], every: timedelta = EVERY, clock: Clock = wall_clock
 ) -> None:
-    """Until canceled. Any number of processes may do this at once."""
+    """Run until canceled. Any number of processes may do this at once."""
     while True:
         for name, chore in chores.items():
             try:

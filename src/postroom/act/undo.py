@@ -1,6 +1,6 @@
-"""Undoes one action: exactly what it changed, and only that.
+"""Undo one action: exactly what it changed, and only that.
 
-See `core/actions/undo.py` for what stands of the user's own.
+See `core/actions/undo.py` for how the user's own later changes are kept.
 """
 
 from collections.abc import Mapping
@@ -31,17 +31,17 @@ class UndoService:
     async def put_back(
         self, mailbox: Mailbox, job: Job, undo: undos.Undo, then: tuple[UUID, ...] = ()
     ) -> actions.Ending:
-        """Reverses it, and returns the transaction that ends the undo and its job, and begins that of `then`."""
+        """Reverse the action, and return the transaction that ends the undo and its job, and starts those in `then`."""
         original, hint = undo.original, undo.original.undo_hint or {}
         labels = await mailbox.labels_of(original.provider_message_id)
         image = await self.database.run(actions.keep_pre_image(job, undo.id, labels, self.clock()))
         change = inverse_change(hint, labels)
         if "TRASH" in change.remove and await self.database.run(actions.woke_during(original.id, self.clock())):
-            # Its waking found it in the trash and left it there. Out of it, nothing would ever show it again.
+            # The wake-up found it in the trash and left it there. Outside the trash, nothing would ever show it again.
             change = LabelChange(change.add | {"INBOX"}, change.remove)
         placed = await _restored(mailbox, original, change, labels)
         after = placed.labels
-        # Told against what the first attempt found: of a later one, all may have been put back already.
+        # Compare with what the first attempt found: a later one may find everything already restored.
         before = frozenset[str](image["labels"])
         done = irreversible_hint(
             hint["inverse_action"],
@@ -50,19 +50,19 @@ class UndoService:
             removed=sorted(before - after),
         )
         following = self.following(job, original.account_id, then)
-        # Only now: until the message is back, its waking must come if this is never finished.
+        # Only now: until the message is back, its wake-up must still come in case this is never finished.
         wake, moved_to = _needless_waking(hint), placed.moved_from(original.provider_message_id)
         return undos.complete_undo(job, undo.id, after, done, following, self.clock(), wake, moved_to)
 
     def following(self, job: Job, account_id: UUID, then: tuple[UUID, ...]) -> NewJob | None:
-        """What was done to the message before is undone after: in reverse order, or it would not be restored."""
+        """Return the job that undoes earlier actions on the message: in reverse order, or it would not be restored."""
         again = job.payload.get("again", 0)
         return undo_job(self.catalogue, account_id, then, job.priority, again) if then else None
 
 
 def _needless_waking(hint: Mapping[str, Any]) -> UUID | None:
-    """The job that would wake the message. What was asleep before is asleep again, and needs it: the time at which it
-    was to come back then may have passed by."""
+    """Return the job that would wake the message, unless it was already snoozed before: then it needs that job, since
+    the time of its first wake-up may have passed."""
     wake = hint["inverse_parameters"].get("cancel_unsnooze_job_id")
     return None if wake is None or hint["snooze_label_id"] in hint["pre_labels"] else UUID(wake)
 
@@ -80,12 +80,12 @@ async def _restored(mailbox: Mailbox, original: actions.Action, change: LabelCha
 async def wake(
     mailbox: Mailbox, message_id: str, label_ids: frozenset[str], hidden_at: int | None, *, was_hidden: bool = True
 ) -> Placed | None:
-    """Snoozed mail is back in the inbox, whatever became of its label; None when it is gone.
+    """Return snoozed mail to the inbox, whatever happened to its label; None if it is gone.
 
-    The user may have put it somewhere himself. What is in the trash or in spam stays there. What was put into the inbox
-    after it had been hidden (`hidden_at`, a place in the mailbox's history) and is not there any more was archived.
-    Where nobody can tell, it comes back: mail that is seen twice does less harm than mail that is never seen again.
-    Of mail whose snooze was broken off (not `was_hidden`) only the label tells: without it, nothing was done.
+    The user may have moved it themselves. Mail in the trash or in spam stays there. Mail that was put into the inbox
+    after it had been hidden (`hidden_at`, a position in the mailbox's history) and is no longer there was archived.
+    In doubt it comes back: mail that is seen twice does less harm than mail that is never seen again. If the snooze was
+    interrupted (not `was_hidden`), only the label tells: without it, nothing was done.
     """
     try:
         seen = await mailbox.look_at(message_id)

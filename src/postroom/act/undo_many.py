@@ -1,4 +1,4 @@
-"""Undoes a lot at once: what a rule, a batch or a time did. What was done to one message is undone in reverse."""
+"""Undo many actions at once: those of a rule, a batch or a period; per message in reverse order."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -23,9 +23,9 @@ async def undo_these(
     priority: int = 50,
     entry: AuditEntry | None = None,
 ) -> int:
-    """Enqueues the undoing of all of them; returns how many messages are put back. `chosen` is newest first.
+    """Enqueue the undoing of all of them; return the number of messages. `chosen` is newest first.
 
-    `entry` is written with the first of them.
+    `entry` is written with the first job.
     """
     now = clock()
     jobs = chains(catalogue, chosen, now, priority)
@@ -35,7 +35,7 @@ async def undo_these(
 
 
 def chains(catalogue: Catalogue, chosen: Sequence[undos.Undoable], now: datetime, priority: int = 50) -> list[NewJob]:
-    """A job for each message, which begins with what was done last; each wish has keys of its own."""
+    """Return one job per message, which starts with its latest action; each request has its own keys."""
     by_message: dict[tuple[UUID, UUID], list[UUID]] = {}
     for id, account_id, message_id in chosen:
         by_message.setdefault((account_id, message_id), []).append(id)

@@ -1,9 +1,9 @@
-"""Approvals through a webhook of the user's own: what waits is told there, signed, and signed answers are taken.
+"""Approvals through the user's own webhook: sends signed notices, and receives signed answers.
 
     X-Postroom-Signature: t=1763193600,v1=<HMAC-SHA256 of "1763193600.<body>", in hex>
 
-The same secret signs both ways. What goes out says `event`, which no answer may have: nobody can send our own words
-back to us as an answer. An answer counts for five minutes, and once, because the action does not wait afterwards.
+The same secret signs both directions. Notices contain `event`, which no answer may have: nobody can send our own
+words back to us as an answer. An answer is valid for five minutes, and once, because the action then no longer waits.
 """
 
 import hmac
@@ -39,18 +39,18 @@ TIMEOUT_S = 10.0
 LARGEST_BODY = 16 * 1024
 LONGEST_WAIT = timedelta(hours=1)
 _SIGNATURE = re.compile(r"t=(\d{1,12}),v1=([0-9a-f]{64})", re.ASCII)
-# Answers that another try may change.
+# Statuses that a retry may change.
 _PASSING = frozenset({408, 425, 429})
 
 
 def signature(secret: str, body: bytes, now: datetime) -> str:
-    """The header for this body, sent now."""
+    """Return the header for this body, sent now."""
     at = int(now.timestamp())
     return f"t={at},v1={_digest(secret, at, body)}"
 
 
 def check_signature(secret: str, header: str, body: bytes, now: datetime) -> None:
-    """Raises Refused unless it was signed with the secret, and within five minutes of now."""
+    """Raise Refused unless the body was signed with the secret, within five minutes of now."""
     found = _SIGNATURE.fullmatch(header)
     if found is None or not hmac.compare_digest(_digest(secret, int(found[1]), body), found[2]):
         raise Refused(f"{HEADER} is missing or wrong; sign `t.body` with approvals.webhook_secret")
@@ -64,7 +64,8 @@ def _digest(secret: str, at: int, body: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WebhookChannel:
-    """Tells the webhook what waits, and later what was answered. Each has an id, by which a repetition is known."""
+    """Notify the webhook of waiting actions, and later of their answers. Each notice has an id, to recognise
+    repeats."""
 
     http: httpx2.AsyncClient
     url: str
@@ -88,15 +89,15 @@ class WebhookChannel:
         await self._deliver(id, _document(id, event, approval, self.public_url))
         return id
 
-    async def _deliver(self, id: str, told: Mapping[str, Any]) -> None:
-        body = orjson.dumps(told)
+    async def _deliver(self, id: str, notice: Mapping[str, Any]) -> None:
+        body = orjson.dumps(notice)
         headers = {
             "Content-Type": "application/json",
             "Idempotency-Key": id,
             HEADER: signature(self.secret, body, self.clock()),
         }
         try:
-            # What it answers beside its status is nobody's concern, so it is not read.
+            # Only the status of its response matters, so the body is not read.
             async with self.http.stream(
                 "POST", self.url, content=body, headers=headers, timeout=TIMEOUT_S, follow_redirects=False
             ) as answer:
@@ -117,7 +118,7 @@ def _check_status(status: int, retry_after: str) -> None:
 
 
 def _document(id: str, event: str, approval: Approval, public_url: str | None) -> dict[str, Any]:
-    """What the webhook is told: enough to decide by, and the hash that an answer has to name."""
+    """Build a notice: enough to decide by, and the hash that an answer has to repeat."""
     notice = notice_of(approval)
     return {
         "id": id,
@@ -142,7 +143,7 @@ def _document(id: str, event: str, approval: Approval, public_url: str | None) -
 
 
 def page_of(public_url: str | None) -> str | None:
-    """Where mail and actions are seen in the browser, when the page can be reached from elsewhere."""
+    """Return the address of the live page, if it can be reached from elsewhere."""
     return None if public_url is None else f"{public_url}/"
 
 
@@ -151,7 +152,7 @@ class WebhookAnswer(Strict):
 
     action_id: UUID = Field(description="the id of the action")
     action_hash: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] = Field(
-        description="the action's hash, as it was told"
+        description="the action's hash, as in the notice"
     )
     verdict: Literal["approve", "reject"] = Field(description="approve or reject")
     by: Annotated[str, Field(pattern=r"^[!-~][ -~]{0,99}$")] = Field(description="who answers, in ASCII")
@@ -165,7 +166,7 @@ class AnswerHook:
         self._secret = secret
 
     async def take(self, request: Request) -> Response:
-        """200 with what became of it, 401 when not signed, 4xx when it does not count, 503 when it is to come again."""
+        """Return 200 with the outcome, 401 if not signed, 4xx if it does not count, 503 to try again later."""
         try:
             body = await _body(request)
             check_signature(self._secret, request.headers.get(HEADER, ""), body, self._approvals.clock())

@@ -1,4 +1,4 @@
-"""The command line: `postroom`. It parses, asks the services, and shows; it decides nothing."""
+"""The command line, `postroom`: parses arguments, calls `manage` and prints the result; it decides nothing."""
 
 from postroom.cli.application import Application
 from postroom.cli.root import run

@@ -1,4 +1,4 @@
-"""`postroom account`: connect mailboxes, look at them, pause, resume or remove them."""
+"""`postroom account`: connect mailboxes; list, pause, resume or remove them."""
 
 import webbrowser
 from typing import TYPE_CHECKING, Annotated
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from postroom.manage.accounts import AccountView
     from postroom.manage.connecting import Begin
 
-app = command_group("Connect mailboxes; look at them, pause, resume or remove them.")
+app = command_group("Connect mailboxes; list, pause, resume or remove them.")
 
 COLUMNS = ("id", "email", "state", "level", "granted_at", "refreshed_at", "state_reason")
-# Nothing listens there: the browser ends at this address and shows it, with the code in it.
+# Nothing listens there: the browser stops at this address and shows it, with the code in it.
 NOWHERE = "http://127.0.0.1:1/"
 PATIENCE_S = 600
 
-Name = Annotated[str, typer.Argument(metavar="ID_OR_ADDRESS", help="The account, by its id or its mail address.")]
+Name = Annotated[str, typer.Argument(metavar="ID_OR_ADDRESS", help="The account's id or mail address.")]
 
 
 @app.command()
@@ -34,25 +34,25 @@ def add(
         str | None,
         typer.Option(
             "--level",
-            help="What Postroom may do there: read, organise, send or full; by default what it may now, or organise.",
+            help="What Postroom may do there: read, organise, send or full. Default: its present level, or organise.",
         ),
     ] = None,
     email: Annotated[
-        str | None, typer.Option("--email", metavar="ADDRESS", help="The mailbox; without it, Google's page asks.")
+        str | None, typer.Option("--email", metavar="ADDRESS", help="The mailbox; if omitted, Google's page asks.")
     ] = None,
     no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Print the address of Google's page, and take the code from here.")
+        bool, typer.Option("--no-browser", help="Print the address of Google's page and ask for the code here.")
     ] = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Connect a mailbox, or renew its consent: Google asks you in the browser, and Postroom keeps it, sealed."""
+    """Connect a mailbox, or renew its consent: Google asks you in the browser."""
     from postroom.compose.google import google_app, scopes_beside, vault_of
     from postroom.gmail.scopes import LEVELS
     from postroom.manage.connecting import WantedConsent, add_gmail
 
     if provider != "gmail":
-        raise BadInput("PROVIDER", f"{provider!r} is not known", "use gmail")
+        raise BadInput("PROVIDER", f"{provider!r} is unknown", "use gmail")
     wanted_level = None if level is None else choice("--level", level, LEVELS)
     settings = settings_for(data_dir)
     connected = call(
@@ -68,26 +68,26 @@ def add(
     )
     account = connected.account
     granted = account.consent.level if account.consent else "nothing"
-    line = f"{account.email}  connected with the level {granted}  ({account.id})"
+    line = f"{account.email}  connected with level {granted}  ({account.id})"
     show_line(_row(account), line, as_json=as_json)
     for warning in connected.warnings:
         typer.echo(warning, err=True)
 
 
 class _Dialog:
-    """What both ways to Google's page have in common."""
+    """What both ways to get consent share."""
 
     def renewing(self, account: "AccountView") -> None:
         level = f", level {account.consent.level}" if account.consent else ""
         typer.echo(
-            f"{account.email} has an account already ({account.id}, {account.state}{level}): "
-            "its consent is renewed, and no second account is made.",
+            f"{account.email} is already connected ({account.id}, {account.state}{level}): "
+            "its consent is renewed; no second account is created.",
             err=True,
         )
 
 
 class _Browsing(_Dialog):
-    """The browser comes back to a page of ours on this machine."""
+    """Receive the code from the browser, which Google redirects to a page on this machine."""
 
     async def code(self, begin: "Begin") -> "tuple[ConsentRequest, str]":
         import asyncio
@@ -112,20 +112,20 @@ class _Browsing(_Dialog):
 
 
 class _Pasting(_Dialog):
-    """The browser is elsewhere: it ends at an address that leads nowhere, and the user brings that here."""
+    """Ask the user to paste the code: the browser is on another machine and stops at an unreachable address."""
 
     async def code(self, begin: "Begin") -> "tuple[ConsentRequest, str]":
         from postroom.gmail.oauth import answer_in
 
         request = begin(NOWHERE)
-        typer.echo(f"Open this address in any browser, and agree:\n\n{request.url}\n", err=True)
-        typer.echo("The browser then ends at a page that cannot be reached. Its address holds the code.", err=True)
+        typer.echo(f"Open this address in any browser, and give your consent:\n\n{request.url}\n", err=True)
+        typer.echo("The browser then stops at a page that cannot be reached. Its address contains the code.", err=True)
         return request, answer_in(request, typer.prompt("Paste that address, or the code", err=True))
 
 
 @app.command("list")
 def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """List the accounts: their state, why, and what was consented to."""
+    """List the accounts: state, reason, and what you have consented to."""
     from postroom.manage.accounts import list_accounts
 
     found = call(context, settings_for(data_dir), list_accounts)
@@ -136,12 +136,12 @@ def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = Fa
 def pause(
     context: typer.Context,
     name: Name,
-    reason: Annotated[str | None, typer.Option("--reason", help="Why; it is kept, and shown in the list.")] = None,
+    reason: Annotated[str | None, typer.Option("--reason", help="Why; shown in the list.")] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Leave an account alone for a while: its jobs wait, and nothing of it is lost. Once this answers, nothing more is
-    changed in it. Safe to repeat."""
+    """Stop using an account for a while: its jobs wait and nothing is lost. Once this command returns, nothing more is
+    changed in the mailbox. Safe to repeat."""
     from postroom.manage.accounts import pause_account
 
     _show(call(context, settings_for(data_dir), pause_account, name, operator_signature(reason)), as_json)
@@ -149,7 +149,7 @@ def pause(
 
 @app.command()
 def resume(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Use an account again: what waited for it goes on. Safe to repeat."""
+    """Use an account again: jobs that waited for it continue. Safe to repeat."""
     from postroom.manage.accounts import resume_account
 
     _show(call(context, settings_for(data_dir), resume_account, name, operator_signature()), as_json)
@@ -157,17 +157,17 @@ def resume(context: typer.Context, name: Name, data_dir: DataDir = None, as_json
 
 @app.command()
 def sync(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Have a mailbox and its labels looked at now, by jobs. Both are also looked at all the time. Safe to repeat."""
+    """Check a mailbox and its labels now, by jobs. Both are also checked continuously. Safe to repeat."""
     from postroom.manage.accounts import sync_account
 
     account, job_id = call(context, settings_for(data_dir), sync_account, name)
     row = {"account": account.email, "job_id": job_id}
-    show_line(row, f"{account.email}  is looked at by the job {job_id}", as_json=as_json)
+    show_line(row, f"{account.email}  will be checked by job {job_id}", as_json=as_json)
 
 
 @app.command()
 def remove(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Remove an account: its consent is ended and its secrets are wiped; its mail and history stay. Safe to repeat."""
+    """Remove an account: revoke its consent and wipe its secrets; its mail and history stay. Safe to repeat."""
     from postroom.compose.google import google_app, vault_of
     from postroom.manage.connecting import remove_account
 
@@ -178,7 +178,8 @@ def remove(context: typer.Context, name: Name, data_dir: DataDir = None, as_json
     _show(removed.account, as_json)
     if not removed.consent_ended:
         typer.echo(
-            "Google was not told: end the consent yourself at https://myaccount.google.com/connections", err=True
+            "Google could not be told: revoke the consent yourself at https://myaccount.google.com/connections",
+            err=True,
         )
 
 

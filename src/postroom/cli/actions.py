@@ -1,4 +1,4 @@
-"""`postroom actions`: what was done, waits, or failed, and why it was decided."""
+"""`postroom actions`: actions that are done, waiting or failed, and why each was decided."""
 
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -14,7 +14,7 @@ from postroom.core.lifecycle import ACTION
 from postroom.manage import actions
 from postroom.manage.actions import ActionView, ExplainedDecision
 
-app = command_group("Look at what was done with messages, and why.")
+app = command_group("Show what was done with messages, and why.")
 
 COLUMNS = ("id", "action_type", "state", "actor", "rule_name", "sender", "subject", "undone", "created_at", "error")
 
@@ -23,11 +23,11 @@ COLUMNS = ("id", "action_type", "state", "actor", "rule_name", "sender", "subjec
 def list_(
     context: typer.Context,
     state: Annotated[str | None, typer.Option("--state", help="Only actions in this state, such as failed.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most so many.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")] = 50,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """List actions, the newest first."""
+    """List actions, newest first."""
     if state is not None and state not in ACTION.states:
         raise BadInput("--state", f"there is no state {state!r}", f"use one of {', '.join(sorted(ACTION.states))}")
     found = call(context, settings_for(data_dir), actions.list_actions, limit, state)
@@ -41,14 +41,14 @@ def explain(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell what was decided about a message, by whom and why, what was done, and how you answered in the mailbox."""
+    """Explain a message: what was decided, by whom and why, what was done, and what you did yourself in the mailbox."""
     found = call(context, settings_for(data_dir), actions.explain, message_id)
     decided, done = [_decision(each) for each in found.decisions], [_action(each) for each in found.actions]
     if as_json:
         show_json({"decisions": decided, "actions": done})
         return
     if not decided and not done:
-        typer.echo("Nothing was decided about it.")
+        typer.echo("Nothing has been decided about this message.")
     for row in (*decided, *done):
         show_one(row)
         typer.echo("")

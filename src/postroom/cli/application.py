@@ -1,4 +1,4 @@
-"""What the command line needs from the composed program, which lies above it and hands itself in."""
+"""The interface between the command line and the composed program, which passes itself in."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
     from postroom.settings.reading import Settings
 
 Ready = Callable[[str], None]
-"""Called once, with the address, when a server answers."""
+"""Called once, with the address, when a server is ready."""
 
 
 class Application(Protocol):
-    """The long-running parts. Each returns when it was asked to stop, and stops cleanly when it is canceled.
+    """The long-running parts. Each returns when asked to stop, and stops cleanly when canceled.
 
-    Settings and logging are set up before any of these is called. Heavy imports belong inside the methods: the
-    object itself is made for every `postroom --help`.
+    Settings and logging are set up before any of these is called. Heavy imports belong inside the methods:
+    every command creates the object, even `postroom --help`.
     """
 
     def open_database(self, settings: Settings) -> AbstractAsyncContextManager[Database]:
-        """The store as the settings name it: opened, not migrated."""
+        """Open the database that the settings name, without migrating it."""
         ...
 
     async def serve(self, settings: Settings, *, ready: Ready) -> None:
-        """Pages, mailbox connector, dispatcher and worker, in this process."""
+        """Run pages, mailbox connector, dispatcher and worker in this process."""
         ...
 
     async def demo(self, settings: Settings, *, port: int | None, ready: Ready) -> None:
-        """The same on a sandbox mailbox of its own, in which mail keeps arriving."""
+        """Run the same on a sandbox mailbox of its own, in which mail keeps arriving."""
         ...
 
     async def sandbox(
@@ -49,13 +49,13 @@ class Application(Protocol):
         units_per_minute: int,
         search_lag_s: float,
         ready: Ready,
-        told: Callable[[str], None],
+        report: Callable[[str], None],
     ) -> None:
-        """Only the Gmail emulator, on the sample mailbox of this seed or on the mail at a path."""
+        """Run only the Gmail emulator, on the sample mailbox of this seed or on the mail at a path."""
         ...
 
     async def worker(self, settings: Settings, *, concurrency: int) -> None:
-        """Only the job worker."""
+        """Run only the job worker."""
         ...
 
     async def connector_redis_stream(
@@ -70,7 +70,7 @@ class Application(Protocol):
         claim_after: timedelta,
         ready: Ready,
     ) -> None:
-        """Only the connector of one Redis stream; `ready` is called with its identity when it has joined the group."""
+        """Run only the connector of one Redis stream; call `ready` with its identity once it has joined the group."""
         ...
 
     async def connector_gmail(
@@ -81,12 +81,12 @@ class Application(Protocol):
         also: tuple[str, ...],
         once: bool,
         ready: Ready,
-        told: Callable[[int], None],
+        report: Callable[[int], None],
     ) -> None:
-        """Only the connector of one mailbox at Gmail; with `once` for one round, of which `told` hears."""
+        """Run only the connector of one Gmail mailbox; with `once`, for one round, then `report` its new mail."""
         ...
 
 
 def application_of(context: typer.Context) -> Application:
-    """The application that `run` was given, out of the context of any command."""
+    """Return the application that `run` was given, from the context of any command."""
     return cast("Application", context.obj)

@@ -1,4 +1,4 @@
-"""`postroom approvals`: what waits for your yes, and your answers."""
+"""`postroom approvals`: actions that wait for your approval, and your answers."""
 
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -13,7 +13,7 @@ from postroom.cli.running import call
 from postroom.manage import approvals
 from postroom.manage.approvals import AnsweredApproval, Approval
 
-app = command_group("Look at what waits for your approval, and approve or reject it.")
+app = command_group("List actions that wait for your approval; approve or reject them.")
 
 COLUMNS = ("id", "what", "to_whom", "sender", "subject", "decided_by", "why", "expires_at")
 
@@ -24,18 +24,18 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")
 @app.command("list")
 def list_(
     context: typer.Context,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most so many.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")] = 50,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """List what waits for your approval; what expires first stands first."""
+    """List the actions that wait for your approval, those that expire first at the top."""
     found = call(context, settings_for(data_dir), approvals.list_waiting, limit)
     show_list([_row(each) for each in found], COLUMNS, as_json=as_json)
 
 
 @app.command()
 def show(context: typer.Context, id: Id, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Show one action in full: exactly what would be done, to whom it goes, and why."""
+    """Show one action in full: exactly what would be done, who would receive it, and why."""
     shown = call(context, settings_for(data_dir), approvals.show, id)
     show_json(_row(shown)) if as_json else show_one(_whole(shown))
 
@@ -44,7 +44,7 @@ def show(context: typer.Context, id: Id, data_dir: DataDir = None, as_json: AsJs
 def approve(
     context: typer.Context, id: Id, yes: Yes = False, data_dir: DataDir = None, as_json: AsJson = False
 ) -> None:
-    """Approve an action: it is shown, and done when you confirm. What is not as it was shown is not done."""
+    """Approve an action: it is shown, and done when you confirm. If it has changed since, it is not done."""
     settings = settings_for(data_dir)
     shown = call(context, settings, approvals.show, id)
     if not yes and shown.is_waiting:
@@ -57,11 +57,11 @@ def approve(
 def reject(
     context: typer.Context,
     id: Id,
-    reason: Annotated[str | None, typer.Option("--reason", help="Why, for whoever wonders later.")] = None,
+    reason: Annotated[str | None, typer.Option("--reason", help="Why; kept with the record.")] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Reject an action: it is not done."""
+    """Reject an action, so that it is not done."""
     answered = call(context, settings_for(data_dir), approvals.reject, id, operator_signature(reason))
     _show_answer(id, answered, as_json)
 
@@ -75,7 +75,7 @@ def _row(approval: Approval) -> dict[str, Any]:
 
 
 def _whole(approval: Approval) -> dict[str, Any]:
-    """All that an approval is about, with nothing cut: it is shown so that it can be answered."""
+    """Return everything about an approval, uncut, so that it can be answered."""
     row = _row(approval)
     names = ("id", "account", "what", "to_whom", "sender", "subject", "parameters", "decided_by", "why", "state")
     return {name: row[name] for name in (*names, "expires_at", "answer", "action_hash")}

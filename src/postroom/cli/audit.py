@@ -8,7 +8,7 @@ from postroom.cli.options import AsJson, DataDir, command_group, settings_for
 from postroom.cli.output import show_list
 from postroom.cli.running import call
 
-app = command_group("Look at the audit log.")
+app = command_group("Show the audit log.")
 
 COLUMNS = ("seq", "at", "actor", "role", "action", "object_type", "object_id", "reason")
 
@@ -16,7 +16,7 @@ COLUMNS = ("seq", "at", "actor", "role", "action", "object_type", "object_id", "
 @app.command("list")
 def list_(
     context: typer.Context,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most so many.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")] = 50,
     actor: Annotated[str | None, typer.Option("--actor", help="Only what this actor did, such as cli:ada.")] = None,
     action: Annotated[
         str | None, typer.Option("--action", help="Only actions of this name, such as token.create.")
@@ -24,7 +24,7 @@ def list_(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """List what was done, the newest first. Nothing in the log can be changed or deleted."""
+    """List what was done, newest first. Nothing in the log can be changed or deleted."""
     from postroom.manage.audit import list_audit
 
     found = call(context, settings_for(data_dir), list_audit, limit, actor=actor, action=action)

@@ -21,7 +21,7 @@ def backup(
         bool,
         typer.Option(
             "--with-keys",
-            help="Put the file of keys in as well: whoever has the backup can then open the accounts' secrets.",
+            help="Include the key file. Anyone who has the backup can then decrypt the accounts' secrets.",
         ),
     ] = False,
     data_dir: DataDir = None,
@@ -29,8 +29,8 @@ def backup(
 ) -> None:
     """Back up the database and the connectors' state into one file, while Postroom runs.
 
-    The copy is of one moment and checked. The keys that open the accounts' secrets are named, and are only in it
-    when you ask for that. Settings are not in it.
+    The copy is a consistent snapshot and is verified. The output names the keys that decrypt the accounts' secrets;
+    they are included only on request. Settings are not included.
     """
     from postroom.manage.backups import back_up
     from postroom.manage.database import is_created
@@ -54,5 +54,5 @@ def backup(
             }
         )
         return
-    typer.echo(f"{file}  {size:,} bytes, {sum(made.rows.values()):,} rows of {made.dialect}, checked")
+    typer.echo(f"{file}  {size:,} bytes, {sum(made.rows.values()):,} rows of {made.dialect}, verified")
     typer.echo(keys_line(made, settings.data_dir))

@@ -1,4 +1,4 @@
-"""How `backup` and `restore` tell how far they are, and which keys are needed."""
+"""What `backup` and `restore` print: their progress, and which keys are needed."""
 
 import sys
 import time
@@ -18,7 +18,7 @@ EVERY_S = 1.0
 
 @contextmanager
 def shown_progress(as_json: bool) -> "Generator[Progress]":
-    """On stderr, at most once a second, and only for work that takes longer than that."""
+    """Print progress on stderr, at most once a second, and only for work that takes longer than that."""
     from postroom.backup.archive import silent
 
     if as_json:
@@ -40,13 +40,13 @@ def shown_progress(as_json: bool) -> "Generator[Progress]":
 
 
 def keys_line(manifest: "Manifest", data_dir: "Path") -> str:
-    """What has to be kept apart from the backup."""
+    """Say which keys must be kept separately from the backup."""
     if not manifest.keys_needed:
         return "no account's secrets are stored, so no key is needed"
     names = ", ".join(manifest.keys_needed)
     if manifest.keys_included:
-        return f"the keys are in it ({names}): whoever has the file can open the accounts' secrets"
+        return f"the keys are included ({names}): anyone who has the file can decrypt the accounts' secrets"
     return (
-        f"not in it: the keys {names}, from {data_dir / 'keys.json'} or POSTROOM_SECRET_KEY; keep them apart, "
-        "without them every account has to be connected anew"
+        f"not included: the keys {names}, from {data_dir / 'keys.json'} or POSTROOM_SECRET_KEY; keep them separately: "
+        "without them every account has to be connected again"
     )

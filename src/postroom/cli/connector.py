@@ -1,4 +1,4 @@
-"""`postroom connector`: run a connector by itself, or look at those that report."""
+"""`postroom connector`: run a connector by itself, or list the connectors that report."""
 
 import re
 import socket
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from postroom.cli.application import Ready
     from postroom.manage.connectors import ReportedConnector
 
-app = command_group("Run a connector by itself, or look at those that report.")
+app = command_group("Run a connector by itself, or list the connectors that report.")
 app.command("refused")(not_ingested.refused)
 app.command("retry")(not_ingested.retry)
 
@@ -34,23 +34,23 @@ def redis_stream(
     stream: Annotated[str, typer.Option("--stream", metavar="NAME", help="The stream to read.")],
     url: Annotated[
         str | None,
-        typer.Option("--url", help="Where Redis is (`redis.url`). With a password, use POSTROOM_REDIS_URL instead."),
+        typer.Option(
+            "--url", help="The address of Redis (`redis.url`). If it has a password, use POSTROOM_REDIS_URL instead."
+        ),
     ] = None,
-    group: Annotated[
-        str, typer.Option("--group", help="The consumer group to read for; made when it is missing.")
-    ] = "postroom",
+    group: Annotated[str, typer.Option("--group", help="The consumer group; created if missing.")] = "postroom",
     consumer: Annotated[
         str | None,
-        typer.Option("--consumer", metavar="NAME", help="This process in the group; without it, the host's name."),
+        typer.Option("--consumer", metavar="NAME", help="This process's name in the group; default: the host name."),
     ] = None,
     identity: Annotated[
         str | None,
-        typer.Option("--identity", help="The endpoint identity to hand in for; without it, redis:NAME of the stream."),
+        typer.Option("--identity", help="The endpoint identity of the events; default: redis: and the stream's name."),
     ] = None,
     switchboard: Annotated[
         str | None, typer.Option("--switchboard", metavar="URL", help="The switchboard (`connector.switchboard_url`).")
     ] = None,
-    batch: Annotated[int, typer.Option("--batch", min=1, max=100, help="Entries to hand in at once.")] = 100,
+    batch: Annotated[int, typer.Option("--batch", min=1, max=100, help="Entries to deliver at once.")] = 100,
     claim_after: Annotated[
         float,
         typer.Option(
@@ -60,7 +60,7 @@ def redis_stream(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Hand in what a Redis stream brings. The token is read from POSTROOM_CONNECTOR_TOKEN. Ctrl-C stops it cleanly."""
+    """Deliver the events of a Redis stream. The token is read from POSTROOM_CONNECTOR_TOKEN. Ctrl-C stops it."""
     _refuse_password(url)
     reading = {
         "stream": _name("--stream", stream),
@@ -81,16 +81,20 @@ def gmail(
     email: Annotated[str, typer.Option("--email", metavar="ADDRESS", help="The mailbox, as Google knows it.")],
     also: Annotated[
         list[str] | None,
-        typer.Option("--also", metavar="ADDRESS", help="Another address of the user's, as a send-as; may be repeated."),
+        typer.Option(
+            "--also", metavar="ADDRESS", help="Another address of yours, such as a send-as address; repeatable."
+        ),
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="Hand in what is new, say how much that was, and end.")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Deliver the new mail once, print its number, and exit.")
+    ] = False,
     switchboard: Annotated[
         str | None, typer.Option("--switchboard", metavar="URL", help="The switchboard (`connector.switchboard_url`).")
     ] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Hand in the mail of one Gmail account. The token is read from POSTROOM_CONNECTOR_TOKEN. Ctrl-C stops it."""
+    """Deliver the mail of one Gmail account. The token is read from POSTROOM_CONNECTOR_TOKEN. Ctrl-C stops it."""
     mailbox = _mail_address("--email", email)
     others = tuple(_mail_address("--also", each) for each in also or ())
     settings = settings_for(data_dir, {"connector.switchboard_url": switchboard})
@@ -99,18 +103,18 @@ def gmail(
         if not once:
             show_line({"identity": identity}, f"Watching {identity}  (Ctrl-C stops it)", as_json=as_json)
 
-    def told(new: int) -> None:
+    def report(new: int) -> None:
         show_line({"new": new}, f"{new:,} new {'message' if new == 1 else 'messages'}", as_json=as_json)
 
     connecting = application_of(context).connector_gmail(
-        settings, email=mailbox, also=others, once=once, ready=ready, told=told
+        settings, email=mailbox, also=others, once=once, ready=ready, report=report
     )
     run_until_stopped(connecting)
 
 
 @app.command("list")
 def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """List the connectors that have ever reported, and whether they still do."""
+    """List all connectors that have reported, and whether they still do."""
     from postroom.manage.connectors import list_connectors
 
     found = call(context, settings_for(data_dir), list_connectors)
@@ -137,35 +141,35 @@ def _row(reported: "ReportedConnector") -> dict[str, object]:
 
 
 def _mail_address(option: str, value: str) -> str:
-    """As it is compared; one that names a folder would leave the connector's."""
+    """Return the address in its normalized form; refuse one that would be a path outside the connectors' folder."""
     from postroom.core.mail.addresses import canonical
 
     found = canonical(value)
     if found is None or len(found) > LONGEST_ADDRESS or "/" in found or not found.isprintable():
-        raise BadInput(option, f"{value[:80]!r} is no address", "give one such as mara@lindqvist.example")
+        raise BadInput(option, f"{value[:80]!r} is not an address", "give one such as mara@lindqvist.example")
     return found
 
 
 def _word(option: str, value: str) -> str:
     if not re.fullmatch(r"[\x21-\x7e]{1,128}", value):
-        raise BadInput(option, f"{value[:80]!r} is refused", "use 1 to 128 letters, digits and signs, no spaces")
+        raise BadInput(option, f"{value[:80]!r} is not allowed", "use 1 to 128 letters, digits and symbols, no spaces")
     return value
 
 
 def _name(option: str, value: str) -> str:
-    """Checked here, since under a name that the switchboard refuses it would refuse every entry for good."""
+    """Refuse a name that the switchboard would refuse: it would reject every entry for good."""
     if not value.strip() or not value.isprintable() or len(value) > LONGEST_NAME:
-        raise BadInput(option, f"{value[:80]!r} is refused", f"use 1 to {LONGEST_NAME} characters of one line")
+        raise BadInput(option, f"{value[:80]!r} is not allowed", f"use 1 to {LONGEST_NAME} characters on one line")
     return value
 
 
 def _refuse_password(url: str | None) -> None:
-    """Whoever is on this machine can read the options of every process."""
+    """Refuse a password in an option: every user of this machine can read the options of a process."""
     from postroom.vault.masking import masked_urls
 
     if url is not None and masked_urls(url) != url:
         raise BadInput(
-            "--url", "holds a password", "put the address into POSTROOM_REDIS_URL, where others cannot see it"
+            "--url", "contains a password", "put the address into POSTROOM_REDIS_URL, where others cannot see it"
         )
 
 

@@ -1,4 +1,4 @@
-"""`postroom contacts`: take in address books, and look at whom Postroom knows."""
+"""`postroom contacts`: import address books and list the contacts."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from postroom.core.mail.contacts import ReadContacts
     from postroom.manage.contacts import ContactView
 
-app = command_group("Take in address books, and look at whom Postroom knows.")
+app = command_group("Import address books; list the contacts that Postroom knows.")
 
 COLUMNS = ("address", "name", "source", "mailbox", "first_seen_at", "last_seen_at")
 
@@ -27,12 +27,12 @@ def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="An address book as vCard or CSV.", show_default=False)],
     account: Annotated[
         str | None,
-        typer.Option("--account", metavar="ADDRESS", help="The mailbox they are for; without it, for all of yours."),
+        typer.Option("--account", metavar="ADDRESS", help="The mailbox they are for; default: all of yours."),
     ] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take in the contacts of an address book: their mail gets the highest tier. Safe to repeat."""
+    """Import the contacts of an address book: their mail gets the highest tier. Safe to repeat."""
     from postroom.manage.contacts import import_contacts
 
     found = _read(file)
@@ -47,7 +47,7 @@ def import_(
 
 @app.command("list")
 def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """List the contacts in the order of their addresses. `mailbox` is empty for those of all mailboxes."""
+    """List the contacts by address. `mailbox` is empty for those that count in all mailboxes."""
     from postroom.manage.contacts import list_contacts
 
     show_list(map(_row, call(context, settings_for(data_dir), list_contacts)), COLUMNS, as_json=as_json)
@@ -60,7 +60,9 @@ def _read(file: Path) -> "ReadContacts":
         with file.open("rb") as opened:
             content = opened.read(LARGEST_FILE + 1)
     except OSError as error:
-        raise BadInput("FILE", f"{file} cannot be read ({error.strerror})", "give the address book's file") from None
+        raise BadInput(
+            "FILE", f"{file} cannot be read ({error.strerror})", "give the file of an address book"
+        ) from None
     found = read_contacts(content)
     if not found.contacts:
         raise BadInput("FILE", f"{file}: {found.problems[0]}", "export the address book as vCard or CSV")

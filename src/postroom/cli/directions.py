@@ -1,4 +1,4 @@
-"""`postroom directions`: what the model is told about your wishes in general."""
+"""`postroom directions`: general instructions for the model."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,11 +19,11 @@ from postroom.manage.guidance import (
     switch_guidance,
 )
 
-app = command_group("Tell the model your wishes in general; look at them, change them.")
+app = command_group("Give the model general instructions; list or change them.")
 
 COLUMNS = ("id", "position", "scope", "scope_ref", "enabled", "content")
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="The direction's id, or as much of its end as is unique.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="The direction's id, or enough of its end to be unique.")]
 Account = Annotated[
     str | None, typer.Option("--account", metavar="ID_OR_ADDRESS", help="Only for mail of this account.")
 ]
@@ -31,7 +31,7 @@ Account = Annotated[
 
 @app.command("list")
 def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """List the directions in the order in which the model is told."""
+    """List the directions in the order in which the model gets them."""
     found = call(context, settings_for(data_dir), list_guidance, "direction")
     show_list([each.row for each in found], COLUMNS, as_json=as_json)
 
@@ -39,9 +39,9 @@ def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = Fa
 @app.command()
 def add(
     context: typer.Context,
-    content: Annotated[str, typer.Argument(metavar="TEXT", help="What you wish, in words.")],
+    content: Annotated[str, typer.Argument(metavar="TEXT", help="What you want, in words.")],
     account: Account = None,
-    position: Annotated[int, typer.Option("--position", help="Its place: the lowest goes first.")] = 0,
+    position: Annotated[int, typer.Option("--position", help="Its position: the lowest comes first.")] = 0,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
@@ -55,14 +55,14 @@ def add(
 def edit(
     context: typer.Context,
     id: Id,
-    content: Annotated[str | None, typer.Option("--text", help="What you wish instead.")] = None,
+    content: Annotated[str | None, typer.Option("--text", help="The new text.")] = None,
     account: Account = None,
-    everywhere: Annotated[bool, typer.Option("--everywhere", help="For mail of all accounts.")] = False,
-    position: Annotated[int | None, typer.Option("--position", help="Its place: the lowest goes first.")] = None,
+    everywhere: Annotated[bool, typer.Option("--everywhere", help="Apply it to the mail of all accounts.")] = False,
+    position: Annotated[int | None, typer.Option("--position", help="Its position: the lowest comes first.")] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change a direction. What is not given stays as it is."""
+    """Change a direction. Anything not given stays as it is."""
     if account is not None and everywhere:
         raise BadInput("--everywhere", "contradicts --account", "give one of them")
     changes: dict[str, Any] = {"scope": "global"} if everywhere else {}
@@ -70,7 +70,7 @@ def edit(
     changes |= {} if content is None else {"content": content}
     changes |= {} if position is None else {"position": position}
     if not changes:
-        raise BadInput("edit", "is told nothing", "give --text, --position, --account or --everywhere")
+        raise BadInput("edit", "changes nothing", "give --text, --position, --account or --everywhere")
     changed = call(context, settings_for(data_dir), edit_guidance, "direction", id, changes, operator_signature())
     show_result(changed.id, "changed", as_json=as_json)
 
@@ -84,13 +84,13 @@ def remove(context: typer.Context, id: Id, data_dir: DataDir = None, as_json: As
 
 @app.command()
 def enable(context: typer.Context, id: Id, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Tell the model again. Safe to repeat."""
+    """Give the direction to the model again. Safe to repeat."""
     _switch(context, data_dir, id, True, as_json)
 
 
 @app.command()
 def disable(context: typer.Context, id: Id, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Keep a direction, but do not tell the model. Safe to repeat."""
+    """Keep a direction but no longer give it to the model. Safe to repeat."""
     _switch(context, data_dir, id, False, as_json)
 
 

@@ -1,4 +1,4 @@
-"""`postroom doctor`: compares the world with what Postroom relies on, and says what to do."""
+"""`postroom doctor`: check what Postroom relies on, and say what to do."""
 
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ app = one_command()
 def doctor(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Check the machine, the settings, the database, the keys, the accounts and their connectors.
 
-    Exits with 1 when something must be done.
+    Exits with 1 if something needs to be fixed.
     """
     from postroom.compose.google import pubsub_key_file, vault_of
     from postroom.manage import health

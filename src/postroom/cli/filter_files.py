@@ -1,4 +1,4 @@
-"""Ingestion rules that lie in a file: as `postroom filters list --json` writes them, or written by hand."""
+"""Ingestion rules from a file, as `postroom filters list --json` writes them or written by hand."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 OPTION = "--filters"
 LARGEST_FILE = 4 * 1024 * 1024
 REMEDY = "give the output of `postroom filters list --json`, a list of such objects in JSON or YAML, or the word own"
-# What the list shows besides the rule itself.
+# Shown in the list, but not part of the rule.
 _SHOWN_ONLY = ("condition", "origin", "enabled")
 
 
 def rules_in(path: Path) -> "list[IngestionRule]":
-    """The rules of the file that are switched on. BadInput names the rule that is wrong, and what is."""
+    """Read the rules in the file that are enabled. BadInput names the rule that is wrong, and why."""
     from postroom.core.mail.ingestion import parse_rule
 
     rules: list[IngestionRule] = []
     for place, entry in enumerate(_entries(_text_of(path)), 1):
         if not isinstance(entry, Mapping):
-            raise BadInput(OPTION, f"entry {place} is no object with the fields of a rule", REMEDY)
+            raise BadInput(OPTION, f"entry {place} is not an object with the fields of a rule", REMEDY)
         given = cast("Mapping[object, object]", entry)
         try:
             rule = parse_rule(_fields(given))
@@ -46,11 +46,11 @@ def _text_of(path: Path) -> str:
     except OSError as error:
         raise BadInput(OPTION, f"{str(path)!r} cannot be read ({error.strerror})", REMEDY) from None
     except UnicodeDecodeError:
-        raise BadInput(OPTION, f"{str(path)!r} is no text", REMEDY) from None
+        raise BadInput(OPTION, f"{str(path)!r} is not text", REMEDY) from None
 
 
 def _entries(text: str) -> list[object]:
-    """One object per line, or one list, in JSON; else what YAML makes of it."""
+    """Read one JSON object per line, or one JSON list, or YAML."""
     lines = [line for line in text.splitlines() if line.strip()]
     try:
         found: list[object] = [json.loads(line) for line in lines]
@@ -63,7 +63,7 @@ def _document(text: str) -> object:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
-    # What it reads is not typed, and is checked field by field.
+    # The parsed value is untyped; every field is checked.
     load = cast("Callable[[str], object]", YAML(typ="safe", pure=True).load)  # pyright: ignore[reportUnknownMemberType]
     try:
         return load(text)
@@ -72,7 +72,7 @@ def _document(text: str) -> object:
 
 
 def _fields(entry: Mapping[object, object]) -> dict[str, object]:
-    """The fields of the rule; its number is called position where users meet it."""
+    """Return the fields of the rule; users know its priority as its position."""
     names = {"position": "number"}
     return {
         names.get(str(name), str(name)): value

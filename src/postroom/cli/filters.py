@@ -1,4 +1,4 @@
-"""`postroom filters`: look at the rules that say how much of a message is taken in, add some, remove some."""
+"""`postroom filters`: rules that say how much of a message is stored."""
 
 import re
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from postroom.core.mail.ingestion import IngestionRule
     from postroom.manage.filters import IngestionRuleView
 
-app = command_group("Look at the rules that say how much of a message is taken in; add some, remove some.")
+app = command_group("List the rules that say how much of a message is stored; add or remove some.")
 
 COLUMNS = ("position", "name", "tier", "condition", "origin", "enabled")
 OPTIONS = {"number": "--position", "name": "--name", "tier": "--tier", "header": "--header"}
@@ -24,7 +24,7 @@ _HEADER = re.compile(r"([^=~]*)([=~])?(.*)", re.DOTALL)
 
 @app.command("list")
 def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """List the rules in the order in which they are tried, yours and those that are shipped."""
+    """List the rules in the order in which they are tried, yours and the built-in ones."""
     from postroom.manage.filters import list_filters
 
     show_list(map(_row, call(context, settings_for(data_dir), list_filters)), COLUMNS, as_json=as_json)
@@ -35,17 +35,19 @@ def add(
     context: typer.Context,
     name: Annotated[str, typer.Option("--name", help="What the rule is called.")],
     tier: Annotated[
-        str | None, typer.Option("--tier", help="How much is taken in of what it matches: full, metadata or skip.")
+        str | None, typer.Option("--tier", help="How much of a matching message is stored: full, metadata or skip.")
     ] = None,
     position: Annotated[
-        int, typer.Option("--position", help="Its place: the lowest goes first, the shipped rules begin at 900.")
+        int, typer.Option("--position", help="Its position: the lowest comes first; built-in rules start at 900.")
     ] = 100,
     sender_domain: Annotated[
-        str | None, typer.Option("--sender-domain", metavar="DOMAIN", help="Match mail from this very domain.")
+        str | None, typer.Option("--sender-domain", metavar="DOMAIN", help="Match mail from exactly this domain.")
     ] = None,
     sender_domain_suffix: Annotated[
         str | None,
-        typer.Option("--sender-domain-suffix", metavar="DOMAIN", help="Match mail from this domain and all below it."),
+        typer.Option(
+            "--sender-domain-suffix", metavar="DOMAIN", help="Match mail from this domain and its subdomains."
+        ),
     ] = None,
     sender: Annotated[
         str | None, typer.Option("--sender", metavar="ADDRESS", help="Match mail from this address.")
@@ -55,17 +57,17 @@ def add(
         typer.Option(
             "--header",
             metavar="NAME[=VALUE|~VALUE]",
-            help="Match mail that has this header: at all, with this value, or with this in its value.",
+            help="Match mail with this header: present, equal to this value, or containing it.",
         ),
     ] = None,
     mime_type: Annotated[
         str | None,
-        typer.Option("--mime-type", metavar="TYPE", help="Match mail that is, or has a part, of this type; image/*."),
+        typer.Option("--mime-type", metavar="TYPE", help="Match mail with a part of this type, such as image/*."),
     ] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add a rule with one condition. With the name of a shipped rule and nothing else, switch that one on again."""
+    """Add a rule with one condition. With only the name of a built-in rule, enable that rule again."""
     from postroom.manage.filters import add_filter, is_shipped, restore_filter
 
     given = {
@@ -92,7 +94,7 @@ def remove(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove a rule of yours, or switch a shipped one off."""
+    """Remove a rule of yours, or disable a built-in one."""
     from postroom.manage.filters import remove_filter
 
     origin = call(context, settings_for(data_dir), remove_filter, name, operator_signature())
@@ -100,11 +102,11 @@ def remove(
 
 
 def _rule(name: str, tier: str | None, position: int, conditions: dict[str, str]) -> "IngestionRule":
-    """The rule, or BadInput that names the option that is wrong."""
+    """Return the rule; BadInput names the option that is wrong."""
     from postroom.core.mail.ingestion import parse_rule
 
     if len(conditions) != 1:
-        problem = "a rule has one condition" if conditions else "a rule needs a condition"
+        problem = "a rule has exactly one condition" if conditions else "a rule needs a condition"
         named = "give one of --sender-domain, --sender-domain-suffix, --sender, --header, --mime-type"
         raise BadInput("filters", f"{problem}; {len(conditions)} are given", named)
     [(option, text)] = conditions.items()
@@ -134,7 +136,7 @@ def _condition(option: str, text: str) -> dict[str, str]:
 def _show(name: str, result: str, as_json: bool) -> None:
     show_result(name, result, as_json=as_json, key="name")
     if not as_json:
-        typer.echo("Connectors go by it within 15 minutes.", err=True)
+        typer.echo("Connectors apply it within 15 minutes.", err=True)
 
 
 def _row(view: "IngestionRuleView") -> dict[str, object]:
@@ -155,7 +157,7 @@ def _row(view: "IngestionRuleView") -> dict[str, object]:
 def _words(rule: "IngestionRule") -> str:
     match rule.kind:
         case "header_present":
-            return f"{rule.header} is there"
+            return f"{rule.header} is present"
         case "header_equals":
             return f"{rule.header} = {rule.value}"
         case "header_contains":

@@ -1,4 +1,4 @@
-"""`postroom jobs`: look at jobs, retry or cancel them."""
+"""`postroom jobs`: list, retry or cancel jobs."""
 
 import json
 from dataclasses import asdict
@@ -15,7 +15,7 @@ from postroom.core.lifecycle import JOB
 if TYPE_CHECKING:
     from postroom.core.jobs.job import JobView
 
-app = command_group("Look at jobs, retry or cancel them.")
+app = command_group("List, retry or cancel jobs.")
 
 COLUMNS = ("id", "type", "state", "priority", "attempts", "not_before", "updated_at", "last_error")
 STEP_COLUMNS = ("name", "attempt", "started_at", "finished_at", "result_json")
@@ -30,11 +30,11 @@ def list_(
         str | None, typer.Option("--state", help="Only jobs that are queued, running, completed, failed or canceled.")
     ] = None,
     type_: Annotated[str | None, typer.Option("--type", help="Only jobs of this type, such as classify.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most so many.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")] = 50,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """List jobs, the newest first."""
+    """List jobs, newest first."""
     from postroom.manage.jobs import list_jobs
 
     wanted = None if state is None else choice("--state", state, sorted(JOB.states))
@@ -59,7 +59,7 @@ def show(context: typer.Context, job_id: JobId, data_dir: DataDir = None, as_jso
 
 @app.command()
 def retry(context: typer.Context, job_id: JobId, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Queue a failed or canceled job again with all its attempts, or make a sleeping one due at once."""
+    """Queue a failed or canceled job again with all its attempts, or make a waiting job due at once."""
     from postroom.manage.jobs import retry_job
 
     call(context, settings_for(data_dir), retry_job, job_id)
@@ -75,7 +75,7 @@ def cancel(context: typer.Context, job_id: JobId, data_dir: DataDir = None, as_j
 
 
 def _document(job: "JobView") -> dict[str, Any]:
-    """The job for programs: what is stored as JSON text is JSON here too."""
+    """Return the job for programs, with stored JSON text as JSON."""
     row = asdict(job)
     row["payload"] = json.loads(row.pop("payload_json"))
     for step in row["steps"]:

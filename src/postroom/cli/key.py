@@ -1,4 +1,4 @@
-"""`postroom key`: look at the keys that seal the accounts' secrets, and replace them."""
+"""`postroom key`: list and replace the keys that encrypt the accounts' secrets."""
 
 from typing import Annotated
 
@@ -9,14 +9,14 @@ from postroom.cli.options import AsJson, DataDir, command_group, settings_for
 from postroom.cli.output import show_json, show_list
 from postroom.cli.running import call
 
-app = command_group("Look at the keys that seal the accounts' secrets, and replace them.")
+app = command_group("List and replace the keys that encrypt the accounts' secrets.")
 
 COLUMNS = ("id", "source", "seals", "created_at", "first_used_at", "secrets", "dropped_at")
 
 
 @app.command("list")
 def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """List the keys by their ids: where each is, since when, and how many secrets stand under it. Never the keys."""
+    """List the keys by id: where each is stored, since when, and how many secrets it encrypts. Never prints a key."""
     from postroom.compose.google import vault_of
     from postroom.manage.keys import list_keys
 
@@ -28,14 +28,14 @@ def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = Fa
 def rotate(
     context: typer.Context,
     drop_old: Annotated[
-        bool, typer.Option("--drop-old", help="Then forget the older keys, which nothing stands under any more.")
+        bool, typer.Option("--drop-old", help="Then delete the older keys, which no longer encrypt anything.")
     ] = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a new key and seal every secret with it, while Postroom runs. Older keys stay until they are dropped.
+    """Create a new key and encrypt every secret with it, while Postroom runs. Older keys stay until they are dropped.
 
-    With keys in the setting `secret_key` none is made: everything is sealed with the first of them.
+    If the setting `secret_key` holds keys, none is created: everything is encrypted with the first of them.
     """
     from postroom.compose.google import vault_of
     from postroom.manage.keys import rotate_keys
@@ -48,12 +48,12 @@ def rotate(
     if as_json:
         show_json({"key": done.key_id, "resealed": done.resealed, "unopened": list(done.unopened), "dropped": dropped})
     else:
-        typer.echo(f"{done.key_id}  seals {done.resealed} more secrets")
+        typer.echo(f"{done.key_id}  encrypts {done.resealed} more secrets")
         for id in dropped:
             typer.echo(f"{id}  dropped")
     if configured and dropped:
-        typer.echo("Those of them that are in the setting secret_key can be taken out of it.", err=True)
+        typer.echo("Any of them that are in the setting secret_key can be removed from it.", err=True)
     for id in done.unopened:
-        typer.echo(f"the secret of the account {id} does not open: connect it again", err=True)
+        typer.echo(f"the secret of the account {id} cannot be decrypted: connect it again", err=True)
     if done.unopened:
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""`postroom labels`: the labels of the mailboxes, what they are for, and whether the classifier may use them."""
+"""`postroom labels`: the labels of the mailboxes, their purpose, and whether the classifier may use them."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,13 +10,13 @@ from postroom.cli.options import AsJson, DataDir, command_group, settings_for
 from postroom.cli.output import show_list
 from postroom.cli.running import call
 
-app = command_group("Look at labels; say what they are for, and whether the classifier may use them.")
+app = command_group("List labels; describe what they are for, and allow or deny them to the classifier.")
 
 COLUMNS = ("name", "account", "kind", "available_to_classifier", "description")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The label, by its name in any case, or by its id.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The label's name (in any case) or id.")]
 Account = Annotated[
-    str | None, typer.Option("--account", metavar="ID_OR_ADDRESS", help="Only in this account; otherwise in all.")
+    str | None, typer.Option("--account", metavar="ID_OR_ADDRESS", help="Only in this account; default: all.")
 ]
 
 
@@ -30,7 +30,7 @@ def list_(context: typer.Context, account: Account = None, data_dir: DataDir = N
 
 @app.command()
 def sync(context: typer.Context, account: Account = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Have the labels of mailboxes looked at now, by jobs, and not only every half minute. Safe to repeat."""
+    """Check the labels of the mailboxes now, by jobs, instead of within half a minute. Safe to repeat."""
     from postroom.manage.labels import sync_labels
 
     show_list(call(context, settings_for(data_dir), sync_labels, account), ("account", "job_id"), as_json=as_json)
@@ -40,12 +40,14 @@ def sync(context: typer.Context, account: Account = None, data_dir: DataDir = No
 def describe(
     context: typer.Context,
     name: Name,
-    description: Annotated[str, typer.Argument(metavar="TEXT", help="What it is for; an empty text takes it away.")],
+    description: Annotated[
+        str, typer.Argument(metavar="TEXT", help="What it is for; an empty text removes the description.")
+    ],
     account: Account = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what a label is for: the model reads it."""
+    """Describe what a label is for; the model reads it."""
     _edit(context, data_dir, name, account, as_json, description=description)
 
 
@@ -53,7 +55,7 @@ def describe(
 def allow(
     context: typer.Context, name: Name, account: Account = None, data_dir: DataDir = None, as_json: AsJson = False
 ) -> None:
-    """Let the classifier use a label. Safe to repeat."""
+    """Allow the classifier to use a label. Safe to repeat."""
     _edit(context, data_dir, name, account, as_json, available=True)
 
 
@@ -61,7 +63,7 @@ def allow(
 def deny(
     context: typer.Context, name: Name, account: Account = None, data_dir: DataDir = None, as_json: AsJson = False
 ) -> None:
-    """Keep a label from the classifier; rules may still use it. Safe to repeat."""
+    """Forbid the classifier to use a label; rules may still use it. Safe to repeat."""
     _edit(context, data_dir, name, account, as_json, available=False)
 
 

@@ -1,4 +1,4 @@
-"""`postroom migrate`: the schema."""
+"""`postroom migrate`: update the database schema."""
 
 from typing import Annotated
 
@@ -15,7 +15,7 @@ app = one_command()
 def migrate(
     context: typer.Context,
     check: Annotated[
-        bool, typer.Option("--check", help="Change nothing; exit with 1 when migrations are pending.")
+        bool, typer.Option("--check", help="Change nothing; exit with 1 if migrations are pending.")
     ] = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,

@@ -1,4 +1,4 @@
-"""`postroom model`: whether a language model decides, what it may cost and has cost, and every call of it."""
+"""`postroom model`: the language model in use, its cost, and every call."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -13,7 +13,7 @@ from postroom.core.money import MICROS_PER_CENT
 from postroom.manage.model import CallView, ModelStatus, list_calls, model_prices, model_status
 from postroom.settings.sections import ModelSettings
 
-app = command_group("See whether a language model decides, what it costs, and what it was asked.")
+app = command_group("Show the language model in use, what it costs, and what it was asked.")
 
 COLUMNS = (
     "started_at",
@@ -26,12 +26,12 @@ COLUMNS = (
     "latency_ms",
     "error",
 )
-NO_MODEL = "no model: rules alone decide, and mail that no rule matches stays where it is"
+NO_MODEL = "no model: only rules decide; mail that matches none stays where it is"
 
 
 @app.command()
 def status(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Show which model decides, what it is shown of a mail, what it may cost, and what it has cost today."""
+    """Show which model decides, what it sees of a message, its budget, and what it has cost today."""
     settings = settings_for(data_dir)
     if settings.model.provider == "none":
         show_line({"configured": False, "says": NO_MODEL}, NO_MODEL, as_json=as_json)
@@ -44,13 +44,13 @@ def status(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = F
 def calls(
     context: typer.Context,
     message: Annotated[
-        UUID | None, typer.Option("--message", metavar="ID", help="Only those about this message, oldest first.")
+        UUID | None, typer.Option("--message", metavar="ID", help="Only calls about this message, oldest first.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most so many, newest first.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many, newest first.")] = 50,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the calls of the model: tokens, cost in US cents, how long they took, and what went wrong."""
+    """List the calls to the model: tokens, cost in US cents, duration and errors."""
     found = call(context, settings_for(data_dir), list_calls, message, limit)
     show_list([_call(each) for each in found], COLUMNS, as_json=as_json)
 
@@ -74,7 +74,7 @@ def _row(settings: ModelSettings, status: ModelStatus) -> dict[str, object]:
 
 
 def _call(view: CallView) -> dict[str, object]:
-    """What was reserved is the cost of a call that has not ended."""
+    """Return one call; while it has not ended, its cost is what was reserved."""
     row = asdict(view)
     reserved, cost = row.pop("reserved_micros"), row.pop("cost_micros")
     return {**row, "cost_cents": (reserved if cost is None else cost) / MICROS_PER_CENT}

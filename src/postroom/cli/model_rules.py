@@ -1,4 +1,4 @@
-"""`postroom model-rules`: rules in words, given to the model with the mail they are for."""
+"""`postroom model-rules`: rules in words, given to the model with the mail they apply to."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,19 +21,19 @@ from postroom.manage.guidance import (
     switch_guidance,
 )
 
-app = command_group("Give the model rules in words; look at them, change them.")
+app = command_group("Give the model rules in words; list or change them.")
 
 COLUMNS = ("position", "name", "scope", "scope_ref", "enabled", "text")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The model rule, by its name or its id.")]
-Place = Annotated[int | None, typer.Option("--position", help="Its place: the lowest goes first.")]
-# Hidden, and there only to tell whoever gives it what to use instead.
+Place = Annotated[int | None, typer.Option("--position", help="Its position: the lowest comes first.")]
+# Hidden: it only tells users what to use instead.
 Mode = Annotated[str | None, typer.Option("--mode", hidden=True, help="Model rules have no modes.")]
 
 
 @app.command("list")
 def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """List the model rules in their order."""
+    """List the model rules in order."""
     found = call(context, settings_for(data_dir), list_guidance, "model_rule")
     show_list([each.row for each in found], COLUMNS, as_json=as_json)
 
@@ -41,7 +41,7 @@ def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = Fa
 @app.command()
 def add(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is called.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name.")],
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The rule, in words.")],
     scope: Scope = None,
     ref: ScopeRef = None,
@@ -61,7 +61,7 @@ def edit(
     context: typer.Context,
     name: Name,
     rename: Annotated[str | None, typer.Option("--rename", metavar="NAME", help="A new name.")] = None,
-    text: Annotated[str | None, typer.Option("--text", help="The rule, in other words.")] = None,
+    text: Annotated[str | None, typer.Option("--text", help="The new text.")] = None,
     scope: Scope = None,
     ref: ScopeRef = None,
     position: Place = None,
@@ -69,7 +69,7 @@ def edit(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change a rule in words. What is not given stays as it is."""
+    """Change a rule in words. Anything not given stays as it is."""
     given: dict[str, Any] = {
         "name": rename,
         "text": text,
@@ -80,7 +80,7 @@ def edit(
     }
     changes = {key: value for key, value in given.items() if value is not None}
     if not changes:
-        raise BadInput("edit", "is told nothing", "give --text, --rename, --scope, --for or --position")
+        raise BadInput("edit", "changes nothing", "give --text, --rename, --scope, --for or --position")
     changed = call(context, settings_for(data_dir), edit_guidance, "model_rule", name, changes, operator_signature())
     show_result(changed.name, "changed", as_json=as_json, key="name")
 
@@ -100,7 +100,7 @@ def enable(context: typer.Context, name: Name, data_dir: DataDir = None, as_json
 
 @app.command()
 def disable(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Keep the rule, but do not give it to the model. Safe to repeat."""
+    """Keep the rule but no longer give it to the model. Safe to repeat."""
     _switch(context, data_dir, name, False, as_json)
 
 

@@ -1,4 +1,4 @@
-"""Times as people write them on a command line: a span such as `12h` or `30d` from now, or a moment with its offset."""
+"""Times on the command line: a span such as `12h` or `30d` relative to now, or a time with its offset."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -10,7 +10,7 @@ REMEDY = "write 30d, 12h, 90m, or a time with its offset such as 2027-01-31T12:0
 
 
 def read_moment(option: str, text: str, now: datetime, *, ahead: bool) -> datetime:
-    """The moment meant; a span counts ahead of now, or back."""
+    """Return the time meant; a span counts forward from now if `ahead`, otherwise back."""
     try:
         if span := re.fullmatch(r"(\d{1,9})([dhm])", text, re.ASCII):
             length = timedelta(**{SPANS[span[2]]: int(span[1])})
@@ -20,6 +20,6 @@ def read_moment(option: str, text: str, now: datetime, *, ahead: bool) -> dateti
             raise BadInput(option, f"{text!r} has no time zone", REMEDY)
         return moment.astimezone(UTC)
     except OverflowError:
-        raise BadInput(option, f"{text!r} is beyond the calendar", REMEDY) from None
+        raise BadInput(option, f"{text!r} is out of range", REMEDY) from None
     except ValueError:
-        raise BadInput(option, f"{text!r} is no time", REMEDY) from None
+        raise BadInput(option, f"{text!r} is not a time", REMEDY) from None

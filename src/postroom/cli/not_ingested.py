@@ -1,4 +1,4 @@
-"""`postroom connector refused` and `postroom connector retry`: mail that was left out, and another try at it."""
+"""`postroom connector refused` and `postroom connector retry`: mail that was not ingested, and another attempt."""
 
 from typing import Annotated
 
@@ -14,7 +14,7 @@ JOB_COLUMNS = ("message_id", "job_id", "asked_before")
 
 
 def refused(data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """List the mail that connectors could not hand in: what was refused for good, and what is set aside for now."""
+    """List the mail that connectors could not deliver: refused for good, or set aside for now."""
     from postroom.manage.not_ingested import list_not_ingested
 
     show_list(list_not_ingested(settings_for(data_dir).data_dir), COLUMNS, as_json=as_json)
@@ -25,20 +25,22 @@ def retry(
     account: Annotated[str, typer.Option("--account", metavar="ID_OR_ADDRESS", help="Whose mail it is.")],
     message: Annotated[
         list[str] | None,
-        typer.Option("--message", metavar="ID", help="A message by Gmail's id of it; may be repeated."),
+        typer.Option("--message", metavar="ID", help="A message, by its Gmail id; repeatable."),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All that `postroom connector refused` lists.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Everything that `postroom connector refused` lists.")
+    ] = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Have messages taken in once more, up to a hundred by one job. Safe to repeat."""
+    """Ingest messages once more, up to a hundred per job. Safe to repeat."""
     from postroom.manage.not_ingested import check_message_ids, retry_ingest
 
     ids = message or []
     if ids and everything:
-        raise BadInput("--message", "and --all exclude each other", "give one of the two")
+        raise BadInput("--message", "cannot be combined with --all", "give one of the two")
     if not ids and not everything:
-        raise BadInput("--message", "is missing, and --all too", "give one of the two")
+        raise BadInput("--message", "and --all are both missing", "give one of the two")
     check_message_ids(ids)
     settings = settings_for(data_dir)
     retries = call(context, settings, retry_ingest, settings.data_dir, account, ids)

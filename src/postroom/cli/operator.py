@@ -1,4 +1,4 @@
-"""Who sits at the command line, as the audit log names them."""
+"""The person at the command line, as the audit log names them."""
 
 import getpass
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 def operator_signature(reason: str | None = None) -> "Signature":
-    """Whoever can open the database can do everything with it: an administrator, by the name of their login."""
+    """Return the operator as an administrator, by login name: anyone who can open the database can change all of it."""
     from postroom.core.roles import Role
     from postroom.manage.audit import signature
 
@@ -18,5 +18,5 @@ def operator_signature(reason: str | None = None) -> "Signature":
 def _login() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, ImportError, OSError):  # a container may run under a number that has no name
+    except (KeyError, ImportError, OSError):  # in a container the user id may have no name
         return "unknown"

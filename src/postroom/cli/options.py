@@ -1,4 +1,4 @@
-"""The options that several commands share, and what every command does first with them."""
+"""Options that several commands share, and the setup that every command begins with."""
 
 import importlib
 import sys
@@ -22,28 +22,28 @@ DataDir = Annotated[
     typer.Option(
         "--data-dir",
         metavar="FOLDER",
-        help="The folder that holds everything Postroom keeps (POSTROOM_DATA_DIR; default ./postroom-data).",
+        help="The folder for all of Postroom's data (POSTROOM_DATA_DIR; default ./postroom-data).",
     ),
 ]
 Host = Annotated[str | None, typer.Option("--host", help="The address to serve on (`web.host`).")]
-Port = Annotated[int | None, typer.Option("--port", help="The port to serve on; 0 takes any free one (`web.port`).")]
+Port = Annotated[int | None, typer.Option("--port", help="The port to serve on; 0 picks a free one (`web.port`).")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON: one object, or one per line for lists.")]
 
 
 def one_command() -> typer.Typer:
-    """For a module that is one command, such as `postroom migrate`."""
+    """Return the app of a module that is one command, such as `postroom migrate`."""
     return typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
 def command_group(summary: str) -> typer.Typer:
-    """For a module of several commands, such as `postroom jobs list`."""
+    """Return the app of a module with several commands, such as `postroom jobs list`."""
     group = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
     group.callback(help=summary)(lambda: None)
     return group
 
 
 def settings_for(data_dir: Path | None, overrides: Mapping[str, object] | None = None) -> "Settings":
-    """The settings under this command's options, with logging set up by them."""
+    """Read the settings with this command's options applied, and set up logging."""
     _load_structlog_alone()
     from postroom.settings.reading import load_settings, secrets_of
     from postroom.telemetry.logs import configure_logging
@@ -54,8 +54,8 @@ def settings_for(data_dir: Path | None, overrides: Mapping[str, object] | None =
 
 
 def _load_structlog_alone() -> None:
-    """Import structlog as if rich were not installed: it would load it to draw tracebacks, which Postroom never does,
-    and a command would take a third longer to start."""
+    """Import structlog as if rich were not installed: structlog would load it to draw tracebacks, which Postroom never
+    does, and every command would take a third longer to start."""
     if not {"structlog", "rich"} & sys.modules.keys():
         sys.modules["rich"] = cast("Any", None)
         importlib.import_module("structlog")
@@ -63,7 +63,7 @@ def _load_structlog_alone() -> None:
 
 
 def choice(option: str, text: str, choices: Iterable[T]) -> T:
-    """The choice that an option such as `--state` names."""
+    """Return the choice that an option such as `--state` names."""
     known = {str(each): each for each in choices}
     if text not in known:
         raise BadInput(option, f"there is no {option.lstrip('-')} {text!r}", f"use one of {', '.join(known)}")
@@ -71,7 +71,7 @@ def choice(option: str, text: str, choices: Iterable[T]) -> T:
 
 
 def announce(what: str, as_json: bool) -> "Ready":
-    """Tells the user, or the program that started us, the address on which a server now answers."""
+    """Return a callback that prints the address on which a server is now ready."""
 
     def ready(address: str) -> None:
         show_line({"url": address}, f"{what} {address}  (Ctrl-C stops it)", as_json=as_json)

@@ -1,4 +1,4 @@
-"""`postroom outbound`: mail on its way out, and what a person has to say about it."""
+"""`postroom outbound`: outgoing mail, and the questions about it that only a person can answer."""
 
 from typing import Annotated
 from uuid import UUID
@@ -12,7 +12,7 @@ from postroom.cli.running import call
 from postroom.core.errors import BadInput
 from postroom.core.lifecycle import DELIVERY
 
-app = command_group("Look at mail on its way out; settle what became of it.")
+app = command_group("List outgoing mail; settle mail whose fate is unknown.")
 
 COLUMNS = ("id", "kind", "state", "recipients", "subject", "attempts", "not_before", "account", "error")
 
@@ -23,23 +23,23 @@ DeliveryId = Annotated[UUID, typer.Argument(metavar="ID", help="The id, as `post
 def list_(
     context: typer.Context,
     state: Annotated[str | None, typer.Option("--state", help="Only mail in this state, such as unknown.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most so many.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")] = 50,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """List outgoing mail, the newest first."""
-    from postroom.manage.deliveries import list_deliveries
+    """List outgoing mail, newest first."""
+    from postroom.manage.outbound import list_mail
 
     wanted = None if state is None else choice("--state", state, sorted(DELIVERY.states))
-    show_list(call(context, settings_for(data_dir), list_deliveries, wanted, limit), COLUMNS, as_json=as_json)
+    show_list(call(context, settings_for(data_dir), list_mail, wanted, limit), COLUMNS, as_json=as_json)
 
 
 @app.command()
 def show(context: typer.Context, delivery_id: DeliveryId, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Show one outgoing mail: where it stands, and why it waits."""
-    from postroom.manage.deliveries import load_delivery
+    """Show one outgoing message: its state, and why it waits."""
+    from postroom.manage.outbound import load_mail
 
-    show_one(call(context, settings_for(data_dir), load_delivery, delivery_id), as_json=as_json)
+    show_one(call(context, settings_for(data_dir), load_mail, delivery_id), as_json=as_json)
 
 
 @app.command()
@@ -51,22 +51,22 @@ def resolve(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what became of a mail whose state is unknown, after you have looked into the mailbox."""
+    """Say what happened to a mail whose state is unknown, after you have checked the mailbox."""
     if sent == not_sent:
-        raise BadInput("--sent", "is missing, or stands beside --not-sent", "give --sent, or --not-sent to send it now")
-    from postroom.manage.deliveries import resolve_delivery
+        raise BadInput("--sent", "is missing, or combined with --not-sent", "give --sent, or --not-sent to send it now")
+    from postroom.manage.outbound import resolve_mail
 
     outcome = "sent" if sent else "not_sent"
-    state = call(context, settings_for(data_dir), resolve_delivery, delivery_id, outcome, operator_signature())
+    state = call(context, settings_for(data_dir), resolve_mail, delivery_id, outcome, operator_signature())
     show_result(delivery_id, state, as_json=as_json)
 
 
 @app.command()
 def retry(context: typer.Context, delivery_id: DeliveryId, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Try a mail at once that waits for its next attempt."""
-    from postroom.manage.deliveries import hasten_delivery
+    """Send a mail now that waits for its next attempt."""
+    from postroom.manage.outbound import hasten_mail
 
-    call(context, settings_for(data_dir), hasten_delivery, delivery_id, operator_signature())
+    call(context, settings_for(data_dir), hasten_mail, delivery_id, operator_signature())
     show_result(delivery_id, "due", as_json=as_json)
 
 
@@ -74,15 +74,15 @@ def retry(context: typer.Context, delivery_id: DeliveryId, data_dir: DataDir = N
 def cancel(
     context: typer.Context,
     delivery_id: DeliveryId,
-    reason: Annotated[str | None, typer.Option("--reason", help="Why, for whoever wonders later.")] = None,
+    reason: Annotated[str | None, typer.Option("--reason", help="Why; kept with the record.")] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Do not send a mail that has not left yet. Its action ends as canceled.
+    """Cancel a mail that has not left yet. Its action ends as canceled.
 
-    One that is `stopping` is taken back by the next sender, unless the mailbox shows that it was sent before.
+    One that is `stopping` is canceled by the next sender, unless the mailbox shows that it was already sent.
     """
-    from postroom.manage.deliveries import cancel_delivery
+    from postroom.manage.outbound import cancel_mail
 
-    state = call(context, settings_for(data_dir), cancel_delivery, delivery_id, operator_signature(reason))
+    state = call(context, settings_for(data_dir), cancel_mail, delivery_id, operator_signature(reason))
     show_result(delivery_id, state, as_json=as_json)

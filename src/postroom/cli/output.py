@@ -1,4 +1,4 @@
-"""How commands show things: plain tables for people and pipes, JSON for programs. Always on stdout."""
+"""How commands print results: plain tables for people and pipes, JSON for programs. Always on stdout."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ Row: TypeAlias = "Mapping[str, object] | DataclassInstance"
 
 
 def show_list(rows: Iterable[Row], columns: Sequence[str], *, as_json: bool) -> None:
-    """All of each row, one object per line, or a table of the named columns."""
+    """Print all of each row, one object per line, or a table of the named columns."""
     if as_json:
         for row in rows:
             show_json(row)
@@ -28,7 +28,7 @@ def show_list(rows: Iterable[Row], columns: Sequence[str], *, as_json: bool) -> 
 
 
 def show_one(row: Row, *, as_json: bool = False) -> None:
-    """One line for each of its names."""
+    """Print one line per field."""
     if as_json:
         show_json(row)
         return
@@ -44,7 +44,7 @@ def show_result(name: object, result: str, *, as_json: bool, key: str = "id") ->
 
 
 def show_line(row: Row, line: str, *, as_json: bool) -> None:
-    """The row for programs, or a line that tells people the same."""
+    """Print the row for programs, or a line that says the same to people."""
     show_json(row) if as_json else typer.echo(line)
 
 
@@ -61,7 +61,7 @@ def _as_text(value: object) -> str:
 
 
 def cell(value: object) -> str:
-    """A value as one word or line; what came from outside cannot move the cursor or start a new row."""
+    """Return a value as one word or line; text from outside cannot move the cursor or start a new row."""
     from postroom.telemetry.logs import one_line
 
     match value:

@@ -1,4 +1,4 @@
-"""`postroom pause`: nothing is changed in any mailbox until `postroom resume`."""
+"""`postroom pause`: change nothing in any mailbox until `postroom resume`."""
 
 from typing import Annotated
 
@@ -13,20 +13,22 @@ from postroom.manage.kill_switch import pause_changes
 app = one_command()
 
 Account = Annotated[
-    str | None, typer.Option("--account", metavar="ADDRESS", help="Only in the mailbox of this account; else in all.")
+    str | None, typer.Option("--account", metavar="ADDRESS", help="Only this account's mailbox; default: all.")
 ]
 
 
 @app.command()
 def pause(
     context: typer.Context,
-    reason: Annotated[str, typer.Option("--reason", help="Why; shown wherever something waits.")] = "by the user",
+    reason: Annotated[
+        str, typer.Option("--reason", help="Why; shown wherever something waits for it.")
+    ] = "by the user",
     account: Account = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Stop every change to mailboxes. Once this answers, nothing more is changed or sent by any process; it tells how
-    many requests were on their way. Mail still comes in and is decided on; what is to be done waits."""
+    """Stop all changes to mailboxes. Once this command returns, no process changes or sends anything; the output says
+    how many requests were in flight. Mail still arrives and is decided on; actions wait."""
     stopped = call(context, settings_for(data_dir), pause_changes, account, reason, operator_signature(reason))
     row = {
         "scope": stopped.pause.scope,
@@ -36,5 +38,5 @@ def pause(
         "silent_processes": stopped.silent,
     }
     where = "any mailbox" if account is None else f"the mailbox of {account}"
-    line = f"Paused: nothing is changed in {where} until `postroom resume`; {stopped.told()}."
+    line = f"Paused: nothing is changed in {where} until `postroom resume`; {stopped.in_words()}."
     show_line(row, line, as_json=as_json)

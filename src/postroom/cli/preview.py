@@ -1,4 +1,4 @@
-"""`postroom preview`: what Postroom would do with mail that lies in files. It touches nothing."""
+"""`postroom preview`: show what Postroom would do with mail in files. It changes nothing."""
 
 import sys
 from collections import Counter
@@ -27,10 +27,10 @@ COLUMNS = "{:<13}  {:<21}  {:<9}  {:<24}  {}"
 @app.command()
 def preview(
     context: typer.Context,
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="An mbox, a Maildir, a folder of messages, or one.")],
-    user: Annotated[
-        list[str], typer.Option("--user", metavar="ADDRESS", help="Your address; may be repeated if you have several.")
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="An mbox, a Maildir, a folder of messages, or one message.")
     ],
+    user: Annotated[list[str], typer.Option("--user", metavar="ADDRESS", help="Your address; repeatable.")],
     contacts: Annotated[
         Path | None, typer.Option("--contacts", metavar="FILE", help="Your contacts: a vCard or CSV export.")
     ] = None,
@@ -39,18 +39,18 @@ def preview(
         typer.Option(
             "--filters",
             metavar=f"FILE|{OWN}|{SHIPPED}",
-            help="How much is taken in: by the rules in a file (JSON or YAML), by your own, or by those shipped.",
+            help="Which filters apply: those in a file (JSON or YAML), your own, or the default ones.",
         ),
     ] = SHIPPED,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what Postroom would do with the mail in an mbox, a Maildir or a folder of .eml files, touching nothing.
+    """Show what Postroom would do with the mail in an mbox, a Maildir or a folder of .eml files, changing nothing.
 
-    A file that is itself called own or default is named with its folder: ./own.
+    If a file is itself called own or default, give its folder too: ./own.
 
-    For each message: its tier and the rule that gives it, how much of it is taken in, its categories, and what is wrong
-    with it. Replies to mail that you sent are recognised when that mail is there too.
+    For each message: its tier and the rule that gives it, how much of it is stored, its categories, and any problems.
+    Replies to mail that you sent are recognised if that mail is in PATH too.
     """
     people = _contacts(contacts) if contacts else frozenset[str]()
     known = what_is_known(path, user, people, _looking)
@@ -69,9 +69,9 @@ def preview(
 
 
 def _policy(context: typer.Context, given: str, data_dir: Path | None) -> tuple[IngestionPolicy, str]:
-    """The filters that count, and what to call them. Those of the database are read, and nothing is written there."""
+    """Return the filters to apply, and what to call them. The database is read, never written."""
     if given == SHIPPED:
-        return DEFAULT_POLICY, "those shipped"
+        return DEFAULT_POLICY, "the default ones"
     if given == OWN:
         settings = settings_for(data_dir)
         check_database(settings)
@@ -132,6 +132,6 @@ def _looking(number: int) -> None:
 
 
 def _progress(text: str, number: int) -> None:
-    """One line on a terminal, written over; an empty text takes it away."""
+    """Print one line on a terminal, over the previous one; an empty text clears it."""
     if sys.stderr.isatty() and number % PROGRESS_EVERY == 0:
         typer.echo(f"\r\x1b[K{text}", nl=False, err=True)

@@ -1,4 +1,4 @@
-"""`postroom proposals`: rules that Postroom has learned to propose from what you do by hand. You decide."""
+"""`postroom proposals`: rules that Postroom proposes from what you do by hand. You decide."""
 
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -15,7 +15,7 @@ from postroom.core.rules.documents import write_documents
 from postroom.manage import proposals
 from postroom.manage.proposals import ProposalView
 
-app = command_group("Look at rules that Postroom proposes from what you do by hand; accept or dismiss them.")
+app = command_group("List rules that Postroom proposes from what you do by hand; accept or dismiss them.")
 
 COLUMNS = ("id", "account", "name", "then", "why", "count", "state", "created_at")
 STATES: tuple[ProposalState | Literal["all"], ...] = ("open", "accepted", "dismissed", "all")
@@ -26,7 +26,7 @@ Id = Annotated[UUID, typer.Argument(metavar="ID", help="The proposal, as `postro
 def list_(
     context: typer.Context,
     state: Annotated[str, typer.Option("--state", help="open, accepted, dismissed or all.")] = "open",
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most so many, newest first.")] = 100,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many, newest first.")] = 100,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
@@ -40,7 +40,7 @@ def list_(
 
 @app.command()
 def show(context: typer.Context, id: Id, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Show one proposal: the rule as a file would have it, and its evidence."""
+    """Show one proposal: the rule as it would stand in a file, and the evidence for it."""
     found = call(context, settings_for(data_dir), proposals.load_proposal, id)
     if as_json:
         show_json(found)
@@ -55,11 +55,11 @@ def show(context: typer.Context, id: Id, data_dir: DataDir = None, as_json: AsJs
 def accept(
     context: typer.Context,
     id: Id,
-    active: Annotated[bool, typer.Option("--active", help="Let it act at once, and not in shadow first.")] = False,
+    active: Annotated[bool, typer.Option("--active", help="Let it act at once instead of in shadow first.")] = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make the rule. It runs in shadow until `postroom shadow end --rule NAME`, unless it is to act at once."""
+    """Create the rule. It runs in shadow until `postroom shadow end --rule NAME`, unless --active is given."""
     accepted = call(context, settings_for(data_dir), proposals.accept, id, operator_signature(), active=active)
     made, name = accepted.proposal, accepted.rule
     row = {"id": made.id, "rule": name, "rule_id": made.rule_id, "mode": "active" if active else "shadow"}
@@ -70,11 +70,11 @@ def accept(
 def dismiss(
     context: typer.Context,
     id: Id,
-    reason: Annotated[str | None, typer.Option("--reason", help="Why, for whoever wonders later.")] = None,
+    reason: Annotated[str | None, typer.Option("--reason", help="Why; kept with the record.")] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Refuse a proposal; it is not made again."""
+    """Dismiss a proposal; it is not made again."""
     found = call(context, settings_for(data_dir), proposals.dismiss, id, operator_signature(reason))
     show_line({"id": found.id, "state": found.state}, f"{found.id}  dismissed", as_json=as_json)
 

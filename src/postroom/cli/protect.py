@@ -1,4 +1,4 @@
-"""`postroom protect`: senders, domains and labels whose mail no rule, model or agent ever touches."""
+"""`postroom protect`: senders, domains and labels whose mail no rule, model or agent ever changes."""
 
 from typing import Annotated, Literal
 
@@ -9,7 +9,7 @@ from postroom.cli.options import AsJson, DataDir, command_group, settings_for
 from postroom.cli.output import show_line, show_list
 from postroom.cli.running import call
 
-app = command_group("Protect senders, domains and labels: mail of theirs is never touched.")
+app = command_group("Protect senders, domains and labels: their mail is never changed.")
 
 COLUMNS = ("kind", "value", "reason", "created_at")
 ProtectedKind = Annotated[
@@ -31,11 +31,11 @@ def add(
     context: typer.Context,
     kind: ProtectedKind,
     value: Value,
-    reason: Annotated[str, typer.Option("--reason", help="Why, for whoever wonders later.")] = "",
+    reason: Annotated[str, typer.Option("--reason", help="Why; kept with the record.")] = "",
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Never touch mail of this sender or domain, or with this label. Once this answers, no process does."""
+    """Never change mail from this sender or domain, or with this label. Once this command returns, no process does."""
     from postroom.manage.protection import protect
 
     signed = operator_signature(reason or None)
@@ -47,7 +47,7 @@ def add(
 def remove(
     context: typer.Context, kind: ProtectedKind, value: Value, data_dir: DataDir = None, as_json: AsJson = False
 ) -> None:
-    """Protect it no longer."""
+    """Remove a protection."""
     from postroom.manage.protection import unprotect
 
     call(context, settings_for(data_dir), unprotect, kind, value, operator_signature())

@@ -1,4 +1,4 @@
-"""`postroom queue`: what waits, since when, and replaying what went through."""
+"""`postroom queue`: show what waits in the queues, and replay past events."""
 
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from postroom.core.queue.queues import Queues
     from postroom.settings.reading import Settings
 
-app = command_group("Look at the queues, and replay what went through them.")
+app = command_group("Show the queues; replay past events.")
 
 STATS_COLUMNS = ("queue", "tier", "waiting", "leased", "oldest_waiting_at", "streak", "guard")
 KEPT_COLUMNS = ("queue", "tier", "state", "messages")
@@ -32,12 +32,12 @@ Queue = Annotated[str, typer.Argument(metavar="QUEUE", help="The name of the que
 def stats(
     context: typer.Context,
     kept: Annotated[
-        bool, typer.Option("--kept", help="Count every message that is kept, by its state, ended ones too.")
+        bool, typer.Option("--kept", help="Count every stored message by state, including ended ones.")
     ] = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what waits in every queue, tier by tier, and how near each tier is to its guard."""
+    """Show what waits in every queue, tier by tier, and how close each tier is to its guard."""
     from postroom.manage.queues import count_kept, queue_stats
 
     settings = settings_for(data_dir)
@@ -53,11 +53,11 @@ def stats(
 def peek(
     context: typer.Context,
     queue: Queue,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="At most so many.")] = 10,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="At most this many.")] = 10,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the first messages that wait in a queue, without taking them."""
+    """Show the first messages that wait in a queue, without leasing them."""
     from postroom.manage.queues import peek
 
     settings = settings_for(data_dir)
@@ -71,24 +71,22 @@ def replay(
     context: typer.Context,
     queue: Queue,
     since: Annotated[
-        str | None, typer.Option("--since", metavar="WHEN", help="From when on: 2h, 3d, or a time with offset.")
+        str | None, typer.Option("--since", metavar="WHEN", help="Start: 2h, 3d, or a time with offset.")
     ] = None,
     until: Annotated[
-        str | None, typer.Option("--until", metavar="WHEN", help="Up to when: the same forms; default now.")
+        str | None, typer.Option("--until", metavar="WHEN", help="End, in the same forms; default: now.")
     ] = None,
-    kind: Annotated[list[str] | None, typer.Option("--kind", help="Only events of this kind; may be repeated.")] = None,
-    id_: Annotated[list[UUID] | None, typer.Option("--id", help="Only this message; may be repeated.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most so many, oldest first.")] = 1000,
+    kind: Annotated[list[str] | None, typer.Option("--kind", help="Only events of this kind; repeatable.")] = None,
+    id_: Annotated[list[UUID] | None, typer.Option("--id", help="Only this message; repeatable.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many, oldest first.")] = 1000,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Queue past messages once more, as copies that name their originals. The audit log notes who asked."""
+    """Queue past messages once more, as copies that name their originals. The audit log records who asked."""
     from postroom.manage.queues import replay
 
     if since is None and not id_:
-        raise BadInput(
-            "--since", "is missing", "say from when on to replay, such as --since 2h, or name messages by --id"
-        )
+        raise BadInput("--since", "is missing", "say where to start, such as --since 2h, or name messages with --id")
     now = datetime.now(UTC)
     start = read_moment("--since", since, now, ahead=False) if since is not None else now - timedelta(days=3650)
     end = read_moment("--until", until, now, ahead=False) if until is not None else None

@@ -1,4 +1,4 @@
-"""`postroom reclassify`: decides anew about messages, with the rules and the model of today."""
+"""`postroom reclassify`: decide again about messages, with today's rules and model."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -23,14 +23,14 @@ def reclassify(
     messages: Annotated[list[UUID] | None, typer.Argument(metavar="MESSAGE...", help="Ids of messages.")] = None,
     since: Annotated[
         str | None,
-        typer.Option("--since", help="All that nobody decided about since: a span such as 7d, or a time."),
+        typer.Option("--since", help="All messages without a decision since then: a span such as 7d, or a time."),
     ] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Decide again. What was done before stays done; `postroom undo` takes it back.
+    """Decide again. Earlier actions stay done; `postroom undo` takes them back.
 
-    What follows is one batch, which `postroom undo --batch` takes back. Nothing is sent twice.
+    The resulting actions form one batch for `postroom undo --batch`. Nothing is sent twice.
     """
     if not messages and since is None:
         raise BadInput("MESSAGE", "is missing", "name messages, or give --since")
@@ -44,6 +44,6 @@ def reclassify(
         operator_signature(),
         since_as_given=since,
     )
-    line = f"{count} messages are being decided about anew."
-    line += f"\n`postroom undo --batch {batch}` takes back what follows." if count else ""
+    line = f"{count} messages are being decided again."
+    line += f"\n`postroom undo --batch {batch}` takes back the resulting actions." if count else ""
     show_line({"messages": count, "batch_id": str(batch)}, line, as_json=as_json)

@@ -1,4 +1,4 @@
-"""`postroom restore`: puts a backup in place, where no process runs."""
+"""`postroom restore`: restore a backup while no process runs."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -25,36 +25,32 @@ _WORDS = {
     "rules": "rules that are disabled",
 }
 _TO_LOOK_AT = {
-    "protect list": "senders and labels that are protected",
-    "rules list": "rules that are enabled",
-    "account list": "accounts that are connected",
-    "token list": "tokens that are valid",
+    "protect list": "protected senders and labels",
+    "rules list": "enabled rules",
+    "account list": "connected accounts",
+    "token list": "valid tokens",
     "approvals list": "what waits for your approval",
-    "jobs list": "what is done when you resume",
-    "outbound list --state unknown": "mail that may have been sent already, once it was compared",
+    "jobs list": "what will run when you resume",
+    "outbound list --state unknown": "mail that may already have been sent, after the comparison",
 }
 
 
 @app.command()
 def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `postroom backup` has made.")],
-    check: Annotated[
-        bool, typer.Option("--check", help="Only look whether the backup is whole; change nothing.")
-    ] = False,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file written by `postroom backup`.")],
+    check: Annotated[bool, typer.Option("--check", help="Only verify the backup; change nothing.")] = False,
     replace: Annotated[
         bool,
-        typer.Option(
-            "--replace", help="Restore over what is there, which is set aside under another name, not deleted."
-        ),
+        typer.Option("--replace", help="Restore over existing data, which is kept under another name, not deleted."),
     ] = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Put a backup in place: into an empty data folder or database, while no Postroom process runs on it.
+    """Restore a backup into an empty data folder or database, while no Postroom process runs on it.
 
     Everything is checked before anything is changed. The restored database is paused until `postroom resume`, and
-    forbids what the one that was there forbade. Before mail leaves again, sent mail is compared with it, and what may
-    have been sent since the backup waits for you (`postroom outbound list --state unknown`).
+    keeps what the replaced one forbade. Before mail leaves again, it is compared with the sent mail, and anything that
+    may have been sent since the backup waits for you (`postroom outbound list --state unknown`).
     """
     from postroom.compose.google import vault_of
     from postroom.manage import backups
@@ -87,7 +83,7 @@ def restore(
         typer.echo(f"set aside: {each}")
     if missing:
         typer.echo(
-            f"missing: the keys {', '.join(missing)}; put keys.json into {settings.data_dir}, or connect accounts anew"
+            f"missing: the keys {', '.join(missing)}; put keys.json into {settings.data_dir}, or connect them again"
         )
     _show_paused(done)
 
@@ -95,12 +91,12 @@ def restore(
 def _show_paused(done: "Restored") -> None:
     if done.carried is not None:
         kept = ", ".join(f"{_WORDS[name]} ({count})" for name, count in done.carried.as_counts().items() if count)
-        typer.echo(f"kept from what was there, forbidden since the backup: {kept or 'nothing'}")
+        typer.echo(f"kept from the replaced database, forbidden since the backup: {kept or 'nothing'}")
     elif done.set_aside:
-        typer.echo("what was there could not be read: what you have forbidden since the backup is not known")
+        typer.echo("the replaced database could not be read: what you have forbidden since the backup is unknown")
     typer.echo(
-        "paused: start Postroom, which compares sent mail with the restored database and changes nothing. All is as it "
-        "was at the time of the backup. Look at it, then run `postroom resume`:"
+        "paused: start Postroom, which compares sent mail with the restored database and changes nothing. All is "
+        "as it was at the time of the backup. Review it, then run `postroom resume`:"
     )
     for command, what in _TO_LOOK_AT.items():
         typer.echo(f"  postroom {command:<33} {what}")
@@ -118,5 +114,5 @@ def _show_checked(file: Path, manifest: "Manifest", as_json: bool) -> None:
         "keys_included": manifest.keys_included,
     }
     moment = manifest.created_at.astimezone()
-    line = f"{file} is whole: {rows:,} rows of {manifest.dialect} from {moment:%Y-%m-%d %H:%M:%S}"
+    line = f"{file} is intact: {rows:,} rows of {manifest.dialect} from {moment:%Y-%m-%d %H:%M:%S}"
     show_line(row, line, as_json=as_json)

@@ -1,4 +1,4 @@
-"""`postroom resume`: ends what `postroom pause` began."""
+"""`postroom resume`: end a pause."""
 
 import typer
 
@@ -14,8 +14,8 @@ app = one_command()
 
 @app.command()
 def resume(context: typer.Context, account: Account = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Let changes to mailboxes go on; what has waited is done now."""
+    """Allow changes to mailboxes again; actions that waited are done now."""
     released = call(context, settings_for(data_dir), resume_changes, account, operator_signature())
     row = {"was_paused": released is not None, "jobs_released": released or 0}
-    line = "Nothing was paused." if released is None else f"Resumed; {released} jobs that waited go on."
+    line = "Nothing was paused." if released is None else f"Resumed; {released} waiting jobs continue."
     show_line(row, line, as_json=as_json)

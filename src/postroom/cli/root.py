@@ -1,7 +1,7 @@
-"""The tree of commands, and how a run of it ends.
+"""The tree of commands, and the exit code of a run.
 
-`postroom --help` must answer at once, so a command's module is imported only when that command is called: until then
-a `Deferred` with the command's name and summary stands in its place.
+`postroom --help` must answer at once, so a command's module is imported only when that command is called. Until
+then a `Deferred` with the command's name and summary takes its place.
 """
 
 import importlib
@@ -22,42 +22,42 @@ COMMANDS = {
     "serve": "Run Postroom: pages, mailbox and worker in one process.",
     "worker": "Run jobs only, beside other processes on the same PostgreSQL.",
     "sandbox": "Run the Gmail emulator alone.",
-    "preview": "Show what Postroom would do with mail in files, touching nothing.",
-    "account": "Connect mailboxes; look at them, pause, resume or remove them.",
-    "key": "Look at the keys that seal the accounts' secrets, and replace them.",
-    "contacts": "Take in address books, and look at whom Postroom knows.",
-    "filters": "Look at the rules that say how much of a message is taken in; add some, remove some.",
+    "preview": "Show what Postroom would do with mail in files, changing nothing.",
+    "account": "Connect mailboxes; list, pause, resume or remove them.",
+    "key": "List and replace the keys that encrypt the accounts' secrets.",
+    "contacts": "Import address books; list the contacts that Postroom knows.",
+    "filters": "List the rules that say how much of a message is stored; add or remove some.",
     "migrate": "Bring the database up to date.",
-    "backup": "Write everything that Postroom keeps into one file, while it runs.",
-    "restore": "Put a backup in place, where no Postroom process runs.",
-    "queue": "Look at the queues, and replay what went through them.",
-    "jobs": "Look at jobs, retry or cancel them.",
-    "rules": "Write rules, look at them, try them on mail, exchange them with Gmail and Sieve.",
-    "simulate": "Show what a change of rules would have done to the mail that is here.",
-    "shadow": "Let rules, categories of mail or the model decide without touching anything, and compare.",
-    "proposals": "Look at rules that Postroom proposes from what you do by hand; accept or dismiss them.",
-    "model": "See whether a language model decides, what it costs, and what it was asked.",
-    "model-rules": "Give the model rules in words; look at them, change them.",
-    "directions": "Tell the model your wishes in general; look at them, change them.",
-    "labels": "Look at labels; say what they are for, and whether the classifier may use them.",
-    "actions": "Look at what was done with messages, and why.",
-    "approvals": "Look at what waits for your approval, and approve or reject it.",
-    "reclassify": "Decide anew about messages, with the rules and the model of today.",
-    "outbound": "Look at mail on its way out; settle what became of it.",
-    "undo": "Take back an action, or all that a rule, a batch or a time did.",
+    "backup": "Back up all of Postroom's data into one file, while it runs.",
+    "restore": "Restore a backup, while no Postroom process runs.",
+    "queue": "Show the queues; replay past events.",
+    "jobs": "List, retry or cancel jobs.",
+    "rules": "Write rules, list them, test them on mail, exchange them with Gmail and Sieve.",
+    "simulate": "Show what a change of rules would have done to stored mail.",
+    "shadow": "Let rules, categories of mail or the model decide without acting, and compare with what you do.",
+    "proposals": "List rules that Postroom proposes from what you do by hand; accept or dismiss them.",
+    "model": "Show the language model in use, what it costs, and what it was asked.",
+    "model-rules": "Give the model rules in words; list or change them.",
+    "directions": "Give the model general instructions; list or change them.",
+    "labels": "List labels; describe what they are for, and allow or deny them to the classifier.",
+    "actions": "Show what was done with messages, and why.",
+    "approvals": "List actions that wait for your approval; approve or reject them.",
+    "reclassify": "Decide again about messages, with today's rules and model.",
+    "outbound": "List outgoing mail; settle mail whose fate is unknown.",
+    "undo": "Take back one action, or all of a rule, a batch or a period.",
     "pause": "Stop every change to mailboxes at once.",
-    "resume": "Let changes to mailboxes go on.",
-    "protect": "Name senders, domains and labels whose mail is never touched.",
-    "token": "Make tokens for connectors, pages and agents; look at them, revoke them.",
-    "audit": "Look at the audit log.",
-    "connector": "Run a connector by itself, or look at those that report.",
-    "doctor": "Check that everything Postroom relies on is as it should be.",
+    "resume": "Allow changes to mailboxes again.",
+    "protect": "Protect senders, domains and labels: their mail is never changed.",
+    "token": "Create, list and revoke tokens for connectors, pages and agents.",
+    "audit": "Show the audit log.",
+    "connector": "Run a connector by itself, or list the connectors that report.",
+    "doctor": "Check everything that Postroom relies on.",
     "settings": "Show the settings and where each came from.",
 }
 
 
 class Deferred(TyperCommand):
-    """A command whose module is imported when it is called."""
+    """A command whose module is imported when the command is called."""
 
     def __init__(self, name: str, summary: str) -> None:
         super().__init__(name, help=summary, rich_markup_mode=None)
@@ -80,7 +80,7 @@ def command_tree() -> TyperGroup:
 
 
 def run(application: Application, arguments: Sequence[str] | None = None) -> None:
-    """Runs one command and ends the process: 0 done, 1 failed, 2 wrongly asked, 130 interrupted."""
+    """Run one command and end the process: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
     code = 0
     try:
         _check_text(sys.argv[1:] if arguments is None else arguments)
@@ -91,11 +91,11 @@ def run(application: Application, arguments: Sequence[str] | None = None) -> Non
 
 
 def _check_text(arguments: Sequence[str]) -> None:
-    """Arguments are bytes to the system. What is no text cannot be stored, shown or compared."""
+    """Refuse arguments that are not UTF-8: they cannot be stored, shown or compared."""
     for place, argument in enumerate(arguments, 1):
         if not argument.isascii() and any("\ud800" <= character <= "\udfff" for character in argument):
             raise BadInput(
-                f"argument {place}", "is no UTF-8 text", "write it in UTF-8; rename a file whose name is not"
+                f"argument {place}", "is not UTF-8 text", "write it in UTF-8; rename a file whose name is not"
             )
 
 
@@ -110,7 +110,7 @@ def _postroom(
         bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version)
     ] = False,
 ) -> None:
-    """Postroom stands between a mailbox and everything that wants its owner's attention."""
+    """Postroom triages your mail and events: by rules, by a language model, and with your approval."""
 
 
 def _report(error: PostroomError) -> int:

@@ -1,4 +1,4 @@
-"""How the commands about rules are told of them: whose mail they are for, in files, in JSON, by names and values."""
+"""Options and files by which commands receive rules: scope, documents, JSON, parameters."""
 
 import json
 from pathlib import Path
@@ -12,15 +12,15 @@ from postroom.core.rules.draft import RuleDraft
 
 LARGEST_FILE = 8 * 1024 * 1024 + 1
 
-Scope = Annotated[str | None, typer.Option("--scope", help="Whose mail it is for: global, account, domain or sender.")]
+Scope = Annotated[
+    str | None, typer.Option("--scope", help="Which mail it applies to: global, account, domain or sender.")
+]
 ScopeRef = Annotated[
     str | None,
-    typer.Option(
-        "--for", metavar="WHOM", help="The account (id or address), domain or sender that the scope is about."
-    ),
+    typer.Option("--for", metavar="WHOM", help="The account (id or address), domain or sender of the scope."),
 ]
 AllowMissing = Annotated[
-    bool, typer.Option("--allow-missing", help="Take rules that look at labels no mailbox has yet.")
+    bool, typer.Option("--allow-missing", help="Accept rules with conditions on labels that no mailbox has yet.")
 ]
 
 
@@ -45,7 +45,7 @@ def no_utf_8(path: Path) -> BadInput:
 
 
 def read_drafts(path: Path) -> list[RuleDraft]:
-    """The rules of a file in YAML or JSON."""
+    """Read the rules in a YAML or JSON file."""
     return read_documents(read_text(path))
 
 
@@ -53,11 +53,11 @@ def json_option(option: str, text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise BadInput(option, "is no JSON", """write it as '{"sender_domain": "shop.example"}'""") from None
+        raise BadInput(option, "is not JSON", """write it as '{"sender_domain": "shop.example"}'""") from None
 
 
 def parameters_of(given: list[str]) -> dict[str, Any]:
-    """`label=Receipts amount=3`; a name that comes twice makes a list."""
+    """Read parameters such as `label=Receipts amount=3`; a name given twice makes a list."""
     found: dict[str, Any] = {}
     for each in given:
         name, equals, text = each.partition("=")

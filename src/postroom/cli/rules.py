@@ -1,4 +1,4 @@
-"""`postroom rules`: the deterministic rules. The commands that exchange and try them are in modules beside this one."""
+"""`postroom rules`: the deterministic rules. Commands to exchange and test them are in the modules beside this one."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -17,25 +17,25 @@ from postroom.core.rules.documents import write_documents
 from postroom.core.rules.draft import RuleDraft, read_draft
 from postroom.manage.rules import add_rules, edit_rule, list_rules, load_rule, remove_rule, switch_rule
 
-app = command_group("Write rules, look at them, try them on mail, exchange them with Gmail and Sieve.")
+app = command_group("Write rules, list them, test them on mail, exchange them with Gmail and Sieve.")
 
 COLUMNS = ("priority", "name", "scope", "scope_ref", "action", "mode", "enabled", "disabled_reason")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The rule, as `postroom rules list` shows it.")]
 If = Annotated[
     str | None,
-    typer.Option("--if", metavar="JSON", help="""What it looks at: '{"sender_domain": "shop.example"}'."""),
+    typer.Option("--if", metavar="JSON", help="""Its conditions: '{"sender_domain": "shop.example"}'."""),
 ]
 Then = Annotated[
-    str | None, typer.Option("--then", metavar="ACTION", help="What it does: archive, apply_label, trash, …, or none.")
+    str | None, typer.Option("--then", metavar="ACTION", help="Its action: archive, apply_label, trash, …, or none.")
 ]
 Param = Annotated[
     list[str] | None,
     typer.Option(
-        "--param", metavar="NAME=VALUE", help="What the action needs, such as label=Receipts; may be repeated."
+        "--param", metavar="NAME=VALUE", help="A parameter of the action, such as label=Receipts; repeatable."
     ),
 ]
-Priority = Annotated[int | None, typer.Option("--priority", help="Its place: the lowest goes first (100).")]
+Priority = Annotated[int | None, typer.Option("--priority", help="Its priority: the lowest is tried first (100).")]
 Description = Annotated[str | None, typer.Option("--description", help="What it is for, in words.")]
 
 
@@ -47,7 +47,7 @@ def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = Fa
 
 @app.command()
 def show(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Show one rule: all that is known of it, and the rule as a file would have it."""
+    """Show one rule: everything known about it, and the rule as it would stand in a file."""
     view = call(context, settings_for(data_dir), load_rule, name)
     if as_json:
         show_json(view)
@@ -63,7 +63,7 @@ def add(
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="A YAML or JSON file with one rule or several.")
     ] = None,
-    name: Annotated[str | None, typer.Option("--name", help="What the rule is called.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="The rule's name.")] = None,
     conditions: If = None,
     then: Then = None,
     param: Param = None,
@@ -71,10 +71,8 @@ def add(
     scope_ref: ScopeRef = None,
     priority: Priority = None,
     description: Description = None,
-    shadow: Annotated[
-        bool, typer.Option("--shadow", help="Let it decide, and record that, but touch nothing.")
-    ] = False,
-    needs_approval: Annotated[bool, typer.Option("--needs-approval", help="Ask a person each time.")] = False,
+    shadow: Annotated[bool, typer.Option("--shadow", help="Only record its decisions; do nothing.")] = False,
+    needs_approval: Annotated[bool, typer.Option("--needs-approval", help="Ask for approval each time.")] = False,
     allow_missing: AllowMissing = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,
@@ -87,7 +85,7 @@ def add(
 
     added = call(context, settings_for(data_dir), add_rules, drafts, operator_signature(), allow_missing=allow_missing)
     for rule, label in added.new_labels.items():
-        typer.echo(f"{cell(rule)}: the label {cell(label)} is not there yet; it is made when needed", err=True)
+        typer.echo(f"{cell(rule)}: the label {cell(label)} does not exist yet; it is created when needed", err=True)
     for rule in added.names:
         show_result(rule, "added", as_json=as_json, key="name")
 
@@ -97,7 +95,7 @@ def edit(
     context: typer.Context,
     name: Name,
     file: Annotated[
-        Path | None, typer.Option("--file", metavar="FILE", help="Put the one rule in this file in its place.")
+        Path | None, typer.Option("--file", metavar="FILE", help="Replace it with the one rule in this file.")
     ] = None,
     rename: Annotated[str | None, typer.Option("--rename", metavar="NAME", help="A new name.")] = None,
     conditions: If = None,
@@ -107,10 +105,10 @@ def edit(
     scope_ref: ScopeRef = None,
     priority: Priority = None,
     description: Description = None,
-    mode: Annotated[
-        str | None, typer.Option("--mode", help="active, or shadow: record what it would do, and touch nothing.")
+    mode: Annotated[str | None, typer.Option("--mode", help="active, or shadow: only record its decisions.")] = None,
+    approval: Annotated[
+        str | None, typer.Option("--approval", help="yes to ask for approval each time, or no.")
     ] = None,
-    approval: Annotated[str | None, typer.Option("--approval", help="yes to ask a person each time, or no.")] = None,
     version: Annotated[
         int | None, typer.Option("--version", help="Change it only if it is still this version.")
     ] = None,
@@ -118,12 +116,16 @@ def edit(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change a rule. What is not given stays as it is; a new action starts without parameters."""
+    """Change a rule. Anything not given stays as it is; a new action starts without parameters."""
     given = _given(rename, conditions, then, param, scope, scope_ref, priority, description)
     given |= {} if mode is None else {"mode": mode}
     given |= {} if approval is None else {"needs_approval": _yes_or_no("--approval", approval)}
     if (file is None) == (not given):
-        raise BadInput("edit", "is told nothing, or too much", "give what is to change, or --file with the whole rule")
+        raise BadInput(
+            "edit",
+            "changes nothing, or has both a file and options",
+            "give the options to change, or --file with the whole rule",
+        )
 
     changed = call(
         context,
@@ -140,7 +142,7 @@ def edit(
 
 @app.command()
 def enable(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Switch a rule on. One that makes no sense has to be mended first. Safe to repeat."""
+    """Enable a rule. An invalid rule has to be fixed first. Safe to repeat."""
     call(context, settings_for(data_dir), switch_rule, name, True, operator_signature())
     show_result(name, "enabled", as_json=as_json, key="name")
 
@@ -149,18 +151,18 @@ def enable(context: typer.Context, name: Name, data_dir: DataDir = None, as_json
 def disable(
     context: typer.Context,
     name: Name,
-    reason: Annotated[str | None, typer.Option("--reason", help="Why; it is kept, and shown in the list.")] = None,
+    reason: Annotated[str | None, typer.Option("--reason", help="Why; shown in the list.")] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Switch a rule off; it is kept. Safe to repeat."""
+    """Disable a rule; it is kept. Safe to repeat."""
     call(context, settings_for(data_dir), switch_rule, name, False, operator_signature(reason))
     show_result(name, "disabled", as_json=as_json, key="name")
 
 
 @app.command()
 def remove(context: typer.Context, name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Remove a rule for good. What it decided stays recorded under its name."""
+    """Remove a rule for good. Its past decisions stay recorded under its name."""
     call(context, settings_for(data_dir), remove_rule, name, operator_signature())
     show_result(name, "removed", as_json=as_json, key="name")
 
@@ -180,7 +182,7 @@ def _given(
     priority: int | None,
     description: str | None,
 ) -> dict[str, Any]:
-    """What the options say, as a document would."""
+    """Return what the options say, as a document would."""
     said = {
         "name": name,
         "if": None if conditions is None else json_option("--if", conditions),
@@ -202,7 +204,7 @@ def _yes_or_no(option: str, given: str) -> bool:
 
 def _drafts(file: Path | None, given: dict[str, Any]) -> list[RuleDraft]:
     if file is not None and given:
-        raise BadInput("add", "is told of a file and of a rule", "give either FILE, or --name, --if and --then")
+        raise BadInput("add", "got both a file and a rule", "give either FILE, or --name, --if and --then")
     return [read_draft(given)] if file is None else read_drafts(file)
 
 

@@ -30,20 +30,18 @@ def import_(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Rules in YAML or JSON, mailFilters.xml, or Sieve.")],
     format: Annotated[
-        str | None, typer.Option("--format", help="yaml, json, gmail or sieve; told by the file's name otherwise.")
+        str | None, typer.Option("--format", help="yaml, json, gmail or sieve; default: by the file's name.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would come in, and change nothing.")] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--replace", help="Put rules in the place of those that have their names.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be imported; change nothing.")] = False,
+    overwrite: Annotated[bool, typer.Option("--replace", help="Replace existing rules of the same names.")] = False,
     allow_missing: AllowMissing = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take rules in, all or none, and tell what could not be translated.
+    """Import rules, all or none, and list what could not be translated.
 
-    Rules whose names are there already are left as they are. Rules that forward, delete or answer come in disabled:
-    look at them, and switch them on with `postroom rules enable`.
+    Existing rules of the same names are left as they are. Rules that forward, delete or answer are imported disabled:
+    review them, then enable them with `postroom rules enable`.
     """
     imported = _read(file, _format(format, file))
     rules = call(
@@ -94,12 +92,12 @@ def export(
     context: typer.Context,
     format: Annotated[str, typer.Option("--format", help="yaml, json, gmail or sieve.")] = "yaml",
     output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE", help="Write to this file, and not to the screen.")
+        Path | None, typer.Option("--output", metavar="FILE", help="Write to this file instead of the screen.")
     ] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write all rules as a file for `postroom rules import`, Gmail or Sieve; tell on stderr what that cannot say."""
+    """Write all rules as a file for `postroom rules import`, Gmail or Sieve; list on stderr what it cannot express."""
     wanted = "json" if as_json else _format(format, Path())
     exported = call(context, settings_for(data_dir), export_rules, wanted)
     if output is None:

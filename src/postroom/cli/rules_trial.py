@@ -1,4 +1,4 @@
-"""`postroom rules test`: what the rules say about a message, and why. It touches nothing."""
+"""`postroom rules test`: show what the rules say about a message, and why. It changes nothing."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -25,27 +25,24 @@ def try_rules(
     path: Annotated[
         Path | None, typer.Argument(metavar="MAIL", help="An .eml file, an mbox, a Maildir, or a folder of messages.")
     ] = None,
-    message: Annotated[
-        str | None, typer.Option("--message", metavar="ID", help="A message that is here already, by its id.")
-    ] = None,
+    message: Annotated[str | None, typer.Option("--message", metavar="ID", help="A stored message, by its id.")] = None,
     rules_file: Annotated[
-        Path | None, typer.Option("--rules", metavar="FILE", help="Try the rules in this file, not those in use.")
+        Path | None,
+        typer.Option("--rules", metavar="FILE", help="Test the rules in this file instead of those in use."),
     ] = None,
     account: Annotated[
-        str | None, typer.Option("--account", metavar="ID_OR_ADDRESS", help="The account that the mail came to.")
+        str | None, typer.Option("--account", metavar="ID_OR_ADDRESS", help="The account that received the mail.")
     ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Explain every rule, also when there is more than one message.")
-    ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Explain every rule, even for several messages.")] = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Try the rules on mail, touching nothing: which one decides, and why the others do not.
+    """Test the rules on mail, changing nothing: which one decides, and why the others do not.
 
-    Of one message every rule is explained. Of several, only the rule that decides about each is shown.
+    For one message every rule is explained. For several, only the deciding rule is shown.
     """
     if (path is None) == (message is None):
-        raise BadInput("rules test", "needs one thing to look at", "give MAIL, or --message ID")
+        raise BadInput("rules test", "needs exactly one kind of mail", "give MAIL, or --message ID")
 
     drafts = None if rules_file is None else read_drafts(rules_file)
     id = None if message is None else _message_id(message)
@@ -57,13 +54,13 @@ def _message_id(given: str) -> UUID:
     try:
         return UUID(given)
     except ValueError:
-        raise BadInput("--message", f"{given!r} is no id", "give the id of a message") from None
+        raise BadInput("--message", f"{given!r} is not an id", "give the id of a message") from None
 
 
 def _show_all(trial: RuleTrial, mail: Iterator[TrialMessage], everything: bool, as_json: bool) -> None:
     first = list(islice(mail, 2))
     if not first:
-        raise BadInput("MAIL", "holds no message", "give an .eml file, an mbox, a Maildir, or a folder of messages")
+        raise BadInput("MAIL", "contains no message", "give an .eml file, an mbox, a Maildir, or a folder of messages")
     now, every_rule = datetime.now(UTC), everything or len(first) == 1
     for message in chain(first, mail):
         _show(trial.on(message, now, every_rule=every_rule), as_json)

@@ -1,4 +1,4 @@
-"""Runs the asynchronous part of a command."""
+"""Run the asynchronous part of a command."""
 
 import asyncio
 import importlib
@@ -25,7 +25,7 @@ def call(
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> T:
-    """Call a function of `manage` on the database that the settings name, and return its answer."""
+    """Call a function of `manage` on the database that the settings name, and return its result."""
 
     async def opened() -> T:
         async with application_of(context).open_database(settings) as database:
@@ -35,12 +35,12 @@ def call(
 
 
 def run_briefly(coroutine: Coroutine[Any, Any, T]) -> T:
-    """For commands that ask something and end."""
+    """Run the coroutine of a command that asks something and ends."""
     return asyncio.run(coroutine)
 
 
 def run_until_stopped(coroutine: Coroutine[Any, Any, None]) -> None:
-    """For commands that serve, on the fast event loop. Ctrl-C cancels them, and they clean up before it is raised."""
+    """Run the coroutine of a command that serves, on the fast event loop. Ctrl-C cancels it, and it cleans up."""
     loop = None if sys.platform == "win32" else importlib.import_module("uvloop").new_event_loop
     with asyncio.Runner(loop_factory=loop) as runner:
         runner.run(coroutine)

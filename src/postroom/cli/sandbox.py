@@ -15,7 +15,7 @@ app = one_command()
 @app.command()
 def sandbox(
     context: typer.Context,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes any free one.")] = 8026,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 picks a free one.")] = 8026,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of the sample mailbox and of faults.")] = 2026,
     mail: Annotated[
         Path | None,
@@ -23,7 +23,7 @@ def sandbox(
     ] = None,
     user: Annotated[str | None, typer.Option("--user", help="The address of the mailbox's owner.")] = None,
     units_per_minute: Annotated[
-        int, typer.Option("--units-per-minute", min=0, help="Google's quota for a user; 0 is without end.")
+        int, typer.Option("--units-per-minute", min=0, help="Google's quota for a user; 0: unlimited.")
     ] = 6000,
     search_lag_s: Annotated[
         float, typer.Option("--search-lag", min=0, help="Seconds until a search finds new mail.")
@@ -45,6 +45,6 @@ def sandbox(
         units_per_minute=units_per_minute,
         search_lag_s=search_lag_s,
         ready=announce("The sandbox mailbox is at", as_json),
-        told=lambda text: typer.echo(text, err=True),
+        report=lambda text: typer.echo(text, err=True),
     )
     run_until_stopped(work)

@@ -1,4 +1,4 @@
-"""`postroom settings`: what is in effect, and where it was said."""
+"""`postroom settings`: the settings in effect, and where each was set."""
 
 from pathlib import Path
 from typing import Any

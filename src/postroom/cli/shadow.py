@@ -1,4 +1,4 @@
-"""`postroom shadow`: rules, categories and the model that decide without touching anything, and how well they do."""
+"""`postroom shadow`: rules, categories and the model deciding without acting, and how well they do."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -14,7 +14,7 @@ from postroom.core.errors import BadInput
 from postroom.manage import shadow
 from postroom.manage.shadow import ShadowSample, ShadowScope, Tally
 
-app = command_group("Let rules, categories of mail or the model decide without touching anything, and compare.")
+app = command_group("Let rules, categories of mail or the model decide without acting, and compare with what you do.")
 
 COLUMNS = ("kind", "name", "since", "decisions", "agreed", "disagreed", "undecided", "precision")
 Rule = Annotated[str | None, typer.Option("--rule", metavar="NAME", help="A rule, by its name.")]
@@ -27,7 +27,7 @@ TheModel = Annotated[bool, typer.Option("--model", help="The language model.")]
 
 @app.command("list")
 def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """List what is in shadow, and how often you then did the same."""
+    """List what is in shadow, and how often you then did the same yourself."""
     found = call(context, settings_for(data_dir), shadow.in_shadow_now)
     rows = [{"kind": each.kind, "name": each.name, "since": each.since, **_numbers(each.tally)} for each in found]
     show_list(rows, COLUMNS, as_json=as_json)
@@ -42,7 +42,7 @@ def begin(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let it decide and record that, and touch nothing, from here on."""
+    """From now on, only record its decisions; do nothing."""
     what = _what(rule, category, model)
     begun = call(context, settings_for(data_dir), shadow.begin, what, operator_signature(), datetime.now(UTC))
     _print_result(what, "decides in shadow now" if begun else "is in shadow already", as_json)
@@ -57,7 +57,7 @@ def end(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let its decisions count from here on. Warns when little speaks for it."""
+    """From now on, carry out its decisions. Warns if there is little evidence for it."""
     what = _what(rule, category, model)
     found = call(context, settings_for(data_dir), shadow.end, what, operator_signature(), datetime.now(UTC))
     _print_result(what, "acts now" if found.ended else "is not in shadow", as_json)
@@ -77,7 +77,7 @@ def report(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what it decided in shadow, with how much of that you agreed, and samples of both."""
+    """Show what it decided in shadow, how much of that you agreed with, and samples of both."""
     what = _what(rule, category, model)
     start = shadow.LONG_AGO if since is None else read_moment("--since", since, datetime.now(UTC), ahead=False)
     found = call(context, settings_for(data_dir), shadow.report_on, what, start)
@@ -91,13 +91,13 @@ def report(
         typer.echo()
         show_list(samples, ("agreed", "decided_at", "sender", "subject", "decided", "you"), as_json=False)
     for doubt in shadow.doubts(found.tally):
-        typer.echo(f"\nnot yet proven: {doubt}")
+        typer.echo(f"\nnot proven yet: {doubt}")
 
 
 def _what(rule: str | None, category: str | None, model: bool) -> ShadowScope:
     given = [rule is not None, category is not None, model]
     if sum(given) != 1:
-        raise BadInput("shadow", "needs one thing", "give --rule NAME, --category NAME or --model")
+        raise BadInput("shadow", "needs exactly one scope", "give --rule NAME, --category NAME or --model")
     if rule is not None:
         return ShadowScope("rule", rule)
     return ShadowScope("category", category) if category is not None else ShadowScope("model")

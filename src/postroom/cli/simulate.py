@@ -1,4 +1,4 @@
-"""`postroom simulate`: what a change of rules would have done to the mail that is here. It touches nothing."""
+"""`postroom simulate`: show what a change of rules would have done to stored mail. It changes nothing."""
 
 import sys
 import time
@@ -27,41 +27,41 @@ QUIET_S = 2.0
 def simulate(
     context: typer.Context,
     file: Annotated[
-        Path | None, typer.Argument(metavar="RULES_FILE", help="Rules in YAML or JSON, as `postroom rules add` takes.")
+        Path | None, typer.Argument(metavar="RULES_FILE", help="Rules in YAML or JSON, as for `postroom rules add`.")
     ] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Let the file take the place of all rules.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace all rules with those in the file.")] = False,
     add: Annotated[
-        bool, typer.Option("--add", help="Add the rules of the file; those with a known name take its place (default).")
+        bool, typer.Option("--add", help="Add the rules in the file, replacing those of the same name (default).")
     ] = False,
     without: Annotated[
-        list[str] | None, typer.Option("--without", metavar="NAME", help="Leave this rule out; may be repeated.")
+        list[str] | None, typer.Option("--without", metavar="NAME", help="Leave this rule out; repeatable.")
     ] = None,
     enable: Annotated[
         list[str] | None,
-        typer.Option(
-            "--enable", metavar="NAME", help="Use this rule, which is disabled or in shadow; may be repeated."
-        ),
+        typer.Option("--enable", metavar="NAME", help="Use this rule, which is disabled or in shadow; repeatable."),
     ] = None,
     since: Annotated[
-        str | None, typer.Option("--since", metavar="WHEN", help="Only mail taken in since then: 30d, 12h, or a time.")
+        str | None, typer.Option("--since", metavar="WHEN", help="Only mail stored since then: 30d, 12h, or a time.")
     ] = None,
     account: Annotated[
         str | None, typer.Option("--account", metavar="ID_OR_ADDRESS", help="Only mail of this account.")
     ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", min=1, max=10_000_000, help="At most so many messages, the newest.")
+        int, typer.Option("--limit", min=1, max=10_000_000, help="At most this many messages, the newest.")
     ] = 50_000,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show which decisions a change of rules would have made otherwise, replaying the mail that is here in its order.
+    """Show which decisions a change of rules would have changed, replaying the stored mail in order.
 
-    Nothing is changed, and no model is asked: how often it would be, and at what cost, is part of the answer.
+    Nothing is changed, and no model is asked; the result says how often it would be asked, and the cost.
     """
     if replace and (add or file is None):
-        raise BadInput("--replace", "needs a file and excludes --add", "give RULES_FILE, and one of the two")
+        raise BadInput(
+            "--replace", "needs a file and cannot be combined with --add", "give RULES_FILE, and one of the two"
+        )
     if file is None and not without and not enable:
-        raise BadInput("simulate", "is told no change", "give RULES_FILE, --without NAME or --enable NAME")
+        raise BadInput("simulate", "got no change to simulate", "give RULES_FILE, --without NAME or --enable NAME")
     settings, now = settings_for(data_dir), datetime.now(UTC)
     start = now - EVERYTHING if since is None else read_moment("--since", since, now, ahead=False)
     change = ChangeOfRules([] if file is None else read_drafts(file), replace, without or (), enable or ())
@@ -81,14 +81,14 @@ def simulate(
 
 
 class _Progress:
-    """A word on stderr now and then, once it takes longer than one likes to wait."""
+    """Print progress on stderr now and then, if it takes more than a moment."""
 
     def __init__(self) -> None:
-        self._told = time.monotonic()
+        self._shown_at = time.monotonic()
 
     def __call__(self, done: int, total: int) -> None:
-        if (now := time.monotonic()) - self._told >= QUIET_S:
-            self._told = now
+        if (now := time.monotonic()) - self._shown_at >= QUIET_S:
+            self._shown_at = now
             end = "\r" if sys.stderr.isatty() and done < total else "\n"
             typer.echo(f"{done:,} of {total:,} messages replayed{end}", err=True, nl=False)
 
@@ -97,9 +97,9 @@ def _show(found: SimulationResult, cost: CostEstimate, as_json: bool) -> None:
     if as_json:
         show_json({**_document(found), "model_cost_cents": cost.cents, "cost_basis": cost.basis})
         return
-    typer.echo(f"{found.messages:,} messages replayed; {found.changed:,} would be decided otherwise")
+    typer.echo(f"{found.messages:,} messages replayed; {found.changed:,} would be decided differently")
     if found.other_rule:
-        typer.echo(f"{found.other_rule:,} more would be decided the same, by another rule")
+        typer.echo(f"{found.other_rule:,} more would be decided the same way, by another rule")
     for name, why in found.broken:
         typer.echo(f"broken: {cell(name)}: {cell(why)}", err=True)
     if found.changes:

@@ -1,4 +1,4 @@
-"""`postroom token`: make tokens, look at them, revoke them."""
+"""`postroom token`: create, list and revoke tokens."""
 
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ from postroom.cli.running import call
 from postroom.core.errors import BadInput
 from postroom.core.roles import Role
 
-app = command_group("Make tokens for connectors, pages and agents; look at them, revoke them.")
+app = command_group("Create, list and revoke tokens for connectors, pages and agents.")
 
 COLUMNS = (
     "id",
@@ -37,31 +37,31 @@ def create(
     role: Annotated[str, typer.Option("--role", help="What it may do: connector, dashboard, agent or admin.")],
     identity: Annotated[
         str | None,
-        typer.Option("--identity", help="The endpoint identity that a connector is bound to; for connectors only."),
+        typer.Option(
+            "--identity", help="The endpoint identity that a connector's token is bound to; for connectors only."
+        ),
     ] = None,
     channel: Annotated[
         list[str] | None,
         typer.Option(
-            "--channel", help="A channel that a connector may hand in; may be repeated. Else those of its identity."
+            "--channel", help="A channel that a connector may deliver; repeatable. Default: those of its identity."
         ),
     ] = None,
     account: Annotated[
         str | None,
-        typer.Option(
-            "--account", metavar="ADDRESS", help="The only account whose mail an agent sees; else it sees all."
-        ),
+        typer.Option("--account", metavar="ADDRESS", help="The only account whose mail an agent sees; default: all."),
     ] = None,
-    name: Annotated[str | None, typer.Option("--name", help="A label by which you know it again.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="A name for the list.")] = None,
     expires: Annotated[
         str | None,
         typer.Option(
-            "--expires", metavar="WHEN", help="When it ends: 30d, 12h, or a time with its offset. Never, without this."
+            "--expires", metavar="WHEN", help="When it expires: 30d, 12h, or a time with its offset; default: never."
         ),
     ] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a token and print it, this once: only a hash of it is kept."""
+    """Create a token and print it, once only: Postroom keeps just a hash of it."""
     from postroom.manage.accounts import find_account
     from postroom.manage.tokens import create_token, mint
 
@@ -77,7 +77,7 @@ def create(
 
 @app.command("list")
 def list_(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """List the tokens, the newest first, without what proves them."""
+    """List the tokens, newest first, without their secrets."""
     from postroom.manage.tokens import list_tokens
 
     show_list(call(context, settings_for(data_dir), list_tokens), COLUMNS, as_json=as_json)
@@ -92,7 +92,7 @@ def revoke(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Revoke a token: within a second it opens nothing any more. Safe to repeat."""
+    """Revoke a token: within a second it is no longer accepted. Safe to repeat."""
     from postroom.manage.tokens import revoke_token
 
     was_live = call(context, settings_for(data_dir), revoke_token, token_id, operator_signature())

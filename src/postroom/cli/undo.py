@@ -1,4 +1,4 @@
-"""`postroom undo`: takes back one action, or everything that a rule, a batch or a time did."""
+"""`postroom undo`: take back one action, or everything that a rule, a batch or a period did."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -26,22 +26,23 @@ def undo(
     rule: Annotated[str | None, typer.Option("--rule", help="Everything that the rule of this name did.")] = None,
     batch: Annotated[UUID | None, typer.Option("--batch", help="Everything of this batch.")] = None,
     since: Annotated[
-        str | None, typer.Option("--since", help="Everything done since: a span such as 7d, or a time with its offset.")
+        str | None,
+        typer.Option("--since", help="Everything done since then: a span such as 7d, or a time with its offset."),
     ] = None,
-    until: Annotated[str | None, typer.Option("--until", help="And up to then; else up to now.")] = None,
+    until: Annotated[str | None, typer.Option("--until", help="The end of the period; default: now.")] = None,
     account: Annotated[
         str | None, typer.Option("--account", metavar="ADDRESS", help="Only in the mailbox of this account.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell how much it would be.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be undone.")] = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Undo: exactly what was changed is put back, and what you changed yourself meanwhile stays."""
+    """Undo actions: restore exactly what was changed, and keep what you have changed yourself since."""
     chosen_by = [action, rule, batch, since]
     if sum(each is not None for each in chosen_by) == 0:
         raise BadInput("ACTION", "is missing", "name an action, or give --rule, --batch or --since")
     if action is not None and any(each is not None for each in (rule, batch, since, until)):
-        raise BadInput("ACTION", "stands beside --rule, --batch, --since or --until", "give one or the other")
+        raise BadInput("ACTION", "cannot be combined with --rule, --batch, --since or --until", "give one or the other")
     settings, signed = settings_for(data_dir), operator_signature()
     if action is not None:
         undone = call(context, settings, undo_action, action, signed, dry_run=dry_run)

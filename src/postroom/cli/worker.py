@@ -1,4 +1,4 @@
-"""`postroom worker`: jobs only."""
+"""`postroom worker`: run jobs only."""
 
 from typing import Annotated
 

@@ -1,1 +1,1 @@
-"""Puts the parts together: each can be started and stopped alone."""
+"""Compose the parts from the settings; each can be started and stopped alone."""

@@ -1,4 +1,4 @@
-"""Approvals, put together from the settings: the channels that ask, the bot and the hook that take answers."""
+"""Compose approvals: the channels that ask, and the bot and hook that receive answers."""
 
 import asyncio
 from types import TracebackType
@@ -24,7 +24,7 @@ HOOK = "/hooks/approvals"
 
 
 class ApprovalChannels:
-    """The channels of one process. Raises SettingsError when a bot is set up and its library is not installed."""
+    """The approval channels of one process. Raises SettingsError if a bot is set up without its library."""
 
     def __init__(self, settings: Settings, database: Database) -> None:
         self._settings = settings
@@ -69,7 +69,7 @@ def _discord_channel(settings: Settings) -> "DiscordChannel | None":
 
 
 async def run_discord_bot(settings: Settings, database: Database) -> None:
-    """Until canceled. Without a bot there is nothing to listen for."""
+    """Run the bot until canceled; return at once if none is set up."""
     token = settings.discord.token
     if token is None:
         await asyncio.Event().wait()
@@ -84,7 +84,7 @@ async def run_discord_bot(settings: Settings, database: Database) -> None:
 
 
 def approval_routes(settings: Settings, database: Database) -> list[Route]:
-    """The door for answers of the webhook, where it is wanted."""
+    """Return the route that receives the webhook's answers, if a webhook is set up."""
     approvals = settings.approvals
     if not approvals.webhook_answers or approvals.webhook_secret is None:
         return []

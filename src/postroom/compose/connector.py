@@ -1,4 +1,4 @@
-"""What every connector that runs as a process of its own shares: its token, how it introduces itself, how it ends."""
+"""What every connector in its own process shares: its token, its introduction, its metrics, its end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DRAIN = timedelta(seconds=10)
 
 
 def connector_token(settings: Settings, identity: str) -> str:
-    """What the connector shows the switchboard. Raises SettingsError, which says how to get one."""
+    """Return the connector's token for the switchboard. Raise SettingsError, which says how to get one."""
     if settings.connector.token is None:
         command = f"postroom token create --role connector --identity {identity}"
         raise SettingsError(f"connector.token is not set; put what `{command}` prints into POSTROOM_CONNECTOR_TOKEN")
@@ -28,7 +28,7 @@ def connector_token(settings: Settings, identity: str) -> str:
 
 @contextlib.asynccontextmanager
 async def exporting_alone(settings: Settings) -> AsyncGenerator[Tally]:
-    """What this process counts, exported while the block runs: over OTLP, and at `telemetry.listen` for Prometheus."""
+    """Export this process's metrics during the block: over OTLP, and at `telemetry.listen` for Prometheus."""
     from postroom.core.tally import Gauges, Tally
 
     tally = Tally()
@@ -54,19 +54,19 @@ def heartbeat_every(settings: Settings) -> timedelta:
     return timedelta(seconds=settings.connector.heartbeat_s)
 
 
-async def introduce(heart: Heartbeats) -> None:
-    """A token that is refused is told at once, in the switchboard's words but without the header's name: what follows
-    that, wherever it is printed, is taken for a secret and hidden.
+async def introduce(heartbeats: Heartbeats) -> None:
+    """Send the first report, and fail at once if the token is refused. The error leaves out the header's name: text
+    after that name is taken for a secret and hidden wherever it is printed.
     """
     try:
-        await heart.introduce()
+        await heartbeats.introduce()
     except Refused as refused:
-        told = str(refused).partition(": ")[2]
-        raise Refused(f"the switchboard does not take what POSTROOM_CONNECTOR_TOKEN holds: {told}") from None
+        reason = str(refused).partition(": ")[2]
+        raise Refused(f"the switchboard does not accept the token in POSTROOM_CONNECTOR_TOKEN: {reason}") from None
 
 
 async def until_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:
-    """Runs the work until it ends, or until `stop`; what is being handed in then has DRAIN to end."""
+    """Run the work until it ends, or until `stop`; work in progress then has DRAIN to finish."""
     working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
     try:
         await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)

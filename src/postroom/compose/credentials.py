@@ -1,4 +1,4 @@
-"""The access tokens of connected accounts, opened and closed."""
+"""Open the access tokens of connected accounts."""
 
 import contextlib
 from collections.abc import AsyncGenerator
@@ -17,7 +17,7 @@ from postroom.store.engine.database import Database
 async def open_credentials(
     settings: Settings, database: Database, http: httpx2.AsyncClient
 ) -> AsyncGenerator[AccessTokens | None]:
-    """Access tokens for connected accounts; None while no app at Google is set, and so none can be connected."""
+    """Yield the access tokens of connected accounts; None if no Google app is set up, so that none can be connected."""
     if settings.google.client_id is None:
         yield None
         return

@@ -1,4 +1,4 @@
-"""What `postroom demo` and `postroom sandbox` put beneath the product: a sample mailbox, and rules to look at."""
+"""What `postroom demo` and `postroom sandbox` add to the product: a sample mailbox, and sample rules."""
 
 import asyncio
 import contextlib
@@ -44,7 +44,7 @@ STAND_IN = {
 
 @dataclass(frozen=True, slots=True)
 class DemoMailbox:
-    """Where the sandbox mailbox answers, and to whom; and where the stand-in of a language model does."""
+    """The sandbox mailbox's address, token and owner, and the address of the model's stand-in."""
 
     address: str
     token: str
@@ -54,7 +54,7 @@ class DemoMailbox:
 
 @contextlib.asynccontextmanager
 async def demo_mailbox(seed: int = SEED) -> AsyncGenerator[DemoMailbox]:
-    """A sample mailbox with mail in it, and more arriving every few seconds."""
+    """Run a sample mailbox in which mail keeps arriving every few seconds."""
     token = secrets.token_urlsafe()
     rng = Random(seed)  # noqa: S311 - a sample, not a secret
     mailbox = Mailbox(OWNER.address, rng)
@@ -70,7 +70,7 @@ async def demo_mailbox(seed: int = SEED) -> AsyncGenerator[DemoMailbox]:
 
 @dataclass(frozen=True, slots=True)
 class SandboxPlan:
-    """What the emulator alone is started with. `mail` is a path to mail of one's own, in place of the sample."""
+    """The settings of the emulator. `mail` is a path to mail that replaces the sample."""
 
     port: int
     seed: int = SEED
@@ -81,8 +81,8 @@ class SandboxPlan:
 
 
 @contextlib.asynccontextmanager
-async def sandbox_mailbox(plan: SandboxPlan, token: str, told: Callable[[str], None]) -> AsyncGenerator[str]:
-    """The emulator alone. What of the mail could not be read is `told`."""
+async def sandbox_mailbox(plan: SandboxPlan, token: str, report: Callable[[str], None]) -> AsyncGenerator[str]:
+    """Run only the emulator. Call `report` with the number of messages loaded, and each that could not be read."""
     rng, lag = Random(plan.seed), timedelta(seconds=plan.search_lag_s)  # noqa: S311 - a sample, not a secret
     mailbox = Mailbox(plan.user or OWNER.address, rng, search_lag=lag)
     limits = replace(NEW_PROJECT, per_user_minute=plan.units_per_minute or None)
@@ -91,22 +91,22 @@ async def sandbox_mailbox(plan: SandboxPlan, token: str, told: Callable[[str], N
         if plan.mail is None:
             return fill_sample(each, plan.seed)
         loaded = load(each, mail_in(plan.mail))
-        told(f"{loaded.messages} messages from {plan.mail}")
+        report(f"{loaded.messages} messages from {plan.mail}")
         for problem in loaded.problems:
-            told(f"not loaded: {problem.where}: {problem.why}")
+            report(f"not loaded: {problem.where}: {problem.why}")
 
     emulator = Emulator(mailbox, token, fill, limits=limits, seed=plan.seed)
     async with contextlib.AsyncExitStack() as running:
         try:
             address = await running.enter_async_context(running_emulator(emulator, plan.port))
         except OSError as error:
-            problem = f"{plan.port} cannot be used ({error.strerror})"
+            problem = f"{plan.port} is not available ({error.strerror})"
             raise BadInput("port", problem, "choose another one, or 0 for any that is free") from error
         yield address
 
 
 def demo_settings(settings: Settings, mailbox: DemoMailbox, port: int | None) -> Settings:
-    """The user's settings, pointed at the sandbox. Its folder begins empty, since its mailbox is new each time."""
+    """Return the user's settings, pointed at the sandbox. The folder is emptied, since the mailbox is new each time."""
     folder = _own_folder(settings.data_dir)
     gmail = settings.gmail.model_copy(
         update={"base_url": mailbox.address, "token": SecretStr(mailbox.token), "poll_s": POLL_S}
@@ -123,7 +123,7 @@ def demo_settings(settings: Settings, mailbox: DemoMailbox, port: int | None) ->
 
 
 def _own_folder(data_dir: Path) -> Path:
-    """Never the user's own: sample rules must not meet real mail. Only a folder that a demo made is emptied."""
+    """Return the demo's folder, never the user's own: sample rules must not meet real mail. Empty it."""
     folder = data_dir.with_name(FOLDER) if data_dir.name == DEFAULT_DATA_DIR.name else data_dir / FOLDER
     if (folder / MARKER).exists():
         shutil.rmtree(folder)
@@ -133,12 +133,12 @@ def _own_folder(data_dir: Path) -> Path:
 
 
 async def add_sample_rules(database: Database) -> None:
-    """A handful of rules that make the sample mailbox worth watching."""
+    """Add a few rules that make the sample mailbox worth watching."""
     rules = [
         NewRule(
             new_id(),
             "Newsletters out of the inbox",
-            "Whatever offers to unsubscribe is archived.",
+            "Mail with an unsubscribe header is archived.",
             {"header_match": {"name": "List-Unsubscribe"}},
             "archive",
             {},

@@ -1,11 +1,11 @@
-"""The gate of this process: which requests that change a mailbox may leave, judged by the database.
+"""The gate of this process: checks in the database whether a request that changes a mailbox may leave.
 
-The process lets requests out under a *grant* of two seconds, renewed as long as there is something to send. To renew
-registers the process with the generation of pauses that it has read. Whoever pauses raises the generation and waits
-until every registered process has read it, or until its grant has surely run out: so once `pause` has answered,
-nothing leaves. Time is measured by a clock that goes on in sleep: a process that was stopped wakes without a grant.
+The process lets requests out under a *grant* of two seconds, renewed as long as there is something to send. Renewing
+registers the process with the generation of pauses that it has read. A pause raises the generation and waits until
+every registered process has read it, or until its grant has surely expired: once `pause` has returned, nothing
+leaves. Time is measured by a clock that keeps running during sleep: a process that was suspended wakes without a grant.
 
-Each clearance is a look at the database of its own: pauses, the account, the lease, the action, what is protected.
+Each clearance reads the database itself: pauses, the account, the lease, the action, what is protected.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-# How often a process that may send looks whether somebody has paused: on SQLite nobody tells it.
+# How often a process with a grant checks for a pause: on SQLite it gets no notification.
 LOOK_EVERY_S = 0.1
 
 
@@ -49,7 +49,7 @@ class _Grant:
 
 
 class MailboxGate:
-    """One for all clients of a process. Without `open`, it is as safe, but pausing has to wait for its grant's end."""
+    """One for all clients of a process. Without `open` it is just as safe, but a pause must wait out its grant."""
 
     def __init__(self, database: Database, clock: Clock = wall_clock, boot: BootClock = since_boot) -> None:
         self.protects_labels = False
@@ -67,7 +67,7 @@ class MailboxGate:
     @classmethod
     @contextlib.asynccontextmanager
     async def open(cls, database: Database, clock: Clock = wall_clock) -> AsyncGenerator[MailboxGate]:
-        """A gate that answers pauses at once."""
+        """Open a gate that reacts to pauses at once."""
         gate = cls(database, clock)
         subscription = database.subscribe(pauses.CHANNEL, lambda _scope: gate._heard.set())
         looking = asyncio.create_task(gate._look_forever(), name="postroom-gate")
@@ -83,7 +83,7 @@ class MailboxGate:
     async def clear(
         self, permits: Sequence[Permit], labels: Mapping[str, frozenset[str] | None], listed: frozenset[UUID]
     ) -> _Clearance:
-        """Asks about all of them at once. Raises what the database raises."""
+        """Check all permits at once. Raise what the database raises."""
         grant = await self._granted()
         started = self._boot()
         found = await self._database.run(mailbox_writers.check_permits(permits, labels, listed))
@@ -93,33 +93,33 @@ class MailboxGate:
         refused, now = dict(found.refused), self._boot()
         for place, permit in enumerate(permits):
             if permit.lease.deadline <= now:
-                refused[place] = LeaseLost("the lease has run out meanwhile; somebody else may have the work")
+                refused[place] = LeaseLost("the lease has expired; another worker may have the job")
         leases = [permit.lease.deadline for place, permit in enumerate(permits) if place not in refused]
         deadline = min([grant.deadline, started + GRANT_S, *leases])
         return _Clearance(self, permits[0].account_id, deadline, refused, found)
 
     async def learn_labels(self, account_id: UUID, labels: Sequence[Label]) -> None:
-        """Takes over what the mailbox has."""
+        """Store the labels that the mailbox has now."""
         await self._database.run(sync_labels(account_id, [seen_label(each) for each in labels], self._clock()))
 
     def is_good(self, generation: int, deadline: float) -> bool:
-        """Whether something may still be written that was cleared under this generation, until then."""
+        """Return whether a request cleared under this generation may still be sent, up to the deadline."""
         grant = self._grant
         return grant is not None and grant.generation == generation and self._boot() < deadline
 
     def count(self, account_id: UUID, change: int) -> None:
-        """Requests on the wire, for whoever pauses meanwhile."""
+        """Count requests in flight, for the result of a pause."""
         self._on_wire[account_id] += change
 
     async def _granted(self) -> _Grant:
-        """The grant, renewed when half of it is over."""
+        """Return the grant, renewed once half of it is over."""
         grant = self._grant
         if grant is not None and self._boot() < grant.deadline - GRANT_S / 2:
             return grant
         return await self._renew(grant)
 
     async def _renew(self, old: _Grant | None) -> _Grant:
-        """Registers this process, unless somebody else has just done so. Raises what the database raises."""
+        """Register this process, unless another task has just done so. Raise what the database raises."""
         async with self._renewing:
             if self._grant is not None and self._grant is not old:
                 return self._grant
@@ -127,7 +127,7 @@ class MailboxGate:
             started = self._boot()
             generation = await self._register(held)
             if held is not None and generation != held:
-                # Nothing leaves under the old one from here on, and only then may whoever pauses know.
+                # From here on nothing leaves under the old grant; only then may a pause see the registration.
                 self._grant = None
                 started = self._boot()
                 generation = await self._register(None)
@@ -150,7 +150,7 @@ class MailboxGate:
                 log.warning("gate.interrupted", error=type(error).__name__)
 
     async def _look(self) -> None:
-        """Answers a pause; a process that has nothing to send, and nothing on the wire, need not be waited for."""
+        """React to a pause; a process with nothing to send and nothing in flight need not be waited for."""
         self._heard.clear()
         if not self._registered:
             return
@@ -169,7 +169,7 @@ class MailboxGate:
 
 
 class _Clearance:
-    """See `gmail.gate.Clearance`. It is good for one generation of pauses, that which the database was asked at."""
+    """See `gmail.gate.Clearance`. Valid for one generation of pauses: the one at which the database was read."""
 
     def __init__(
         self,
@@ -206,5 +206,5 @@ class _Clearance:
 
 
 def seen_label(label: Label) -> SeenLabel:
-    """A label as the store keeps it."""
+    """Return a label as the store keeps it."""
     return SeenLabel(label.id, label.name, "system" if label.type == "system" else "user")

@@ -1,4 +1,4 @@
-"""The Gmail connector as a process of its own, put together: its mailbox, its switchboard, what it knows, its end."""
+"""Compose the Gmail connector in its own process: mailbox, switchboard, contacts and filters, shutdown."""
 
 from __future__ import annotations
 
@@ -38,26 +38,27 @@ if TYPE_CHECKING:
     from postroom.settings.reading import Settings
 
 
-# How many requests a connector works on beside the one it has just got: none waits behind a long search.
+# How many requests a connector handles at once besides the newest: none waits behind a long search.
 BESIDE = 3
 
 
 class WatchedMailbox(TypedDict):
-    """Which mailbox, the user's other addresses, and whether one round is enough.
+    """The mailbox, the user's other addresses, and whether to run only one round.
 
-    `ready` is called with the identity when the switchboard knows the connector, `told` with what one round brought.
+    `ready` is called with the identity once the switchboard knows the connector, `report` with the number of new
+    messages of one round.
     """
 
     email: str
     also: tuple[str, ...]
     once: bool
     ready: Callable[[str], None]
-    told: Callable[[int], None]
+    report: Callable[[int], None]
 
 
 @dataclass(frozen=True)
 class ConnectorParts:
-    """The connector, and what is kept fresh beside it."""
+    """The connector, and what is refreshed beside it."""
 
     connector: GmailConnector
     client: GmailClient
@@ -67,7 +68,7 @@ class ConnectorParts:
 
 
 async def run_gmail_source(settings: Settings, stop: asyncio.Event, **watching: Unpack[WatchedMailbox]) -> None:
-    """Watches the mailbox until `stop`, or for one round."""
+    """Watch the mailbox until `stop`, or for one round."""
     import httpx2
 
     from postroom.connectors.mcp_switchboard import switchboard_at
@@ -77,7 +78,7 @@ async def run_gmail_source(settings: Settings, stop: asyncio.Event, **watching: 
     email = watching["email"].lower()
     identity = gmail_endpoint(email)
     token = connector_token(settings, identity)
-    vitals = ConnectorHealth(wall_clock)
+    health = ConnectorHealth(wall_clock)
     with held_folder(settings.data_dir / "connectors" / f"gmail-{email}") as folder:
         async with (
             exporting_alone(settings) as tally,
@@ -85,18 +86,18 @@ async def run_gmail_source(settings: Settings, stop: asyncio.Event, **watching: 
             switchboard_at(settings.connector.switchboard_url, token) as switchboard,
         ):
             host = platform.node() or "postroom"
-            heart = Heartbeats(switchboard, Connector("gmail", identity, host, __version__), vitals, wall_clock)
-            await introduce(heart)
+            heartbeats = Heartbeats(switchboard, Connector("gmail", identity, host, __version__), health, wall_clock)
+            await introduce(heartbeats)
             own = [email, *watching["also"]]
-            with connector_parts(settings, switchboard, http, folder, vitals, own, tally=tally) as parts:
+            with connector_parts(settings, switchboard, http, folder, health, own, tally=tally) as parts:
                 watching["ready"](identity)
                 await _refresh(parts)
                 if watching["once"]:
-                    watching["told"](await parts.connector.sync())
-                    await heart.beat()
+                    watching["report"](await parts.connector.sync())
+                    await heartbeats.beat()
                     return
                 async with (
-                    sending_heartbeats(heart, heartbeat_every(settings)),
+                    sending_heartbeats(heartbeats, heartbeat_every(settings)),
                     _beside(_chores(settings, parts, switchboard, stop)),
                 ):
                     poll = timedelta(seconds=settings.gmail.poll_s)
@@ -112,22 +113,22 @@ async def watch_within(
     tally: Tally,
     quota: Quota,
 ) -> None:
-    """Watches the mailbox in the process that holds the switchboard too, until canceled."""
+    """Watch the mailbox inside the switchboard's process, until canceled."""
     from postroom.connectors.runtime import Connector, ConnectorHealth, Heartbeats, sending_heartbeats
     from postroom.store.engine.clock import wall_clock
 
     identity, stop = gmail_endpoint(email), asyncio.Event()
-    vitals = ConnectorHealth(wall_clock)
+    health = ConnectorHealth(wall_clock)
     host = platform.node() or "postroom"
-    heart = Heartbeats(switchboard, Connector("gmail", identity, host, __version__), vitals, wall_clock)
+    heartbeats = Heartbeats(switchboard, Connector("gmail", identity, host, __version__), health, wall_clock)
     with (
         held_folder(settings.data_dir / "connectors" / f"gmail-{email}") as folder,
-        connector_parts(settings, switchboard, http, folder, vitals, [email], tally=tally, quota=quota) as parts,
+        connector_parts(settings, switchboard, http, folder, health, [email], tally=tally, quota=quota) as parts,
     ):
-        await introduce(heart)
+        await introduce(heartbeats)
         await _refresh(parts)
         async with (
-            sending_heartbeats(heart, heartbeat_every(settings)),
+            sending_heartbeats(heartbeats, heartbeat_every(settings)),
             _beside(_chores(settings, parts, switchboard, stop)),
         ):
             await parts.connector.run(timedelta(seconds=settings.gmail.poll_s), stop)
@@ -135,9 +136,9 @@ async def watch_within(
 
 @contextlib.contextmanager
 def held_folder(folder: Path) -> Generator[Path]:
-    """The connector's own folder, held by one process at a time: two would write over each other's checkpoint.
+    """Lock the connector's folder for one process: two would overwrite each other's checkpoint.
 
-    The lock is the mailbox's, whichever spelling of its address the folder is named after.
+    The lock belongs to the mailbox, whichever spelling of its address the folder is named after.
     """
     email = folder.name.removeprefix("gmail-")
     locked = folder.with_name(f"gmail-{mailbox_name(email)}")
@@ -150,7 +151,7 @@ def held_folder(folder: Path) -> Generator[Path]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            problem = f"a connector for {email} runs already in {folder.parent}"
+            problem = f"a connector for {email} is already running in {folder.parent}"
             raise BadInput("--email", problem, "stop that one first, or give another --data-dir") from None
         yield folder
 
@@ -161,7 +162,7 @@ def connector_parts(
     switchboard: McpSwitchboard,
     http: httpx2.AsyncClient,
     folder: Path,
-    vitals: ConnectorHealth,
+    health: ConnectorHealth,
     addresses: Sequence[str],
     *,
     tally: Tally | None = None,
@@ -183,7 +184,7 @@ def connector_parts(
     tokens = _tokens(settings, switchboard)
     good_for = timedelta(seconds=settings.connector.contacts_stale_s)
     contacts = ContactCache(folder / "contacts.json", switchboard, wall_clock, good_for)
-    vitals.contacts_generated_at = lambda: contacts.generated_at
+    health.contacts_generated_at = lambda: contacts.generated_at
     filters = FilterCache(folder / "filters.json", switchboard)
     with (
         contextlib.closing(SentIndex(folder / "sent.db")) as sent,
@@ -198,7 +199,7 @@ def connector_parts(
             endpoint_identity=gmail_endpoint(email),
             clock=wall_clock,
             tally=tally,
-            health=vitals,
+            health=health,
             knowledge=Knowledge(
                 addresses,
                 more_addresses=SendAsAddresses(folder / "send_as.json", client, wall_clock),
@@ -213,7 +214,7 @@ def connector_parts(
 
 
 def _tokens(settings: Settings, switchboard: McpSwitchboard) -> TokenProvider:
-    """From the switchboard, unless the settings hold one, as for the sandbox."""
+    """Return tokens from the switchboard, or the one in the settings, as for the sandbox."""
     from postroom.gmail.scopes import Consented
     from postroom.gmail.tokens import AccessToken, PlainTokens, Tokens
     from postroom.store.engine.clock import wall_clock
@@ -233,7 +234,7 @@ def _tokens(settings: Settings, switchboard: McpSwitchboard) -> TokenProvider:
 
 
 def _hints(settings: Settings, http: httpx2.AsyncClient, email: str, tokens: TokenProvider) -> Hints | None:
-    """Pulled as the service account, if the settings name one's key file, else with the mailbox's own consent."""
+    """Pull hints as the service account if the settings name its key file, otherwise with the mailbox's consent."""
     from postroom.compose.google import pubsub_key_file
     from postroom.connectors.gmail.hints import PubSubHints
     from postroom.gmail.scopes import PUBSUB
@@ -249,7 +250,7 @@ def _hints(settings: Settings, http: httpx2.AsyncClient, email: str, tokens: Tok
 
 
 async def _refresh(parts: ConnectorParts) -> None:
-    """Before the first round, so that it goes by what counts now. Without, mail is handed in all the same."""
+    """Refresh contacts and filters before the first round. If that fails, mail is delivered all the same."""
     for refresh in (parts.filters.refresh, parts.contacts.refresh):
         with contextlib.suppress(PostroomError, OSError):
             await refresh()
@@ -258,7 +259,7 @@ async def _refresh(parts: ConnectorParts) -> None:
 def _chores(
     settings: Settings, parts: ConnectorParts, switchboard: McpSwitchboard, stop: asyncio.Event
 ) -> list[Coroutine[Any, Any, None]]:
-    """What goes on beside the rounds. None of it can end the connector."""
+    """Return the background tasks of the connector. None of them can end it."""
     from postroom.connectors.gmail.watch import keep_watching
     from postroom.connectors.mail.request_handlers import RequestHandlers
     from postroom.connectors.request_server import RequestServer

@@ -1,4 +1,4 @@
-"""Mailboxes at Gmail as `compose/mailboxes.py` asks for them: one client for each account, under one quota with its
+"""Gmail mailboxes for `compose/mailboxes.py`: one client per account, which shares its quota with the account's
 connector."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SETTINGS_MAY_COME = timedelta(minutes=15)
 
 
 class GmailProvider:
-    """An account comes with its consent, or, for the sandbox, with a token in the settings."""
+    """Access by the account's consent, or, for the sandbox, by a token in the settings."""
 
     def __init__(
         self, settings: Settings, http: httpx2.AsyncClient, credentials: AccessTokens | None, gate: Gate
@@ -47,7 +47,7 @@ class GmailProvider:
         self._mailboxes: dict[UUID, GmailMailbox] = {}
 
     def mailbox(self, account_id: UUID) -> GmailMailbox:
-        """One for all jobs of the account, so that their calls can share requests."""
+        """Return one mailbox for all jobs of the account, so that their calls can share requests."""
         if account_id not in self._mailboxes:
             self._mailboxes[account_id] = GmailMailbox(self._client(account_id))
         return self._mailboxes[account_id]
@@ -61,12 +61,18 @@ class GmailProvider:
     def carrier(self, permit: Permit) -> GmailCarrier:
         return GmailCarrier(self._client(permit.account_id).under(permit))
 
+    def is_reachable(self, account: AccountView) -> bool:
+        """With a token in the settings, only the account that it is for, which has no consent."""
+        if self._settings.gmail.token is not None:
+            return account.email == self._settings.account.email
+        return account.consent is not None
+
     async def watch(self, account: AccountView, switchboard: McpSwitchboard, tally: Tally) -> None:
         quota = self._quota(account.id)
         await watch_within(self._settings, switchboard, self._http, account.email, tally=tally, quota=quota)
 
     def _client(self, account_id: UUID) -> GmailClient:
-        """A client that only reads, until `under` gives it a permit."""
+        """Return a client that only reads, until `under` gives it a permit."""
         if account_id not in self._clients:
             base_url, quota = self._settings.gmail.base_url, self._quota(account_id)
             tokens = self._tokens(account_id)

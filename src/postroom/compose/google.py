@@ -1,4 +1,4 @@
-"""The user's own app at Google, and the vault of this installation, as the settings name them."""
+"""The user's own Google app and the vault of this installation, from the settings."""
 
 from typing import TYPE_CHECKING
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def google_app(settings: "Settings") -> "GoogleApp":
-    """Raises SettingsError when the app is not set: there is none that all could share."""
+    """Return the app. Raise SettingsError if it is not set: there is no app that all users could share."""
     from postroom.gmail.oauth import GoogleApp
 
     google = settings.google
     if google.client_id is None or google.client_secret is None:
         raise SettingsError(
-            "google.client_id and google.client_secret are not set; make an app of your own at Google, "
+            "google.client_id and google.client_secret are not set; create your own app at Google, "
             "as docs/how-to/connect-gmail.md shows, and set both"
         )
     secret = google.client_secret.get_secret_value()
@@ -27,7 +27,7 @@ def google_app(settings: "Settings") -> "GoogleApp":
 
 
 def quota_terms(settings: "Settings") -> "Terms":
-    """What Google allows one user, as the settings have it."""
+    """Return Google's quota for one user, from the settings."""
     from postroom.gmail.terms import PRICES, Terms
 
     gmail = settings.gmail
@@ -39,7 +39,7 @@ def quota_terms(settings: "Settings") -> "Terms":
 
 
 def pubsub_key_file(settings: "Settings") -> "KeyFile | None":
-    """The key file of the service account that pulls hints, if there is one."""
+    """Return the key file of the service account that pulls hints, if there is one."""
     from postroom.gmail.service_account import KeyFile
 
     path = settings.gmail.pubsub_key_file
@@ -47,7 +47,7 @@ def pubsub_key_file(settings: "Settings") -> "KeyFile | None":
 
 
 def scopes_beside(settings: "Settings") -> tuple[str, ...]:
-    """What a consent has to allow beside its level: pulling hints, unless a service account does that."""
+    """Return the scopes that a consent needs besides its level: pulling hints, unless a service account does that."""
     from postroom.gmail.scopes import PUBSUB
 
     gmail = settings.gmail

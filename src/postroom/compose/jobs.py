@@ -1,4 +1,4 @@
-"""The handler of each type of job, put together from the settings."""
+"""Compose the handler of each job type from the settings."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -63,7 +63,7 @@ def job_handlers(
 
 
 def restore_watch(settings: Settings, database: Database, mailboxes: Mailboxes) -> RestoreWatch:
-    """What notices that the database was restored, and compares it with the mailboxes."""
+    """Return what notices that the database was restored, and compares it with the mailboxes."""
     pace = RestorePace(settle=timedelta(seconds=settings.outbound.restore_settle_s))
     sweep = SnoozeSweep(database, mailboxes.mailbox, settings.gmail.snooze_label)
     return RestoreWatch(database, settings.data_dir, mailboxes.sent_mail, pace, wake_snoozed=sweep)
@@ -72,7 +72,7 @@ def restore_watch(settings: Settings, database: Database, mailboxes: Mailboxes) 
 def sender(
     settings: Settings, database: Database, mailboxes: Mailboxes, watch: RestoreWatch, pace: Pace | None = None
 ) -> Sender:
-    """What delivers the mail that `outbound.send` has admitted."""
+    """Return what delivers the mail that `outbound.send` has admitted."""
     outbound = settings.outbound
     usual = Pace(give_up=timedelta(days=outbound.expire_days), at_once=outbound.concurrency)
     return Sender(database, mailboxes.carrier, pace or usual, before_sending=watch.before_sending)

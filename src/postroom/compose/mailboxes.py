@@ -1,7 +1,7 @@
-"""The mailboxes of the process that holds everything: for the jobs of each account, and a connector beside.
+"""The mailboxes of the process that runs everything: one for the jobs of each account, and its connector.
 
-Connectors start and end as accounts are connected, paused and removed; each reaches the switchboard through MCP, as it
-would from afar.
+Connectors start and stop as accounts are connected, paused and removed. Each reaches the switchboard through MCP, as
+a remote one does.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class MailProvider(Protocol):
     """One kind of mailbox: what jobs do in it, how mail leaves it, and the connector that watches it."""
 
     def mailbox(self, account_id: UUID) -> Mailbox:
-        """For reading."""
+        """Return the mailbox for reading."""
         ...
 
     def mailbox_under(self, permit: Permit) -> Mailbox: ...
@@ -55,15 +55,19 @@ class MailProvider(Protocol):
 
     def carrier(self, permit: Permit) -> Carrier: ...
 
+    def is_reachable(self, account: accounts.AccountView) -> bool:
+        """Tell whether the mailbox can be opened: for example, its owner has given consent."""
+        ...
+
     async def watch(self, account: accounts.AccountView, switchboard: McpSwitchboard, tally: Tally) -> None:
-        """The connector of the account, until canceled."""
+        """Run the account's connector until canceled."""
         ...
 
 
 PROVIDERS: Mapping[str, Callable[[Settings, httpx2.AsyncClient, AccessTokens | None, Gate], MailProvider]] = {
     "gmail": GmailProvider,
 }
-"""A new provider is a package that implements the ports, and a line here."""
+"""A new provider is a package that implements the ports, and one line here."""
 
 
 class Mailboxes:
@@ -96,8 +100,18 @@ class Mailboxes:
     async def watch(self, account: accounts.AccountView, switchboard: McpSwitchboard, tally: Tally) -> None:
         await self._named(account.provider).watch(account, switchboard, tally)
 
+    async def in_use(self) -> list[accounts.AccountView]:
+        """List the accounts to watch."""
+        return [
+            each
+            for each in await self._database.run(accounts.list_accounts())
+            if each.state == "active"
+            and (provider := self._providers.get(each.provider)) is not None
+            and provider.is_reachable(each)
+        ]
+
     async def _provider(self, account_id: UUID) -> MailProvider:
-        """That of an account never changes, so the database is asked once."""
+        """Return the account's provider, which never changes: the database is asked once."""
         if account_id not in self._names:
             try:
                 self._names[account_id] = (await self._database.run(accounts.load_account(account_id))).provider
@@ -112,7 +126,7 @@ class Mailboxes:
 
 
 async def keep_sandbox_account(settings: Settings, database: Database) -> None:
-    """With a token in the settings there is one account, which needs no consent."""
+    """Create the one account of the sandbox, which needs no consent, if the settings hold its token."""
     if settings.gmail.token is None:
         return
     if settings.account.email is None:
@@ -121,8 +135,8 @@ async def keep_sandbox_account(settings: Settings, database: Database) -> None:
     await database.run(keep_account(new_id(), "gmail", gmail_endpoint(email), email, wall_clock()))
 
 
-async def watch_accounts(settings: Settings, database: Database, watch: Watch) -> None:
-    """A connector for each account that is in use, as they come and go. One that fails is started again."""
+async def watch_accounts(database: Database, mailboxes: Mailboxes, watch: Watch) -> None:
+    """Run a connector for each account in use, as they come and go. Restart one that fails."""
     changed = asyncio.Event()
     subscription = database.subscribe(accounts.CHANNEL, lambda _message: changed.set())
     running: dict[UUID, asyncio.Task[None]] = {}
@@ -131,7 +145,7 @@ async def watch_accounts(settings: Settings, database: Database, watch: Watch) -
         while True:
             changed.clear()
             try:
-                wanted = {each.id: each for each in await _in_use(settings, database)}
+                wanted = {each.id: each for each in await mailboxes.in_use()}
                 await _ask_for_labels(database, labels_asked, list(wanted))
             except PostroomError as error:
                 log.warning("mailboxes.interrupted", error=type(error).__name__)
@@ -147,27 +161,17 @@ async def watch_accounts(settings: Settings, database: Database, watch: Watch) -
         await _end(list(running.values()))
 
 
-async def watch_labels(settings: Settings, database: Database, mailboxes: Mailboxes) -> None:
-    """Looks at the labels of each account that is in use, again and again."""
+async def watch_labels(database: Database, mailboxes: Mailboxes) -> None:
+    """Watch the labels of each account in use."""
 
     async def accounts_in_use() -> list[UUID]:
-        return [each.id for each in await _in_use(settings, database)]
+        return [each.id for each in await mailboxes.in_use()]
 
     await LabelWatch(database, mailboxes.mailbox).run(accounts_in_use)
 
 
-async def _in_use(settings: Settings, database: Database) -> list[accounts.AccountView]:
-    """The accounts to watch: of the sandbox only its own, which has no consent."""
-    token = settings.gmail.token is not None
-    return [
-        each
-        for each in await database.run(accounts.list_accounts())
-        if each.state == "active" and (each.email == settings.account.email if token else each.consent is not None)
-    ]
-
-
 async def _ask_for_labels(database: Database, asked: dict[UUID, float], ids: list[UUID]) -> None:
-    """At the start and once an hour the labels of each are looked at."""
+    """Sync the labels of each account at the start and once an hour."""
     for id in ids:
         if time.monotonic() - asked.get(id, float("-inf")) >= LABELS_EVERY_S:
             await database.run(enqueue_many([labels_job(id)], wall_clock()))

@@ -1,4 +1,4 @@
-"""The Redis connector put together: its consumer, its switchboard, its heartbeat, and how it starts and ends."""
+"""Compose the Redis connector: its consumer, switchboard and heartbeat, start and end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RedisReading(TypedDict):
-    """What is read, as whom, and how; `ready` is called with the identity when the group is joined."""
+    """The stream, group and consumer; `ready` is called with the identity once the group is joined."""
 
     stream: str
     group: str
@@ -31,7 +31,7 @@ class RedisReading(TypedDict):
 
 
 async def run_redis_source(settings: Settings, stop: asyncio.Event, **reading: Unpack[RedisReading]) -> None:
-    """Reads the stream until `stop`. What is handed in then may end; it is pending in Redis anyway."""
+    """Read the stream until `stop`. Deliveries in progress may finish; unfinished entries stay pending in Redis."""
     from postroom.connectors.mcp_switchboard import switchboard_at
     from postroom.connectors.redis_stream.source import RedisSource
     from postroom.connectors.redis_stream.stream import RedisStream
@@ -40,7 +40,7 @@ async def run_redis_source(settings: Settings, stop: asyncio.Event, **reading: U
 
     identity, consumer = reading["identity"], reading["consumer"]
     token = connector_token(settings, identity)
-    vitals = ConnectorHealth(wall_clock)
+    health = ConnectorHealth(wall_clock)
     async with (
         exporting_alone(settings),
         _redis(settings) as redis,
@@ -49,16 +49,18 @@ async def run_redis_source(settings: Settings, stop: asyncio.Event, **reading: U
         source = RedisSource(
             RedisStream(redis, reading["stream"], reading["group"], consumer),
             switchboard,
-            vitals,
+            health,
             identity=identity,
             clock=wall_clock,
             rng=Random(),  # noqa: S311 (jitter)
             batch=reading["batch"],
             claim_after=reading["claim_after"],
         )
-        heart = Heartbeats(switchboard, Connector("redis-stream", identity, consumer, __version__), vitals, wall_clock)
-        await introduce(heart)
-        async with sending_heartbeats(heart, heartbeat_every(settings)):
+        heartbeats = Heartbeats(
+            switchboard, Connector("redis-stream", identity, consumer, __version__), health, wall_clock
+        )
+        await introduce(heartbeats)
+        async with sending_heartbeats(heartbeats, heartbeat_every(settings)):
             await until_stopped(source.run(stop, lambda: reading["ready"](identity)), stop)
 
 
@@ -66,8 +68,8 @@ def _redis(settings: Settings) -> Redis:
     from postroom.connectors.redis_stream.stream import connect
 
     if settings.redis.url is None:
-        raise SettingsError("redis.url is not set; give --url, or POSTROOM_REDIS_URL when it holds a password")
+        raise SettingsError("redis.url is not set; give --url, or POSTROOM_REDIS_URL if it contains a password")
     try:
         return connect(settings.redis.url.get_secret_value())
-    except ValueError:  # its text may quote the address, and that holds a password
-        raise SettingsError("redis.url is no address; write it like redis://user:password@host:6379/0") from None
+    except ValueError:  # its text may quote the address with its password
+        raise SettingsError("redis.url is not an address; write it like redis://user:password@host:6379/0") from None

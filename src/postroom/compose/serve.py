@@ -1,6 +1,6 @@
-"""The product in one process, put together: doors, queues, mailboxes, jobs, and what is told of them.
+"""Compose the whole product in one process: HTTP, queues, mailboxes, jobs, telemetry.
 
-Loaded by `serve`, `demo` and `worker` only, so it may import what it needs.
+Loaded only by `serve`, `demo` and `worker`, so it may import what it needs.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ HOOK = "/hooks/gmail"
 
 
 async def run_product(settings: Settings, database: Database, stop: asyncio.Event, ready: Ready) -> None:
-    """Everything in one process: the doors first, then what fills them."""
+    """Run everything in one process: the HTTP endpoints first, then what feeds them."""
     await keep_sandbox_account(settings, database)
     reserve = reserve_of(settings, database)
     gauges = Gauges()
@@ -60,8 +60,8 @@ async def run_product(settings: Settings, database: Database, stop: asyncio.Even
             background(keeper.run(), stop),
             background(dispatcher_of(services).run(), stop),
             background(run_discord_bot(settings, database), stop),
-            background(watch_accounts(settings, database, _watch(services, mailboxes)), stop),
-            background(watch_labels(settings, database, mailboxes), stop),
+            background(watch_accounts(database, mailboxes, _watch(services, mailboxes)), stop),
+            background(watch_labels(database, mailboxes), stop),
             running_jobs(settings, database, mailboxes, stop, concurrency=settings.worker.concurrency),
         ):
             settle_memory()
@@ -79,7 +79,7 @@ async def _serving(
     http: httpx2.AsyncClient,
     reserve: DiskReserve | None,
 ) -> AsyncGenerator[str]:
-    """The pages, and beside them everything else that is asked over HTTP."""
+    """Serve the pages and all other HTTP endpoints."""
     routes = [
         *switchboard_routes(services, mcp),
         Route("/metrics", exporter.metrics_endpoint),
@@ -118,7 +118,7 @@ def _hooks(settings: Settings, services: Services, http: httpx2.AsyncClient) -> 
 
 
 async def _shown_account(settings: Settings, database: Database) -> str:
-    """Whose page it is: the address, or how many there are."""
+    """Return whose page it is: the address, or the number of accounts."""
     if settings.gmail.token is not None and settings.account.email is not None:
         return settings.account.email
     found = [each for each in await database.run(list_accounts()) if each.state != "removed"]
@@ -129,7 +129,7 @@ async def _shown_account(settings: Settings, database: Database) -> str:
 
 def _watch(services: Services, mailboxes: Mailboxes) -> Watch:
     def watch(account: AccountView) -> Coroutine[Any, Any, None]:
-        """The connector of one account."""
+        """Run the connector of one account."""
         switchboard = switchboard_for(services, account.endpoint_identity)
         return mailboxes.watch(account, switchboard, services.tally)
 

@@ -1,4 +1,4 @@
-"""The switchboard of a process: its services, what keeps its queues, and the way in for connectors."""
+"""Compose the switchboard of a process: its services, its keeper, and how connectors reach it."""
 
 import contextlib
 from collections.abc import AsyncGenerator
@@ -33,7 +33,7 @@ from postroom.web.mcp_server import build_server
 async def open_services(
     settings: Settings, database: Database, http: httpx2.AsyncClient, reserve: DiskReserve | None
 ) -> AsyncGenerator[Services]:
-    """What the doors lead to, closed before the database is."""
+    """Open the services behind the HTTP and MCP endpoints; they are closed before the database is."""
     queues, tally = queues_of(settings.queues, settings.routes), Tally()
     async with open_credentials(settings, database, http) as credentials:
         services = Services(
@@ -81,11 +81,11 @@ def keeper_of(settings: Settings, services: Services, gauges: Gauges, reserve: D
 
 
 def dispatcher_of(services: Services) -> Dispatcher:
-    """What hands mail over to the jobs."""
+    """Return what passes mail on to the jobs."""
     email = services.queues["email"]
     return Dispatcher(services.database, CATALOGUE, services.buffer, email, clock=services.clock)
 
 
 def switchboard_for(services: Services, identity: str) -> McpSwitchboard:
-    """The switchboard as the connector of this endpoint reaches it: through MCP, as it would from afar."""
+    """Return the switchboard as the connector of this endpoint reaches it: through MCP, as a remote one does."""
     return switchboard_within(build_server(services, Principal(Role.CONNECTOR, identity)))

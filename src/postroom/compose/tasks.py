@@ -1,4 +1,4 @@
-"""Work beside the work of a process, and what settles a process that is about to serve."""
+"""Background tasks of a process, and its tuning before it serves."""
 
 import asyncio
 import contextlib
@@ -7,14 +7,14 @@ import sys
 from collections.abc import AsyncGenerator, Coroutine
 from typing import Any
 
-# Python's own is 5 ms: for so long a busy event loop keeps a thread waiting that comes back from the database, which
-# it does after every statement. With this, mail goes its whole way a third faster, for no more processor time.
+# Python's default is 5 ms. That is how long a busy event loop delays a thread that returns from the database, which
+# happens after every statement. With this value mail passes through a third faster, at no more CPU time.
 SWITCH_S = 0.0005
 
 
 def settle_memory() -> None:
-    """What was loaded by now stays for good: the garbage collector need not look at it again and again, which would
-    stop everything for a tenth of a second at a time.
+    """Exempt everything loaded so far from garbage collection: scanning it would stop the process for a tenth of a
+    second at a time.
     """
     gc.collect()
     gc.freeze()
@@ -22,13 +22,13 @@ def settle_memory() -> None:
 
 
 def share_with_threads() -> None:
-    """The threads that wait for the database get their turn soon, however busy the event loop is."""
+    """Let threads that wait for the database run soon, however busy the event loop is."""
     sys.setswitchinterval(SWITCH_S)
 
 
 @contextlib.asynccontextmanager
 async def background(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> AsyncGenerator[None]:
-    """Runs beside the block. If it ends by an error, everything is stopped and the error is raised."""
+    """Run beside the block. If it fails, stop everything and raise the error."""
     task = asyncio.create_task(work)
     task.add_done_callback(lambda _task: stop.set())
     try:

@@ -1,4 +1,4 @@
-"""The jobs of a process: the worker, its share in leading, and what goes on beside them."""
+"""Compose the jobs of a process: the worker, leader election, and background tasks."""
 
 import asyncio
 import contextlib
@@ -33,7 +33,7 @@ from postroom.telemetry.exporter import exporting
 
 
 async def run_worker(settings: Settings, database: Database, stop: asyncio.Event, concurrency: int) -> None:
-    """Only jobs: the worker, and its share in leading."""
+    """Run only jobs: the worker, and its part in leader election."""
     async with (
         exporting(settings.telemetry, Tally(), Gauges()) as exporter,
         serving_metrics(
@@ -61,7 +61,7 @@ async def running_jobs(
     concurrency: int,
     pace: Pace | None = None,
 ) -> AsyncGenerator[None]:
-    """Run the worker and its share in leading during the block; what runs at its end is given time to end.
+    """Run the worker and its part in leader election during the block; jobs still running at its end may finish.
 
     `stop` is set when one of the parts fails.
     """
@@ -116,7 +116,7 @@ async def running_jobs(
 
 
 def _longest(settings: Settings) -> Longest:
-    """How far ahead a lease of one of the configured queues may honestly end."""
+    """Return the longest times that the queues allow: anything that ends later comes from a wrong clock."""
     queues = queues_of(settings.queues, settings.routes)
     policies = [queues[name] for name in queues.names]
     texts = [each.same_text_within for each in policies if each.same_text_within is not None]

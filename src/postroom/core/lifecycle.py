@@ -7,7 +7,7 @@ moves, and may only make a move that is listed here.
     action    awaiting_approval → queued → executing → completed | failed     failed | canceled → executing by a retry
     inbox     waiting ⇄ leased → done | failed                          and three ends without processing
     backfill  pending → active → completed, with pause, cap and error   (design, section 9)
-    delivery  queued → sending → delivered | bounced | unknown, with deferral
+    delivery  queued → sending → delivered | bounced | unknown          of a mail and each of its recipients
     account   active ⇄ paused ⇄ needs_consent → removed                 removed → active when it is connected again
     request   queued ⇄ leased → answered | failed                       queued | leased → expired when its time is over
     call      started → answered | refused | failed                     a call of the model

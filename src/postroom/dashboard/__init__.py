@@ -1,1 +1,1 @@
-"""The pages: what Postroom shows its owner in a browser, live."""
+"""The live pages that Postroom shows its owner in a browser."""

@@ -1,7 +1,7 @@
-"""The files that pages load: held in memory, each under an address that carries the hash of its content.
+"""The files that pages load: kept in memory, each at an address that contains the hash of its content.
 
-An address never changes its meaning, so browsers may keep what they have for a year; a new version of Postroom
-names new addresses.
+The content at an address never changes, so browsers may cache it for a year; a new version of Postroom uses new
+addresses.
 """
 
 import hashlib

@@ -1,13 +1,13 @@
-"""One reader for all open tabs of a page: it makes the board once, and every tab gets the same text.
+"""One reader for all open tabs of a page: it renders the board once, and every tab gets the same text.
 
-Why not a read per tab: ten tabs would be ten times the queries, all with the same answer. So the first tab starts a
+Why not one read per tab: ten tabs would be ten times the queries, all with the same result. So the first tab starts a
 reader and the last one to leave stops it; an unwatched dashboard reads nothing.
 
-Tabs keep no queue. Each remembers the number of the update it sent last and sends the current one when the number has
-moved, so a slow phone skips what it missed and costs no memory. An update is the whole board, not a difference:
-whatever was lost on the way, the next one puts right, and the browser changes only what differs.
+Tabs keep no queue. Each remembers the number of the last update it sent, and sends the current one when the number has
+changed, so a slow phone skips what it missed and costs no memory. An update is the whole board, not a difference: if
+one is lost, the next corrects it, and the browser changes only what differs.
 
-When the board cannot be read, that is an update too: the page says that it stands still, instead of seeming calm.
+A failure to read the board is an update too: the page says that it is not being updated, instead of looking quiet.
 """
 
 import asyncio
@@ -32,15 +32,15 @@ class UpdateIntervals:
     between_updates: float = 0.25
     """Changes inside this time become one update."""
     reread: float = 5.0
-    """Look again after this long, though nobody announced a change: another process may have made one."""
+    """Read again after this long, even if no change was announced: another process may have made one."""
     pulse: float = 15.0
-    """A sign of life on a quiet stream; the page takes silence for a lost connection."""
+    """The interval of keep-alives on a quiet stream; the page takes silence for a lost connection."""
     after_failure: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class BoardUpdate:
-    """What every tab should show now; `board` is None when it could not be read."""
+    """What every tab should show now; `board` is None if it could not be read."""
 
     number: int
     board: str | None
@@ -48,9 +48,9 @@ class BoardUpdate:
 
 
 class Broadcast:
-    """`read` makes the board. `changes` yields at once, and whenever something may have changed since.
+    """`read` renders the board. `changes` yields at once, and whenever something may have changed since.
 
-    The board is read again every few seconds too, so that changes by other processes may go unannounced.
+    The board is also read every few seconds, since changes by other processes may go unannounced.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Broadcast:
         return not self._closed and self._tabs < MAX_TABS
 
     async def board(self) -> str:
-        """The board for a page that is being opened: the running reader's, else read now, once for all who ask."""
+        """Return the board for a page that is being opened: the running reader's, or read now, once for all who ask."""
         if self._is_old:
             self._is_old = False
             board = await asyncio.shield(self._start_reading())
@@ -87,11 +87,11 @@ class Broadcast:
         return await asyncio.shield(self._reading or self._start_reading())
 
     def look_again(self) -> None:
-        """Something was changed through the page itself: whoever opens it next sees that."""
+        """Read again after a change through the page itself, so that the next visitor sees it."""
         self._is_old = True
 
     async def frames(self) -> AsyncGenerator[bytes]:
-        """The event stream of one tab, until the tab leaves (the generator is closed) or the dashboard closes."""
+        """Yield the event stream of one tab, until the tab leaves (the generator is closed) or the dashboard closes."""
         self._join()
         sent = 0
         try:
@@ -106,7 +106,7 @@ class Broadcast:
             self._leave()
 
     def close(self) -> None:
-        """End every stream now, so that the server need not wait for tabs that would stay open for ever."""
+        """End every stream now, so that the server need not wait for tabs that stay open."""
         self._closed = True
         self._announce()
 
@@ -140,7 +140,7 @@ class Broadcast:
                 if change.done():
                     change.result()
                     change = asyncio.ensure_future(anext(changes))
-                # Always a new read: one already under way may have begun before the change.
+                # Always a new read: one already in progress may have started before the change.
                 self._publish(await asyncio.shield(self._start_reading()))
                 await asyncio.sleep(self._intervals.between_updates)
         except StopAsyncIteration:
@@ -150,7 +150,7 @@ class Broadcast:
             await asyncio.gather(change, return_exceptions=True)
 
     def _start_reading(self) -> asyncio.Task[str]:
-        """A task of its own, which others may join and which outlives a tab that leaves in the middle."""
+        """Start a task that others may join and that outlives a tab that leaves early."""
         self._reading = asyncio.create_task(self._read(), name="dashboard-read")
         self._reading.add_done_callback(self._finish_reading)
         return self._reading
@@ -159,16 +159,16 @@ class Broadcast:
         if self._reading is reading:
             self._reading = None
         if not reading.cancelled():
-            reading.exception()  # seen, even when everybody who waited has gone
+            reading.exception()  # retrieved, even if everyone who waited has gone
 
     def _stall(self, error: Exception) -> None:
         if self._update is None or self._update.board is not None:
-            # The kind of error only: its text could hold mail, or where the database is.
+            # Only the type of the error: its text could contain mail, or the database's address.
             log.warning("dashboard.stalled", error=type(error).__name__)
         self._publish(None)
 
     def _publish(self, board: str | None) -> None:
-        """Announce the board, unless it is what everybody has already."""
+        """Announce the board, unless it has not changed."""
         last = self._update
         if last is not None and last.board == board:
             return
@@ -182,7 +182,7 @@ class Broadcast:
 
 
 def as_message(text: str) -> bytes:
-    """A text as one unnamed server-sent event, which htmx swaps into the page."""
+    """Return the text as one unnamed server-sent event, which htmx swaps into the page."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return "".join(f"data: {line}\n" for line in lines).encode() + b"\n"
 

@@ -1,8 +1,8 @@
-"""Makes a stranger's text fit to be shown: one line, bounded, and reading as what it is.
+"""Make a stranger's text safe to show: one line, bounded, and readable as what it is.
 
-Escaping for HTML is Jinja's part and always on. This is about what escaping leaves alone: control characters, marks
-that turn the direction of the text around ("gpj.exe" shown as "exe.jpg"), invisible padding, piles of combining
-marks that climb over the lines above, and ten kilobytes of subject.
+Jinja always escapes HTML. This is about what escaping does not change: control characters, marks that reverse the
+direction of the text ("gpj.exe" shown as "exe.jpg"), invisible padding, stacks of combining marks that cover the lines
+above, and subjects of ten kilobytes.
 """
 
 import unicodedata
@@ -10,16 +10,16 @@ from datetime import UTC, datetime
 
 MARKS_PER_LETTER = 4
 _PICTURES = {code: chr(0x2400 + code) for code in range(0x20)} | {0x7F: "␡"}
-# Joiners shape letters and emoji, so they stay. The silent ones (soft hyphen, zero-width space, direction marks that
-# turn nothing around) are common in honest mail and mean nothing in one line of text, so they go.
+# Joiners shape letters and emoji, so they stay. The silent ones (soft hyphen, zero-width space, harmless direction
+# marks) are common in honest mail and mean nothing in one line of text, so they are removed.
 _JOINERS = frozenset("\u200c\u200d")
 _SILENT = dict.fromkeys(map(ord, "\u00ad\u061c\u180e\u200b\u200e\u200f\u2060\ufeff"))
 _UNSEEN = frozenset({"Cc", "Cf", "Cs"})
 
 
 def shown(text: str | None, limit: int = 200) -> str:
-    """The text as one line of at most `limit` characters; what cannot be seen is spelled out, as `[U+202E]`."""
-    # Enough for any honest text of that length; the rest is never looked at, however long it is.
+    """Return the text as one line of at most `limit` characters; spell out what is invisible, as `[U+202E]`."""
+    # Enough for any honest text of that length; the rest is never read, however long it is.
     head = (text or "")[: limit * 4]
     parts: list[str] = []
     length = marks = 0
@@ -44,12 +44,12 @@ def _spelled(char: str) -> str:
 
 
 def words(name: str | None) -> str:
-    """A name from the code, such as `high_priority`, as words."""
+    """Return a name from the code, such as `high_priority`, as words."""
     return shown((name or "").replace("_", " "), 60)
 
 
 def verdict(decision: str) -> str:
-    """A decision such as `apply_label Tax_2026`: the verb as words, what it is applied to as it is."""
+    """Return a decision such as `apply_label Tax_2026`: the verb as words, its object unchanged."""
     verb, _, rest = decision.partition(" ")
     return f"{words(verb)} {shown(rest, 80)}".rstrip()
 
@@ -59,7 +59,7 @@ def iso(moment: datetime) -> str:
 
 
 def clock(moment: datetime) -> str:
-    """The fallback without JavaScript; with it, the page shows the reader's own time zone."""
+    """Format the time for browsers without JavaScript; otherwise the page shows the reader's own time zone."""
     return moment.astimezone(UTC).strftime("%d %b, %H:%M:%S UTC")
 
 

@@ -1,7 +1,7 @@
-"""Forms on a page: what they do is done only for our own page, and the page is shown again.
+"""Forms on a page: submitted only from our own page, which is then shown again.
 
-A form is believed only when it came from our own page: browsers say so in `Sec-Fetch-Site`, older ones in `Origin`. A
-program on this machine can write these headers too, and the pages have no sign-in.
+Browsers name the origin of a form in `Sec-Fetch-Site`, older ones in `Origin`. A program on this machine can write
+these headers too, and the pages have no sign-in.
 """
 
 from collections.abc import Awaitable, Callable
@@ -17,15 +17,15 @@ FORBIDDEN = 403
 
 
 def form_route(address: str, submit: Callable[[Request], Awaitable[None]], page: str) -> Route:
-    """Takes the form at this address, then shows the page."""
+    """Return the route that accepts the form at this address and then shows the page."""
 
-    async def take(request: Request) -> Response:
+    async def submitted(request: Request) -> Response:
         if not _is_from_own_page(request):
             raise HTTPException(FORBIDDEN)
         await submit(request)
         return RedirectResponse(page, SEE_OTHER)
 
-    return Route(address, take, methods=["POST"])
+    return Route(address, submitted, methods=["POST"])
 
 
 def _is_from_own_page(request: Request) -> bool:

@@ -1,6 +1,6 @@
-"""A page that keeps itself up to date: a document at its address, and its changing part, the board, as a stream.
+"""A page that updates itself: a document at its address, and its changing part, the board, as a stream.
 
-A page is a module in `pages/` with a subclass of `Page` and a function that makes it, and a template of its board.
+A page is a module in `pages/` with a subclass of `Page`, a function that creates it, and a template for its board.
 """
 
 from abc import ABC, abstractmethod
@@ -27,9 +27,9 @@ class Page(ABC):
     address: ClassVar[str]
     title: ClassVar[str]
     template: ClassVar[str]
-    """Of the board. It gets the values of `read`."""
+    """The template of the board. It gets the values of `read`."""
     main: ClassVar[str]
-    """What the page is mostly about, in a word; its board has an element of this id."""
+    """The main subject of the page, in one word; its board has an element with this id."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -38,14 +38,14 @@ class Page(ABC):
 
     @abstractmethod
     async def read(self) -> Mapping[str, object]:
-        """The values of the template, as they are now."""
+        """Return the current values for the template."""
 
     @abstractmethod
     def changes(self) -> AsyncIterator[None]:
-        """Yields at once, and then whenever something may have changed since the last value was taken."""
+        """Yield at once, and then whenever something may have changed since the last value was taken."""
 
     def actions(self) -> list[Route]:
-        """The forms of the page."""
+        """Return the routes of the page's forms."""
         return []
 
     def routes(self) -> list[Route]:
@@ -53,15 +53,15 @@ class Page(ABC):
 
     @property
     def events(self) -> str:
-        """The address of the stream."""
+        """Return the address of the stream."""
         return f"{self.address.rstrip('/')}/events"
 
     def look_again(self) -> None:
-        """Something was changed through the page itself: whoever opens it next sees that."""
+        """Read again after a change through the page itself, so that the next visitor sees it."""
         self._broadcast.look_again()
 
     def close(self) -> None:
-        """Ends every stream, so that the server need not wait for tabs that would stay open for ever."""
+        """End every stream, so that the server need not wait for tabs that stay open."""
         self._broadcast.close()
 
     async def _board(self) -> str:
@@ -82,7 +82,7 @@ class Page(ABC):
 
 
 class EventStream(StreamingResponse):
-    """Server-sent events. The frames are closed with the answer, so a tab that leaves is counted out at once."""
+    """Server-sent events. The frames are closed with the response, so a tab that leaves stops counting at once."""
 
     media_type = "text/event-stream"
 

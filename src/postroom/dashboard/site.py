@@ -1,6 +1,6 @@
-"""What all pages share: templates, files, error pages, whose pages they are, and how often they look again.
+"""What all pages share: templates, files, error pages, whose pages they are, and their update intervals.
 
-Autoescape is always on; texts from mail pass `shown` besides.
+Autoescape is always on; text from mail also passes through `shown`.
 """
 
 from datetime import datetime
@@ -21,17 +21,17 @@ TEMPLATES = Path(__file__).parent / "templates"
 FILTERS = ("shown", "words", "verdict", "iso", "clock", "grouped")
 A_YEAR = "public, max-age=31536000, immutable"
 ERRORS = {
-    403: ("Not allowed", "This has to come from Postroom's own page."),
+    403: ("Not allowed", "This is only accepted from Postroom's own page."),
     404: ("Nothing here", "There is no page at this address."),
-    405: ("Not possible", "This address does not take that kind of request."),
-    500: ("Something went wrong", "Postroom could not make this page. The cause is in its log."),
+    405: ("Not possible", "This address does not accept that kind of request."),
+    500: ("Something went wrong", "Postroom could not create this page. Its log has the cause."),
     503: ("Not available right now", "Postroom cannot read its data at the moment. Your mail is safe; try again soon."),
 }
 UNKNOWN_ERROR = ("Not possible", "Postroom could not answer this request.")
 
 
 class Link(NamedTuple):
-    """How a page is reached from the others."""
+    """A link to a page from the others."""
 
     address: str
     title: str
@@ -63,12 +63,12 @@ class Site:
         return self._environment.get_template(template).render(values)
 
     def error(self, status: int) -> str:
-        """A page that says what happened in the reader's words, and nothing of the inside."""
+        """Render a page that says what happened in the reader's words, and reveals nothing internal."""
         title, sentence = ERRORS.get(status, UNKNOWN_ERROR)
         return self.render("error.html", title=title, sentence=sentence)
 
     async def asset(self, request: Request) -> Response:
-        """Answers with one of the files that pages load."""
+        """Serve one of the files that pages load."""
         asset = self._assets.get(request.path_params["name"])
         if asset is None or asset.digest != request.path_params["digest"]:
             raise HTTPException(404)

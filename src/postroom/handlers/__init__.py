@@ -1,1 +1,1 @@
-"""One file per job type: takes a job, calls a service."""
+"""One file per job type: each takes a job and calls a service."""

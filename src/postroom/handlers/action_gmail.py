@@ -1,4 +1,4 @@
-"""The `action.gmail` job: carries out one action in Gmail."""
+"""The `action.gmail` job: carry out one action in Gmail."""
 
 from postroom.act.executor import Executor
 from postroom.core.errors import Canceled, Fatal, JobError, MailboxError, Parked, ProtectedMail
@@ -11,7 +11,7 @@ from postroom.store.engine.database import Database, Transaction
 
 
 class ActionGmail:
-    """Loads the action, checks whose it is, carries it out, and leaves it in a terminal state when it cannot be."""
+    """Load the action, check its account, carry it out, and end it in a terminal state if that fails for good."""
 
     def __init__(self, executor: Executor, mailbox_of: MailboxUnder, hourly_cap: int) -> None:
         self._executor = executor
@@ -45,14 +45,14 @@ class ActionGmail:
 
 
 async def may_begin(run: JobRun, database: Database, beginning: Transaction[str | None]) -> bool:
-    """Begins the action; False when it is not done for what stands in its way by now, and its job has ended so."""
+    """Begin the action; return False if something forbids it by now, in which case its job has ended."""
     run.ended = await database.run(beginning) is not None
     return not run.ended
 
 
 def is_the_end(run: JobRun, error: JobError) -> bool:
-    """Whether the job is not tried again. A parked one only waits: that uses up no attempt, not even the last.
+    """Return whether the job is not tried again. A parked job only waits, which uses up no attempt, not even the last.
 
-    A canceled one has not failed: what it leaves behind is ended as canceled, as the job is.
+    A canceled job has not failed: its action ends as canceled, too.
     """
     return isinstance(error, Fatal) or (run.job.is_last_attempt and not isinstance(error, Parked | Canceled))

@@ -1,7 +1,7 @@
-"""The `approval.notify` job: brings the notices of an action that needs approval into line with it.
+"""The `approval.notify` job: keep the notices of an action that needs approval up to date.
 
-While the action waits, people are asked on every channel, once; when it has its answer, the notices show it. Beyond so
-many notices an hour nobody is asked one by one: what waits is told in one digest, on the hour.
+While the action waits, every channel asks once; when it is answered, the notices show the answer. Beyond a number of
+notices an hour, people get one digest on the hour instead.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ HOURLY = 20
 
 
 class ApprovalNotify:
-    """Without a channel there is nobody to ask: the action is seen on the page and on the command line."""
+    """Without a channel nobody is asked: the page and the command line show the action."""
 
     def __init__(
         self, database: Database, channels: Sequence[Channel], clock: Clock = wall_clock, hourly: int = HOURLY
@@ -70,7 +70,7 @@ class ApprovalNotify:
         return errors
 
     async def _ask(self, run: JobRun, approval: approvals.Approval) -> list[JobError]:
-        """Every channel is tried, whatever becomes of the others."""
+        """Ask on every channel, even if others fail."""
         asked = {notice.channel for notice in await self._database.run(approvals.notices_of(approval.id))}
         errors: list[JobError] = []
         for channel in self._channels.values():
@@ -82,7 +82,7 @@ class ApprovalNotify:
                 errors.append(_in_channel(channel.name, error))
             else:
                 await self._database.run(approvals.keep_notice(approval.id, channel.name, reference, self._clock()))
-        # Whoever answered while we were asking has not seen these notices, and closes none of them.
+        # An answer given while we were asking did not know of these notices, and closes none of them.
         after = await self._database.run(approvals.show_approval(approval.id))
         return errors if after.is_waiting else await self._close(run, after)
 
@@ -99,21 +99,21 @@ class ApprovalNotify:
                 errors.append(error)
                 if isinstance(error, Retryable) and not run.job.is_last_attempt:
                     continue
-                # It cannot be reached; its buttons are refused by the action's state all the same.
+                # It cannot be reached; its buttons no longer work anyway, because of the action's state.
                 log.warning("approval.notice_left", channel=notice.channel, action_id=str(approval.id))
             await self._database.run(approvals.close_notice(approval.id, notice.channel, self._clock()))
         return errors
 
 
 def _in_channel(name: str, error: Exception) -> JobError:
-    """What nobody foresaw is told by its type alone: it may quote a piece of the mail, or a secret."""
+    """Describe an unexpected error by its type alone: its text may quote the mail, or a secret."""
     if isinstance(error, JobError):
         return error
     log.error("approval.channel_broken", channel=name, error=type(error).__name__)
-    return Retryable(f"the channel {name} failed in a way that nobody foresaw ({type(error).__name__})")
+    return Retryable(f"the channel {name} failed unexpectedly ({type(error).__name__})")
 
 
 def _raise_worst(errors: Sequence[JobError]) -> None:
-    """As long as one channel may succeed by another try, there is one."""
+    """Raise a retryable error if there is one: as long as one channel may succeed, the job is tried again."""
     for error in sorted(errors, key=lambda each: isinstance(each, Fatal)):
         raise error

@@ -1,5 +1,6 @@
-"""How a job has the connector of an account do something, wherever that runs: it asks, waits, and ends as the answer
-tells. What a person has to put right first parks the job, like all others of the account.
+"""Ask an account's connector, wherever it runs, to do something for a job: wait, and end as its answer says.
+
+If a person has to fix something first, the job is parked, like all others of the account.
 """
 
 from datetime import timedelta
@@ -20,7 +21,7 @@ POLL_S = 1.0
 
 
 class AskingConnector:
-    """The way from a job to a mailbox."""
+    """The way from a job to a connector."""
 
     def __init__(self, database: Database, clock: Clock = wall_clock, patience: timedelta = PATIENCE) -> None:
         self._database = database
@@ -28,16 +29,16 @@ class AskingConnector:
         self._patience = patience
 
     async def ask(self, account_id: UUID, kind: RequestKind, arguments: dict[str, object]) -> dict[str, Any]:
-        """What the connector answers. Raises Parked, Fatal or Retryable when there is no answer."""
+        """Return the connector's answer. Raise Parked, Fatal or Retryable if there is none."""
         account = await self._usable(account_id)
         try:
             answer = await self._requests.ask(account.endpoint_identity, kind, arguments, self._patience)
         except TooManyRequests as error:
-            # By then what waits now was answered, or has expired: asking sooner only uses up attempts.
+            # By then the waiting requests are answered or expired: asking sooner only uses up attempts.
             raise Retryable(f"the connector of {account.email} {error.problem}", after=EXPIRES) from None
         if answer.state == "answered":
             return answer.result or {}
-        # Consent may have been lost in the attempt: then no further one helps before the user has acted.
+        # Consent may have been lost during the attempt: then no retry helps before the user has acted.
         await self._usable(account_id)
         if answer.state == "failed":
             raise Retryable(f"the connector of {account.email} could not do it: {answer.error}")

@@ -1,4 +1,4 @@
-"""The `classify` job: decides about one message and, in one transaction, records that and enqueues what follows."""
+"""The `classify` job: decide about one message, and record the decision and its follow-up job in one transaction."""
 
 import asyncio
 from dataclasses import replace
@@ -7,7 +7,7 @@ from typing import Protocol
 
 import structlog
 
-from postroom.act.action_requests import APPROVAL_TIME, next_of
+from postroom.act.action_requests import APPROVAL_TIME, action_and_job
 from postroom.core.actions.safety import Policy
 from postroom.core.errors import Fatal, JobError, ModelError, NotFound, Retryable
 from postroom.core.jobs.types import Catalogue
@@ -33,12 +33,12 @@ class Adviser(Protocol):
     """A model that can be asked about a message."""
 
     async def advise(self, message: StoredMessage) -> Advice:
-        """What it decides. Raises a ModelError when it decides nothing."""
+        """Return its decision. Raise a ModelError if it makes none."""
         ...
 
 
 class Classify:
-    """Rules, then a model if there is one, then safety, then the decision."""
+    """Apply rules, then a model if there is one, then safety, then record the decision."""
 
     def __init__(
         self,
@@ -60,30 +60,30 @@ class Classify:
 
     async def __call__(self, run: JobRun) -> None:
         try:
-            case = await self._database.run(message_context(uuid_field(run.job, "message_id"), self._clock()))
+            context = await self._database.run(message_context(uuid_field(run.job, "message_id"), self._clock()))
         except NotFound as error:
             raise Fatal(str(error)) from None
-        last = case.last
+        last = context.last
         if last is not None and last.source != "none" and "again" not in run.job.payload:
-            # The whole of what was decided by its metadata: nothing is done to a message twice.
+            # The full message of one already decided by its metadata: nothing is done to a message twice.
             return
         generation = 1 if last is None else last.generation + 1
-        verdict = await self._judge(run, case, Safeguards(case.restraints, self._policy, generation))
+        verdict = await self._judge(run, context, Safeguards(context.restraints, self._policy, generation))
         await self._record(run, verdict)
 
-    async def _judge(self, run: JobRun, case: MessageContext, court: Safeguards) -> Verdict:
-        message, book = case.message, await self._rulebooks.current(case.rules_mark)
+    async def _judge(self, run: JobRun, context: MessageContext, safeguards: Safeguards) -> Verdict:
+        message, book = context.message, await self._rulebooks.current(context.rules_mark)
         await self._disable_broken(book)
-        outcome = await _consulted(book, message, self._clock)
+        outcome = await _apply_rules(book, message, self._clock)
         if outcome.matched is not None or self._adviser is None or message.ingestion_tier != "full":
-            return court.by_rules(message, outcome)
+            return safeguards.by_rules(message, outcome)
         try:
-            return court.by_model(message, await self._adviser.advise(message), outcome)
+            return safeguards.by_model(message, await self._adviser.advise(message), outcome)
         except ModelError as error:
             ending: JobError | None = job_error(error, self._clock(), run.job.attempts)
             if ending is not None and not (isinstance(ending, Retryable) and run.job.is_last_attempt):
                 raise ending from error
-            return court.left_alone(message, str(error), outcome)
+            return safeguards.left_alone(message, str(error), outcome)
 
     async def _disable_broken(self, book: Rulebook) -> None:
         for rule, reason in book.broken:
@@ -95,7 +95,7 @@ class Classify:
         now, action, follow_up = self._clock(), None, None
         if verdict.ruling is not None and verdict.has_action:
             actor = "model" if verdict.decision.source == "llm" else "rule"
-            action, follow_up = next_of(
+            action, follow_up = action_and_job(
                 self._catalogue,
                 verdict.decision,
                 verdict.ruling,
@@ -111,8 +111,8 @@ class Classify:
         )
 
 
-async def _consulted(book: Rulebook, message: StoredMessage, clock: Clock) -> Outcome:
-    """Long texts are searched in a thread, so that nobody else waits for them."""
+async def _apply_rules(book: Rulebook, message: StoredMessage, clock: Clock) -> Outcome:
+    """Apply the rules; search long texts in a thread, so that nothing else waits for them."""
     if book.is_heavy(message.facts):
         return await asyncio.to_thread(apply_rules, message, book, clock())
     return apply_rules(message, book, clock())

@@ -1,7 +1,7 @@
-"""The `history.sync.gmail` job: has the connector of an account look at its mailbox now, wherever that connector runs.
+"""The `history.sync.gmail` job: ask an account's connector to check its mailbox now, wherever it runs.
 
-The connector looks by itself every few seconds; this is for those who want a look at once and want to know what came
-of it: it is retried, parked when consent is lost, and shown like all other work.
+The connector checks by itself every few seconds. This is for a check at once whose result should be known: it is
+retried, parked if consent is lost, and shown like all other jobs.
 """
 
 from datetime import timedelta
@@ -14,7 +14,7 @@ from postroom.store.engine.database import Database
 
 
 class HistorySyncGmail:
-    """Asks, and waits for the answer."""
+    """Ask, and wait for the answer."""
 
     def __init__(self, database: Database, clock: Clock = wall_clock, patience: timedelta = PATIENCE) -> None:
         self._asking = AskingConnector(database, clock, patience)

@@ -1,4 +1,4 @@
-"""The `ingest.gmail` job: has the connector of an account take in messages, whatever became of them before."""
+"""The `ingest.gmail` job: ask an account's connector to ingest messages, whatever happened to them before."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -17,13 +17,13 @@ MOST_NAMED = 10
 
 
 class End(NamedTuple):
-    """What became of one message, in the connector's words; `missing` when its answer does not name the message."""
+    """The connector's result for one message; `missing` if its answer does not name the message."""
 
     id: str
     end: str
     reason: str | None
 
-    def told(self) -> str:
+    def in_words(self) -> str:
         match self.end:
             case "gone":
                 return f"message {self.id} is no longer in the mailbox: it was deleted there"
@@ -34,10 +34,10 @@ class End(NamedTuple):
 
 
 class IngestGmail:
-    """Asks, and ends as the messages did. What is decided about them comes later, by `classify`.
+    """Ask, and end as the messages did. `classify` decides about them later.
 
-    What became of each of several is kept as a step of the job, one for each attempt. A further attempt asks for all
-    of them again: those that are there already cost a reading each, and nothing else.
+    The results for several messages are kept as a step of the job, one for each attempt. A further attempt asks for all
+    of them again; those that are already stored only cost one read each.
     """
 
     def __init__(self, database: Database, clock: Clock = wall_clock, patience: timedelta = PATIENCE) -> None:
@@ -65,23 +65,24 @@ def _messages_of(job: Job) -> list[str]:
 
 
 def _end_as(ends: Sequence[End]) -> None:
-    """What failed for now is asked for again first; then the job says what failed for good."""
+    """Retry what failed for now first; then end with what failed for good."""
     done, lost = ("new", "duplicate", "skipped"), ("gone", "refused")
     if failed := [each for each in ends if each.end not in (*done, *lost)]:
-        raise Retryable(_all_told(failed, ends))
+        raise Retryable(_summary(failed, ends))
     if left_out := [each for each in ends if each.end in lost]:
-        raise Fatal(_all_told(left_out, ends))
+        raise Fatal(_summary(left_out, ends))
 
 
-def _all_told(some: Sequence[End], ends: Sequence[End]) -> str:
+def _summary(some: Sequence[End], ends: Sequence[End]) -> str:
     if len(ends) == 1:
-        return some[0].told()
+        return some[0].in_words()
     more = f"; and {len(some) - MOST_NAMED} more" if len(some) > MOST_NAMED else ""
-    return f"{len(some)} of {len(ends)}: {'; '.join(each.told() for each in some[:MOST_NAMED])}{more}"
+    return f"{len(some)} of {len(ends)}: {'; '.join(each.in_words() for each in some[:MOST_NAMED])}{more}"
 
 
 def _end_of(message_id: str, answer: Mapping[str, Any]) -> End:
-    """The connector may be of another version, or somebody else's: what does not name the message tells nothing."""
+    """Find one message's result. The connector may be another version or a third party's: it may not name the
+    message."""
     listed = answer.get("messages")
     for each in cast("list[Any]", listed) if isinstance(listed, list) else []:
         if isinstance(each, dict):

@@ -1,6 +1,6 @@
-"""Asks each mailbox for its labels every half minute, so that one made, renamed or deleted in Gmail is known soon.
+"""Read the labels of each mailbox every half minute, so that changes in Gmail are known soon.
 
-Not a job: a look that fails loses nothing, since the next one sees all of it (decision 0029). Nothing is written while
+Not a job: a failed read loses nothing, since the next one sees everything (decision 0029). Nothing is written while
 nothing has changed.
 """
 
@@ -18,12 +18,12 @@ from postroom.store.engine.database import Database
 
 log = structlog.get_logger()
 
-# A label is to be known within a minute of its making: this, and time for the call itself.
+# A new label should be known within a minute: this interval, and time for the call itself.
 EVERY_S = 30.0
 
 
 class LabelWatch:
-    """Remembers what each mailbox showed last, and writes down what is different."""
+    """Remember each mailbox's labels, and store what has changed."""
 
     def __init__(self, database: Database, mailbox_of: MailboxOf, clock: Clock = wall_clock) -> None:
         self._database = database
@@ -36,7 +36,7 @@ class LabelWatch:
         accounts: Callable[[], Awaitable[Iterable[UUID]]],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Until canceled."""
+        """Run until canceled."""
         while True:
             try:
                 await asyncio.gather(*map(self.look, await accounts()))
@@ -45,7 +45,7 @@ class LabelWatch:
             await sleep(EVERY_S)
 
     async def look(self, account_id: UUID) -> bool:
-        """Whether something was different. What goes wrong is left to the next look, and to the job of the same task,
+        """Return whether something has changed. Errors are left to the next read, and to the job for the same task,
         which tells the user about a lost consent."""
         asked_at = self._clock()
         try:

@@ -1,4 +1,4 @@
-"""The `labels.sync.gmail` job: takes over the labels of a mailbox; a rule whose label is gone is disabled."""
+"""The `labels.sync.gmail` job: store the labels of a mailbox; disable a rule whose label is gone."""
 
 import structlog
 
@@ -14,7 +14,7 @@ log = structlog.get_logger()
 
 
 class LabelsSyncGmail:
-    """Asks the mailbox, and writes what it says."""
+    """Ask the mailbox, and store its labels."""
 
     def __init__(self, database: Database, mailbox_of: MailboxOf, clock: Clock = wall_clock) -> None:
         self._database = database

@@ -1,7 +1,7 @@
-"""The `outbound.send` job: builds the mail of a forward or an automatic answer, and admits it to what is sent.
+"""The `outbound.send` job: builds the mail of a forward or an automatic reply, and admits it to outgoing mail.
 
-The job ends there; delivery completes the action. What safety and RFC 3834 forbid by now is not sent: the action is
-canceled with the reason, and nothing has failed.
+The job ends there; delivery completes the action. Mail that safety or RFC 3834 forbids by now is not sent: the action
+is canceled with the reason, which is no failure.
 """
 
 import asyncio
@@ -64,7 +64,7 @@ class OutboundSend:
             raise
 
     async def _ending(self, run: JobRun, action: actions.Action) -> Ending:
-        """The transaction that ends the job: the mail is admitted, or it is said why it is not sent."""
+        """The transaction that ends the job: it admits the mail, or records why it is not sent."""
         try:
             check_parameters(action.action_type, action.parameters)
             message = await self._database.run(load_message(action.message_id))
@@ -78,8 +78,8 @@ class OutboundSend:
 
     async def _forward(self, run: JobRun, action: actions.Action, message: StoredMessage) -> Ending:
         if message.account_email.lower() in hops(message.facts.headers):
-            reason = "it was forwarded from here before, and would go round in a circle"
-            return outbound.refuse_delivery(run.job, action.id, reason, self._clock())
+            reason = "it was forwarded from here before; forwarding it again would make a loop"
+            return outbound.refuse_mail(run.job, action.id, reason, self._clock())
         raw = await (await self._mailbox_of(action.account_id)).raw(action.provider_message_id)
         author = await self._author(message)
         id, now = new_id(), self._clock()
@@ -92,23 +92,23 @@ class OutboundSend:
             original = Original(found.sender, found.subject, letter.headers, letter.text, files, html)
             return build_forward(id, author, original, action.parameters, now, source)
 
-        # Twenty-five megabytes of attachments take their time, in which others shall not wait.
+        # Twenty-five megabytes of attachments take time: the event loop must not wait for them.
         built = await asyncio.to_thread(build)
         guard = outbound.SendGuard(message.facts.sender, message.facts.labels)
-        return outbound.admit_delivery(run.job, _new(id, action, built, source), guard, now)
+        return outbound.admit_mail(run.job, _new(id, action, message, built, source), guard, now)
 
     async def _reply(self, run: JobRun, action: actions.Action, message: StoredMessage) -> Ending:
-        """To whom the message wants its answers; he must be one who may be answered, as its sender must."""
+        """Replies go to the address in `Reply-To`, and only if both it and the sender may be answered (RFC 3834)."""
         found, now, id = message.facts, self._clock(), new_id()
         original = Original(found.sender, found.subject, found.headers)
         for address in dict.fromkeys((found.sender, answer_address(original))):
             if (reason := why_not_answered(address, found.headers, message.own_addresses)) is not None:
-                return outbound.refuse_delivery(run.job, action.id, f"it is not answered: {reason}", now)
+                return outbound.refuse_mail(run.job, action.id, f"it is not answered: {reason}", now)
         source = await self._source(action, message, (answer_address(original),))
         built = build_reply(id, await self._author(message), original, action.parameters, now, source)
         guard = outbound.SendGuard(found.sender, found.labels, once_since=now - self._answer_again)
-        new = _new(id, action, built, source, message.provider_thread_id or None)
-        return outbound.admit_delivery(run.job, new, guard, now)
+        new = _new(id, action, message, built, source, message.provider_thread_id or None)
+        return outbound.admit_mail(run.job, new, guard, now)
 
     async def _author(self, message: StoredMessage) -> Author:
         """The account's address, under the name that the user has given themselves in the mailbox."""
@@ -116,7 +116,7 @@ class OutboundSend:
         return Author(message.account_email, await mailbox.display_name(message.account_email))
 
     async def _source(self, action: actions.Action, message: StoredMessage, recipients: Iterable[str]) -> str:
-        """Names the mail by what it is about; empty in a database that has no identity yet."""
+        """The source key of the mail; empty in a database that has no identity yet."""
         timeline = await self._database.run(load_timeline())
         if timeline is None:
             return ""
@@ -127,11 +127,19 @@ class OutboundSend:
 
 
 def _new(
-    id: UUID, action: actions.Action, built: Built, source: str, thread_id: str | None = None
-) -> outbound.NewDelivery:
-    kind = "forward" if action.action_type == "forward" else "reply"
-    return outbound.NewDelivery(
-        id, action.account_id, action.id, kind, built.recipients, built.subject, built.mime, thread_id, source or None
+    id: UUID, action: actions.Action, message: StoredMessage, built: Built, source: str, thread_id: str | None = None
+) -> outbound.NewMail:
+    return outbound.NewMail(
+        id,
+        action.account_id,
+        action.id,
+        outbound.MailSender.of_mailbox(message.account_email),
+        "forward" if action.action_type == "forward" else "reply",
+        built.recipients,
+        built.subject,
+        built.mime.encode("ascii"),
+        thread_id,
+        source or None,
     )
 
 
@@ -141,12 +149,12 @@ def _check_payload(run: JobRun, action: actions.Action) -> None:
     if action.message_id != uuid_field(run.job, "original_message_id"):
         raise Fatal(f"action {action.id} is about another message than the job says")
     if text_field(run.job, "message_type") != MESSAGE_TYPES.get(action.action_type):
-        raise Fatal(f"action {action.id} is {action.action_type}, which is not what the job is to send")
+        raise Fatal(f"action {action.id} is {action.action_type}, but the job is to send something else")
     _check_mail(run, action)
 
 
 def _check_mail(run: JobRun, action: actions.Action) -> None:
-    """What the payload says of the mail has to be what the action says: that is what was decided on and approved."""
+    """The payload must agree with the action, which is what was decided on and approved."""
     said = action.parameters
     text = said.get("note") if action.action_type == "forward" else said.get("text")
     meant = {"cc": copies_of(said), "subject": said.get("subject"), "body_plain": text, "body_html": said.get("html")}

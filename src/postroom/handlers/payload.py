@@ -1,4 +1,4 @@
-"""Reads the fields of a job's payload. What is missing or malformed no retry would mend."""
+"""Read the fields of a job's payload. A missing or malformed field is Fatal: no retry helps."""
 
 from uuid import UUID
 

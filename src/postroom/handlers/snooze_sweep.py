@@ -1,7 +1,7 @@
-"""Finds snoozed mail that nothing would ever bring back, and asks for its waking.
+"""Find snoozed mail that nothing would ever bring back, and wake it.
 
-The database of a mailbox that was snoozed in may have gone back to a time before that, or have lost its jobs with the
-account. Called when a mailbox is compared with a restored database; it can be called at any time.
+The database may have been restored to a time before the snooze, or have lost its jobs with the account. Called when a
+mailbox is compared with a restored database; it can be called at any time.
 """
 
 from uuid import UUID
@@ -20,7 +20,7 @@ AT_ONCE = 100
 
 
 class SnoozeSweep:
-    """Looks at what is under the snooze label. It changes nothing itself: the jobs do, when nothing is paused."""
+    """Check the mail under the snooze label. It changes nothing itself: the jobs do, unless changes are paused."""
 
     def __init__(self, database: Database, mailbox_of: MailboxOf, snooze_label: str, clock: Clock = wall_clock) -> None:
         self._database = database
@@ -29,7 +29,7 @@ class SnoozeSweep:
         self._clock = clock
 
     async def __call__(self, account_id: UUID) -> int:
-        """How many messages are woken. They are listed before their jobs are read: what is hidden has one by then."""
+        """Return how many messages are woken. List them before reading their jobs: hidden mail has a job by then."""
         mailbox = await self._mailbox_of(account_id)
         try:
             label_id = await mailbox.label_id(self._snooze_label, create=False)

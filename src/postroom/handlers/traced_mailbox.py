@@ -1,4 +1,4 @@
-"""A mailbox whose every use is a span. The span says what was asked for, not of which message or label."""
+"""A mailbox that records a span for every call. The span names the call, not the message or label."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
@@ -8,7 +8,7 @@ from postroom.telemetry.tracing import span
 
 
 def traced(mailbox: Mailbox) -> Mailbox:
-    """The same mailbox, with its uses told to the tracer."""
+    """Wrap the mailbox so that its calls are traced."""
     return cast("Mailbox", _Traced(mailbox))
 
 

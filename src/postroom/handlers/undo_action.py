@@ -1,4 +1,4 @@
-"""The `undo.action` job: reverses one action, and then, if it says so, older ones on the same message."""
+"""The `undo.action` job: reverse one action, and then, if it says so, older ones on the same message."""
 
 from uuid import UUID
 
@@ -15,7 +15,7 @@ from postroom.store.engine.ids import new_id
 
 
 class UndoAction:
-    """The record of the undo first, then the mailbox, then the end of both; a failed one is left to be asked again."""
+    """Record the undo first, then change the mailbox, then end both; a failed undo can be requested again."""
 
     def __init__(self, undoing: UndoService, mailbox_of: MailboxUnder) -> None:
         self._undoing = undoing
@@ -40,7 +40,7 @@ class UndoAction:
         await run.complete(ending)
 
     async def _go_on(self, job: Job, account_id: UUID, then: tuple[UUID, ...]) -> None:
-        """Undone already, or not to be undone: what was done to the message before is undone all the same."""
+        """Continue with the message's earlier actions, although this one is already undone or must not be."""
         if (following := self._undoing.following(job, account_id, then)) is not None:
             await self._undoing.database.run(undos.enqueue_undos([following], self._undoing.clock()))
 
@@ -58,4 +58,6 @@ def _then(job: Job) -> tuple[UUID, ...]:
     try:
         return tuple(UUID(str(each)) for each in job.payload.get("then", []))
     except (TypeError, ValueError):
-        raise Fatal("the payload of undo.action has a `then` that is no list of ids; it was enqueued wrongly") from None
+        raise Fatal(
+            "the payload of undo.action has a `then` that is not a list of ids; it was enqueued wrongly"
+        ) from None

@@ -1,4 +1,4 @@
-"""The `unsnooze.gmail` job: a snoozed message comes back to the inbox at its time."""
+"""The `unsnooze.gmail` job: bring a snoozed message back to the inbox at its time."""
 
 from typing import NamedTuple
 from uuid import UUID
@@ -16,8 +16,8 @@ from postroom.store.engine.database import Database
 
 
 class UnsnoozeGmail:
-    """INBOX on, the snooze label off, also when somebody has taken the label off. A message that is gone needs no
-    waking, and one that the user archived or trashed stays there. What was snoozed again is left to the waking of that.
+    """Add INBOX and remove the snooze label, even if someone has removed it already. A deleted message needs no waking,
+    and one that the user archived or trashed stays there. If it was snoozed again, that snooze's job wakes it.
     """
 
     def __init__(
@@ -45,13 +45,13 @@ class UnsnoozeGmail:
             placed = await wake(mailbox, gmail_id, label_ids, snooze.hidden_at, was_hidden=snooze.was_hidden)
         except MailboxError as error:
             raise _kept_trying(job_error_of(error, "unsnooze", account_id)) from error
-        except Fatal as error:  # the account was removed: should it be connected again, its mail still has to come back
+        except Fatal as error:  # the account was removed: if it is connected again, its mail still has to come back
             raise Parked(parking_key(account_id), str(error)) from error
         labels, moved_to = (None, None) if placed is None else (placed.labels, placed.moved_from(gmail_id))
         await run.complete(actions.end_woken(run.job, id, labels, self._clock(), moved_to))
 
     async def _message(self, run: JobRun, account_id: UUID) -> tuple[UUID | None, str]:
-        """Its id and Gmail's. One that a sweep has found in the mailbox need not be stored."""
+        """Return its id and Gmail's. A message that a sweep found in the mailbox need not be stored."""
         if "gmail_id" in run.job.payload:
             gmail_id = text_field(run.job, "gmail_id")
             return await self._database.run(mail.find_message_id(account_id, gmail_id)), gmail_id
@@ -67,7 +67,7 @@ class UnsnoozeGmail:
         return await self._database.run(actions.is_snoozed_again(uuid_field(run.job, "action_id"), self._clock()))
 
     async def _snooze_of(self, run: JobRun) -> "_Snooze":
-        """Look up how the snooze ended. A message that is woken while it is still being hidden would stay hidden: its
+        """Look up how the snooze ended. A message that is woken while it is still being hidden would stay hidden, so
         waking waits for that."""
         if "action_id" not in run.job.payload:
             return _Snooze(None, was_hidden="gmail_id" not in run.job.payload)
@@ -78,7 +78,7 @@ class UnsnoozeGmail:
         return _Snooze(found if isinstance(found, int) else None, was_hidden=action.state != "canceled")
 
     async def _label_ids(self, run: JobRun, mailbox: Mailbox) -> frozenset[str]:
-        """The label that was put on then, whatever the setting says now; the setting's where the job names none."""
+        """Return the label that was added then, whatever the setting says now; the setting's if the job names none."""
         named = run.job.payload.get("snooze_label_id")
         if isinstance(named, str) and named:
             return frozenset({named})
@@ -89,14 +89,14 @@ class UnsnoozeGmail:
 
 
 class _Snooze(NamedTuple):
-    """`hidden_at` is the place in the mailbox's history from which on changes of the message are not ours, where it was
-    kept. A snooze that was broken off may have hidden the message or not; of one that nobody recorded, nobody knows."""
+    """`hidden_at`, if it was recorded, is the position in the mailbox's history after which changes of the message are
+    not ours. An interrupted snooze may have hidden the message or not; without a record, nobody knows."""
 
     hidden_at: int | None
     was_hidden: bool = True
 
 
 def _kept_trying(error: JobError) -> JobError:
-    """A refusal may be about a label that was deleted since we looked, and the next attempt looks again. Nobody else
-    would bring the mail back, so nothing but running out of attempts ends this."""
+    """Retry even a refusal: it may concern a label that was deleted since we looked, and the next attempt looks again.
+    Nothing else would bring the mail back, so only running out of attempts ends this."""
     return Retryable(str(error)) if isinstance(error, Fatal) else error

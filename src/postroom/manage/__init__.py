@@ -1,1 +1,1 @@
-"""What people may do and ask: every command, page and tool calls this, and decides nothing itself."""
+"""Everything that people may do or ask. Commands, pages and tools call this and decide nothing themselves."""

@@ -1,4 +1,4 @@
-"""What `postroom doctor` checks of accounts: the app at Google, the keys, the consents, the connectors."""
+"""Checks of `postroom doctor` for accounts: the Google app, the keys, the consents, the connectors."""
 
 import re
 import socket
@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import assert_never
 from urllib.parse import urlsplit
 
-from postroom.core.actions.action import DecidedType
+from postroom.core.actions.action import DecidedType, effect_of
 from postroom.core.errors import VaultError
 from postroom.core.heartbeat import liveness
 from postroom.core.hosts import bare_name
@@ -38,7 +38,7 @@ _CLIENT_SECRET = re.compile(r"[!-~]{16,256}")
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the database holds of accounts, and the rules that are switched on."""
+    """The accounts in the database, what is connected with them, and the enabled rules."""
 
     accounts: Sequence[AccountView]
     rules: Sequence[Rule]
@@ -52,7 +52,7 @@ class Known:
 
 
 def google_checks(settings: Settings) -> list[Check]:
-    """What can be told from the settings alone."""
+    """Run the checks that need only the settings."""
     google, gmail = settings.google, settings.gmail
     addresses = {
         "gmail.base_url": gmail.base_url,
@@ -69,41 +69,41 @@ def google_checks(settings: Settings) -> list[Check]:
 
 
 def google_app(client_id: str | None, secret: str | None, is_google: bool) -> Check:
-    """Both or neither, and each in its own place. Nothing of the secret is told."""
+    """Check that id and secret are both set or both missing, and not swapped. Reveal nothing of the secret."""
     name = "google app"
     if client_id is None and secret is None:
-        return Check(name, "ok", "not set; only mailboxes at Gmail need it")
+        return Check(name, "ok", "not set; needed only for Gmail mailboxes")
     if client_id is None or secret is None:
         missing = "google.client_id" if client_id is None else "google.client_secret"
         return Check(name, "fail", f"{missing} is not set", f"set both, as {HOW_TO} shows")
-    remedy = f"copy it anew from the Google Cloud console (Clients), as {HOW_TO} shows"
+    remedy = f"copy it again from the Google Cloud console (Clients), as {HOW_TO} shows"
     if is_google and not _CLIENT_ID.fullmatch(client_id):
         return Check(name, "fail", "google.client_id does not end in .apps.googleusercontent.com", remedy)
     if is_google and (not _CLIENT_SECRET.fullmatch(secret) or _CLIENT_ID.fullmatch(secret)):
-        return Check(name, "fail", "google.client_secret is not what Google hands out", remedy)
+        return Check(name, "fail", "google.client_secret does not look like one from Google", remedy)
     return Check(name, "ok", "client id and secret are set")
 
 
 def encrypted_ways(addresses: Mapping[str, str]) -> Check:
-    """Tokens and mail go over these, so only within this machine may they go in the clear."""
+    """Check that addresses which carry tokens and mail use https, unless they are on this machine."""
     plain = [key for key, value in addresses.items() if value.startswith("http://") and not _is_loopback(value)]
-    found = f"in the clear: {', '.join(plain)}" if plain else "encrypted, or within this machine"
-    remedy = "use https:// there: what goes over it can be read on the way, tokens and mail among it"
+    found = f"unencrypted: {', '.join(plain)}" if plain else "encrypted, or on this machine"
+    remedy = "use https:// there: tokens and mail can be read on the way"
     return judged("addresses", not plain, found, remedy)
 
 
 def redirect() -> Check:
-    """Google sends the browser back to a page of ours on this machine, on any free port."""
+    """Check that Google can send the browser back to a page on this machine, on any free port."""
     try:
         with socket.create_server(("127.0.0.1", 0)):
-            return Check("redirect", "ok", "127.0.0.1 can be listened on")
+            return Check("redirect", "ok", "can listen on 127.0.0.1")
     except OSError as error:
-        remedy = "connect accounts with `postroom account add gmail --no-browser`, or let this user open ports"
-        return Check("redirect", "warn", f"127.0.0.1 cannot be listened on ({error.strerror})", remedy)
+        remedy = "connect accounts with `postroom account add gmail --no-browser`, or allow this user to open ports"
+        return Check("redirect", "warn", f"cannot listen on 127.0.0.1 ({error.strerror})", remedy)
 
 
 def key_check(vault: Vault, uses: Sequence[KeyUse]) -> Check:
-    """Every key that seals something has to be here. Keys are told by their ids, which give nothing away."""
+    """Check that every key in use is available. Keys are named by their ids, which reveal nothing."""
     name, needed = "secret keys", {use.id for use in uses if use.secrets}
     try:
         here = {key.id for key in vault.known_keys()}
@@ -112,17 +112,17 @@ def key_check(vault: Vault, uses: Sequence[KeyUse]) -> Check:
         return Check(name, "fail", problem, remedy or f"restore {vault.file} from a backup")
     if missing := sorted(needed - here):
         remedy = (
-            f"copy {vault.file} from where it is, restore it from a backup, or set secret_key; "
+            f"copy {vault.file} from the machine that has it, restore it from a backup, or set secret_key; "
             "if it is lost, connect the accounts again"
         )
-        return Check(name, "fail", f"the key {', '.join(missing)} is in use and not here", remedy)
+        return Check(name, "fail", f"the key {', '.join(missing)} is in use but missing", remedy)
     if not here:
-        return Check(name, "ok", "none yet; the first is made with the first account")
-    return Check(name, "ok", f"{len(here)} here, {len(needed)} in use; kept in {vault.file}")
+        return Check(name, "ok", "none yet; the first is created with the first account")
+    return Check(name, "ok", f"{len(here)} available, {len(needed)} in use; stored in {vault.file}")
 
 
 def account_checks(known: Known, now: datetime) -> list[Check]:
-    """For each account: whether it is used, how long its consent lasts, and whether that is enough for the rules."""
+    """Check each account: whether it is in use, when its consent ends, and whether that is enough for the rules."""
     found: list[Check] = []
     for account in known.in_use:
         found.append(_state_of(account, known.client_id, now))
@@ -144,34 +144,34 @@ def _state_of(account: AccountView, client_id: str | None, now: datetime) -> Che
     if account.state == "paused":
         return Check(name, "warn", f"{email}: paused{why}", f"run `{resume_command(email)}` to use it again")
     if consent is not None and consent.client_id != client_id:
-        problem = f"{email}: its consent is for another app than google.client_id names"
-        return Check(name, "fail", problem, f"set google.client_id and google.client_secret as they were, or {again}")
+        problem = f"{email}: its consent is for another app than google.client_id"
+        return Check(
+            name, "fail", problem, f"set google.client_id and google.client_secret to the old values, or {again}"
+        )
     if consent is not None and consent.dies_at is not None and dies_soon(consent.dies_at, now):
-        ends = f"{email}: its consent ends on {consent.dies_at:%Y-%m-%d %H:%M} UTC, as those of apps in testing do"
+        ends = f"{email}: its consent ends on {consent.dies_at:%Y-%m-%d %H:%M} UTC, because the app is in testing"
         return Check(name, "warn", ends, f"{PUBLISH}, then {again}")
     return Check(name, "ok", f"{email}: in use" if level is None else f"{email}: in use, level {level}")
 
 
 def level_needed(action: DecidedType) -> Level:
-    """The least that the owner must have agreed to before this may be done."""
-    match action:
-        case "none":
-            return "read"
-        case "forward" | "auto_reply":
+    """Return the lowest level of consent that this action needs."""
+    if action == "none":
+        return "read"
+    effect = effect_of(action)
+    match effect:
+        case "send":
             return "send"
         case "delete":
             return "full"
-        case (
-            "archive" | "apply_label" | "remove_label" | "mark_read" | "mark_unread" | "star" | "unstar" | "trash"
-            | "restore" | "snooze"
-        ):  # fmt: skip
+        case "relabel" | "snooze":
             return "organise"
         case _:
-            assert_never(action)
+            assert_never(effect)
 
 
 def _levels_of(account: AccountView, scopes: Collection[str], rules: Sequence[Rule]) -> list[Check]:
-    """The highest level that rules lack; agreeing to that one is enough for all of them."""
+    """Report the highest level that rules lack; consent to that one is enough for all of them."""
     lacking: dict[Level, list[str]] = {}
     for rule in rules:
         level = level_needed(rule.action_type)
@@ -184,12 +184,12 @@ def _levels_of(account: AccountView, scopes: Collection[str], rules: Sequence[Ru
     names = [f"“{name}”" for level in lacking for name in lacking[level]]
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     found = f"{account.email}: too low for the rules {', '.join(names[:3])}{more}"
-    remedy = f"run `{consent_command(account.email, highest)}`, or switch those rules off"
+    remedy = f"run `{consent_command(account.email, highest)}`, or disable those rules"
     return [Check("level", "fail", found, remedy)]
 
 
 def connector_checks(known: Known, now: datetime, contacts_stale_s: float) -> list[Check]:
-    """Each endpoint that should be watched, by what was last heard of it."""
+    """Check each endpoint that should be watched, by its last report."""
     resting = {account.endpoint_identity for account in known.accounts if account.state != "active"}
     silent = {account.endpoint_identity for account in known.in_use} - known.connectors.keys() - resting
     found = [
@@ -205,39 +205,37 @@ def connector_checks(known: Known, now: datetime, contacts_stale_s: float) -> li
 def _connector(connector: ConnectorView, now: datetime) -> list[Check]:
     name, who = "connector", connector.endpoint_identity
     alive = liveness(connector.last_heartbeat_at, now)
-    heard = f"last heard of {connector.last_heartbeat_at:%Y-%m-%d %H:%M:%S} UTC on {connector.instance_id}"
+    heard = f"last report {connector.last_heartbeat_at:%Y-%m-%d %H:%M:%S} UTC from {connector.instance_id}"
     if alive != "online":
-        first = Check(
-            name, "warn", f"{who}: {alive}, {heard}", "start Postroom, or its connector, and look into its log"
-        )
+        first = Check(name, "warn", f"{who}: {alive}, {heard}", "start Postroom, or its connector, and read its log")
     elif connector.state != "healthy":
         said = f": {connector.error}" if connector.error else ""
-        first = Check(name, "warn", f"{who}: {connector.state}{said}", "its log says more")
+        first = Check(name, "warn", f"{who}: {connector.state}{said}", "read its log")
     else:
         first = Check(name, "ok", f"{who}: online, {heard}")
     return [first, *_left_behind(connector)]
 
 
 def _old_contacts(connector: ConnectorView, now: datetime, stale_s: float) -> list[Check]:
-    """Contacts that are too old are not used: people who are known are then treated as strangers."""
+    """Warn of contacts that are too old to be used: known senders are then treated as strangers."""
     made = connector.contacts_generated_at
     if made is None or now - made <= timedelta(seconds=stale_s):
         return []
-    told = f"{connector.endpoint_identity}: its contacts are of {made:%Y-%m-%d %H:%M} UTC, too old to be used"
-    return [Check("contacts", "warn", told, "look into its log: it cannot fetch them from the switchboard")]
+    told = f"{connector.endpoint_identity}: its contacts date from {made:%Y-%m-%d %H:%M} UTC, too old to be used"
+    return [Check("contacts", "warn", told, "read its log: it cannot fetch them from the switchboard")]
 
 
 def _left_behind(connector: ConnectorView) -> list[Check]:
-    """What was refused for good is not lost, but somebody has to look at it; what is set aside comes late."""
+    """Report messages that were refused, which a person has to look at, or set aside, which arrive late."""
     who, found = connector.endpoint_identity, list[Check]()
-    remedy = "the stream beside its own, whose name ends in :refused, holds them with the reason"
+    remedy = "they are in its stream's companion, whose name ends in :refused, with the reason"
     if connector.connector_type == "gmail":
         again = retry_command(who.removeprefix(gmail_endpoint("")))
-        remedy = f"`postroom connector refused` says which, and why; `{again}` has them tried once more"
+        remedy = f"`postroom connector refused` lists them with the reason; `{again}` tries them again"
     if refused := connector.counters.get("refused", 0):
         found.append(Check("refused", "warn", f"{who}: {refused:,} messages were refused", remedy))
     if aside := connector.counters.get("set_aside", 0):
-        told = f"{who}: {aside:,} messages are set aside, since Gmail does not give them; they are tried again"
+        told = f"{who}: {aside:,} messages are set aside because Gmail does not return them; they are tried again"
         found.append(Check("set aside", "warn", told, remedy))
     return found
 

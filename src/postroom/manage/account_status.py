@@ -1,4 +1,4 @@
-"""How the accounts are doing: whether each is used, what its connector last reported, and what helps it."""
+"""The status of each account: whether it is in use, its connector's last report, and what to do about problems."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -11,7 +11,7 @@ from postroom.store.engine.database import Database
 
 @dataclass(frozen=True, slots=True)
 class AccountLine:
-    """One account: whether it is used, what was consented to, and what its connector last reported."""
+    """One account: whether it is in use, what was consented to, and its connector's last report."""
 
     email: str
     state: str
@@ -19,26 +19,26 @@ class AccountLine:
     reason: str | None = None
     level: str | None = None
     connector: str = "never"
-    """`online`, `stale` or `offline`; `never` when none has ever reported."""
+    """`online`, `stale` or `offline`; `never` if none has reported yet."""
     heard_at: datetime | None = None
     trouble: str | None = None
-    """What the connector says of itself when it is not well."""
+    """What the connector reports about itself if it has a problem."""
     ingested: int = 0
     refused: int = 0
     set_aside: int = 0
-    """Messages that the mailbox has not given so far; they are tried again."""
+    """Messages that the mailbox has not returned so far; they are tried again."""
     dies_at: datetime | None = None
     """When its consent ends, if that is soon."""
     remedy: str | None = None
-    """What has to be put right before the command helps, if it is not the consent."""
+    """What has to be fixed before the command helps, if it is not the consent."""
     command: str | None = None
-    """What the owner runs to put it right, if there is something to put right."""
+    """What the owner runs to fix it, if there is something to fix."""
     retry: str | None = None
-    """What the owner runs to have mail that was left out tried once more, if there is any."""
+    """What the owner runs to retry mail that was not ingested, if there is any."""
 
 
 async def account_lines(database: Database, now: datetime) -> list[AccountLine]:
-    """The accounts that were not removed, oldest first."""
+    """List the accounts that are not removed, oldest first."""
     known = await database.run(accounts.list_accounts())
     reports = connectors.last_reports(await database.run(connectors.list_connectors()))
     return [

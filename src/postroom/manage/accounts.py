@@ -1,4 +1,4 @@
-"""Finds accounts, pauses and resumes them, and has their mailboxes looked at."""
+"""Find, pause and resume accounts, and sync their mailboxes."""
 
 from typing import NamedTuple
 from uuid import UUID
@@ -28,25 +28,25 @@ __all__ = [
 
 
 class AccountSync(NamedTuple):
-    """The job that looks at the mailbox of an account."""
+    """The job that syncs an account's mailbox."""
 
     account: AccountView
     job_id: UUID
 
 
 async def list_accounts(database: Database) -> list[AccountView]:
-    """Every account there ever was."""
+    """List all accounts, including removed ones."""
     return await database.run(accounts.list_accounts())
 
 
 async def gmail_account(database: Database, email: str) -> AccountView | None:
-    """The Gmail account of an address, in whatever spelling, if there ever was one."""
+    """Return the Gmail account of an address, in any spelling, removed or not; None if there is none."""
     found = await database.run(accounts.accounts_with_address(normalised_address(email)))
     return next((account for account in found if account.provider == "gmail"), None)
 
 
 async def find_account(database: Database, name: str) -> AccountView:
-    """The account that a person means: by its id, or by its address."""
+    """Find the account with this id or address."""
     try:
         return await database.run(accounts.load_account(UUID(name)))
     except ValueError:
@@ -56,7 +56,7 @@ async def find_account(database: Database, name: str) -> AccountView:
     except BadInput:
         found = []
     if not found:
-        raise NotFound(f"there is no account {name}; `postroom account list` shows those there are")
+        raise NotFound(f"there is no account {name}; `postroom account list` lists them")
     if len(found) > 1:
         ids = ", ".join(str(account.id) for account in found)
         raise Conflict("account", f"several have the address {name}", f"name one by its id: {ids}")
@@ -64,13 +64,13 @@ async def find_account(database: Database, name: str) -> AccountView:
 
 
 async def pause_account(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> AccountView:
-    """Leaves an account alone, with the reason of the signature. Once this answers, nothing is changed in it."""
+    """Pause an account for the reason in the signature. When this returns, nothing more is changed in it."""
     account = await find_account(database, name)
     return await forbid(database, accounts.pause_account(account.id, signed, clock()))
 
 
 async def resume_account(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> AccountView:
-    """Uses an account again: its jobs go on."""
+    """Use an account again: its jobs continue."""
     account = await find_account(database, name)
     if account.state == "removed":
         remedy = f"connect it again with `{consent_command(account.email, None)}`"
@@ -79,7 +79,7 @@ async def resume_account(database: Database, name: str, signed: Signature, clock
 
 
 async def sync_account(database: Database, name: str, clock: Clock = wall_clock) -> AccountSync:
-    """Has the mailbox and its labels looked at now."""
+    """Sync the mailbox and its labels now."""
     account = await find_account(database, name)
     if account.state != "active":
         raise BadInput("account", f"{account.email} {_not_in_use(account)}", _use_again(account))
@@ -100,7 +100,7 @@ def _not_in_use(account: AccountView) -> str:
 
 
 def _use_again(account: AccountView) -> str:
-    """What has to be done before anything can be asked of the mailbox."""
+    """Say what has to be done before the mailbox can be used."""
     if repair := repair_in(account.state_reason, account.email):
         return f"{repair.remedy}, then run `{resume_command(account.email)}`"
     level = account.consent.level if account.consent else None

@@ -1,4 +1,4 @@
-"""What was done with messages, waits, or failed, and why it was decided."""
+"""Actions that are done, waiting or failed, and why each was decided."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ MOST_EXPLAINED = 100
 
 @dataclass(frozen=True, slots=True)
 class ExplainedDecision:
-    """A decision, and how the user answered it in the mailbox, if they did."""
+    """A decision, and what the user did about the message in the mailbox, if anything."""
 
     view: DecisionView
     answer: OutcomeView | None
@@ -32,7 +32,7 @@ class Explanation:
 
 
 async def list_actions(database: Database, limit: int, state: str | None = None) -> list[ActionView]:
-    """The actions in one state, or all of them, the newest first."""
+    """List the actions in one state, or all of them, newest first."""
     return await database.run(store.list_actions(limit, state=state))
 
 

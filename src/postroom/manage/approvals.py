@@ -1,4 +1,4 @@
-"""What waits for the user's yes, and the answers."""
+"""Actions that wait for approval, and the answers to them."""
 
 from uuid import UUID
 
@@ -16,7 +16,7 @@ __all__ = ["AnsweredApproval", "Approval", "approve", "in_words", "list_waiting"
 
 
 async def list_waiting(database: Database, limit: int) -> list[Approval]:
-    """What expires first stands first."""
+    """List actions that wait for approval, those that expire first at the top."""
     return await database.run(store.list_waiting(limit))
 
 
@@ -27,18 +27,18 @@ async def show(database: Database, id: UUID) -> Approval:
 async def approve(
     database: Database, shown: Approval, signed: Signature, clock: Clock = wall_clock
 ) -> AnsweredApproval:
-    """Has the action done that was shown. Raises IllegalMove when the answer could not count any more."""
+    """Approve the action as it was shown. Raise IllegalMove if the answer comes too late."""
     answered = await Approvals(database, CATALOGUE, clock).approve(shown.id, shown.action_hash, signed)
     return _counted(shown.id, answered)
 
 
 async def reject(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> AnsweredApproval:
-    """Ends the action without doing it. Raises IllegalMove when the answer could not count any more."""
+    """End the action without doing it. Raise IllegalMove if the answer comes too late."""
     return _counted(id, await database.run(store.reject_action(id, signed, clock())))
 
 
 def _counted(id: UUID, answered: AnsweredApproval) -> AnsweredApproval:
-    """An answer that came too late is a failure for whoever gave it, though it has ended the action."""
+    """Raise for an answer that came too late: it failed for the person who gave it, though the action has ended."""
     if answered.state not in ("queued", "rejected"):
         raise IllegalMove(f"action {id}: {in_words(answered)}")
     return answered

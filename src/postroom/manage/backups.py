@@ -1,4 +1,4 @@
-"""Backups: everything that Postroom keeps in one file, made while it runs, and put in place again."""
+"""Back up all of Postroom's data into one file while it runs, and restore it."""
 
 from pathlib import Path
 
@@ -17,13 +17,13 @@ __all__ = ["Manifest", "Progress", "Restored", "back_up", "check", "missing_keys
 async def back_up(
     settings: Settings, target: Path, keys_needed: list[str], with_keys: bool, progress: Progress
 ) -> Manifest:
-    """Writes the backup into a file that is not there yet, given by its whole path."""
+    """Write the backup into a new file, given by its absolute path."""
     source = Source(settings.data_dir, url_of(settings), keys_needed, with_keys)
     return await make_backup(source, target, progress)
 
 
 def check(file: Path, progress: Progress) -> Manifest:
-    """What the backup says of itself. Raises BackupError when it is not whole."""
+    """Return the backup's manifest. Raise BackupError if the backup is not intact."""
     reader = ArchiveReader(file, progress)
     reader.close()
     return reader.manifest
@@ -32,12 +32,12 @@ def check(file: Path, progress: Progress) -> Manifest:
 async def restore(
     settings: Settings, file: Path, replace: bool, signed: Signature, progress: Progress, clock: Clock = wall_clock
 ) -> Restored:
-    """Puts the backup in place, where no process runs. With `replace`, what is there is set aside."""
+    """Restore the backup while no process runs. With `replace`, keep the existing data under another name."""
     target = RestoreTarget(settings.data_dir.absolute(), url_of(settings), replace)
     return await restore_backup(file, target, signed, clock(), progress)
 
 
 def missing_keys(manifest: Manifest, vault: Vault) -> list[str]:
-    """The keys without which the accounts' secrets of this backup stay closed, as far as they are not here."""
+    """Return the ids of the keys that this backup's secrets need and that are missing here."""
     here = {key.id for key in vault.known_keys()}
     return [id for id in manifest.keys_needed if id not in here]

@@ -1,4 +1,4 @@
-"""What `postroom doctor` checks: small functions that compare one fact with what Postroom relies on."""
+"""Checks of `postroom doctor`: small functions that compare one fact with what Postroom relies on."""
 
 import re
 import shlex
@@ -26,7 +26,7 @@ OLDEST_POSTGRES = 14
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One finding. The remedy says what to do, and is empty when there is nothing to do."""
+    """One finding. The remedy says what to do; it is empty if there is nothing to do."""
 
     name: str
     verdict: Verdict
@@ -45,24 +45,24 @@ def interpreter() -> Check:
 
 def data_dir(folder: Path) -> Check:
     if not folder.exists():
-        remedy = "nothing to do when this is a new installation: it is created at the first start; else set --data-dir"
+        remedy = "nothing to do for a new installation: the first start creates it; otherwise set --data-dir"
         return Check("data folder", "warn", f"{folder} does not exist", remedy)
     try:
         with TemporaryFile(dir=folder):
             return Check("data folder", "ok", f"{folder} can be written")
     except OSError as error:
-        remedy = "give the user that runs Postroom the right to write there, or set --data-dir"
+        remedy = "allow the user that runs Postroom to write there, or set --data-dir"
         return Check("data folder", "fail", f"{folder} cannot be written: {error.strerror}", remedy)
 
 
 def file_modes(folder: Path, settings_file: Path | None) -> list[Check]:
-    """Whether anybody but the owner can read what Postroom keeps, and the secrets in the settings file."""
+    """Check that only the owner can read Postroom's data and the secrets in the settings file."""
     loose = exposed_files(folder)
     found = ", ".join(f"{each.path.name} ({each.mode:03o})" for each in loose[:5]) or "folders 0700, files 0600"
-    remedy = f"start Postroom, which closes them, or run `chmod -R go= {folder}`"
+    remedy = f"start Postroom, which fixes them, or run `chmod -R go= {folder}`"
     result = [judged("file modes", not loose, f"others can read: {found}" if loose else found, remedy)]
     if settings_file is not None:
-        problem = f"{settings_file} holds secrets, and others can read it"
+        problem = f"{settings_file} contains secrets, and others can read it"
         remedy = f"run `chmod 600 {settings_file}`, and replace the secrets if others could have read them"
         result.append(Check("settings file", "fail", problem, remedy))
     return result
@@ -78,13 +78,13 @@ def disk_space(folder: Path, reserve_mib: int) -> Check:
 
 
 def bind(host: str, exposed: Sequence[str], allowed: bool) -> Check:
-    """Whether other machines reach the pages, which have no sign-in."""
+    """Check whether other machines can reach the pages, which have no sign-in."""
     if not exposed:
-        return Check("bind", "ok", f"{host} is reached from this machine only")
-    found = f"{host} is reached by other machines ({', '.join(exposed)}), and there is no sign-in"
+        return Check("bind", "ok", f"{host} can be reached from this machine only")
+    found = f"{host} can be reached from other machines ({', '.join(exposed)}), and there is no sign-in"
     remedy = "set web.host to 127.0.0.1 and use a tunnel such as `ssh -L`"
     if allowed:
-        return Check("bind", "warn", found, f"{remedy}; as it is, whoever reaches this machine reads your mail")
+        return Check("bind", "warn", found, f"{remedy}; as it is, anyone who can reach this machine can read your mail")
     return Check(
         "bind", "fail", found, f"{remedy}, or set web.allow_unprotected_bind to true; until then nothing starts"
     )
@@ -96,38 +96,40 @@ def schema(pending: list[str]) -> Check:
 
 
 def clock(before: datetime, database: datetime, after: datetime) -> Check:
-    """The database's clock was read somewhere between before and after: only what lies outside is skew."""
+    """Check the skew. The database's clock was read between `before` and `after`: only what lies outside is skew."""
     ahead = (database - after).total_seconds()
     behind = (before - database).total_seconds()
     skew = max(ahead, behind, 0.0)
-    remedy = "set both clocks by NTP: leases and schedules compare the times of both machines"
+    remedy = "synchronise both clocks by NTP: leases and schedules compare the times of both machines"
     verdict: Verdict = "fail" if skew > SKEW_FAILS_S else "warn"
-    return judged("clock", skew <= SKEW_WARNS_S, f"{skew:.1f} s apart from the database", remedy, verdict)
+    return judged("clock", skew <= SKEW_WARNS_S, f"{skew:.1f} s off from the database", remedy, verdict)
 
 
 def leader(now: datetime, holder: str | None, lease_until: datetime | None, left: OverdueWork) -> Check:
-    """Nobody leads while nothing runs, which is no fault; that due work is left lying is one."""
+    """Check that due work is being done. Having no leader while nothing runs is not a fault."""
     leads = holder is not None and lease_until is not None and lease_until >= now
-    found = f"{holder} leads" if leads else "nobody leads"
+    found = f"{holder} is the leader" if leads else "there is no leader"
     if left:
-        found += f"; {left.due_jobs} due jobs and {left.dead_workers} dead workers' jobs are left lying"
-    remedy = "start `postroom serve` or `postroom worker`; if one runs, look into its log, and set the clock by NTP"
+        found += f"; {left.due_jobs} due jobs and {left.dead_workers} dead workers' jobs are not being handled"
+    remedy = (
+        "start `postroom serve` or `postroom worker`; if one is running, read its log, and synchronise the clock by NTP"
+    )
     return judged("leader", not left, found, remedy)
 
 
 def protected_label(name: str, now_called: str | None) -> Check:
-    """A label of this name was protected, and no mailbox has one now."""
+    """Warn that a protected label was renamed or no longer exists in any mailbox."""
     forget = f"`postroom protect remove label {shlex.quote(name)}`"
     if now_called is None:
-        remedy = f"make the label in Gmail again, or forget it with {forget}"
+        remedy = f"create the label in Gmail again, or remove the protection with {forget}"
         return Check("protected label", "warn", f"no mailbox has the label {name!r}: it protects nothing", remedy)
     protect = f"`postroom protect add label {shlex.quote(now_called)}`"
-    found = f"the label {name!r} is called {now_called!r} now; mail that bears it is still protected"
+    found = f"the label {name!r} is now called {now_called!r}; mail with it is still protected"
     return Check("protected label", "warn", found, f"{protect}, then {forget}")
 
 
 def sqlite_durability(facts: Facts) -> list[Check]:
-    remedy = "no other program may change these: stop what else opens the file, then start Postroom again"
+    remedy = "no other program may change these: stop other programs that open the file, then restart Postroom"
     journal, synchronous = str(facts["journal_mode"]).lower(), str(facts["synchronous"]).lower()
     return [
         judged("journal", journal == "wal", f"journal_mode={journal}", remedy),
@@ -139,21 +141,21 @@ def sqlite_durability(facts: Facts) -> list[Check]:
 
 def _integrity(found: str) -> Check:
     if found == "not checked":
-        remedy = "too much is written meanwhile; run it again at a quieter time"
+        remedy = "too much is being written; run it again at a quieter time"
         return Check("integrity", "warn", "quick_check: not done", remedy)
     return judged("integrity", found == "ok", f"quick_check: {found}", "restore the file from a backup")
 
 
 def write_ahead_log(size: int, holders: Sequence[int]) -> Check:
-    """It is long only while some process reads from an old snapshot and does not let go of it."""
+    """Check the log's size: it grows only while some process keeps reading from an old snapshot."""
     who = f"process {', '.join(map(str, holders))}" if holders else "the process"
-    remedy = f"end {who} that reads from an old snapshot; from {INTAKE_LIMIT_BYTES // MIB} MiB on nothing is accepted"
+    remedy = f"stop {who} that reads from an old snapshot; at {INTAKE_LIMIT_BYTES // MIB} MiB nothing more is accepted"
     verdict: Verdict = "fail" if size >= INTAKE_LIMIT_BYTES else "warn"
     return judged("write-ahead log", size < CROWDED_BYTES, f"{size // MIB} MiB", remedy, verdict)
 
 
 def sqlite_library(version: str) -> Check:
-    """Versions 3.7.0 to 3.51.2 can damage a WAL file that two connections checkpoint at once; two got the fix later."""
+    """Versions 3.7.0 to 3.51.2 can damage a WAL file that two connections checkpoint at once; two got a backport."""
     numbers = numbers_of(version)
     fixed = numbers >= (3, 51, 3) or (3, 50, 7) <= numbers < (3, 51) or (3, 44, 6) <= numbers < (3, 45)
     remedy = "upgrade the apsw package, which brings its own SQLite: this one has the WAL-reset bug (fixed in 3.51.3)"
@@ -178,7 +180,7 @@ def _postgres_switch(facts: Facts, name: str, safe: set[str], unsafe_allowed: bo
 
 
 def postgres_version(version: str) -> Check:
-    """Takes `16.4 (Debian …)` as well as the number 160004."""
+    """Check the version, given as `16.4 (Debian …)` or as the number 160004."""
     major = numbers_of(version)[0]
     major = major // 10_000 if major >= 10_000 else major
     remedy = f"upgrade the server to PostgreSQL {OLDEST_POSTGRES} or newer"

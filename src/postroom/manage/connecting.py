@@ -1,4 +1,4 @@
-"""Connects mailboxes, with the consent of their owners, and removes them."""
+"""Connect mailboxes with their owners' consent, and remove them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -45,23 +45,23 @@ from postroom.vault.sealing import Vault
 TIMEOUT_S = 30
 
 Begin = Callable[[str], ConsentRequest]
-"""Makes the request for a consent that comes back to the given address."""
+"""Creates a consent request whose answer comes back to the given address."""
 
 
 class ConsentDialog(Protocol):
-    """How the owner is brought to Google's page, and Google's answer back."""
+    """How the owner gets to Google's page, and Google's answer back to Postroom."""
 
     async def code(self, begin: Begin) -> tuple[ConsentRequest, str]:
-        """Shows the request that it has begun, and returns it with the code that answers it."""
+        """Show the request that `begin` creates, and return it with the code that answers it."""
         ...
 
     def renewing(self, account: AccountView) -> None:
-        """The mailbox has an account already, whose consent is renewed."""
+        """Tell the owner that the mailbox is already connected and its consent is renewed."""
         ...
 
 
 class WantedConsent(NamedTuple):
-    """What the owner is asked for: a level, by default the one the account has; and scopes beside it."""
+    """The requested consent: a level, by default the account's present one, and additional scopes."""
 
     email: str | None
     level: Level | None
@@ -70,7 +70,7 @@ class WantedConsent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConnectedAccount:
-    """The account, and what its owner should know of the consent: less than asked for, or one that will not last."""
+    """The account, and warnings about its consent: less than requested, or about to end."""
 
     account: AccountView
     warnings: Sequence[str]
@@ -86,7 +86,7 @@ async def add_gmail(
     signed: Signature,
     clock: Clock = wall_clock,
 ) -> ConnectedAccount:
-    """Asks for consent to a mailbox at Gmail and connects it, or renews the consent of its account."""
+    """Ask for consent to a Gmail mailbox and connect it, or renew its account's consent."""
     await prepare(database)
     email = wanted.email
     before = None if email is None else await gmail_account(database, email)
@@ -100,7 +100,7 @@ async def add_gmail(
         grant = await GoogleOAuth(http, app).exchange(request, code)
         address = normalised_address(await address_of(http, gmail_url, grant.access_token))
     if email is not None and not same_mailbox(email, address):
-        raise ConsentRefused(f"the consent is for {address}, not for {email}; start again, and choose that one")
+        raise ConsentRefused(f"the consent is for {address}, not for {email}; start again and choose that one")
     if before is None and (found := await gmail_account(database, address)) is not None:
         if wanted.level is None:
             _refuse_less(found, grant, level)
@@ -110,12 +110,12 @@ async def add_gmail(
 
 
 def _refuse_less(account: AccountView, grant: Grant, level: Level) -> None:
-    """Whose account it is came out at Google's page: it is not to lose by chance what it was granted before."""
+    """Refuse a narrower consent for an account that was only identified on Google's page."""
     consent = account.consent
     if consent is not None and is_lower(granted_level(grant.scopes), consent.level):
         command = consent_command(account.email, None)
         raise ConsentRefused(
-            f"{account.email} is connected with the level {consent.level} already, and this consent allows less; "
+            f"{account.email} is already connected with level {consent.level}, and this consent allows less; "
             f"run `{command}` to renew it as it is, or with `--level {level}` to narrow it"
         )
 
@@ -123,7 +123,7 @@ def _refuse_less(account: AccountView, grant: Grant, level: Level) -> None:
 def _warnings(account: AccountView, grant: Grant, level: Level, beside: Sequence[str]) -> list[str]:
     consented, found = Consented(account.email, grant.scopes), list[str]()
     if missing := missing_scopes(level, grant.scopes):
-        found.append(needs_more("what was asked for", missing, consented, level))
+        found.append(needs_more("what was requested", missing, consented, level))
     if lacking := [scope for scope in beside if scope not in covered(grant.scopes)]:
         found.append(needs_more("pulling gmail.pubsub_subscription", lacking, consented))
     if account.consent and account.consent.dies_at:
@@ -143,15 +143,15 @@ async def connect(
     signed: Signature,
     now: datetime,
 ) -> AccountView:
-    """Keeps what Google granted, for the account that the mailbox has, or for a new one.
+    """Store what Google granted, for the mailbox's existing account or a new one.
 
-    A consent that does not even allow reading is refused.
+    Refuse a consent that does not even allow reading.
     """
     level: Level | None = granted_level(grant.scopes)
     if grant.refresh_token is None:
-        raise ConsentRefused("Google gave no refresh token; remove Postroom at myaccount.google.com, and start again")
+        raise ConsentRefused("Google gave no refresh token; remove Postroom at myaccount.google.com and start again")
     if level is None:
-        raise ConsentRefused("reading was not granted; start again, and leave every box on Google's page ticked")
+        raise ConsentRefused("reading was not granted; start again and leave every box on Google's page ticked")
     found = await gmail_account(database, email)
     account_id = new_id() if found is None else found.id
     uses = await database.run(secret_keys.list_key_uses())
@@ -169,7 +169,7 @@ async def connect(
 
 @dataclass(frozen=True, slots=True)
 class RemovedAccount:
-    """The account, and whether its consent was ended at the provider too."""
+    """The account, and whether its consent was also revoked at the provider."""
 
     account: AccountView
     consent_ended: bool
@@ -183,7 +183,7 @@ async def remove_account(
     signed: Signature,
     clock: Clock = wall_clock,
 ) -> RemovedAccount:
-    """Removes the account with this id or address: its secrets are wiped, its mail and history stay."""
+    """Remove the account with this id or address: wipe its secrets, keep its mail and history."""
     account = await find_account(database, name)
     async with httpx2.AsyncClient(timeout=TIMEOUT_S) as http:
         oauth = None if app is None else GoogleOAuth(http, app)
@@ -194,7 +194,7 @@ async def remove_account(
 async def remove(
     database: Database, vault: Vault, oauth: GoogleOAuth | None, account: AccountView, signed: Signature, now: datetime
 ) -> bool:
-    """Wipes the account's secrets, then ends its consent at Google. False when that last part did not succeed."""
+    """Wipe the account's secrets, then revoke its consent at Google. Return False if only the latter failed."""
     sealed = (await database.run(accounts.account_with_secret(account.id))).sealed
     try:
         secret = None if sealed is None else vault.open(sealed, account.id, REFRESH_TOKEN)

@@ -1,4 +1,4 @@
-"""The connectors that report, and whether they still do."""
+"""The connectors that have reported, and whether they still do."""
 
 from dataclasses import dataclass
 
@@ -11,14 +11,14 @@ from postroom.store.engine.database import Database
 
 @dataclass(frozen=True, slots=True)
 class ReportedConnector:
-    """The last report of a connector, and how long ago that was, in a word."""
+    """A connector's last report, and its liveness."""
 
     connector: ConnectorView
     liveness: Liveness
 
 
 async def list_connectors(database: Database, clock: Clock = wall_clock) -> list[ReportedConnector]:
-    """Every instance that ever reported."""
+    """List every instance that has ever reported."""
     now = clock()
     found = await database.run(connectors.list_connectors())
     return [ReportedConnector(each, liveness(each.last_heartbeat_at, now)) for each in found]

@@ -1,4 +1,4 @@
-"""Whom the user knows: address books taken in, and the contacts that came of them."""
+"""Contacts: import address books, and list the people the user knows."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ PAGE = 5000
 async def import_contacts(
     database: Database, book: ReadContacts, account: str | None, signed: Signature, clock: Clock = wall_clock
 ) -> ContactsKept:
-    """Takes in an address book, for the mailbox of one account or for all of them."""
+    """Import an address book, for the mailbox of one account or for all."""
     await prepare(database)
     mailbox = EVERY_MAILBOX if account is None else await _mailbox(database, account)
     return await keep_contacts(database, book.contacts, book.form, mailbox, signed, clock)
@@ -36,7 +36,7 @@ async def keep_contacts(
     signed: Signature,
     clock: Clock = wall_clock,
 ) -> ContactsKept:
-    """Adds those that are new and brings the others up to date, some thousands in each transaction."""
+    """Add new contacts and update the others, some thousands per transaction."""
     kept = ContactsKept(0, 0, 0)
     for at in range(0, len(given), MOST_AT_ONCE):
         part = given[at : at + MOST_AT_ONCE]
@@ -46,7 +46,7 @@ async def keep_contacts(
 
 
 async def list_contacts(database: Database) -> list[ContactView]:
-    """All contacts, in the order of their addresses."""
+    """List all contacts by address."""
     found: list[ContactView] = []
     after = ("", "")
     while page := await database.run(contacts.list_contacts(PAGE, after)):
@@ -58,5 +58,5 @@ async def list_contacts(database: Database) -> list[ContactView]:
 async def _mailbox(database: Database, address: str) -> str:
     found = await database.run(accounts_with_address(normalised_address(address)))
     if not found:
-        raise BadInput("--account", f"there is no account {address}", "`postroom account list` shows those there are")
+        raise BadInput("--account", f"there is no account {address}", "`postroom account list` lists them")
     return found[0].endpoint_identity

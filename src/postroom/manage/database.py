@@ -1,4 +1,4 @@
-"""The database as a whole: its schema, for those who set it up and look after it."""
+"""The database as a whole: where it is, and its schema."""
 
 from typing import TYPE_CHECKING
 
@@ -13,16 +13,16 @@ __all__ = ["Database", "is_created", "migrate", "pending", "prepare", "url_of"]
 
 
 def url_of(settings: "Settings") -> str | None:
-    """Where PostgreSQL is; None when everything is in a file of SQLite."""
+    """Return the address of PostgreSQL; None if everything is in an SQLite file."""
     return settings.database_url.get_secret_value() if settings.database_url is not None else None
 
 
 def is_created(settings: "Settings") -> bool:
-    """Whether there is a database to open: a new installation on SQLite has none yet."""
+    """Return whether there is a database to open: a new installation on SQLite has none yet."""
     return settings.database_url is not None or (settings.data_dir / DATABASE).exists()
 
 
 async def prepare(database: Database) -> None:
-    """Gives a new installation its schema, so that it can be set up before the first start."""
+    """Create the schema of a new installation, so that it can be set up before the first start."""
     if not await database.run(applied_migrations()):
         await migrate(database)

@@ -1,4 +1,4 @@
-"""Filters, which are the ingestion rules: how much of a message is taken in."""
+"""Filters, which are the ingestion rules: how much of a message is stored."""
 
 from postroom.core.mail.ingestion import IngestionRule
 from postroom.manage.database import prepare
@@ -12,7 +12,7 @@ __all__ = ["IngestionRuleView", "add_filter", "is_shipped", "list_filters", "rem
 
 
 async def list_filters(database: Database) -> list[IngestionRuleView]:
-    """The user's filters and those that are shipped, in the order in which they are tried."""
+    """List the user's filters and the built-in ones in the order in which they are tried."""
     return await database.run(ingestion_rules.list_ingestion_rules())
 
 
@@ -21,17 +21,17 @@ def is_shipped(name: str) -> bool:
 
 
 async def add_filter(database: Database, rule: IngestionRule, signed: Signature, clock: Clock = wall_clock) -> None:
-    """Adds a filter of the user's own. Its name must be new."""
+    """Add one of the user's own filters. Its name must be new."""
     await prepare(database)
     await database.run(ingestion_rules.add_ingestion_rule(rule, signed, clock()))
 
 
 async def restore_filter(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> bool:
-    """Switches a shipped filter on again. False when it was on."""
+    """Enable a built-in filter again. Return False if it was enabled."""
     await prepare(database)
     return await database.run(ingestion_rules.restore_pack_rule(name, signed, clock()))
 
 
 async def remove_filter(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> Origin:
-    """Removes a filter of the user's own, or switches a shipped one off; says which it was."""
+    """Remove one of the user's own filters, or disable a built-in one; return which it was."""
     return await database.run(ingestion_rules.remove_ingestion_rule(name, signed, clock()))

@@ -1,4 +1,4 @@
-"""What the user tells the model in words: directions for all mail, and model rules for some."""
+"""Guidance for the model in words: directions for all mail, and model rules for some."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,19 +26,19 @@ __all__ = [
     "switch_guidance",
 ]
 
-# Less of an id would be unique by chance only.
+# A shorter suffix of an id would be unique only by chance.
 SHORTEST_END = 4
 
 
 async def list_guidance(database: Database, kind: GuidanceKind) -> list[GuidanceView]:
-    """All of one kind, in the order in which the model is told."""
+    """List all of one kind, in the order in which the model gets them."""
     return await database.run(store.list_guidance(kind))
 
 
 async def add_guidance(
     database: Database, guidance: Guidance, signed: Signature, clock: Clock = wall_clock
 ) -> GuidanceView:
-    """Keeps new guidance. An account that it is for may be named by its address."""
+    """Store new guidance. Its account may be given by address."""
     await prepare(database)
     ref = await scope_ref(database, guidance.scope, guidance.scope_ref)
     return await database.run(store.add_guidance(new_id(), replace(guidance, scope_ref=ref), signed, clock()))
@@ -52,7 +52,7 @@ async def edit_guidance(
     signed: Signature,
     clock: Clock = wall_clock,
 ) -> GuidanceView:
-    """Changes the fields that are given. A new scope begins without what the old one was about."""
+    """Change the given fields. A new scope starts without the old one's reference."""
     before = await _find(database, kind, name)
     changes = dict(changes)
     if "scope" in changes or "scope_ref" in changes:
@@ -64,7 +64,7 @@ async def edit_guidance(
 async def switch_guidance(
     database: Database, kind: GuidanceKind, name: str, enabled: bool, signed: Signature, clock: Clock = wall_clock
 ) -> GuidanceView:
-    """Gives it to the model, or keeps it from the model. Safe to repeat."""
+    """Give it to the model, or withhold it. Safe to repeat."""
     before = await _find(database, kind, name)
     if before.guidance.enabled == enabled:
         return before
@@ -74,7 +74,7 @@ async def switch_guidance(
 async def remove_guidance(
     database: Database, kind: GuidanceKind, name: str, signed: Signature, clock: Clock = wall_clock
 ) -> GuidanceView:
-    """Forgets it; returns what it was."""
+    """Delete it, and return it as it was."""
     found = await _find(database, kind, name)
     await database.run(store.remove_guidance(kind, found.id, signed, clock()))
     return found
@@ -88,14 +88,14 @@ async def _change(
 
 
 async def _find(database: Database, kind: GuidanceKind, given: str) -> GuidanceView:
-    """By its name, if it has one, or by the end of its id: ids made together begin alike."""
+    """Find guidance by its name, if it has one, or by the end of its id: ids created together begin alike."""
     await prepare(database)
     views = await list_guidance(database, kind)
     named = [view for view in views if view.name == given]
     found = named or [view for view in views if len(given) >= SHORTEST_END and str(view.id).endswith(given.lower())]
     if not found:
         what, command = kind.replace("_", " "), f"postroom {kind.replace('_', '-')}s list"
-        raise NotFound(f"there is no {what} {given}; `{command}` shows those there are")
+        raise NotFound(f"there is no {what} {given}; `{command}` lists them")
     if len(found) > 1:
         raise Conflict("ID", f"{len(found)} end in {given}", "give more of it")
     return found[0]

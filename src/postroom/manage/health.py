@@ -1,4 +1,4 @@
-"""Compares the world with what Postroom relies on: the machine, the settings, the database, the keys, the accounts."""
+"""All checks of `postroom doctor`: the machine, the settings, the database, the keys, the accounts."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -30,7 +30,7 @@ NOT_CREATED = Check("database", "warn", "not created yet", "run `postroom migrat
 
 
 def machine_checks(settings: Settings, data_dir: Path | None, hints_key: KeyFile | None) -> list[Check]:
-    """Everything that can be told without the database. `data_dir` is the option under which settings were read."""
+    """Run the checks that need no database. `data_dir` is the option under which settings were read."""
     return [
         checks.interpreter(),
         checks.data_dir(settings.data_dir),
@@ -45,7 +45,7 @@ def machine_checks(settings: Settings, data_dir: Path | None, hints_key: KeyFile
 async def database_checks(
     database: Database, settings: Settings, vault: Vault, clock: Clock = wall_clock
 ) -> list[Check]:
-    """Everything that only an opened database can tell."""
+    """Run the checks that need an open database."""
     before = clock()
     known = await facts(database)
     after = clock()
@@ -61,17 +61,17 @@ async def database_checks(
 
 
 def unavailable(error: PostroomError) -> Check:
-    """The finding when the database could not be opened or read."""
+    """Report that the database could not be opened or read."""
     remedy = (
-        "see that the server runs and that POSTROOM_DATABASE_URL is right"
+        "check that the server runs and that POSTROOM_DATABASE_URL is right"
         if isinstance(error, DatabaseUnavailable)
-        else "the finding says what is wrong; put that right first"
+        else "the finding says what is wrong; fix that first"
     )
     return Check("database", "fail", without_secrets(str(error)), remedy)
 
 
 def _open_settings_file(data_dir: Path | None) -> Path | None:
-    """The settings file, if it holds secrets and others than its owner can read it."""
+    """Return the settings file if it contains secrets and others can read it."""
     _, origins = trace_settings({"data_dir": data_dir})
     files = {origins[each.key] for each in known_settings() if each.secret and "/" in origins[each.key]}
     return next((Path(file) for file in sorted(files) if is_open_to_others(Path(file))), None)
@@ -87,7 +87,7 @@ def _bind_check(settings: Settings) -> Check:
 
 
 def _hints_key_check(file: KeyFile) -> Check:
-    """Whether the key that pulls hints can be used. Without it mail still comes, by polling."""
+    """Check that the key that pulls hints can be used. Without it mail still arrives, by polling."""
     try:
         return Check("pubsub key", "ok", f"signs as {file.read().email}")
     except SettingsError as error:
@@ -109,12 +109,12 @@ async def _leader_check(database: Database) -> Check:
 
 
 async def _protection_checks(database: Database) -> list[Check]:
-    """Protected labels that were renamed, or that no mailbox has any more."""
+    """Report protected labels that were renamed or that no mailbox has any more."""
     return [checks.protected_label(each.value, each.now_called) for each in await database.run(lost_protection())]
 
 
 async def _kept_checks(database: Database, settings: Settings, vault: Vault, now: datetime) -> list[Check]:
-    """What the database holds of accounts, compared with the keys that are here, the rules, and the time."""
+    """Check the accounts in the database against the available keys, the rules and the time."""
     known = account_checks.Known(
         await database.run(list_accounts()),
         await database.run(enabled_rules()),

@@ -1,4 +1,4 @@
-"""Jobs, as people look at them, retry and cancel them."""
+"""Jobs: list, show, retry and cancel them."""
 
 from uuid import UUID
 
@@ -10,23 +10,23 @@ from postroom.store.engine.database import Database
 
 
 async def list_jobs(database: Database, state: str | None, type: str | None, limit: int) -> list[JobView]:
-    """The newest jobs first, without their steps."""
+    """List jobs, newest first, without their steps."""
     return await database.run(jobs.list_jobs(state, type, limit))
 
 
 async def load_job(database: Database, id: UUID) -> JobView:
-    """One job with its steps."""
+    """Load one job with its steps."""
     job = await database.run(jobs.show_job(id))
     if job is None:
-        raise NotFound(f"there is no job {id}; `postroom jobs list` shows those that are kept")
+        raise NotFound(f"there is no job {id}; `postroom jobs list` lists them")
     return job
 
 
 async def retry_job(database: Database, id: UUID, clock: Clock = wall_clock) -> None:
-    """Queues a failed or canceled job again with all its attempts; a sleeping one is due at once."""
+    """Queue a failed or canceled job again with all its attempts; make a waiting one due at once."""
     await database.run(jobs.retry_job(id, clock()))
 
 
 async def cancel_job(database: Database, id: UUID, clock: Clock = wall_clock) -> str:
-    """Returns `canceled` for a waiting job, and `requested` for a running one, which ends at its next step."""
+    """Cancel a job. Return `canceled` for a waiting job, `requested` for a running one, which ends at its next step."""
     return await database.run(jobs.cancel_job(id, clock()))

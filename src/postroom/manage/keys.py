@@ -1,4 +1,4 @@
-"""The keys that seal the accounts' secrets: which there are, what stands under them, and their replacement."""
+"""The keys that encrypt the accounts' secrets: list and rotate them."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +14,7 @@ from postroom.vault.sealing import Vault
 
 @dataclass(frozen=True, slots=True)
 class KeyView:
-    """A key by its id: where it is, since when, and how many secrets stand under it. Never the key."""
+    """A key by its id: where it is, since when, and how many secrets it encrypts. Never the key itself."""
 
     id: str
     source: str
@@ -34,7 +34,7 @@ class Rotation:
 
 
 async def list_keys(database: Database, vault: Vault) -> list[KeyView]:
-    """The keys that are here, the one that seals first, then those that the database still knows."""
+    """List the available keys, the current one first, then those that only the database still refers to."""
     uses = {use.id: use for use in await database.run(list_key_uses())}
     known = {key.id: key for key in vault.known_keys()}
     seals = next(iter(known), None)
@@ -56,7 +56,7 @@ async def list_keys(database: Database, vault: Vault) -> list[KeyView]:
 
 
 async def keys_in_use(database: Database) -> list[str]:
-    """The ids of the keys under which secrets are stored."""
+    """List the ids of the keys that encrypt stored secrets."""
     return sorted(use.id for use in await database.run(list_key_uses()) if use.secrets)
 
 
@@ -69,9 +69,9 @@ async def rotate_keys(
     drop_old: bool,
     clock: Clock = wall_clock,
 ) -> Rotation:
-    """Seals every secret with a new key, or with the first of those that are `configured`. Old keys are dropped when
-    that is wanted and nothing stands under them any more."""
-    await database.run(list_key_uses())  # a database without its schema is told before any key is made
+    """Encrypt every secret with a new key, or with the first of those that are `configured`. Drop old keys on request
+    if they no longer encrypt anything."""
+    await database.run(list_key_uses())  # fail on a database without a schema before creating a key
     key_id = vault.known_keys()[0].id if configured else vault.add_key(clock())
     done = await reseal_all(database, vault, key_id, clock)
     after = {"resealed": done.resealed, "unopened": len(done.unopened)}

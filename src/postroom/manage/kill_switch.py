@@ -1,4 +1,4 @@
-"""The kill switch: stops every change to mailboxes, everywhere or in one account, and lets them go on."""
+"""The kill switch: stop all changes to mailboxes, everywhere or in one account, and allow them again."""
 
 from postroom.manage.accounts import find_account
 from postroom.manage.pausing import Stopped, stop
@@ -11,14 +11,14 @@ from postroom.store.engine.database import Database
 async def pause_changes(
     database: Database, account: str | None, reason: str, signed: Signature, clock: Clock = wall_clock
 ) -> Stopped:
-    """Once this answers, nothing more is changed or sent by any process."""
+    """Pause. When this returns, no process changes or sends anything more."""
     return await stop(database, await _scope(database, account), reason, signed, clock)
 
 
 async def resume_changes(
     database: Database, account: str | None, signed: Signature, clock: Clock = wall_clock
 ) -> int | None:
-    """How many jobs that waited go on; None when nothing was paused."""
+    """Resume. Return how many waiting jobs continue; None if nothing was paused."""
     return await database.run(pauses.resume(await _scope(database, account), signed, clock()))
 
 

@@ -1,4 +1,4 @@
-"""The labels of the mailboxes: what they are for, and whether the classifier may use them."""
+"""The labels of the mailboxes: their purpose, and whether the classifier may use them."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -16,14 +16,14 @@ from postroom.store.labels import AccountLabel
 
 @dataclass(frozen=True, slots=True)
 class LabelSync:
-    """The job that looks at the labels of an account."""
+    """The job that syncs an account's labels."""
 
     account: str
     job_id: UUID
 
 
 async def list_labels(database: Database, account: str | None = None) -> list[AccountLabel]:
-    """The labels of one account, or of all, as they were last seen there."""
+    """List the labels of one account, or of all, as they were last seen there."""
     found = await database.run(labels.list_all_labels())
     if account is None:
         return found
@@ -32,11 +32,11 @@ async def list_labels(database: Database, account: str | None = None) -> list[Ac
 
 
 async def sync_labels(database: Database, account: str | None = None, clock: Clock = wall_clock) -> list[LabelSync]:
-    """Has the labels of one account, or of all that are in use, looked at now."""
+    """Sync the labels of one account now, or of all that are in use."""
     named = await list_accounts(database) if account is None else [await find_account(database, account)]
     found = [each for each in named if each.state == "active"]
     if not found:
-        raise NotFound("there is no account in use; `postroom account list` shows those there are")
+        raise NotFound("there is no account in use; `postroom account list` lists them")
     enqueued = await database.run(enqueue_many([labels_job(each.id) for each in found], clock()))
     return [LabelSync(each.email, job.id) for each, job in zip(found, enqueued, strict=True)]
 
@@ -51,10 +51,10 @@ async def edit_labels(
     available: bool | None = None,
     clock: Clock = wall_clock,
 ) -> list[AccountLabel]:
-    """Changes what is known of the labels with this name or id, in one account or in all; None leaves it as it is."""
+    """Change the labels with this name or id, in one account or in all; None leaves a field as it is."""
     wanted = name.casefold()
     known = await list_labels(database, account)
     found = [each for each in known if each.name.casefold() == wanted or each.provider_label_id == name]
     if not found:
-        raise NotFound(f"there is no label {name!r}; `postroom labels list` shows those there are")
+        raise NotFound(f"there is no label {name!r}; `postroom labels list` lists them")
     return await database.run(labels.edit_labels(found, description, available, signed, clock()))

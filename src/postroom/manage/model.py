@@ -1,4 +1,4 @@
-"""The language model: what it may cost, what it has cost today, and every call of it."""
+"""The language model: its budget, its cost today, and every call."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ __all__ = ["CallView", "ModelPrices", "ModelStatus", "list_calls", "model_prices
 
 @dataclass(frozen=True, slots=True)
 class ModelPrices:
-    """In US cents for a million tokens."""
+    """In US cents per million tokens."""
 
     input_cents_per_million: float
     output_cents_per_million: float
@@ -26,7 +26,7 @@ class ModelPrices:
 
 @dataclass(frozen=True, slots=True)
 class ModelStatus:
-    """What the model has cost today, in US cents, and when there is a new budget."""
+    """Today's cost in US cents, and when the next budget starts."""
 
     spent_today_cents: float
     calls_today: int
@@ -42,7 +42,7 @@ async def model_status(database: Database, settings: ModelSettings, clock: Clock
 
 
 def model_prices(settings: ModelSettings) -> ModelPrices | str:
-    """The prices of the model, or why they are not known: then it is not asked."""
+    """Return the prices of the model, or why they are unknown: then it is not asked."""
     try:
         prices = prices_of(settings)
     except ModelRefused as error:
@@ -51,5 +51,5 @@ def model_prices(settings: ModelSettings) -> ModelPrices | str:
 
 
 async def list_calls(database: Database, message_id: UUID | None, limit: int) -> Sequence[CallView]:
-    """The calls about one message, oldest first, or the last calls, newest first."""
+    """List the calls about one message, oldest first, or the latest calls, newest first."""
     return await database.run(last_calls(limit) if message_id is None else calls_of(message_id))

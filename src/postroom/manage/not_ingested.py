@@ -1,6 +1,6 @@
-"""Mail that connectors could not hand in, and another try at it.
+"""Mail that connectors could not deliver, and another attempt at it.
 
-It stands in the folders of the connectors, below the data folder: what was refused for good, and what is set aside and
+The connectors' folders below the data folder record it: what was refused for good, and what is set aside and
 tried again.
 """
 
@@ -23,13 +23,13 @@ from postroom.store.engine.database import Database
 from postroom.store.mailbox_jobs import ask_for_messages
 
 PREFIX = "gmail-"
-# Of one transaction.
+# Per transaction.
 AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class NotIngested:
-    """A message that a connector could not hand in."""
+    """A message that a connector could not deliver."""
 
     account: str
     message_id: str
@@ -41,7 +41,7 @@ class NotIngested:
 
 @dataclass(frozen=True, slots=True)
 class IngestRetry:
-    """The job that takes in a message once more; somebody may have asked for it before."""
+    """The job that ingests a message once more; an earlier request may have created it."""
 
     message_id: str
     job_id: UUID
@@ -49,7 +49,7 @@ class IngestRetry:
 
 
 def list_not_ingested(data_dir: Path) -> list[NotIngested]:
-    """What the connectors of all mailboxes have left out."""
+    """List the mail that the connectors of all mailboxes have not ingested."""
     folders = sorted((data_dir / "connectors").glob(f"{PREFIX}*"))
     return [each for folder in folders for each in _of_connector(folder)]
 
@@ -57,15 +57,13 @@ def list_not_ingested(data_dir: Path) -> list[NotIngested]:
 def check_message_ids(ids: Sequence[str]) -> None:
     for id in ids:
         if not is_message_id(id):
-            raise BadInput(
-                "--message", f"{id[:80]!r} is not an id of Gmail", "give one of `postroom connector refused`"
-            )
+            raise BadInput("--message", f"{id[:80]!r} is not a Gmail id", "give one of `postroom connector refused`")
 
 
 async def retry_ingest(
     database: Database, data_dir: Path, account: str, ids: Sequence[str] = (), clock: Clock = wall_clock
 ) -> list[IngestRetry]:
-    """Has messages of an account taken in once more: those with these ids, or all that were left out."""
+    """Ingest messages of an account once more: those with these ids, or all that were not ingested."""
     owner = await find_account(database, account)
     if owner.state == "removed":
         remedy = f"connect it again with `{consent_command(owner.email, None)}`"

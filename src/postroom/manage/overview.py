@@ -1,6 +1,6 @@
-"""The overview of everything: the newest messages, totals, accounts, and whether anything may be changed now.
+"""The overview page's data: the newest messages, totals, accounts, and whether changes are allowed now.
 
-Every text in a `MessageLine` may come from a stranger's mail. Nothing here is trusted; a page makes it fit to be shown.
+Every text in a `MessageLine` may come from a stranger's mail. Nothing here is trusted; the page makes it safe to show.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ QUEUE = "email"
 
 @dataclass(frozen=True, slots=True)
 class MessageLine:
-    """One message: how it arrived, what was decided and why, and what came of it."""
+    """One message: how it arrived, what was decided and why, and the result."""
 
     inbox_id: UUID
     seq: int
@@ -34,7 +34,7 @@ class MessageLine:
     state: str
     """`waiting`, `leased`, `done` or `failed`."""
     decision: str | None = None
-    """For instance `archive`, `apply_label Receipts` or `keep`."""
+    """For example `archive`, `apply_label Receipts` or `keep`."""
     source: str | None = None
     """Who decided: `deterministic` for a rule, `model`, …"""
     rule_name: str | None = None
@@ -53,7 +53,7 @@ class Totals:
     actions_completed: int = 0
     actions_failed: int = 0
     approvals: int = 0
-    """Actions that wait for the owner's yes."""
+    """Actions that wait for approval."""
     jobs_queued: int = 0
     jobs_running: int = 0
     jobs_failed: int = 0
@@ -61,7 +61,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class ControlState:
-    """Whether anything may be changed now, and which model decides beside the rules."""
+    """Whether changes are allowed now, and which model decides besides the rules."""
 
     paused_since: datetime | None = None
     paused_because: str = ""
@@ -70,7 +70,7 @@ class ControlState:
 
 
 class Overview:
-    """Reads the overview from the database, tells of every change that is announced there, and has the kill switch."""
+    """Read the overview from the database, signal announced changes, and operate the kill switch."""
 
     def __init__(self, database: Database, clock: Clock = wall_clock, *, model: str | None = None) -> None:
         self._database = database
@@ -78,7 +78,7 @@ class Overview:
         self._model = model
 
     async def lines(self, limit: int) -> list[MessageLine]:
-        """The newest messages, newest first."""
+        """Return the newest messages, newest first."""
         return [_line(row) for row in await self._database.run(feed.recent_messages(limit))]
 
     async def totals(self) -> Totals:
@@ -109,10 +109,10 @@ class Overview:
         return ControlState(first.since, first.reason, bool(everywhere), self._model)
 
     async def changes(self) -> AsyncIterator[None]:
-        """Yields at once, and then whenever something may have changed since the last value was taken.
+        """Yield at once, and then whenever something may have changed since the last value was taken.
 
-        Coalesced: many changes while the reader is busy make one value ready, and none is lost. Changes made by other
-        processes may go unannounced.
+        Changes are coalesced: many of them while the reader is busy make one value ready, and none is lost. Changes by
+        other processes may go unannounced.
         """
         changed = asyncio.Event()
         channels = (acceptance.CHANNEL, accounts.CHANNEL, decisions.CHANNEL, jobs.CHANNEL, pauses.CHANNEL)
@@ -127,7 +127,7 @@ class Overview:
                 subscription.close()
 
     async def pause(self, signed: Signature) -> None:
-        """Stops every change to mailboxes, for the reason of the signature."""
+        """Stop all changes to mailboxes, for the reason in the signature."""
         await pause_changes(self._database, None, signed.reason or "", signed, self._clock)
 
     async def resume(self, signed: Signature) -> None:

@@ -1,5 +1,7 @@
-"""Pausing, and whatever else forbids requests: it has answered when none that it forbids can start any more, in any
-process. Requests are those that change a mailbox or send mail."""
+"""Pausing, and other ways to forbid requests that change a mailbox or send mail.
+
+Each returns only when no forbidden request can start any more, in any process.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,7 +17,7 @@ from postroom.system.boot_clock import BootClock, since_boot
 
 T = TypeVar("T")
 
-# How long a process may let requests out without asking again. By the clocks of two machines this may differ a little.
+# How long a process may let requests out without asking again. The clocks of two machines may differ a little.
 GRANT_S = 2.0
 MARGIN_S = 0.5
 LOOK_EVERY_S = 0.02
@@ -23,24 +25,24 @@ LOOK_EVERY_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """A pause that holds. `on_wire` requests had left before it and may still take effect; `silent` processes did not
-    answer (they were killed, or stand still) and can send nothing any more, but what they had sent is not known."""
+    """A pause in effect. `on_wire` requests had left before it and may still take effect; `silent` processes did not
+    answer (killed or frozen) and can send nothing more, but what they had sent is unknown."""
 
     pause: pauses.Pause
     on_wire: int
     silent: int
 
-    def told(self) -> str:
-        """What was under way, in a sentence; nothing when nothing was."""
+    def in_words(self) -> str:
+        """Say what was in flight, in a sentence."""
         parts: list[str] = []
         if self.on_wire:
             parts.append(f"{_counted(self.on_wire, 'request')} had left before and may still take effect")
         if self.silent:
             parts.append(
                 f"{_counted(self.silent, 'process', 'es')} did not answer and can send nothing more; "
-                "whether a request of theirs had left before is not known"
+                "whether a request of theirs had left before is unknown"
             )
-        return "; ".join(parts) or "no request was on its way"
+        return "; ".join(parts) or "no request was in flight"
 
 
 def _counted(number: int, what: str, plural: str = "s") -> str:
@@ -55,19 +57,19 @@ async def stop(
     clock: Clock = wall_clock,
     boot: BootClock = since_boot,
 ) -> Stopped:
-    """Pauses, and waits until every process that may let requests out has read it, or its grant has run out."""
+    """Pause, and wait until every process that may let requests out has read it, or its permission has expired."""
     pause, recalled = await _forbidden(database, pauses.pause(scope, reason, signed, clock()), boot)
     return Stopped(pause, recalled.on_wire(scope), recalled.silent)
 
 
 async def forbid(database: Database, transaction: Transaction[T], boot: BootClock = since_boot) -> T:
-    """Runs a verb that forbids something (`pauses.recalling`), and waits as `stop` does."""
+    """Run a verb that forbids something (`pauses.recalling`), and wait as `stop` does."""
     result, _ = await _forbidden(database, transaction, boot)
     return result
 
 
 class _Recalled(NamedTuple):
-    """The processes that have answered, and how many did not."""
+    """The processes that have answered, and the number of those that did not."""
 
     answered: Sequence[mailbox_writers.MailboxWriter]
     silent: int

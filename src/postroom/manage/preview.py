@@ -1,4 +1,4 @@
-"""What Postroom would do with mail that lies in files. It touches nothing."""
+"""What Postroom would do with mail in files. It changes nothing."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ Progress = Callable[[int], None]
 
 
 class Previewed(NamedTuple):
-    """What would be done with one message."""
+    """What Postroom would do with one message."""
 
     path: str
     policy_tier: str
@@ -32,13 +32,13 @@ class Previewed(NamedTuple):
 
 
 def what_is_known(path: Path, users: Sequence[str], contacts: frozenset[str], progress: Progress) -> Known:
-    """The user's addresses, contacts, and the ids of the mail among these files that the user sent."""
+    """Collect the user's addresses, contacts, and the ids of the mail in these files that the user sent."""
     mine = frozenset(_address(each) for each in users)
     return Known(mine, contacts, frozenset(_sent_ids(path, mine, progress)))
 
 
 def look_at(mail: MailFile, known: Known, policy: IngestionPolicy = DEFAULT_POLICY) -> Previewed:
-    """What Postroom would do with one message; without a policy, by the filters that are shipped."""
+    """Preview one message; without a policy, by the built-in filters."""
     parsed = parse_message(mail.raw)
     facts = IngestionFacts.of(parsed)
     tier, rule = assign_tier(parsed.headers, known)
@@ -47,26 +47,26 @@ def look_at(mail: MailFile, known: Known, policy: IngestionPolicy = DEFAULT_POLI
 
 
 def check_database(settings: Settings) -> None:
-    """Raises BadInput when there is none: looking must not make one."""
+    """Raise BadInput if there is no database: a preview must not create one."""
     if settings.database_url is None and not (settings.data_dir / FILE).exists():
-        remedy = "name the folder with --data-dir, run `postroom migrate` first, or leave --filters out"
+        remedy = "name the folder with --data-dir, run `postroom migrate` first, or omit --filters"
         raise BadInput("--filters", f"there is no database in {settings.data_dir}", remedy)
 
 
 async def own_filters(database: Database) -> list[IngestionRule]:
-    """The filters in use, the user's own and those that are shipped."""
+    """Return the filters in use, the user's own and the built-in ones."""
     return [view.rule for view in await database.run(list_ingestion_rules()) if view.enabled]
 
 
 def _address(given: str) -> str:
     found = canonical(given)
     if found is None:
-        raise BadInput("--user", f"{given!r} is no address", "give yours, such as mara@lindqvist.example")
+        raise BadInput("--user", f"{given!r} is not an address", "give yours, such as mara@lindqvist.example")
     return found
 
 
 def _sent_ids(path: Path, mine: frozenset[str], progress: Progress) -> Iterator[str]:
-    """A first look, at the heads only."""
+    """Read the headers in a first pass and yield the ids of the user's own mail."""
     for number, mail in enumerate(mail_in(path), 1):
         headers, _ = read_head(head_of(mail.raw))
         if sender_address(headers) in mine:

@@ -1,4 +1,4 @@
-"""Rules that Postroom proposes from what the user does by hand: looked at, accepted or dismissed."""
+"""Rules that Postroom proposes from what the user does by hand: list, accept or dismiss them."""
 
 from typing import NamedTuple
 from uuid import UUID
@@ -15,14 +15,14 @@ __all__ = ["AcceptedProposal", "ProposalState", "ProposalView", "accept", "dismi
 
 
 class AcceptedProposal(NamedTuple):
-    """The proposal, and the name of the rule that was made of it."""
+    """The proposal, and the name of the rule created from it."""
 
     proposal: ProposalView
     rule: str
 
 
 async def list_proposals(database: Database, state: ProposalState | None, limit: int) -> list[ProposalView]:
-    """Those in one state, or all of them, the newest first."""
+    """List the proposals in one state, or all of them, newest first."""
     return await database.run(store.list_proposals(state, limit))
 
 
@@ -33,10 +33,10 @@ async def load_proposal(database: Database, id: UUID) -> ProposalView:
 async def accept(
     database: Database, id: UUID, signed: Signature, *, active: bool, clock: Clock = wall_clock
 ) -> AcceptedProposal:
-    """Makes the rule, which decides in shadow unless it is to act at once."""
+    """Create the rule, in shadow unless `active`."""
     return AcceptedProposal(*await database.run(store.accept_proposal(id, new_id(), not active, signed, clock())))
 
 
 async def dismiss(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> ProposalView:
-    """Refuses a proposal for good."""
+    """Dismiss a proposal for good."""
     return await database.run(store.dismiss_proposal(id, signed, clock()))

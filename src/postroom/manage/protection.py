@@ -1,4 +1,4 @@
-"""Senders, domains and labels whose mail is never touched."""
+"""Senders, domains and labels whose mail is never changed."""
 
 from postroom.core.actions.safety import ProtectedKind
 from postroom.core.errors import NotFound
@@ -17,7 +17,7 @@ async def list_protected(database: Database) -> list[ProtectedView]:
 async def protect(
     database: Database, kind: ProtectedKind, value: str, reason: str, signed: Signature, clock: Clock = wall_clock
 ) -> str:
-    """Protects it; returns the value as it is compared. Once this answers, no process touches mail of theirs."""
+    """Protect it; return the value in its normalized form. When this returns, no process changes its mail."""
     return await forbid(database, protection.protect(kind, value, reason, signed, clock()))
 
 
@@ -25,4 +25,4 @@ async def unprotect(
     database: Database, kind: ProtectedKind, value: str, signed: Signature, clock: Clock = wall_clock
 ) -> None:
     if not await database.run(protection.unprotect(kind, value, signed, clock())):
-        raise NotFound(f"the {kind} {value!r} is not protected; `postroom protect list` shows what is")
+        raise NotFound(f"the {kind} {value!r} is not protected; `postroom protect list` lists what is")

@@ -1,4 +1,4 @@
-"""The queues as people and programs look at them: what waits, since when, and replaying what went through."""
+"""The queues: what waits and since when, and replaying past messages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class QueueStats:
 
 @dataclass(frozen=True, slots=True)
 class KeptMessages:
-    """How many messages of a tier are kept in one state."""
+    """How many stored messages of a tier are in one state."""
 
     queue: str
     tier: str
@@ -48,14 +48,14 @@ class KeptMessages:
 
 
 async def peek(database: Database, queues: Queues, queue: str, most: int = 10) -> list[WaitingMessage]:
-    """The first messages that wait, tier by tier; nothing is taken."""
+    """Return the first waiting messages, tier by tier, without leasing them."""
     if not 1 <= most <= MOST_AT_ONCE:
         raise BadInput("max", f"is {most}", f"ask for 1 to {MOST_AT_ONCE} messages")
     return await database.run(history.peek(queues[queue], most))
 
 
 async def queue_stats(database: Database, queues: Queues) -> list[QueueStats]:
-    """Every queue with its tiers, highest first."""
+    """Return every queue with its tiers, highest first."""
     depths = await database.run(history.depths())
     streaks = await database.run(history.streaks())
     found = {(each.queue, each.tier, each.state): each for each in depths}
@@ -66,7 +66,7 @@ async def queue_stats(database: Database, queues: Queues) -> list[QueueStats]:
 
 
 async def count_kept(database: Database, queues: Queues) -> list[KeptMessages]:
-    """Every message that is kept, ended ones too, counted by queue, tier and state."""
+    """Count every stored message, including ended ones, by queue, tier and state."""
     return [
         KeptMessages(queue, tier, state, count)
         for queue in queues.names
@@ -87,7 +87,7 @@ async def replay(
     most: int = 1000,
     clock: Clock = wall_clock,
 ) -> list[UUID]:
-    """Queues copies of past messages, oldest first, and notes who asked; returns the ids of the copies."""
+    """Queue copies of past messages, oldest first, and record who asked; return the ids of the copies."""
     policy = queues[queue]
     if not 1 <= most <= MOST_REPLAYED:
         raise BadInput("max", f"is {most}", f"replay 1 to {MOST_REPLAYED} at a time")
@@ -132,7 +132,7 @@ def _tier_stats(
 
 
 def _unknown_stats(queue: str, depths: Sequence[history.Depth]) -> QueueStats:
-    """A queue that the settings no longer name, with what is still in it."""
+    """Return a queue that the settings no longer name, with what is still in it."""
     counted: dict[tuple[str, str], int] = {
         (each.tier, each.state): each.count for each in depths if each.queue == queue
     }

@@ -1,4 +1,4 @@
-"""Decides anew about messages, with the rules and the model of today."""
+"""Decide again about messages, with today's rules and model."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,7 +19,7 @@ AT_ONCE = 500
 
 
 class Reclassified(NamedTuple):
-    """How many messages are decided about anew that were not asked for already, and the batch of what follows."""
+    """How many messages are newly queued to be decided again, and the batch of the resulting actions."""
 
     messages: int
     batch_id: UUID
@@ -34,7 +34,7 @@ async def reclassify(
     since_as_given: str | None = None,
     clock: Clock = wall_clock,
 ) -> Reclassified:
-    """Has the named messages decided about again, and those since a time about which nobody decided.
+    """Decide again about the named messages, and about those since a time that have no decision.
 
     `since_as_given` is the time in the user's words, for the audit log.
     """

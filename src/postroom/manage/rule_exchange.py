@@ -1,4 +1,4 @@
-"""Rules from and for other places: YAML, JSON, Gmail's filters and Sieve."""
+"""Import and export rules: YAML, JSON, Gmail filters and Sieve."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ RuleFormat = Literal["yaml", "json", "gmail", "sieve"]
 
 @dataclass(frozen=True, slots=True)
 class ImportedRule:
-    """What became of one rule."""
+    """The result for one rule."""
 
     name: str
     result: str
@@ -33,7 +33,7 @@ class ImportedRule:
 
 
 def read_rules(content: bytes, format: RuleFormat) -> Imported:
-    """The rules in a file, and what of it could not be translated. Raises UnicodeDecodeError for what is no UTF-8."""
+    """Read the rules in a file, and what could not be translated. Raise UnicodeDecodeError if it is not UTF-8."""
     match format:
         case "gmail":
             return read_gmail_filters(content)
@@ -53,9 +53,9 @@ async def import_rules(
     dry_run: bool = False,
     clock: Clock = wall_clock,
 ) -> list[ImportedRule]:
-    """Takes rules in, all or none. Those whose names are there already are left as they are, or replaced.
+    """Import rules, all or none. Existing rules of the same names are left as they are, or replaced.
 
-    Rules that cannot be taken back, and rules that look at labels which are not there, come in disabled.
+    Rules whose actions cannot be undone, and rules with conditions on unknown labels, are imported disabled.
     """
     await prepare(database)
     found = await placed(database, drafts)
@@ -70,7 +70,7 @@ async def import_rules(
 
 
 async def export_rules(database: Database, format: RuleFormat) -> Exported:
-    """All rules as a text, and what that cannot say."""
+    """Write all rules as text, and list what the format cannot express."""
     drafts = [view.draft for view in await list_rules(database)]
     match format:
         case "gmail":
@@ -82,7 +82,7 @@ async def export_rules(database: Database, format: RuleFormat) -> Exported:
 
 
 def _reviewed(draft: RuleDraft, known: frozenset[str] | None) -> RuleDraft:
-    """Disabled, if a person has to look at it first."""
+    """Disable the rule if a person has to review it first."""
     if draft.enabled and draft.action_type in REVIEWED:
         return draft.for_review()
     missing = first_unknown_label(draft, known)

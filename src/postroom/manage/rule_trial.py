@@ -1,4 +1,4 @@
-"""Tries the rules on a message: which one decides, and why the others do not. It touches nothing."""
+"""Test the rules on a message: which one decides, and why the others do not. It changes nothing."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ NEW_MAIL = frozenset({"INBOX", "UNREAD", "inbox", "unread"})
 
 @dataclass(frozen=True, slots=True)
 class TrialMessage:
-    """A message, the account it came to, as far as that is known, and what of it is not here."""
+    """A message, its account if known, and which parts of it are missing."""
 
     name: str
     account_id: UUID | None
@@ -47,7 +47,7 @@ class TriedRule:
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """The rule that decides and its action, the rules that decide in shadow, and every rule if that was asked."""
+    """The deciding rule and its action, the rules that decide in shadow, and every rule if requested."""
 
     message: str
     matched: str | None
@@ -59,7 +59,7 @@ class TrialResult:
 async def prepare_trial(
     database: Database, drafts: Sequence[RuleDraft] | None, *, message_id: UUID | None, account: str | None
 ) -> "RuleTrial":
-    """A trial of the rules in use, or of those drafts that are switched on."""
+    """Prepare a trial of the rules in use, or of those drafts that are enabled."""
     if drafts is None:
         rules = await database.run(enabled_rules())
     else:
@@ -75,7 +75,7 @@ async def _stored(database: Database, id: UUID) -> TrialMessage:
 
 
 class RuleTrial:
-    """The rules, ready to be tried on one message after the other: a stored one, or mail in files for an account."""
+    """The rules, ready to be tested on a stored message, or on mail in files for an account."""
 
     def __init__(self, rules: Sequence[Rule], stored: TrialMessage | None, account_id: UUID | None) -> None:
         self._stored = stored
@@ -84,7 +84,7 @@ class RuleTrial:
         self._rules = sorted(rules, key=lambda rule: rule.order)
 
     def messages(self, path: Path) -> Iterator[TrialMessage]:
-        """The stored message; without one, the mail in a file or folder, as if it had just come to the account."""
+        """Yield the stored message, or the mail in a file or folder as if the account had just received it."""
         if self._stored is not None:
             yield self._stored
             return
@@ -104,7 +104,7 @@ class RuleTrial:
 
 
 def _tried(explained: Explained, matched: str | None) -> TriedRule:
-    """Of several rules that match, the first decides."""
+    """Describe one rule's result: of several that match, the first decides."""
     is_first = explained.rule.name == matched
     result = "decides" if is_first else explained.result
     if explained.result == "matches" and not is_first:

@@ -1,4 +1,4 @@
-"""The deterministic rules: written, placed, checked, switched and removed by the user."""
+"""The deterministic rules: add, edit, enable, disable and remove them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,9 +22,9 @@ __all__ = ["AddedRules", "RuleView", "add_rules", "edit_rule", "list_rules", "lo
 
 @dataclass(frozen=True, slots=True)
 class AddedRules:
-    """The names of the rules that were added, and of each rule that applies a label which is not there yet, the label.
+    """The names of the added rules, and for each that applies a label which does not exist yet, that label.
 
-    Such a label is made when it is first needed.
+    Such a label is created when it is first needed.
     """
 
     names: Sequence[str]
@@ -32,7 +32,7 @@ class AddedRules:
 
 
 async def list_rules(database: Database) -> list[RuleView]:
-    """Every rule, in the order in which they are tried."""
+    """List every rule in the order in which they are tried."""
     return await database.run(store.list_rules())
 
 
@@ -48,7 +48,7 @@ async def add_rules(
     allow_missing: bool = False,
     clock: Clock = wall_clock,
 ) -> AddedRules:
-    """Adds rules, all or none. Their names must be new, and unless allowed, every label they look at must be there."""
+    """Add rules, all or none. Names must be new, and unless allowed, all labels in conditions must exist."""
     await prepare(database)
     found, known = await placed(database, drafts), await known_labels(database)
     if not allow_missing:
@@ -69,9 +69,9 @@ async def edit_rule(
     allow_missing: bool = False,
     clock: Clock = wall_clock,
 ) -> RuleView:
-    """Puts another rule in its place, or changes the fields that are given as a document would have them.
+    """Replace a rule, or change the given fields, which are named as in a document.
 
-    With a version, it is changed only if it is still that version.
+    With a version, change it only if it is still that version.
     """
     await prepare(database)
     view = await database.run(store.load_rule(name))
@@ -86,19 +86,19 @@ async def edit_rule(
 async def switch_rule(
     database: Database, name: str, enabled: bool, signed: Signature, clock: Clock = wall_clock
 ) -> RuleView:
-    """Enables a rule that makes sense, or disables one for the reason of the signature. Safe to repeat."""
+    """Enable a valid rule, or disable one for the reason in the signature. Safe to repeat."""
     await prepare(database)
     return await database.run(store.switch_rule(name, enabled, signed, clock()))
 
 
 async def remove_rule(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> None:
-    """Removes a rule for good. What it decided stays recorded under its name."""
+    """Remove a rule for good. Its past decisions stay recorded under its name."""
     await prepare(database)
     await database.run(store.remove_rule(name, signed, clock()))
 
 
 async def placed(database: Database, drafts: Iterable[RuleDraft]) -> list[RuleDraft]:
-    """The drafts with the accounts that they name found, and what is compared in the form in which it is compared."""
+    """Return the drafts with their accounts resolved to ids and their values normalized."""
     found: list[RuleDraft] = []
     for draft in drafts:
         ref = await scope_ref(database, draft.scope, draft.scope_ref)
@@ -108,34 +108,34 @@ async def placed(database: Database, drafts: Iterable[RuleDraft]) -> list[RuleDr
 
 
 async def known_labels(database: Database) -> frozenset[str] | None:
-    """Ids and casefolded names of all labels; None while no mailbox has told of any."""
+    """Return ids and casefolded names of all labels; None while no mailbox has reported any."""
     labels = await database.run(list_all_labels())
     ids = {each.provider_label_id for each in labels}
     return frozenset(ids | {each.name.casefold() for each in labels}) if labels else None
 
 
 def first_unknown_label(draft: RuleDraft, known: frozenset[str] | None) -> str | None:
-    """A label that the rule looks at and no mailbox has."""
+    """Return a label in the rule's conditions that no mailbox has."""
     return None if known is None else min(unknown_labels(draft, known), default=None)
 
 
 def _refuse_unknown_labels(drafts: Iterable[RuleDraft], known: frozenset[str] | None) -> None:
     for draft in drafts:
         if (missing := first_unknown_label(draft, known)) is not None:
-            problem = f"looks at the label {missing!r}, which no mailbox has"
-            remedy = "see `postroom labels list`; or take it all the same with --allow-missing"
+            problem = f"has a condition on the label {missing!r}, which no mailbox has"
+            remedy = "see `postroom labels list`; or accept it anyway with --allow-missing"
             raise BadInput(f"rule {draft.name}", problem, remedy)
 
 
 def _new_label(draft: RuleDraft, known: frozenset[str] | None) -> str | None:
-    """The label that the rule applies, if it is not there yet."""
+    """Return the label that the rule applies, if it does not exist yet."""
     label = str(draft.parameters.get("label"))
     is_new = known is not None and label not in known and label.casefold() not in known
     return label if draft.action_type == "apply_label" and is_new else None
 
 
 def _changed(view: RuleView, fields: Mapping[str, Any]) -> RuleDraft:
-    """A new action starts without parameters, and a new scope without what the old one was about."""
+    """Apply the fields. A new action starts without parameters, a new scope without the old one's reference."""
     before = as_document(view.draft)
     if "then" in fields and fields["then"] != view.action:
         before.pop("parameters", None)

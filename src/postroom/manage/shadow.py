@@ -79,12 +79,12 @@ async def in_shadow_now(database: Database) -> list[ShadowStatus]:
 
 
 async def begin(database: Database, what: ShadowScope, signed: Signature, now: datetime) -> bool:
-    """Put it in shadow: it decides, but nothing is touched. False when it was in shadow already."""
+    """Put it in shadow: it decides, but nothing is done. Return False if it was already in shadow."""
     return await _switch(database, what, True, signed, now)
 
 
 async def end(database: Database, what: ShadowScope, signed: Signature, now: datetime) -> EndedShadow:
-    """Take it out of shadow: its decisions take effect."""
+    """Take it out of shadow: its decisions are carried out."""
     report = await report_on(database, what, samples=0)
     ended = await _switch(database, what, False, signed, now)
     return EndedShadow(ended, doubts(report.tally) if ended else ())
@@ -109,8 +109,8 @@ async def _switch(database: Database, what: ShadowScope, shadow: bool, signed: S
 async def report_on(
     database: Database, what: ShadowScope, since: datetime = LONG_AGO, samples: int = 5
 ) -> ShadowReport:
-    """Its decisions in shadow, and what the user did. While it is in shadow, only decisions in its present form count:
-    none from before a rule was last changed, or from an earlier time in shadow."""
+    """Compare its decisions in shadow with what the user did. While it is in shadow, only decisions in its present form
+    count: none from before a rule's last change, or from an earlier time in shadow."""
     match what.kind:
         case "rule":
             view = await database.run(load_rule(what.name))
@@ -132,7 +132,7 @@ async def _since(database: Database, kind: str, name: str) -> datetime:
 
 
 def doubts(tally: Tally) -> Sequence[str]:
-    """Reasons why it may be too early to take it out of shadow."""
+    """Return reasons why it may be too early to take it out of shadow."""
     found: list[str] = []
     if tally.judged < ENOUGH_JUDGED:
         found.append(
@@ -140,5 +140,5 @@ def doubts(tally: Tally) -> Sequence[str]:
             f"{ENOUGH_JUDGED} would prove more"
         )
     if tally.precision is not None and tally.precision < RIGHT_ENOUGH:
-        found.append(f"you did otherwise in {tally.disagreed:,} of {tally.judged:,} cases")
+        found.append(f"you acted differently in {tally.disagreed:,} of {tally.judged:,} cases")
     return found

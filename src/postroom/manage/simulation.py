@@ -1,4 +1,4 @@
-"""What a change of rules would have done to the mail that is here. It touches nothing."""
+"""What a change of rules would have done to stored mail. It changes nothing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,13 +21,13 @@ from postroom.store.simulation import MessageSelection
 
 __all__ = ["ChangeOfRules", "CostEstimate", "SimulationResult", "estimate_cost", "simulate_change"]
 
-# What a call sends and gets back when nothing is known: a message of a page, and a decision.
+# The tokens of a call if nothing is known: a message of one page, and a decision.
 TYPICAL_TOKENS = (2_500, 150)
 
 
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
-    """By how many calls the model would be asked more often, at what cost, if that is known, and how it is known."""
+    """How many more calls to the model there would be, their cost if known, and the basis of the estimate."""
 
     more_calls: int
     cents: float | None
@@ -45,7 +45,7 @@ async def simulate_change(
     most: int,
     account: str | None,
 ) -> SimulationResult:
-    """Replays the mail since a time, or the newest of it, with the rules as they are and as they would be."""
+    """Replay the mail since a time, or the newest, under the present rules and under the changed ones."""
     account_id = None if account is None else (await find_account(database, account)).id
     drafts: Sequence[RuleDraft] = await placed(database, change.drafts)
     stored = await database.run(list_rules())
@@ -67,12 +67,12 @@ def estimate_cost(found: SimulationResult, model: ModelSettings) -> CostEstimate
 
 
 def _call_cost(found: SimulationResult, model: ModelSettings) -> tuple[float | None, str]:
-    """What one call costs, and how that is known."""
+    """Return the cost of one call, and what it is based on."""
     if model.provider == "none":
         return None, "there is no model"
     if found.call_micros is not None:
-        return found.call_micros, "by what calls have cost of late"
+        return found.call_micros, "by the cost of recent calls"
     try:
         return prices_of(model).cost(*TYPICAL_TOKENS), f"by the price, at {TYPICAL_TOKENS[0]:,} tokens a call"
     except ModelRefused:
-        return None, "the price of the model is not known"
+        return None, "the price of the model is unknown"

@@ -1,4 +1,4 @@
-"""Tokens by which connectors, pages and agents are known: made, shown, revoked."""
+"""The tokens of connectors, pages and agents: create, list and revoke them."""
 
 from datetime import datetime
 from uuid import UUID
@@ -14,16 +14,16 @@ __all__ = ["create_token", "list_tokens", "mint", "revoke_token"]
 
 
 async def create_token(database: Database, token: NewToken, signed: Signature, now: datetime) -> Token:
-    """Keeps a token that `mint` has made; of its secret only a hash is kept."""
+    """Store a token made by `mint`; only a hash of its secret is kept."""
     await prepare(database)
     return await database.run(tokens.create_token(token, signed, now))
 
 
 async def list_tokens(database: Database) -> list[Token]:
-    """Every token there ever was, the newest first, without what proves it."""
+    """List all tokens, newest first, without their secrets."""
     return await database.run(tokens.list_tokens())
 
 
 async def revoke_token(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> bool:
-    """Ends a token for good. False when it was revoked before."""
+    """Revoke a token for good. Return False if it was already revoked."""
     return await database.run(tokens.revoke_token(id, signed, clock()))

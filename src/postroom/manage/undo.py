@@ -1,4 +1,4 @@
-"""Takes back one action, or everything that a rule, a batch or a time did."""
+"""Take back one action, or everything that a rule, a batch or a period did."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Undone(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UndoSelection:
-    """Everything that fits all that is given. A rule is named as it was when it decided."""
+    """Everything that matches all given fields. A rule is named as it was when it decided."""
 
     rule: str | None = None
     batch: UUID | None = None
@@ -40,7 +40,7 @@ class UndoSelection:
 async def undo_action(
     database: Database, id: UUID, signed: Signature, *, dry_run: bool = False, clock: Clock = wall_clock
 ) -> Undone:
-    """Undoes one action. Raises NotFound, or BadInput with the reason why it cannot be undone."""
+    """Undo one action. Raise NotFound, or BadInput with the reason why it cannot be undone."""
     entry = signed.under("action.undo", "action", str(id))
     return await _undo(database, [await _candidate(database, id)], entry, dry_run, clock)
 
@@ -54,7 +54,7 @@ async def undo_selection(
     dry_run: bool = False,
     clock: Clock = wall_clock,
 ) -> Undone:
-    """Undoes all of a selection; `as_given` is it in the user's words, for the audit log."""
+    """Undo everything in a selection; `as_given` is the selection in the user's words, for the audit log."""
     chosen = await _selected(database, selection)
     after = {**as_given, "actions": len(chosen), "messages": _messages(chosen)}
     entry = signed.under("actions.undo", "selection", str(signed.entry_id), after=after)
@@ -76,14 +76,14 @@ def _messages(chosen: Sequence[Undoable]) -> int:
 async def _candidate(database: Database, id: UUID) -> Undoable:
     found = await database.run(undo_candidate(id))
     if found is None:
-        raise NotFound(f"there is no action {id}; `postroom actions list` shows those there are")
+        raise NotFound(f"there is no action {id}; `postroom actions list` lists them")
     reason = why_not_undoable(found.action_type, found.state, found.hint)
     if found.undone in ("queued", "executing"):
         reason = "it is being undone"
     elif found.undone == "completed":
-        reason = "it is undone already"
+        reason = "it is already undone"
     if reason is not None:
-        raise BadInput("ACTION", f"cannot be undone: {reason}", "`postroom actions list` shows what can")
+        raise BadInput("ACTION", f"cannot be undone: {reason}", "`postroom actions list` lists what can")
     return Undoable(id, found.account_id, found.message_id)
 
 
@@ -104,8 +104,8 @@ async def _selected(database: Database, selection: UndoSelection) -> list[Undoab
 
 
 async def _check_rule(database: Database, name: str) -> None:
-    """A rule that was removed has left its name with what it decided."""
+    """Raise NotFound if no rule has this name; a removed rule is still known by its decisions."""
     if any(found.name == name for found in await database.run(list_rules())):
         return
     if not await database.run(has_decided(name)):
-        raise NotFound(f"there is no rule {name!r}, and none has decided; `postroom rules list` shows those there are")
+        raise NotFound(f"there is no rule {name!r}, and no decision was made by one; `postroom rules list` lists them")

@@ -1,7 +1,7 @@
-"""What is attached to a message, taken out of its raw bytes so that it can be sent along.
+"""Takes the attachments out of a raw message so that they can be forwarded.
 
-The bytes come from a stranger: they are taken apart by the same linear passes that read mail, and what is too large is
-left behind before it is decoded.
+The bytes come from a stranger: they are parsed by the same linear passes that read mail, and whatever is too large is
+left out before it is decoded.
 """
 
 from base64 import b64decode
@@ -15,35 +15,35 @@ from postroom.core.mail.headers import head_of, with_line_ends
 from postroom.core.mail.mime import decoded_content
 from postroom.core.mail.parts import Part, find_parts
 
-# What Gmail attaches at most; as text it is a third longer, which still fits into what it takes.
+# Gmail's limit for attachments; base64 makes them a third longer, which still fits into its limit for a message.
 LARGEST_TOGETHER = 25 * 1024 * 1024
 UNNAMED = "unnamed"
 OPAQUE = "application/octet-stream"
-# Larger HTML is left behind: the text is there all the same.
+# Larger HTML is left out; the plain text is always there.
 LARGEST_HTML = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file that is sent along."""
+    """A file to attach."""
 
     filename: str = field(repr=False)
     mime_type: str
     content: bytes = field(repr=False)
     content_id: str = ""
-    """By which the HTML of the same message refers to it."""
+    """The id by which the HTML of the same message refers to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """The files of a message, or, when they are too large together, how many there are and none of them."""
+    """The files of a message; if together they are too large, none of them, and how many were left out."""
 
     files: tuple[Attachment, ...] = ()
     left_out: int = 0
 
 
 def attached_to(raw: bytes) -> Attached:
-    """Everything but the text that a reader sees. All or none: half of the files would look like all of them."""
+    """All parts but the text that a reader sees. All or none: some of the files would look like all of them."""
     raw = with_line_ends(raw)
     head = head_of(raw)
     root, _ = find_parts(raw, head.block, head.body_at)
@@ -58,7 +58,7 @@ def attached_to(raw: bytes) -> Attached:
 
 
 def html_of(raw: bytes) -> str | None:
-    """The HTML that a reader sees, as it was written; None when there is none, or more than is sent along."""
+    """The HTML that a reader sees, unchanged; None when there is none, or it is too large."""
     raw = with_line_ends(raw)
     head = head_of(raw)
     root, _ = find_parts(raw, head.block, head.body_at)
@@ -75,7 +75,7 @@ def _decoded_text(part: Part) -> str:
 
 
 def _leaves(root: Part) -> list[Part]:
-    """In the order of the message. Not recursive: parts may lie deep within each other."""
+    """The parts without parts, in the order of the message. Not recursive: parts may be nested deeply."""
     found: list[Part] = []
     waiting = [root]
     while waiting:
@@ -99,14 +99,14 @@ def _file(part: Part) -> Attachment:
     content = decoded_content(fields, part.content)
     name = safe_filename(fields.filename)
     if fields.content_type == "message/rfc822":
-        # A message within a message may not be encoded, and this one has to be: it goes as a file.
+        # A message/rfc822 part must not be base64, and ours must be seven bits: it is attached as a file.
         return Attachment(name or "message.eml", OPAQUE, part.content if content is None else content)
     kind = OPAQUE if part.is_multipart or fields.content_type.startswith("message/") else fields.content_type
     return Attachment(name or UNNAMED, kind, part.content if content is None else content, fields.content_id)
 
 
 def given_attachments(parameters: Mapping[str, Any]) -> tuple[Attachment, ...]:
-    """The files that an action itself brings along."""
+    """The files that the action itself attaches."""
     return tuple(
         Attachment(safe_filename(each["filename"]) or UNNAMED, each.get("mime_type") or OPAQUE, b64decode(each["data"]))
         for each in parameters.get("attachments") or ()

@@ -1,13 +1,13 @@
-"""Delivers admitted mail, each exactly once: what was not surely sent is looked for, and never sent on suspicion.
+"""Delivers admitted mail, each exactly once: mail that may have been sent is looked for, and never sent on suspicion.
 
-    no draft known   after an earlier attempt, a draft with our mark is looked for and taken; else one is made. Its id
-                     is stored before it is sent.
-    draft known      there: it was not sent, so it is sent now. Gone: it was sent, and is looked for in sent mail.
-    not found there  nobody can tell: `unknown`, and a person is asked.
+    no draft known   after an earlier attempt, look for a draft with our mark and use it; otherwise make one. Its id is
+                     stored before it is sent.
+    draft known      still there: it was not sent, so send it now. Gone: it was sent, so look for it in sent mail.
+    not found there  nobody can tell: the mail is `unknown`, and a person is asked.
 
 A process may die between any two of these steps, and any answer may be lost: the next attempt begins with a question.
-Senders of any number of processes share the work; each delivery is leased by one, which renews the lease while it is
-at it, and its every change is fenced.
+Senders in any number of processes share the work. Each mail is leased by one sender, which renews the lease while it
+works; every change it writes names the lease.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
 from postroom.store.jobs import PAUSE
-from postroom.store.outbound_ends import CHANNEL
+from postroom.store.outbound_moves import CHANNEL
 from postroom.system.boot_clock import since_boot
 
 log = structlog.get_logger()
@@ -38,9 +38,9 @@ log = structlog.get_logger()
 T = TypeVar("T")
 
 BeforeSending = Callable[[UUID], Awaitable[None]]
-"""Called with the account before anything leaves it. Raises RestoreSuspected when the database may have gone back."""
+"""Called with the account before anything leaves it. Raises RestoreSuspected if the database may be restored."""
 
-EXPIRED = "it could not be sent in {days:g} days, and nobody waits for it any more: {why}"
+EXPIRED = "it could not be sent within {days:g} days: {why}"
 NO_LONGER_WANTED = "its action was ended before it was sent"
 REMOVED = "the account was removed before it was sent"
 DOUBTFUL = (
@@ -54,11 +54,11 @@ class MailRefused(PostroomError):
 
 
 class RestoreSuspected(PostroomError):
-    """The mailbox holds mail of ours that the database knows nothing of: they are compared before mail leaves."""
+    """The mailbox holds mail of ours that the database does not know: the two are compared before mail leaves."""
 
 
 class Sender:
-    """Takes what is due and delivers it, a few at once, until it is canceled."""
+    """Leases mail that is due and delivers it, a few at once, until it is canceled."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Sender:
         self._running: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Until canceled. What is under way then is interrupted: whoever comes next asks what became of it."""
+        """Run until canceled. Deliveries under way are interrupted: the next sender asks what became of them."""
         channels = (CHANNEL, pauses.CHANNEL, accounts.CHANNEL)
         subscriptions = [self._database.subscribe(each, lambda _message: self._wake.set()) for each in channels]
         try:
@@ -102,10 +102,10 @@ class Sender:
 
     async def _begin(self) -> None:
         free = self._pace.at_once - len(self._running)
-        if free <= 0 or not await self._database.run(store.any_delivery_due(self._clock())):
+        if free <= 0 or not await self._database.run(store.any_mail_due(self._clock())):
             return
         now, started = self._clock(), since_boot()
-        leased = await self._database.run(store.lease_deliveries(new_id(), free, now, now + self._pace.lease))
+        leased = await self._database.run(store.lease_mail(new_id(), free, now, now + self._pace.lease))
         for each in leased:
             lease = HeldLease(self._pace.usable_until(started))
             task = asyncio.create_task(self._deliver(each, lease), name="postroom-delivery")
@@ -116,7 +116,7 @@ class Sender:
         self._running.discard(task)
         self._wake.set()
 
-    async def _deliver(self, leased: store.LeasedDelivery, lease: HeldLease) -> None:
+    async def _deliver(self, leased: store.LeasedMail, lease: HeldLease) -> None:
         delivery = Delivery(self._database, leased, lease, self._carrier_of, self._pace, self._clock, self._sleep)
         delivery.before_sending = self._before_sending
         try:
@@ -124,11 +124,11 @@ class Sender:
         except LeaseLost:
             log.info("outbound.taken_over", delivery=leased.id)
         except StoreError as error:
-            # It stays leased, and is taken up again when the lease has run out.
+            # It stays leased, and is leased again when the lease has run out.
             log.warning("outbound.interrupted", delivery=leased.id, error=type(error).__name__)
         except asyncio.CancelledError:
             with contextlib.suppress(PostroomError):
-                await self._database.run(store.give_back_delivery(leased.hold, delivery.draft, self._clock()))
+                await self._database.run(store.give_back_mail(leased.hold, delivery.draft, self._clock()))
             raise
 
 
@@ -138,7 +138,7 @@ class Delivery:
     def __init__(
         self,
         database: Database,
-        leased: store.LeasedDelivery,
+        leased: store.LeasedMail,
         lease: HeldLease,
         carrier_of: CarrierUnder,
         pace: Pace,
@@ -158,24 +158,24 @@ class Delivery:
         """The draft that this attempt has made or found, whose id may not be stored yet."""
 
     async def attempt(self) -> None:
-        """Ends in one of the states of the lifecycle. Raises LeaseLost and StoreError, and then has decided nothing."""
+        """Bring the mail to its next state. After LeaseLost or StoreError nothing has been decided."""
         try:
             await self._go_on()
         except (LeaseLost, StoreError):
             raise
         except RestoreSuspected:
-            await self._database.run(store.give_back_delivery(self._leased.hold, self.draft, self._clock()))
+            await self._database.run(store.give_back_mail(self._leased.hold, self.draft, self._clock()))
         except Canceled:
             await self._take_back("canceled", NO_LONGER_WANTED)
         except ProtectedMail as error:
             await self._take_back("canceled", str(error))
         except Parked as paused:
             if paused.key.startswith(PAUSE):
-                await self._database.run(store.give_back_delivery(self._leased.hold, self.draft, self._clock()))
+                await self._database.run(store.give_back_mail(self._leased.hold, self.draft, self._clock()))
             else:
                 await self._not_now(paused)
         except Exception as error:
-            # A fault of ours too only puts it off: it stays visible, with its reason, and is not lost.
+            # A bug of ours only defers the mail: it stays visible, with the reason, and is not lost.
             if not isinstance(error, PostroomError | TimeoutError):
                 log.error("outbound.broken", delivery=self._leased.id, error=type(error).__name__)
             await self._not_now(error)
@@ -192,7 +192,7 @@ class Delivery:
             await self._look_for_it(carrier)
             return
         if self._is_too_late:
-            await self._take_back("expired", self._too_late("it was tried again and again"))
+            await self._take_back("expired", self._too_late("every attempt failed"))
             return
         if self._draft_id is None:
             self.draft = await self._find_or_make(carrier)
@@ -200,9 +200,9 @@ class Delivery:
                 return
             self._draft_id = self.draft.id
         now, started = self._clock(), since_boot()
-        held = await self._database.run(store.hold_delivery(leased.hold, self.draft, now, now + self._pace.lease))
+        held = await self._database.run(store.hold_mail(leased.hold, self.draft, now, now + self._pace.lease))
         self._lease.deadline = self._pace.usable_until(started)
-        if held != "executing":
+        if held != "wanted":
             await self._take_back("canceled", NO_LONGER_WANTED)
             return
         sent = await self._offer(carrier.send_draft(self._draft_id))
@@ -212,8 +212,11 @@ class Delivery:
             await self._delivered(carrier, sent)
 
     async def _find_or_make(self, carrier: Carrier) -> DraftKept | None:
-        """An earlier attempt may have made one and not learned its id. We did not send it, or its id would be stored;
-        but somebody may have, in the mailbox: then it is delivered, and there is nothing to make."""
+        """Find the draft that an earlier attempt made without learning its id, or make one.
+
+        We did not send such a draft, or its id would be stored. Somebody may have sent it from the mailbox: then the
+        mail is delivered, and None is returned.
+        """
         leased = self._leased
         if leased.attempts > 1:
             found = await self._ask(carrier.drafts_of(leased.id))
@@ -227,12 +230,12 @@ class Delivery:
                 await self._delivered(carrier, sent)
                 return None
             await self.renew()
-        mime = await self._database.run(store.load_mime(leased.id))
+        content = await self._database.run(store.load_content(leased.id))
         await self._database.run(pauses.check_paused(leased.account_id))
-        return await self._offer(carrier.create_draft(mime.encode("ascii"), leased.thread_id))
+        return await self._offer(carrier.create_draft(content, leased.thread_id))
 
     async def _look_for_it(self, carrier: Carrier) -> None:
-        """The draft is gone. Sent mail is looked through a few times, since it may be shown late."""
+        """Look for a mail whose draft is gone in sent mail, several times, since it may appear there late."""
         leased = self._leased
         for wait_s in self._pace.looks:
             await self._sleep(wait_s)
@@ -245,66 +248,66 @@ class Delivery:
         log.warning("outbound.unknown", delivery=leased.id)
 
     async def _delivered(self, carrier: Carrier, sent_message_id: str) -> None:
-        """Written down before anything else, since to tidy may take long; what fails there undoes nothing."""
+        """Record the delivery first. Removing spare drafts may take long, and its failure changes nothing."""
         await self._database.run(store.deliver(self._leased.hold, sent_message_id, self._clock()))
         log.info("outbound.delivered", delivery=self._leased.id, attempts=self._leased.attempts)
         if self._leased.attempts > 1:
-            # A lost answer may have left a second draft behind. If it cannot be taken away now, it does no harm.
+            # A lost answer may have left a second draft behind. It does no harm if it cannot be removed now.
             with self._tidying():
                 tidy = await self._tidy_carrier()
                 for spare in await self._ask(carrier.drafts_of(self._leased.id)):
                     await self._delete(tidy, spare.id)
 
     async def _take_back(self, state: store.Withdrawn, reason: str) -> None:
-        """Its draft is there, or was never made: so it was not sent."""
-        await self._database.run(store.withdraw_delivery(self._leased.hold, state, reason, self._clock()))
+        """End a mail that was certainly not sent: its draft is still there, or was never made."""
+        await self._database.run(store.withdraw_mail(self._leased.hold, state, reason, self._clock()))
         await self._discard()
 
     async def _discard(self) -> None:
-        """Once it is written down that it will not be sent: before, a draft that is gone would seem to be sent."""
+        """Delete the draft, once the end is recorded: until then a draft that is gone means that it was sent."""
         if self._draft_id is not None:
             with self._tidying():
                 await self._delete(await self._tidy_carrier(), self._draft_id)
 
     @contextlib.contextmanager
     def _tidying(self) -> Generator[None]:
-        """Whatever fails here, a pause among it, leaves a draft in the mailbox; the mail itself has ended."""
+        """Ignore any failure, a pause included: a draft stays in the mailbox, and the mail itself has ended."""
         try:
             yield
         except Exception as error:
             log.info("outbound.draft_left", delivery=self._leased.id, error=type(error).__name__)
 
     async def _tidy_carrier(self) -> Carrier:
-        """For our own drafts, once the mail has ended: neither its lease nor its action stands any more."""
+        """A carrier for deleting our drafts after the mail has ended, when neither lease nor action stands any more."""
         return await self._carrier_of(Permit(self._leased.account_id, self._lease))
 
     async def _delete(self, carrier: Carrier, draft_id: str) -> None:
-        """The kill switch is read right before: a draft too is something of the user's."""
+        """Delete a draft, unless a pause stands: a draft belongs to the user's mailbox too."""
         await self._database.run(pauses.check_paused(self._leased.account_id))
         await self._call(carrier.delete_draft(draft_id))
 
     async def renew(self) -> None:
-        """Raises LeaseLost when it took too long, and somebody else has taken over."""
+        """Renew the lease. Raises LeaseLost when it ran out and another sender has taken over."""
         now, started = self._clock(), since_boot()
-        await self._database.run(store.renew_delivery(self._leased.hold, self.draft, now, now + self._pace.lease))
+        await self._database.run(store.renew_mail(self._leased.hold, self.draft, now, now + self._pace.lease))
         self._lease.deadline = self._pace.usable_until(started)
 
     async def _account_removed(self) -> None:
-        """Nobody can look any more. Without a draft it was surely not sent."""
+        """End the mail of a mailbox that cannot be asked any more. Without a draft it was certainly not sent."""
         hold, now = self._leased.hold, self._clock()
         if self._draft_id is None:
-            await self._database.run(store.withdraw_delivery(hold, "canceled", REMOVED, now))
+            await self._database.run(store.withdraw_mail(hold, "canceled", REMOVED, now))
         else:
             await self._database.run(store.doubt(hold, DOUBTFUL.format(id=self._leased.id), now))
 
     async def _not_now(self, error: BaseException) -> None:
-        """Tried again later, or not, as the error has it. What is known of a draft is kept with it."""
+        """Defer or end the mail, depending on the error. Keep what is known of its draft."""
         leased, now, reason = self._leased, self._clock(), _reason_text(error)
         if isinstance(error, MailRefused):
             await self._refused(reason)
             return
         if self._is_too_late and self._draft_id is None:
-            await self._database.run(store.withdraw_delivery(leased.hold, "expired", self._too_late(reason), now))
+            await self._database.run(store.withdraw_mail(leased.hold, "expired", self._too_late(reason), now))
             return
         if now - leased.admitted_at >= 2 * self._pace.give_up:
             await self._database.run(store.doubt(leased.hold, DOUBTFUL.format(id=leased.id), now))
@@ -319,7 +322,7 @@ class Delivery:
         await self._discard()
 
     async def _offer(self, call: Awaitable[T]) -> T:
-        """A refusal counts here alone: that a question was refused says nothing of what was sent before."""
+        """Make a call whose refusal is final. A refused question says nothing about what was sent before."""
         try:
             return await self._call(call)
         except PostroomError as error:
@@ -328,17 +331,17 @@ class Delivery:
             raise
 
     async def _call(self, call: Awaitable[T]) -> T:
-        """Within bounds: the lease is renewed meanwhile, and a call that never ends would keep the mail for ever."""
+        """Limit the time of a call: the lease is renewed meanwhile, so a call without end would block the mail."""
         async with asyncio.timeout(self._pace.longest_call.total_seconds()):
             return await call
 
     async def _ask(self, question: Awaitable[T]) -> T:
-        """A question changes nothing, and may take many calls."""
+        """Limit the time of a question, which changes nothing and may take many calls."""
         async with asyncio.timeout(self._pace.longest_question.total_seconds()):
             return await question
 
     def _threads(self) -> list[str]:
-        """Where it is if it was sent: in the conversation it answers, or in that which its draft began."""
+        """The conversations to search if it was sent: the one it answers, and the one that its draft began."""
         own = self.draft.message_id if self.draft is not None else self._leased.draft_message_id
         return [each for each in (self._leased.thread_id, own) if each is not None]
 
@@ -351,11 +354,11 @@ class Delivery:
 
 
 def _reason_text(error: BaseException) -> str:
-    """Only our own errors are quoted: any other may hold a piece of the mail."""
+    """The text of our own errors; any other may contain a piece of the mail."""
     match error:
         case PostroomError():
             return str(error)
         case TimeoutError():
             return "the mailbox did not answer in time; it is tried again"
         case _:
-            return f"an error that nobody foresaw ({type(error).__name__}); it is tried again"
+            return f"an unexpected error ({type(error).__name__}); it is tried again"

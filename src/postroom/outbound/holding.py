@@ -1,6 +1,6 @@
-"""Keeps the lease of a delivery while it is being sent: renewed every 20 seconds, and the work ends when it is lost.
+"""Keeps the lease on a mail while it is being sent: it is renewed every 20 seconds, and the work ends when it is lost.
 
-So the lease can be short: what a killed sender held is taken up within a minute, however long a single mail may take.
+So the lease can be short: the mail of a killed sender is leased again within a minute, however long one mail may take.
 """
 
 import asyncio
@@ -17,9 +17,9 @@ async def while_renewed(
     pace: Pace,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    """Does the work. Raises LeaseLost when another sender has taken it over, and ends the work before that.
+    """Do the work. When another sender has taken over, end the work and raise LeaseLost.
 
-    A database that does not answer is asked again; when the lease must have run out meanwhile, its error is raised.
+    A renewal that the database did not answer is repeated; once the lease must have run out, its error is raised.
     """
     working = asyncio.ensure_future(work)
     beating = asyncio.ensure_future(_beat(renew, pace, sleep))
@@ -34,7 +34,7 @@ async def while_renewed(
 
 
 async def _beat(renew: Callable[[], Awaitable[None]], pace: Pace, sleep: Callable[[float], Awaitable[None]]) -> None:
-    """Until the lease is lost: it never returns."""
+    """Renew until the lease is lost; never return."""
     missed = 0
     while True:
         await sleep(pace.renew.total_seconds())
@@ -52,5 +52,5 @@ async def _ended(*tasks: "asyncio.Future[None]") -> None:
         task.cancel()
     await asyncio.wait(tasks)
     for task in tasks:
-        # Looked at, so that nobody is told of an error that came too late to matter.
+        # Retrieved, so that asyncio does not report an error that came too late to matter.
         _ = task.cancelled() or task.exception()

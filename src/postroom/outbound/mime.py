@@ -1,9 +1,9 @@
-"""Builds the mail that Postroom sends, replies and forwards, as text of seven bits. Pure.
+"""Builds the mail that Postroom sends, replies and forwards, as seven-bit text. Pure.
 
-Much of what goes in was written by a stranger, so no value is believed: what could begin another header is taken out
-of what is quoted, and refused where the user gave it; and the finished head is read again and compared with what was
-meant. Gmail puts its own Message-ID on everything, so none is given; X-Postroom-Delivery is what we know our mail by,
-and X-Postroom-Source what it is about, also after a restore, when the first was forgotten.
+Much of the input was written by a stranger, so no value is trusted: anything that could begin another header is removed
+from what is quoted, and refused in what the user gave; and the finished head is parsed again and compared with what was
+intended. Gmail sets its own Message-ID, so none is given. X-Postroom-Delivery identifies our mail; X-Postroom-Source
+says what it is about, so that it is recognised after a restore has lost its id.
 """
 
 import re
@@ -41,13 +41,13 @@ LONGEST_AUTHOR = 100
 # Of an attached file, in bytes.
 LONGEST_NAME = 200
 LONGEST_ENDING = 20
-# What Gmail takes at most, attachments and all.
+# Gmail's limit for a whole message, attachments included.
 LARGEST = 36_700_160
 
 _WIRE = compat32.clone(linesep="\r\n", mangle_from_=False)
 _UTF8 = Charset("utf-8")
 _UTF8.body_encoding = QP
-# They join what is written together, and are no control characters.
+# They join letters in some scripts, and are no control characters.
 _JOINERS = frozenset("\u200c\u200d")
 _BODY = re.compile(r"<body(?:\s[^>]{0,2000})?>", re.IGNORECASE)
 
@@ -69,7 +69,7 @@ class Original:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Under whose address, and name, mail is sent."""
+    """The address and name in `From`."""
 
     address: str
     name: str = ""
@@ -77,7 +77,7 @@ class Author:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A mail, finished: for whom, under which subject, and all of it."""
+    """A finished mail: its recipients, its subject and the whole message."""
 
     recipients: tuple[str, ...]
     subject: str
@@ -91,7 +91,7 @@ def answer_address(original: Original) -> str:
 def build_reply(
     mark: UUID, own: Author, original: Original, parameters: Mapping[str, Any], now: datetime, source: str = ""
 ) -> Built:
-    """An automatic answer, in the original's conversation, marked so that no other machine answers it."""
+    """An automatic reply in the original's conversation, marked so that no other machine replies to it."""
     to, cc = (_address(answer_address(original)),), tuple(_address(each) for each in copies_of(parameters))
     subject = one_line(str(parameters.get("subject") or "")) or _prefixed("Re", original.subject)
     ids = [id for value in values(original.headers, "message-id") for id in _usable_ids(value)][:1]
@@ -110,7 +110,7 @@ def build_reply(
 def build_forward(
     mark: UUID, own: Author, original: Original, parameters: Mapping[str, Any], now: datetime, source: str = ""
 ) -> Built:
-    """The original, as text and as the HTML that it has, below the user's note, with its files. A new conversation."""
+    """The original, as text and HTML, below the user's note, with its attachments, in a new conversation."""
     to = tuple(_address(each) for each in recipients_of(parameters))
     cc = tuple(_address(each) for each in copies_of(parameters))
     subject = one_line(str(parameters.get("subject") or "")) or _prefixed("Fwd", original.subject)
@@ -131,18 +131,18 @@ def build_forward(
 
 
 def hops(headers: Headers) -> list[str]:
-    """The addresses through which a message has been forwarded already, as far as anybody noted it."""
+    """The addresses that have forwarded this message before, as `X-Loop` lists them."""
     return [each for value in values(headers, "x-loop") for each in addresses(value) if is_address(each)][:MOST_HOPS]
 
 
 def one_line(text: str, longest: int = LONGEST_SUBJECT) -> str:
-    """The text without line breaks, control characters and what turns the direction of writing."""
+    """The text without line breaks, control characters and marks that change the direction of writing."""
     seen = "".join(each if each.isprintable() or each in _JOINERS else " " for each in text[: 4 * longest])
     return " ".join(seen.split())[:longest].strip()
 
 
 def _prefixed(mark: str, subject: str) -> str:
-    """With the mark in front, once."""
+    """The subject with the mark in front, once."""
     plain = one_line(subject, LONGEST_SUBJECT - len(mark) - 2)
     return plain if plain.lower().startswith(f"{mark.lower()}:") else f"{mark}: {plain}".strip()
 
@@ -159,7 +159,7 @@ def _head(mark: UUID, own: Author, to: Sequence[str], cc: Sequence[str], subject
 
 
 def _named(own: Author) -> str:
-    """The address with the name before it, which stands in quotes or in encoded words, so that nothing leads out."""
+    """The address after the name, which is quoted or in encoded words, so that it cannot become another address."""
     name = one_line(own.name, LONGEST_AUTHOR)
     if not name.isascii():
         # One encoded word has at most 75 characters.
@@ -169,7 +169,7 @@ def _named(own: Author) -> str:
 
 def _address(text: str) -> str:
     if not is_address(text) or not text.isascii():
-        raise BadInput("to", "is no address that every mail server knows", "use one such as ada@example.com")
+        raise BadInput("to", "is not an address that every mail server accepts", "use one such as ada@example.com")
     return text
 
 
@@ -178,7 +178,7 @@ def _usable_ids(value: str) -> list[str]:
 
 
 def _references(headers: Headers, id: str) -> list[str]:
-    """The beginning of the conversation, and the latest of it."""
+    """The first and the latest ids of the conversation."""
     earlier = [each for value in values(headers, "references") for each in _usable_ids(value) if each != id]
     if len(earlier) >= MOST_REFERENCES:
         earlier = [earlier[0], *earlier[2 - MOST_REFERENCES :]]
@@ -196,8 +196,8 @@ def _forwarded_body(
 
 
 def _forwarded_html(note_html: str, original: Original, attached: Attached) -> str:
-    """What we say stands where the original's body begins, so that its styles stay in force. The original is not
-    changed: whoever reads it does so in a program that is made for mail of strangers."""
+    """Our text goes where the original's body begins, so that its styles still apply. The original is not changed: the
+    recipient reads it in a mail program, which is made for mail of strangers."""
     quoted = "".join(f"<b>{name}:</b> {escape(value)}<br>\n" for name, value in _quoted(original))
     said = "".join(f"<p>{escape(line)}</p>\n" for line in _left_out(attached))
     ours = f"{note_html}\n<p>---------- Forwarded message ----------<br>\n{quoted}</p>\n{said}"
@@ -236,7 +236,7 @@ def _quoted(original: Original) -> Iterable[tuple[str, str]]:
 
 
 def _body(mark: UUID, text: str, html: object, files: Sequence[Attachment]) -> Message:
-    """The least that holds it. No line of a part can be a boundary: `=_` is in none of their encodings."""
+    """The simplest structure that holds all parts. No line of a part can be a boundary: no encoding contains `=_`."""
     body = _text(text, "plain")
     inline: list[Attachment] = []
     if html:
@@ -277,7 +277,7 @@ def _file(file: Attachment) -> Message:
 
 
 def _short_name(filename: str) -> str:
-    """Written in percent signs, a name may not be longer than a line; its ending is kept."""
+    """The name cut so that it fits on a line when percent-encoded; its ending is kept."""
     name = one_line(filename, LONGEST_QUOTED)
     stem, dot, ending = name.rpartition(".")
     kept = f"{dot}{ending}" if stem and len(ending.encode()) <= LONGEST_ENDING else ""
@@ -296,7 +296,7 @@ def _built(to: tuple[str, ...], subject: str, head: Mapping[str, str], body: Mes
 
 
 def _header(name: str, value: str) -> str:
-    """As it is where that is possible; else in encoded words, also what only looks like one."""
+    """The value as it is where possible; otherwise, or if it looks like encoded words, in encoded words."""
     if any(not (each.isprintable() or each in _JOINERS) for each in value):
         raise BadInput(name, "holds line breaks or control characters", "use one line")
     if value.isascii() and ("=?" not in value or name == "From"):
@@ -305,10 +305,10 @@ def _header(name: str, value: str) -> str:
 
 
 def _check(raw: bytes, body: Message) -> None:
-    """Seven bits, whole lines, and in the head exactly the headers that were put there."""
+    """Check for seven bits, whole lines, and exactly the headers that were intended."""
     head, _, _ = raw.partition(b"\r\n\r\n")
     names = [line.partition(b":")[0] for line in head.split(b"\r\n") if line[:1] not in (b" ", b"\t")]
     too_long = any(len(line) > LONGEST_LINE for line in head.split(b"\r\n"))
     whole = raw.count(b"\r") == raw.count(b"\n") == raw.count(b"\r\n")
     if not raw.isascii() or not whole or too_long or names != [name.encode() for name, _ in body.items()]:
-        raise BadInput("mail", "came out other than it was meant", "tell the authors; nothing was sent")
+        raise BadInput("mail", "did not come out as intended", "report this as a bug; nothing was sent")

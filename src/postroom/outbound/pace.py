@@ -1,4 +1,4 @@
-"""How patient the sender is: the waits between attempts, when it gives up, and what no further attempt would mend."""
+"""The patience of a sender: waits between attempts, when it gives up, and which errors no attempt would cure."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -8,10 +8,10 @@ from postroom.core.errors import BadInput, Fatal, MailboxLater, RequestRefused, 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """`lease` is how long a delivery is one sender's own; it is renewed every `renew` while the sender is at it.
+    """`lease` is how long a sender holds a mail; it renews the lease every `renew` while it works.
 
-    No call to the mailbox may take longer than `longest_call`, and no question, which may take many, than
-    `longest_question`. `looks` are the waits, in seconds, before each look for a sent message whose draft is gone.
+    No call to the mailbox may take longer than `longest_call`, and no question, which may take many calls, longer than
+    `longest_question`. `looks` are the waits, in seconds, before each search for a sent message whose draft is gone.
     """
 
     first: timedelta = timedelta(minutes=1)
@@ -26,18 +26,18 @@ class Pace:
     at_once: int = 4
 
     def usable_until(self, started: float) -> float:
-        """Until when mail may leave under a lease whose transaction began then: a request is on its way for a while."""
+        """Until when mail may leave under a lease taken at `started`: a request needs some time to arrive."""
         return started + 0.9 * self.lease.total_seconds()
 
 
 def wait_after(attempts: int, pace: Pace, asked_for: timedelta | None = None) -> timedelta:
-    """Twice as long each time, up to the longest; and never shorter than the server asks for."""
+    """The wait doubles with each attempt, up to the longest, and is never shorter than the server asks for."""
     doubled = pace.first * 2 ** min(max(attempts, 1) - 1, 30)
     return max(min(doubled, pace.longest), asked_for or timedelta(0))
 
 
 def asked_to_wait(error: BaseException) -> timedelta | None:
-    """The waiting time that came with a refusal."""
+    """The waiting time that the server asked for."""
     match error:
         case MailboxLater():
             return error.retry_after
@@ -48,5 +48,5 @@ def asked_to_wait(error: BaseException) -> timedelta | None:
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Whether the mail itself was not accepted, so that trying again would not help."""
+    """Whether the mail itself was refused, so that trying again would not help."""
     return isinstance(error, RequestRefused | BadInput | Fatal)

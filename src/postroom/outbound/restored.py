@@ -1,8 +1,8 @@
-"""Notices that the database has gone back in time, and compares it with the mailboxes before anything leaves them.
+"""Notices that the database was restored, and compares it with the mailboxes before anything leaves them.
 
-A process calls `observe` before it begins to work, and `run` beside its sender. What the database cannot say about
-itself, the mailbox can: before the first mail leaves, the newest sent mail is compared with the database, and mail of
-ours that it knows nothing of means that it was restored, however that was done.
+A process calls `observe` before it begins to work, and `run` beside its sender. The mailbox knows what the database
+cannot: before the first mail leaves, the newest sent mail is compared with the database. Mail of ours that the database
+does not know means that it was restored, however that was done.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
-from postroom.store.restores import MARGIN, PendingCheck, pending_checks, settle_restored, unknown_deliveries
+from postroom.store.restores import MARGIN, PendingCheck, pending_checks, settle_restored, unknown_mail
 from postroom.store.timeline import CHANNEL, Seen, Timeline, observe_timeline, place_of, suspect_restore
 from postroom.system.private_files import private_folder, replace_private
 
@@ -44,7 +44,7 @@ class RestorePace:
 
 
 class RestoreWatch:
-    """The watch of one process over one database."""
+    """Watches one database for one process."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class RestoreWatch:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         wake_snoozed: Callable[[UUID], Awaitable[object]] | None = None,
     ) -> None:
-        """`wake_snoozed` brings back what was snoozed in the mailbox of an account after the backup."""
+        """`wake_snoozed` brings back mail that was snoozed in an account after the backup."""
         self._database = database
         self._file = folder / FILE
         self._mailbox_of = mailbox_of
@@ -70,7 +70,7 @@ class RestoreWatch:
         self._wake = asyncio.Event()
 
     async def observe(self) -> Timeline:
-        """Notes that the database is in use, and notices whether it has gone back. Before anything else is done."""
+        """Record that the database is in use, and notice whether it was restored. Call it before any other work."""
         seen = self._timeline.seen if self._timeline is not None else read_seen(self._file)
         place = await place_of(self._database)
         timeline = await self._database.run(observe_timeline(new_id(), place, seen, _signature(), self._clock()))
@@ -82,7 +82,7 @@ class RestoreWatch:
         return timeline
 
     async def run(self) -> None:
-        """Until canceled: observes now and then, and compares the mailboxes that wait for it."""
+        """Until canceled, observe from time to time and compare the mailboxes that wait for it."""
         subscription = self._database.subscribe(CHANNEL, lambda _message: self._wake.set())
         try:
             while True:
@@ -98,7 +98,7 @@ class RestoreWatch:
             subscription.close()
 
     async def compare_pending(self) -> bool:
-        """Compares every mailbox that can be read; whether some are left."""
+        """Compare every mailbox that can be read; return whether any are left."""
         left = False
         for check in await self._database.run(pending_checks()):
             if check.account_state != "active" or not await self._compared(check):
@@ -111,7 +111,7 @@ class RestoreWatch:
             await self._sleep(min(wait, self._pace.settle.total_seconds()))
         try:
             mailbox = await self._mailbox_of(check.account_id)
-            # Drafts first: one that is sent meanwhile is then in sent mail too, and sent mail counts.
+            # Drafts first: one that is sent meanwhile is then also in sent mail, which counts.
             drafts = await mailbox.marked_drafts()
             sent = await mailbox.sent_since(check.window.since - MARGIN)
             if self._wake_snoozed is not None:
@@ -132,14 +132,14 @@ class RestoreWatch:
         return True
 
     async def before_sending(self, account_id: UUID) -> None:
-        """Once for each account: whether its sent mail holds anything of ours that the database does not know."""
+        """Once for each account, raise RestoreSuspected if its sent mail holds mail of ours that the database lacks."""
         async with self._looking:
             if account_id in self._looked_at:
                 return
             instance_id = (self._timeline or await self.observe()).instance_id
             newest = await (await self._mailbox_of(account_id)).newest_sent()
             ours = [each.delivery_id for each in newest if is_from(instance_id, each.source_key)]
-            if await self._database.run(unknown_deliveries(ours)):
+            if await self._database.run(unknown_mail(ours)):
                 timeline = await self._database.run(suspect_restore(_signature(), self._clock()))
                 log.warning("database.restored", noticed_by="sent_mail", epoch=timeline and timeline.epoch)
                 self._timeline = timeline
@@ -149,7 +149,7 @@ class RestoreWatch:
 
 
 def read_seen(file: Path) -> Seen | None:
-    """What the data folder remembers; None when it remembers nothing."""
+    """The place in the timeline that the data folder recorded last, if any."""
     try:
         found = json.loads(file.read_bytes())
         return Seen(UUID(found["instance_id"]), int(found["epoch"]), int(found["ticks"]))

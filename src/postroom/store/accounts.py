@@ -191,7 +191,7 @@ def _move(id: UUID, state: str, reason: str | None, now: datetime) -> Script[Non
 def _goes_on(id: UUID, now: datetime) -> Script[None]:
     """Resume what waited for the account, outgoing mail too, and enqueue a sync for mail that came meanwhile."""
     yield from unpark.script(parking_key(id), now)
-    yield sql("hasten_deliveries", id, now)
+    yield sql("hasten_mail_of_account", id, now)
     yield from enqueue_many.script([sync_job(id)], now)
 
 

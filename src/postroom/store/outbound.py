@@ -1,60 +1,80 @@
-"""Mail on its way out: admitted with the end of its job, leased by a sender, delivered with the end of its action.
+"""Outgoing mail: admitted with the end of its job, leased by a sender, and ended together with its action.
 
-    admit_delivery ──► queued ──lease_deliveries──► sending ──deliver────► delivered   (the action is completed)
-                         ▲                            │ │ └───bounce─────► bounced     (the action has failed)
-     give_back_delivery ─┘      deferred ◄────defer───┘ └─────doubt──────► unknown     (a person says what happened)
-                                       withdraw_delivery ──► canceled | expired
+    admit_mail ──► queued ──lease_mail──► sending ──deliver────► delivered   (the action is completed)
+                     ▲                      │ │ └───bounce─────► bounced     (the action has failed)
+      give_back_mail ┘   deferred ◄──defer──┘ └─────doubt──────► unknown     (a person says what happened)
+                                 withdraw_mail ──► canceled | expired
 
-Every change of what is being sent names the lease: a sender that was taken for dead changes nothing. The kill switch is
-read in the transaction that admits, in that which leases, and once more right before anything is sent. What people
+A mail stands on its own: a user of a tenant's domain sends it, and an action may have asked for it. Each recipient is
+a row with a state of its own; a mailbox sends to all of them at once, so there they share the state of their mail.
+
+Every change of a mail being sent names the lease: a sender that was taken for dead changes nothing. The kill switch is
+read in the transaction that admits, in the one that leases, and once more right before anything is sent. What people
 say about outgoing mail is in outbound_answers.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from postroom.core.actions.permits import DeliveryLease
-from postroom.core.errors import Fatal, LeaseLost, NotFound
+from postroom.core.errors import Fatal, NotFound
 from postroom.core.jobs.job import Job
 from postroom.core.lifecycle import AccountState, DeliveryState
+from postroom.store import outbound_moves as moves
 from postroom.store.actions import locking
-from postroom.store.decisions import CHANNEL as DECISIONS
-from postroom.store.engine.codecs import as_time, as_uuid, json_text
-from postroom.store.engine.database import Notify, Rows, Script, query, sql, transaction
+from postroom.store.engine.codecs import as_time, as_uuid
+from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_rows
 from postroom.store.jobs import completing_one
-from postroom.store.outbound_ends import CHANNEL as CHANNEL
-from postroom.store.outbound_ends import canceling, completing
+from postroom.store.outbound_moves import CHANNEL as CHANNEL
+from postroom.store.outbound_moves import DraftIds
 from postroom.store.pauses import unless_paused
 from postroom.store.protection import protected_now
-from postroom.store.restores import sent_before_restore, settling_at_admission
+from postroom.store.restores import OpenMail, sent_before_restore, settling_at_admission
 
-DeliveryKind = Literal["forward", "reply"]
+MailKind = Literal["forward", "reply", "submitted"]
+MessageClass = Literal["transactional", "bulk"]
 Withdrawn = Literal["canceled", "expired"]
-DraftIds = tuple[str, str]
-"""The id of a draft, and that of the message in it."""
+
+
+class MailSender(NamedTuple):
+    """On whose behalf a mail is sent. `envelope_sender` is the address to which a failure is reported."""
+
+    tenant: str
+    domain: str
+    username: str
+    envelope_sender: str
+
+    @classmethod
+    def of_mailbox(cls, email: str) -> "MailSender":
+        """The owner of a mailbox. A domain is its own tenant."""
+        domain = email.rpartition("@")[2].lower()
+        return cls(domain, domain, email, email)
 
 
 @dataclass(frozen=True, slots=True)
-class NewDelivery:
+class NewMail:
     """A finished mail. `thread_id` is the conversation of a reply; `source_key` names what it is about."""
 
     id: UUID
     account_id: UUID
-    action_id: UUID
-    kind: DeliveryKind
+    action_id: UUID | None
+    """The action that asked for it, if one did."""
+    sender: MailSender
+    kind: MailKind
     recipients: tuple[str, ...]
     subject: str
-    mime: str = field(repr=False)
+    content: bytes = field(repr=False)
     thread_id: str | None = None
     source_key: str | None = None
+    message_class: MessageClass = "transactional"
 
 
 class SendGuard(NamedTuple):
-    """What is looked at again in the transaction that admits. Without `once_since`, whom it goes to does not matter."""
+    """Checked again in the transaction that admits a mail: the sender and labels of the message that it is about, and,
+    for an answer, that its recipient was not answered after `once_since`."""
 
     sender: str
     labels: frozenset[str]
@@ -62,20 +82,20 @@ class SendGuard(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class LeasedDelivery:
-    """A delivery in the hands of a sender."""
+class LeasedMail:
+    """A mail that a sender holds."""
 
     id: UUID
     lease_token: UUID
     account_id: UUID
-    action_id: UUID
+    action_id: UUID | None
     thread_id: str | None
     attempts: int
     draft_id: str | None
     draft_message_id: str | None
     admitted_at: datetime
     asked_at: datetime
-    """When the action was decided on: it was not sent earlier. A person may have had it admitted anew since."""
+    """When it was asked for: it was not sent earlier. A person may have had it admitted anew since."""
     account_state: AccountState
 
     @property
@@ -84,181 +104,166 @@ class LeasedDelivery:
 
 
 @transaction
-def admit_delivery(job: Job, new: NewDelivery, guard: SendGuard, now: datetime) -> Script[str | None]:
-    """The mail waits to be sent, and the job has done its part; or, for the reason returned, it is not sent.
+def admit_mail(job: Job, new: NewMail, guard: SendGuard | None, now: datetime) -> Script[str | None]:
+    """Let the mail wait to be sent, and end the job; or return the reason why it is not sent.
 
-    Raises Parked while a pause stands. An account is locked, so that two answers to one sender are not both the first.
+    Raises Parked while a pause stands. The account is locked, so that two answers to one sender are not both the first.
     """
     yield from completing_one(job, now)
     for state, _ in (yield sql("lock_account", new.account_id)):
         if state == "removed":
             raise Fatal("the account was removed; connect it with `postroom account add gmail`")
     yield from unless_paused(new.account_id)
-    refused = (yield from protected_now(new.account_id)).reason(guard.sender, guard.labels)
-    was_sent = yield from sent_before_restore(new.account_id, new.source_key)
-    if refused is None and guard.once_since is not None and not was_sent:
-        refused = yield from _answer_once(new, guard.once_since, now)
-    if refused is not None:
-        yield from canceling(new.action_id, refused, now)
+    if (refused := (yield from _refusal(new, guard, now))) is not None:
+        yield from moves.canceling(new.action_id, refused, now)
         return refused
-    yield sql(
-        "insert_outbound",
-        new.id,
-        new.account_id,
-        new.action_id,
-        new.kind,
-        json_text(new.recipients),
-        new.subject,
-        new.mime,
-        new.thread_id,
-        new.source_key,
-        now,
-    )
-    yield from settling_at_admission(new.id, new.account_id, new.action_id, new.source_key, new.id, now)
+    names = (new.kind, new.subject, new.account_id, new.thread_id, new.source_key, new.action_id)
+    tenant, domain, username, envelope_sender = new.sender
+    sender = (tenant, domain, username, new.message_class, envelope_sender)
+    yield sql("insert_outbound_mail", new.id, *sender, *names, now)
+    for position, address in enumerate(new.recipients):
+        yield sql("insert_outbound_recipient", new.id, position, address, now)
+    yield sql("insert_outbound_content", new.id, new.content)
+    waiting = OpenMail(new.id, new.action_id, "queued", new.source_key, now)
+    yield from settling_at_admission(waiting, new.account_id, new.id, now)
     yield Notify(CHANNEL, "queued")
     return None
 
 
-def _answer_once(new: NewDelivery, since: datetime, now: datetime) -> Script[str | None]:
-    to = new.recipients[0]
+def _refusal(new: NewMail, guard: SendGuard | None, now: datetime) -> Script[str | None]:
+    if guard is None:
+        return None
+    refused = (yield from protected_now(new.account_id)).reason(guard.sender, guard.labels)
+    was_sent = yield from sent_before_restore(new.account_id, new.source_key)
+    if refused is None and guard.once_since is not None and not was_sent:
+        refused = yield from _answer_once(new, guard.once_since, now)
+    return refused
+
+
+def _answer_once(new: NewMail, since: datetime, now: datetime) -> Script[str | None]:
+    to, asker = new.recipients[0], new.action_id or new.id
     for action_id, replied_at in (yield sql("select_auto_reply", new.account_id, to)):
-        if as_time(replied_at) > since and as_uuid(action_id) != new.action_id:
+        if as_time(replied_at) > since and as_uuid(action_id) != asker:
             return f"this sender was answered on {as_time(replied_at):%Y-%m-%d}; one answer is enough for a while"
-    yield sql("upsert_auto_reply", new.account_id, to, new.action_id, now)
+    yield sql("upsert_auto_reply", new.account_id, to, asker, now)
     return None
 
 
 @transaction
-def refuse_delivery(job: Job, action_id: UUID, reason: str, now: datetime) -> Script[str | None]:
-    """It is not sent, and that is no failure: the job has ended, the action is canceled with the reason."""
+def refuse_mail(job: Job, action_id: UUID | None, reason: str, now: datetime) -> Script[str | None]:
+    """End the job without sending, which is no failure: the action is canceled with the reason."""
     yield from completing_one(job, now)
-    yield from canceling(action_id, reason, now)
+    yield from moves.canceling(action_id, reason, now)
     return reason
 
 
 @query
-def any_delivery_due(now: datetime) -> Script[bool]:
-    """Whether a look would find something: those who wait in vain only read."""
-    return bool((yield sql("select_due_delivery", now)))
+def any_mail_due(now: datetime) -> Script[bool]:
+    """Whether a lease would find something: idle senders only read."""
+    return bool((yield sql("select_due_mail", now)))
 
 
 @transaction
-def lease_deliveries(lease_token: UUID, most: int, now: datetime, until: datetime) -> Script[list[LeasedDelivery]]:
-    """Takes those that are due, the longest due first, and those whose sender has died. The token is new each time."""
-    yield sql("return_deliveries", now)
-    yield sql("lease_deliveries", lease_token, until, most, now)
-    rows = yield sql("select_leased_deliveries", lease_token, until)
-    return read_rows(LeasedDelivery, rows, lease_token=lease_token)
+def lease_mail(lease_token: UUID, most: int, now: datetime, until: datetime) -> Script[list[LeasedMail]]:
+    """Take mail that is due, the longest due first, and mail whose sender has died. The token is new each time."""
+    for (id,) in (yield sql("return_expired_mail", now)):
+        yield sql("move_recipients", as_uuid(id), "queued", None, None, now)
+    yield sql("lease_mail", lease_token, until, most, now)
+    yield sql("lease_recipients", lease_token, until, now)
+    rows = yield sql("select_leased_mail", lease_token, until)
+    return read_rows(LeasedMail, rows, lease_token=lease_token)
 
 
 @query
-def load_mime(id: UUID) -> Script[str]:
-    rows = yield sql("select_mime", id)
-    if not rows or not rows[0][0]:
+def load_content(id: UUID) -> Script[bytes]:
+    rows = yield sql("select_outbound_content", id)
+    if not rows:
         raise NotFound(f"the text of the mail {id} is not kept any more")
     return rows[0][0]
 
 
 @transaction
-def hold_delivery(
+def hold_mail(
     hold: DeliveryLease, draft: DraftIds | None, now: datetime, until: datetime
-) -> Script[Literal["executing", "ended"]]:
-    """Right before sending: keeps the draft's ids, renews the lease, and tells whether the action still wants it.
+) -> Script[Literal["wanted", "ended"]]:
+    """Right before sending: keep the draft's ids, renew the lease, and return whether the mail is still wanted.
 
     Raises Parked while a pause stands: the draft is kept all the same, by the next transaction that gives it back.
     """
-    draft_id, message_id = draft or (None, None)
-    rows = yield sql("hold_delivery", *hold, draft_id, message_id, until, now)
-    account_id, action_id = _ours(hold, rows)
+    account_id, action_id, cancel_requested = yield from _renewing(hold, draft, now, until)
     yield from unless_paused(as_uuid(account_id))
+    if cancel_requested:
+        return "ended"
+    if action_id is None:
+        return "wanted"
     action = yield from locking(as_uuid(action_id))
-    return "executing" if action is not None and action.state == "executing" else "ended"
+    return "wanted" if action is not None and action.state == "executing" else "ended"
 
 
 @transaction
-def renew_delivery(hold: DeliveryLease, draft: DraftIds | None, now: datetime, until: datetime) -> Script[None]:
-    """Between questions that take long: it stays this sender's own, and what is known of its draft is kept."""
-    draft_id, message_id = draft or (None, None)
-    _ours(hold, (yield sql("hold_delivery", *hold, draft_id, message_id, until, now)))
+def renew_mail(hold: DeliveryLease, draft: DraftIds | None, now: datetime, until: datetime) -> Script[None]:
+    """Renew the lease while a long question is asked, and keep what is known of the draft."""
+    yield from _renewing(hold, draft, now, until)
+
+
+def _renewing(
+    hold: DeliveryLease, draft: DraftIds | None, now: datetime, until: datetime
+) -> Script[tuple[Any, Any, bool]]:
+    account_id, action_id, cancel_requested = moves.owned(hold, (yield sql("renew_mail_lease", *hold, until, now)))
+    yield from moves.keeping_draft(hold.id, draft)
+    return account_id, action_id, bool(cancel_requested)
 
 
 @transaction
-def give_back_delivery(hold: DeliveryLease, draft: DraftIds | None, now: datetime) -> Script[None]:
-    """Back to those that wait, as if nobody had tried; what is known of its draft is kept."""
-    if draft is not None:
-        _ours(hold, (yield sql("hold_delivery", *hold, *draft, now, now)))
-    _ours(hold, (yield sql("return_delivery", *hold, now)))
+def give_back_mail(hold: DeliveryLease, draft: DraftIds | None, now: datetime) -> Script[None]:
+    """Let the mail wait again, as if nobody had tried; what is known of its draft is kept."""
+    yield from moves.returning(hold, draft, now)
     yield Notify(CHANNEL, "queued")
 
 
 @transaction
 def deliver(hold: DeliveryLease, sent_message_id: str, now: datetime) -> Script[None]:
-    """It was sent: the delivery has ended, and with it the action."""
-    rows = yield sql("end_delivery", *hold, "delivered", sent_message_id, None, now)
-    (action_id,) = _ours(hold, rows)
-    yield from completing(as_uuid(action_id), sent_message_id, now)
+    """It was sent: the mail has ended, and its action with it."""
+    yield from moves.delivering(hold, sent_message_id, now)
 
 
 @transaction
 def defer(hold: DeliveryLease, draft: DraftIds | None, not_before: datetime, error: str, now: datetime) -> Script[None]:
-    """Not now: it is tried again then. The reason is shown at the action too, which goes on."""
-    if draft is not None:
-        _ours(hold, (yield sql("hold_delivery", *hold, *draft, now, now)))
-    (action_id,) = _ours(hold, (yield sql("defer_delivery", *hold, not_before, error, now)))
-    yield sql("note_on_action", as_uuid(action_id), error, now)
-    yield Notify(CHANNEL, "deferred")
+    """Try again then. The reason is shown at the action too, which goes on."""
+    yield from moves.deferring(hold, not_before, error, now)
+    yield from moves.keeping_draft(hold.id, draft)
 
 
 @transaction
 def bounce(hold: DeliveryLease, error: str, now: datetime) -> Script[None]:
     """It was refused for good, and was not sent."""
-    (action_id,) = _ours(hold, (yield sql("end_delivery", *hold, "bounced", None, error, now)))
-    yield from _failed(as_uuid(action_id), error, now)
+    yield from moves.bouncing(hold, error, now)
 
 
 @transaction
 def doubt(hold: DeliveryLease, error: str, now: datetime) -> Script[None]:
     """Nobody can tell whether it was sent. It is not sent again until a person has said that it was not."""
-    (action_id,) = _ours(hold, (yield sql("doubt_delivery", *hold, error, now)))
-    yield sql("note_on_action", as_uuid(action_id), error, now)
-    yield Notify(CHANNEL, "unknown")
+    yield from moves.doubting(hold, error, now)
 
 
 @transaction
-def withdraw_delivery(hold: DeliveryLease, state: Withdrawn, error: str, now: datetime) -> Script[None]:
+def withdraw_mail(hold: DeliveryLease, state: Withdrawn, error: str, now: datetime) -> Script[None]:
     """It was not sent and will not be: first given back, then ended, as the lifecycle has it."""
-    (action_id,) = _ours(hold, (yield sql("return_delivery", *hold, now)))
-    yield sql("withdraw_delivery", hold.id, state, error, now)
-    if state == "canceled":
-        yield sql("delete_auto_reply", as_uuid(action_id))
-        yield from canceling(as_uuid(action_id), error, now)
-    else:
-        yield from _failed(as_uuid(action_id), error, now)
-
-
-def _ours(hold: DeliveryLease, rows: Rows) -> Sequence[Any]:
-    if not rows:
-        raise LeaseLost(f"the mail {hold.id} was taken over by another sender; this one changes nothing")
-    return rows[0]
-
-
-def _failed(action_id: UUID, error: str, now: datetime) -> Script[None]:
-    yield sql("delete_auto_reply", action_id)
-    yield sql("fail_action", action_id, error, now)
-    yield Notify(CHANNEL, "failed")
-    yield Notify(DECISIONS, "failed")
+    action_id = yield from moves.returning(hold, None, now)
+    yield from moves.ending_unheld(hold.id, state, None, error, now)
+    yield from (moves.canceling if state == "canceled" else moves.failing)(action_id, error, now)
 
 
 @dataclass(frozen=True, slots=True)
-class DeliveryView:
+class MailView:
     """Outgoing mail as it is shown. `paused` is why nothing is sent at all, where that is so."""
 
     id: UUID
     account_id: UUID
     account: str
     account_state: AccountState
-    action_id: UUID
-    kind: DeliveryKind
+    action_id: UUID | None
+    kind: MailKind
     recipients: tuple[str, ...]
     subject: str
     state: DeliveryState
@@ -274,14 +279,30 @@ class DeliveryView:
 
 
 @query
-def list_deliveries(most: int, state: str | None = None) -> Script[list[DeliveryView]]:
+def list_mail(most: int, state: str | None = None) -> Script[list[MailView]]:
     """The newest first."""
-    return read_rows(DeliveryView, (yield sql("select_deliveries", None, state, most)))
+    return read_rows(MailView, (yield sql("select_outbound_mail", None, state, most)))
 
 
 @query
-def load_delivery(id: UUID) -> Script[DeliveryView]:
-    view = read_first(DeliveryView, (yield sql("select_deliveries", str(id), None, 1)))
+def load_mail(id: UUID) -> Script[MailView]:
+    view = read_first(MailView, (yield sql("select_outbound_mail", str(id), None, 1)))
     if view is None:
         raise NotFound(f"there is no outgoing mail {id}; `postroom outbound list` shows what there is")
     return view
+
+
+class RecipientView(NamedTuple):
+    """One recipient of an outgoing mail. `last_reply` is how the last failed attempt was answered."""
+
+    address: str
+    state: DeliveryState
+    attempts: int
+    not_before: datetime
+    last_reply: str | None
+
+
+@query
+def list_recipients(mail_id: UUID) -> Script[list[RecipientView]]:
+    """In the order of the mail."""
+    return read_rows(RecipientView, (yield sql("select_outbound_recipients", mail_id)))

@@ -1,11 +1,11 @@
-"""After a restore: looks up in the mailbox what was sent since the backup, and asks about what cannot be settled.
+"""After a restore: what was sent since the backup is looked up in the mailbox; a person settles what remains open.
 
     require checks (timeline) ──► pending_checks ──► (the mailbox's sent mail is read) ──► settle_restored
                                                                                              │
     each mail that waited:   found in sent mail ──► delivered      still a draft ──► queued  │  neither ──► unknown
     each mail admitted later: settled_at_admission, from what was found then ◄───────────────┘
 
-While a check is pending nothing of that account is leased (`lease_deliveries`), and so nothing is sent.
+While a check is pending no mail of that account is leased (`lease_mail`), and so none leaves.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
+from postroom.core.actions.permits import DeliveryLease
 from postroom.core.lifecycle import AccountState, DeliveryState
 from postroom.core.mail.carrier import MarkedDraft, SentMail
 from postroom.core.mail.restores import Doubt, RestoredWindow, SendRequest, doubt_about
@@ -21,7 +22,7 @@ from postroom.store.audit import Signature, auditing
 from postroom.store.engine.codecs import as_time
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_rows
-from postroom.store.outbound_ends import CHANNEL, completing
+from postroom.store.outbound_moves import CHANNEL, completing, delivering, doubting, ending_unheld, returning
 
 # Clocks differ, so sent mail is searched from this long before the backup.
 MARGIN = timedelta(hours=1)
@@ -34,7 +35,7 @@ ASK = (
 
 
 class PendingCheck(NamedTuple):
-    """A mailbox that must be compared with the restored database."""
+    """A mailbox to compare with the restored database."""
 
     account_id: UUID
     account_state: AccountState
@@ -50,7 +51,7 @@ class Settled:
     to_send: int = 0
     to_ask: int = 0
     found: int = 0
-    """Mail found in sent mail that the database does not know."""
+    """Sent mail that the database did not know."""
 
 
 @query
@@ -59,7 +60,7 @@ def pending_checks() -> Script[list[PendingCheck]]:
 
 
 @query
-def unknown_deliveries(ids: Sequence[UUID]) -> Script[list[UUID]]:
+def unknown_mail(ids: Sequence[UUID]) -> Script[list[UUID]]:
     """The mails among these that the database does not know."""
     found: list[UUID] = []
     for id in ids:
@@ -77,7 +78,7 @@ def settle_restored(
     signed: Signature,
     now: datetime,
 ) -> Script[Settled | None]:
-    """Compare the database with the mailbox; after this, mail may be sent again. None if somebody did it before."""
+    """Compare the database with the mailbox; after this, mail may leave it again. None if it was done before."""
     standing = read_first(_Check, (yield sql("lock_restore_check", check.account_id)))
     if standing is None or standing.epoch != check.epoch or standing.checked_at is not None:
         return None
@@ -86,7 +87,7 @@ def settle_restored(
     for each in sent:
         settled.found += yield from _remember(check.account_id, each)
     draft_of = {each.delivery_id: each for each in drafts}
-    for waiting in read_rows(_Waiting, (yield sql("select_open_deliveries", check.account_id))):
+    for waiting in read_rows(OpenMail, (yield sql("select_open_mail", check.account_id))):
         yield from _settle(waiting, check, by_delivery, draft_of, lease_token, settled, now)
     yield sql("finish_restore_check", check.account_id, now)
     counts = {name: getattr(settled, name) for name in ("already_sent", "to_send", "to_ask", "found")}
@@ -101,16 +102,19 @@ class _Check(NamedTuple):
     checked_at: datetime | None
 
 
-class _Waiting(NamedTuple):
+class OpenMail(NamedTuple):
+    """A mail that has not ended."""
+
     id: UUID
-    action_id: UUID
+    action_id: UUID | None
     state: DeliveryState
     source_key: str | None
+    asked_at: datetime
 
 
 def _remember(account_id: UUID, sent: SentMail) -> Script[int]:
-    """Store a mail that this database did not send, and whom it answered."""
-    if (yield sql("select_delivery_state", sent.delivery_id)):
+    """Keep a mail that this database did not send, and whom it answered. Returns how many were new."""
+    if (yield sql("select_mail_state", sent.delivery_id)):
         return 0
     yield sql("insert_restored_send", account_id, sent.id, sent.delivery_id, sent.source_key, sent.sent_at)
     if sent.answered is not None:
@@ -121,7 +125,7 @@ def _remember(account_id: UUID, sent: SentMail) -> Script[int]:
 
 
 def _settle(
-    waiting: _Waiting,
+    waiting: OpenMail,
     check: PendingCheck,
     by_delivery: Mapping[UUID, SentMail],
     draft_of: Mapping[UUID, MarkedDraft],
@@ -139,36 +143,35 @@ def _settle(
         yield from _delivered(waiting, sent_id, lease_token, now)
     elif waiting.state == "unknown":
         settled.to_ask += 1
-    elif draft is None and (yield from _doubt(waiting.action_id, check.window)) is Doubt.LIKELY:
+    elif draft is None and (yield from _doubt(waiting, check.window)) is Doubt.LIKELY:
         settled.to_ask += 1
-        yield from _asked(waiting.id, waiting.action_id, check.window, lease_token, now)
+        yield from _asking(waiting, check.window, lease_token, now)
     else:
         settled.to_send += 1
-        yield sql("take_over_delivery", waiting.id, lease_token, now)
-        if draft is not None:
-            yield sql("hold_delivery", waiting.id, lease_token, draft.id, draft.message_id, now, now)
-        yield sql("return_delivery", waiting.id, lease_token, now)
+        found = None if draft is None else (draft.id, draft.message_id)
+        yield from returning((yield from _taking_over(waiting, lease_token, now)), found, now)
 
 
-def _delivered(waiting: _Waiting, sent_message_id: str, lease_token: UUID, now: datetime) -> Script[None]:
+def _taking_over(waiting: OpenMail, lease_token: UUID, now: datetime) -> Script[DeliveryLease]:
+    yield sql("take_over_mail", waiting.id, lease_token, now)
+    return DeliveryLease(waiting.id, lease_token)
+
+
+def _delivered(waiting: OpenMail, sent_message_id: str, lease_token: UUID, now: datetime) -> Script[None]:
     if waiting.state == "unknown":
-        yield sql("settle_unknown_delivery_as_sent", waiting.id, sent_message_id, now)
+        yield from ending_unheld(waiting.id, "delivered", sent_message_id, None, now)
+        yield from completing(waiting.action_id, sent_message_id, now)
     else:
-        yield sql("take_over_delivery", waiting.id, lease_token, now)
-        yield sql("end_delivery", waiting.id, lease_token, "delivered", sent_message_id, None, now)
-    yield from completing(waiting.action_id, sent_message_id, now)
+        yield from delivering((yield from _taking_over(waiting, lease_token, now)), sent_message_id, now)
 
 
-def _asked(id: UUID, action_id: UUID, window: RestoredWindow, lease_token: UUID, now: datetime) -> Script[None]:
-    reason = ASK.format(since=window.since, id=id)
-    yield sql("take_over_delivery", id, lease_token, now)
-    yield sql("doubt_delivery", id, lease_token, reason, now)
-    yield sql("note_on_action", action_id, reason, now)
-    yield Notify(CHANNEL, "unknown")
+def _asking(waiting: OpenMail, window: RestoredWindow, lease_token: UUID, now: datetime) -> Script[None]:
+    reason = ASK.format(since=window.since, id=waiting.id)
+    yield from doubting((yield from _taking_over(waiting, lease_token, now)), reason, now)
 
 
 def _take_restored_send(account_id: UUID, source_key: str | None, delivery_id: UUID) -> Script[str | None]:
-    """Find this mail among those sent before the restore, and mark it as used, so that it matches only once."""
+    """Find this mail in sent mail from before the restore, and settle it, so that it counts for no other."""
     if source_key is None:
         return None
     for (sent_message_id,) in (yield sql("select_restored_send", account_id, source_key)):
@@ -178,18 +181,19 @@ def _take_restored_send(account_id: UUID, source_key: str | None, delivery_id: U
 
 
 def sent_before_restore(account_id: UUID, source_key: str | None) -> Script[bool]:
-    """Part of a transaction: whether this mail was sent before the restore and is not matched yet."""
+    """Part of a transaction: whether sent mail from before the restore holds this mail, not yet settled."""
     return source_key is not None and bool((yield sql("select_restored_send", account_id, source_key)))
 
 
-def _doubt(action_id: UUID, window: RestoredWindow) -> Script[Doubt]:
-    request = read_first(SendRequest, (yield sql("select_send_request", action_id)))
+def _doubt(mail: OpenMail, window: RestoredWindow) -> Script[Doubt]:
+    """A mail that no action asked for was somebody's own request."""
+    if mail.action_id is None:
+        return doubt_about(SendRequest("user", mail.asked_at, True, mail.asked_at), window)
+    request = read_first(SendRequest, (yield sql("select_send_request", mail.action_id)))
     return Doubt.LIKELY if request is None else doubt_about(request, window)
 
 
-def settling_at_admission(
-    id: UUID, account_id: UUID, action_id: UUID, source_key: str | None, lease_token: UUID, now: datetime
-) -> Script[None]:
+def settling_at_admission(mail: OpenMail, account_id: UUID, lease_token: UUID, now: datetime) -> Script[None]:
     """Part of the transaction that admits a mail: one that was sent before the restore is not sent again.
 
     While the mailbox has not been compared yet, the mail waits, and is settled then.
@@ -197,11 +201,11 @@ def settling_at_admission(
     check = read_first(_Check, (yield sql("select_restore_check", account_id)))
     if check is None or check.checked_at is None:
         return
-    doubt = yield from _doubt(action_id, check.window)
+    doubt = yield from _doubt(mail, check.window)
     if doubt is Doubt.NONE:
         return
-    sent_id = yield from _take_restored_send(account_id, source_key, id)
+    sent_id = yield from _take_restored_send(account_id, mail.source_key, mail.id)
     if sent_id is not None:
-        yield from _delivered(_Waiting(id, action_id, "queued", source_key), sent_id, lease_token, now)
+        yield from _delivered(mail, sent_id, lease_token, now)
     elif doubt is Doubt.LIKELY:
-        yield from _asked(id, action_id, check.window, lease_token, now)
+        yield from _asking(mail, check.window, lease_token, now)

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postroom.core.actions.action import ActionType, Actor, known_action
-from postroom.core.actions.undo import INVERSES, why_not_undoable
+from postroom.core.actions.action import INVERSES, ActionType, Actor, known_action
+from postroom.core.actions.undo import why_not_undoable
 from postroom.core.errors import Fatal, IllegalMove, NotFound, SafetyRefused
 from postroom.core.jobs.job import Job, NewJob
 from postroom.core.lifecycle import ActionState

@@ -1,4 +1,4 @@
-"""The HTTP application: the pages, the doors beside them, and plain error pages."""
+"""The HTTP application: the pages, the other endpoints, and plain error pages."""
 
 from collections.abc import Collection, Sequence
 
@@ -21,7 +21,7 @@ def create_application(
     routes: Sequence[BaseRoute] = (),
     own_doors: Sequence[str] = (),
 ) -> FastAPI:
-    """The pages, and beside them the other routes of the product.
+    """Create the application from the pages and the product's other routes.
 
     `allowed_hosts` are names without port. Any other Host is refused; the routes in `own_doors` check that themselves.
     """
@@ -54,7 +54,7 @@ def _answer_errors_plainly(app: FastAPI, site: Site) -> None:
         return HTMLResponse(site.error(status), status_code=status, headers=headers)
 
     async def broken(request: Request, error: Exception) -> Response:
-        # Starlette answers this one outside of all middleware, so it brings the headers itself.
+        # Starlette sends this response outside of all middleware, so it sets the headers itself.
         return HTMLResponse(site.error(500), status_code=500, headers=SECURITY_HEADERS)
 
     app.add_exception_handler(HTTPException, refused)

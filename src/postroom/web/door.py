@@ -1,6 +1,6 @@
 """The check that every API request must pass: our Host, no foreign Origin, and a valid token.
 
-Browsers name the page that sends a request in the Origin header. Producers and agents are no browsers and send none.
+Browsers name the page that sends a request in the Origin header. Producers and agents are not browsers and send none.
 Requests from pages of other sites are refused, whatever token they have.
 """
 
@@ -41,7 +41,7 @@ class Door:
         self._hosts = frozenset(bare_name(host) for host in allowed_hosts)
 
     async def admit(self, scope: Scope) -> Principal:
-        """Return who sent this POST. Raises RequestRefused, or a StoreError if the token cannot be looked up."""
+        """Return who sent this POST. Raise RequestRefused, or a StoreError if the token cannot be looked up."""
         headers: RawHeaders = scope["headers"]
         self._check_host(values_of(headers, b"host"))
         self._check_origins(values_of(headers, b"origin"))
@@ -77,7 +77,7 @@ class Door:
 
 
 def host_patterns(allowed_hosts: Collection[str]) -> tuple[list[str], list[str]]:
-    """The same hosts and origins as patterns for the MCP library, which checks them again."""
+    """Return the same hosts and origins as patterns for the MCP library, which checks them again."""
     names = [f"[{bare}]" if ":" in bare else bare for bare in map(bare_name, allowed_hosts)]
     hosts = [pattern for name in names for pattern in (name, f"{name}:*")]
     return hosts, [f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts]
@@ -88,7 +88,7 @@ def values_of(headers: RawHeaders, name: bytes) -> list[str]:
 
 
 def _bearer(given: Sequence[str]) -> str | None:
-    """The token; None without one. Two headers are refused as an invalid token."""
+    """Return the token; None without one. Two headers are refused as an invalid token."""
     if not given:
         return None
     scheme, _, token = given[0].strip().partition(" ")

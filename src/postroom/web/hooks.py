@@ -59,7 +59,7 @@ class GoogleKeys:
         self._fetching = asyncio.Lock()
 
     async def key(self, key_id: str) -> Mapping[str, Any]:
-        """The key with this id. Raises Refused if there is none."""
+        """Return the key with this id. Raise Refused if there is none."""
         async with self._fetching:
             age = self._monotonic() - self._fetched_at
             if age > KEYS_LIVE_S or (key_id not in self._keys and age > REFETCH_AFTER_S):
@@ -83,7 +83,7 @@ class GoogleKeys:
 
 
 class GmailHook:
-    """Checks the sender, and asks the connector to sync the mailbox."""
+    """Check the sender, and ask the connector to sync the mailbox."""
 
     def __init__(self, database: Database, terms: PushTerms, keys: GoogleKeys, clock: Clock = wall_clock) -> None:
         self._database = database
@@ -145,11 +145,11 @@ def _key_id(token: str) -> str:
         head = token.split(".", maxsplit=1)[0]
         return str(orjson.loads(base64url.decode(head))["kid"])
     except (ValueError, KeyError, TypeError):
-        raise Refused("the token is no JWT") from None
+        raise Refused("the token is not a JWT") from None
 
 
 def _mailbox_in(body: bytes | bytearray) -> str | None:
-    """The mailbox named in a Pub/Sub push; None for a malformed one, which is accepted so that it is not resent."""
+    """Return the mailbox in a Pub/Sub push; None for a malformed push, which is accepted so that it is not resent."""
     try:
         data = base64.b64decode(orjson.loads(body)["message"]["data"])
         return str(orjson.loads(data)["emailAddress"])

@@ -58,7 +58,7 @@ class IngestEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             principal = await self._door.admit(scope)
-            answer = await self._hand_in(principal, scope["headers"], receive)
+            answer = await self._deliver(principal, scope["headers"], receive)
         except RequestRefused as away:
             await _send_json(send, away.status, {"error": away.form}, away.headers)
         except ClientDisconnect:
@@ -70,7 +70,7 @@ class IngestEndpoint:
         else:
             await _send_json(send, 200, answer)
 
-    async def _hand_in(self, principal: Principal, headers: RawHeaders, receive: Receive) -> object:
+    async def _deliver(self, principal: Principal, headers: RawHeaders, receive: Receive) -> object:
         try:
             require_role(principal, "ingest")
             return await self._ingest(Call(self._services, principal), _parsed(await _body(headers, receive)))
@@ -83,7 +83,7 @@ class IngestEndpoint:
             return await ingest_one(call, content)
         items = cast("list[Any]", content)
         if not 1 <= len(items) <= MOST_IN_BATCH:
-            raise BadInput("body", f"holds {len(items)} envelopes", f"send 1 to {MOST_IN_BATCH} at once")
+            raise BadInput("body", f"contains {len(items)} envelopes", f"send 1 to {MOST_IN_BATCH} at once")
         return await ingest_many(call, items)
 
 
@@ -115,7 +115,7 @@ class McpEndpoint:
 
 @contextlib.asynccontextmanager
 async def running_mcp(services: Services, allowed_hosts: Collection[str]) -> AsyncGenerator[McpEndpoint]:
-    """The MCP endpoint, which answers while the block runs. `allowed_hosts` are names without port."""
+    """Run the MCP endpoint during the block. `allowed_hosts` are names without port."""
     closing = asyncio.Event()
     hosts, origins = host_patterns(allowed_hosts)
     sessions = StreamableHTTPSessionManager(
@@ -136,7 +136,7 @@ DOORS = ("/v1/ingest", "/mcp")
 
 
 def switchboard_routes(services: Services, mcp: McpEndpoint) -> list[Route]:
-    """The HTTP routes of the switchboard."""
+    """Return the HTTP routes of the switchboard."""
     ingest, tools = DOORS
     return [Route(ingest, IngestEndpoint(services, mcp.door)), Route(tools, mcp)]
 
@@ -162,7 +162,7 @@ def _check_length(headers: RawHeaders, largest: int) -> None:
 
 
 def _too_large(largest: int) -> RequestRefused:
-    problem, remedy = f"is over {largest // MIB} MiB", "send fewer at once, and leave large attachments out"
+    problem, remedy = f"is over {largest // MIB} MiB", "send fewer at once, without large attachments"
     return RequestRefused(413, "too_large", "body", problem, remedy)
 
 
@@ -171,11 +171,11 @@ def _parsed(body: bytearray) -> Any:
         return exact_json(body)
     except orjson.JSONDecodeError as error:
         # The message names the position and the kind of mistake, and never quotes the body.
-        raise BadInput("body", f"is no JSON: {error}", "send one envelope, or an array of them, in UTF-8") from None
+        raise BadInput("body", f"is not JSON: {error}", "send one envelope, or an array of them, in UTF-8") from None
 
 
 def _json_rpc(message: str, data: object) -> object:
-    """A refusal in the form that MCP clients understand. Its id is null, since the request was not parsed."""
+    """Return a refusal in the form that MCP clients understand. Its id is null, since the request was not parsed."""
     return {"jsonrpc": "2.0", "id": None, "error": {"code": types.INVALID_REQUEST, "message": message, "data": data}}
 
 

@@ -1,4 +1,4 @@
-"""The readiness check for load balancers: whether the product can do its work now."""
+"""The readiness check for load balancers: whether the product can work now."""
 
 import asyncio
 import time
@@ -22,8 +22,8 @@ LONGEST_WRITE_S = 5.0
 
 
 def ready_endpoint(database: Database, reserve: DiskReserve | None, write_every_s: float = WRITE_EVERY_S) -> Endpoint:
-    """An endpoint that answers 200 if the database can be read and written, there is disk space, and due work is being
-    done; else 503. Either answer lists the checks.
+    """Return an endpoint that answers 200 if the database can be read and written, there is disk space, and due work is
+    being done; otherwise 503. Either answer lists the checks.
     """
     trial = WriteProbe(database, every_s=write_every_s)
 
@@ -45,7 +45,7 @@ def ready_endpoint(database: Database, reserve: DiskReserve | None, write_every_
 
 
 class WriteProbe:
-    """Tries a write, at most once per interval: all requests in between get the same answer."""
+    """Try a write, at most once per interval: all requests in between get the same result."""
 
     def __init__(self, database: Database, every_s: float = WRITE_EVERY_S) -> None:
         self._database = database
@@ -81,12 +81,13 @@ async def _database(database: Database) -> str:
 
 
 async def _work(database: Database) -> str:
-    """Whether due work is being done. Without a leader, snoozed mail stays hidden and dead workers keep their jobs."""
+    """Check that due work is being done. Without a leader, snoozed mail stays hidden and dead workers keep their
+    jobs."""
     try:
         left = await database.run(overdue_work(clock_of(database)()))
     except PostroomError as error:
         return type(error).__name__
-    return "due work is not seen to: no worker leads" if left else "ok"
+    return "due work is not being done: there is no leader" if left else "ok"
 
 
 def _room(reserve: DiskReserve | None) -> str:

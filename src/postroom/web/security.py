@@ -28,7 +28,7 @@ MISDIRECTED = 421
 
 
 class SecurityHeaders:
-    """Adds the security headers to every response."""
+    """Add the security headers to every response."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -46,7 +46,7 @@ class SecurityHeaders:
 
 
 class HostCheck:
-    """Refuses requests to other host names. The paths in `own_doors` check that themselves, with their own errors."""
+    """Refuse requests to other host names. The paths in `own_doors` check that themselves, with their own errors."""
 
     def __init__(self, app: ASGIApp, allowed_hosts: Collection[str], own_doors: Collection[str] = ()) -> None:
         self._app = app
@@ -60,7 +60,7 @@ class HostCheck:
         host = shown(Headers(scope=scope).get("host") or "", 100)
         refusal = PlainTextResponse(
             f'Postroom does not answer to the host name "{host}".\n'
-            "Open it under the address it printed at its start, or add this name to its allowed hosts.\n",
+            "Open it at the address it printed at start, or add this name to its allowed hosts.\n",
             status_code=MISDIRECTED,
         )
         await refusal(scope, receive, send)

@@ -1,4 +1,4 @@
-"""Serves the HTTP application on a socket of this machine."""
+"""Serve the HTTP application on a socket of this machine."""
 
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -22,7 +22,7 @@ async def serving(
     allow_exposed: bool = False,
     on_refused: Callable[[str], None] = lambda _reason: None,
 ) -> AsyncGenerator[str]:
-    """Serve until the block ends; yield the address. Port 0 takes any free one.
+    """Serve until the block ends; yield the address. Port 0 picks a free one.
 
     `before_stop` ends long requests before the server waits for all requests. A host that other machines can reach is
     refused unless `allow_exposed`.

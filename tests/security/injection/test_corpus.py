@@ -1,4 +1,4 @@
-"""The corpus of hostile mail is as large and as varied as it is said to be, and its demands do reach a model."""
+"""The corpus of hostile mail is as large and varied as promised, and its demands do reach a model."""
 
 from collections import Counter
 from random import Random

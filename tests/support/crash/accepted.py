@@ -1,4 +1,4 @@
-"""What a process was told is accepted, compared with what is there."""
+"""Compare what a process was told is accepted with what is stored."""
 
 import asyncio
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Messages, each with what a rule or a person wants of it, and what its mailbox must have seen at the end."""
+"""Messages, each with what a rule or a person requests, and what its mailbox must have seen at the end."""
 
 import json
 from collections.abc import Mapping

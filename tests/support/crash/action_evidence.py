@@ -23,7 +23,7 @@ CHANGING = ("modify", "trash", "untrash")
 Rows = dict[str, list[dict[str, Any]]]
 
 
-class Witness:
+class MailboxRecorder:
     """Sees every change of the mailbox, and every call that may have made one."""
 
     def __init__(self, mailbox: Mailbox) -> None:

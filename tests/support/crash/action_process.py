@@ -41,7 +41,7 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.opening import connect_database
 from postroom.store.job_builders import undo_job
 from support.crash.action_cases import SNOOZED_FOR, Case
-from support.crash.action_steps import Death, MortalDatabase, MortalTransport, Step
+from support.crash.action_steps import KillableDatabase, KillableTransport, KillPlan, Step
 from support.fork_server import run_as_child
 from support.gates import owners_client
 from support.mailboxes import given
@@ -55,7 +55,7 @@ OPTIONS = WorkerOptions(
 )
 
 
-class Ahead:
+class ClockAhead:
     """A clock that goes right, and is ahead."""
 
     def __init__(self, by: timedelta) -> None:
@@ -85,7 +85,7 @@ class Postroom:
         news: asyncio.Event,
         mailbox: GmailMailbox,
         as_the_user: GmailMailbox,
-        clock: Ahead,
+        clock: ClockAhead,
         tries: int | None,
     ) -> None:
         self._database = database
@@ -141,9 +141,9 @@ class Postroom:
 
     async def _act(self, case: Case) -> actions.ActionView:
         if case.kind.asked and not await self._actions(case):
-            wishes = ActionRequests(self._database, self._catalogue, Policy(), self._clock)
-            await wishes.ask(
-                case.id, case.kind.action, case.parameters, source="user", asked_by="somebody", why="a wish"
+            requests = ActionRequests(self._database, self._catalogue, Policy(), self._clock)
+            await requests.ask(
+                case.id, case.kind.action, case.parameters, source="user", asked_by="somebody", why="a request"
             )
             await self._until_idle()
         (done,) = [each for each in await self._actions(case) if each.actor != "undo"]
@@ -185,18 +185,18 @@ def catalogue_for(tries: int | None) -> Catalogue:
 
 
 async def main(arguments: argparse.Namespace) -> None:
-    death = Death(Step.parse(arguments.die) if arguments.die else None)
+    kill_plan = KillPlan(Step.parse(arguments.die) if arguments.die else None)
     opened = connect_database(arguments.data_dir, arguments.url)
     news = asyncio.Event()
-    database = MortalDatabase(opened, death, news.set)
-    clock = Ahead(timedelta(days=arguments.days))
+    database = KillableDatabase(opened, kill_plan, news.set)
+    clock = ClockAhead(timedelta(days=arguments.days))
     tries = arguments.case.kind.tries if arguments.case is not None else None
 
     async def token() -> str:
         return arguments.token
 
     async with (
-        httpx2.AsyncClient(transport=MortalTransport(death, arguments.token)) as mortal,
+        httpx2.AsyncClient(transport=KillableTransport(kill_plan, arguments.token)) as mortal,
         httpx2.AsyncClient(verify=False, trust_env=False) as plain,
     ):
         gate = MailboxGate(opened, clock)
@@ -210,9 +210,9 @@ async def main(arguments: argparse.Namespace) -> None:
         if arguments.case is not None:
             clock.back()
             await postroom.at_work()
-            death.arm()
+            kill_plan.arm()
             await postroom.take_through(arguments.case)
-        announce("passed", json.dumps(death.passed))
+        announce("passed", json.dumps(kill_plan.passed))
         postroom.worker.stop()
         await working
     await database.close()

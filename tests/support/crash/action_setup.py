@@ -1,4 +1,4 @@
-"""The scene of the kills on the way of an action: one mailbox, one database, and one process after the other."""
+"""The setup for kills during an action: one mailbox, one database, and one process after the other."""
 
 import contextlib
 import json
@@ -22,7 +22,7 @@ from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running
 from support.crash.action_cases import KINDS, Case, sender_of
-from support.crash.action_evidence import Found, Witness, rows_by_message
+from support.crash.action_evidence import Found, MailboxRecorder, rows_by_message
 from support.crash.action_steps import Step
 from support.crash.evidence import Place
 from support.fork_server import ForkServer, fork_server
@@ -46,7 +46,7 @@ class CrashSetup:
     place: Place
     gmail: str
     mailbox: Mailbox
-    witness: Witness
+    recorder: MailboxRecorder
     _database: Database
     _fork_server: ForkServer
     _accidents: dict[Case, str] = field(default_factory=dict[Case, str])
@@ -65,7 +65,7 @@ class CrashSetup:
         """A case whose process dies at the step, or loses a reply there; the next process finishes it."""
         case = await self._new_case(name)
         await self._live(case, step)
-        if name == "snooze, woken" and self.witness.changes[case.gmail_id][-2:-1] == ["+INBOX"]:
+        if name == "snooze, woken" and self.recorder.changes[case.gmail_id][-2:-1] == ["+INBOX"]:
             # The user archives what has come back, before anyone else knows that it has.
             self.mailbox.modify(case.gmail_id, remove=["INBOX"])
 
@@ -76,9 +76,9 @@ class CrashSetup:
         """What became of each case; returns how many actions ended how."""
         rows = await rows_by_message(self.place)
         ends: Counter[str] = Counter()
-        usual = {case.name: self.witness.calls[case.gmail_id] for case in self._accidents if case.number < len(KINDS)}
+        usual = {case.name: self.recorder.calls[case.gmail_id] for case in self._accidents if case.number < len(KINDS)}
         for case, where in self._accidents.items():
-            seen, calls = self.witness.changes[case.gmail_id], self.witness.calls[case.gmail_id]
+            seen, calls = self.recorder.changes[case.gmail_id], self.recorder.calls[case.gmail_id]
             found = Found(case, where, seen, calls, rows[case.message_id])
             ends[found.check(usual[case.name])] += 1
             self._check_known(found)
@@ -152,13 +152,13 @@ def _envelope(event_id: str, number: int) -> dict[str, object]:
 @contextlib.asynccontextmanager
 async def crash_setup(place: Place, processes: ProcessGroup, rng: Random) -> AsyncGenerator[CrashSetup]:
     mailbox = Mailbox(OWNER, rng)
-    witness = Witness(mailbox)
+    recorder = MailboxRecorder(mailbox)
     database = await open_database(place.folder, place.url)
     try:
         async with (
-            running(witness.beside(Emulator(mailbox, TOKEN).app())) as gmail,
+            running(recorder.beside(Emulator(mailbox, TOKEN).app())) as gmail,
             fork_server(place.folder, processes, PROCESS, *LOADED) as children,
         ):
-            yield CrashSetup(place, gmail, mailbox, witness, database, children)
+            yield CrashSetup(place, gmail, mailbox, recorder, database, children)
     finally:
         await database.close()

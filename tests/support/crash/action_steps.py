@@ -1,4 +1,4 @@
-"""Every step that a process takes on the way of an action, counted, and its death by SIGKILL at one of them.
+"""Every step of a process on the way of an action, counted, and a SIGKILL at one of them.
 
 A step of the store is named after what comes next, as in `gaps`: `begin_action before commit`. A call of Gmail
 has four: `before` it is sent; `unanswered`, when it was carried out and its reply is lost on the way; `answered`, when
@@ -44,8 +44,8 @@ class Step(NamedTuple):
         return cls(what, int(hit))
 
 
-class Death:
-    """Counts steps once it is armed, and comes at the chosen one; without one, never."""
+class KillPlan:
+    """Count steps once armed, and kill the process at the chosen one; without one, never."""
 
     def __init__(self, chosen: Step | None) -> None:
         self.passed: Counter[str] = Counter()
@@ -61,21 +61,21 @@ class Death:
         self.passed[what] += 1
         return self._chosen == Step(what, self.passed[what])
 
-    def comes_at(self, what: str) -> None:
+    def kill_at(self, what: str) -> None:
         if self.is_at(what):
-            self.comes()
+            self.kill()
 
-    def comes(self) -> None:
+    def kill(self) -> None:
         announce("dies", self._chosen)
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-class MortalDatabase(_Watched):
+class KillableDatabase(_Watched):
     """A database in which each step may be the last; it tells of every write that has ended."""
 
-    def __init__(self, database: Database, death: Death, told: Callable[[], None]) -> None:
+    def __init__(self, database: Database, kill_plan: KillPlan, told: Callable[[], None]) -> None:
         super().__init__(database)
-        self._death = death
+        self._kill_plan = kill_plan
         self._told = told
         if isinstance(database, SqliteDatabase):
             connection: Any = database._connection  # the stubs hold only what the product uses
@@ -89,34 +89,34 @@ class MortalDatabase(_Watched):
                 self._told()
 
     def comes_to(self, gap: Gap) -> None:
-        self._death.comes_at(str(gap))
+        self._kill_plan.kill_at(str(gap))
 
     def _comes_to_part(self, _cursor: Any, text: str, _bindings: Any) -> bool:
         if text == SECOND_PART:
-            self._death.comes_at("claim before claim_jobs.2")
+            self._kill_plan.kill_at("claim before claim_jobs.2")
         return True
 
 
-class MortalTransport(httpx2.AsyncBaseTransport):
+class KillableTransport(httpx2.AsyncBaseTransport):
     """The way to Gmail, on which each call may be the last. The emulator is told which reply to drop."""
 
-    def __init__(self, death: Death, token: str) -> None:
-        self._death = death
+    def __init__(self, kill_plan: KillPlan, token: str) -> None:
+        self._kill_plan = kill_plan
         self._token = token
         # To read what can be trusted takes longer than most processes live, and nothing here asks for it.
         self._inner = httpx2.AsyncHTTPTransport(verify=False)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         name = f"{request.method} {_ID.sub('*', request.url.path.removeprefix('/gmail/v1/users/me'))}"
-        self._death.comes_at(f"{name} before")
-        if self._death.is_at(f"{name} unanswered"):
+        self._kill_plan.kill_at(f"{name} before")
+        if self._kill_plan.is_at(f"{name} unanswered"):
             await self._lose_the_reply(request)
-            self._death.comes()
-        if self._death.is_at(f"{name} {LOST}"):
+            self._kill_plan.kill()
+        if self._kill_plan.is_at(f"{name} {LOST}"):
             raise await self._lose_the_reply(request)
         response = await self._inner.handle_async_request(request)
         await response.aread()
-        self._death.comes_at(f"{name} answered")
+        self._kill_plan.kill_at(f"{name} answered")
         return response
 
     async def aclose(self) -> None:

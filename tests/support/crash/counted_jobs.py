@@ -7,7 +7,7 @@
     errand        holds its key while it lives
     tick          what the schedule fires; effect and end in one transaction
 
-Each step's body writes a line into a diary with O_APPEND, which survives SIGKILL.
+Each step's body writes a line into a log with O_APPEND, which survives SIGKILL.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ def deliver(job: Job, now: datetime) -> Script[None]:
     yield from completing_one(job, now)
 
 
-class Diary:
+class StepLog:
     """One line per execution of a step's body."""
 
     def __init__(self, path: Path) -> None:
@@ -69,8 +69,8 @@ class Diary:
 class CountedHandlers:
     """Handles every type; a step takes `pause_s`, so that there is always something in hand."""
 
-    def __init__(self, diary: Diary, pause_s: float) -> None:
-        self._diary = diary
+    def __init__(self, step_log: StepLog, pause_s: float) -> None:
+        self._step_log = step_log
         self._pause_s = pause_s
 
     def handlers(self) -> dict[str, Handler]:
@@ -89,7 +89,7 @@ class CountedHandlers:
             assert result == {"done": name}, result
 
     async def _step(self, job: Job, name: str) -> dict[str, str]:
-        self._diary.write(job, name)
+        self._step_log.write(job, name)
         await asyncio.sleep(self._pause_s)
         return {"done": name}
 

@@ -17,7 +17,7 @@ import asyncpg
 from postroom.core.lifecycle import JOB
 from postroom.store.engine.opening import FILE
 from postroom.store.engine.sqlite_connection import connect
-from support.crash.counted_jobs import DELIVERED, STEPS, Diary
+from support.crash.counted_jobs import DELIVERED, STEPS, StepLog
 from support.crash.worker_process import DIARY
 from support.postgres import PostgresServer
 
@@ -46,7 +46,7 @@ class Place:
         return self.folder / FILE
 
     @property
-    def diary(self) -> Path:
+    def step_log(self) -> Path:
         return self.folder / DIARY
 
     def arguments(self) -> list[str]:
@@ -147,7 +147,7 @@ async def check_steps(place: Place, jobs: Mapping[UUID, Ended]) -> None:
         key = (UUID(str(id)), name)
         assert key not in finished, f"{key} was finished twice"
         finished[key] = attempt
-    runs = Counter(Diary.entries(place.diary))
+    runs = Counter(StepLog.entries(place.step_log))
     assert not [entry for entry, times in runs.items() if times > 1], "a body was run twice in one attempt"
     for id, name, attempt in runs:
         assert attempt <= finished.get((id, name), attempt), f"{name} of {id} was done again after it had finished"

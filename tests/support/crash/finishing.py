@@ -1,4 +1,4 @@
-"""What every storm ends with: a healthy worker that does what is left."""
+"""The end of every chaos run: a healthy worker that does what is left."""
 
 import signal
 

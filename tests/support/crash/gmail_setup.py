@@ -137,7 +137,7 @@ async def gmail_crash_setup(
 
 
 @dataclass(frozen=True)
-class Bill:
+class Usage:
     """What a run has cost. `calls` are as Google counts them: each part of a batch is one, answered or refused."""
 
     messages: int
@@ -161,9 +161,9 @@ class Bill:
         )
 
 
-def bill(setup: GmailCrashSetup, arrived: Sequence[str]) -> Bill:
+def usage(setup: GmailCrashSetup, arrived: Sequence[str]) -> Usage:
     quota, counters = setup.emulator.quota, setup.emulator.quota.counters
-    return Bill(
+    return Usage(
         messages=len(arrived),
         calls=counters.calls,
         # Messages are read in batches and in nothing else.

@@ -1,4 +1,4 @@
-"""What must be true of the inbox after the storm, read past the store, straight from the tables."""
+"""What must be true of the inbox after a chaos run, read directly from the tables."""
 
 import json
 from collections import Counter, defaultdict

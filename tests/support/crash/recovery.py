@@ -1,4 +1,4 @@
-"""After the storm: what the dead held comes back, and everything that is left goes out in the right order."""
+"""After a chaos run: what dead processes held comes back, and everything left is delivered in the right order."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

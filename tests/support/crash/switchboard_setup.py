@@ -1,4 +1,4 @@
-"""The scene of the switchboard's storms: a producer that lives, processes that die, and what they all were told."""
+"""The setup for chaos runs of the switchboard: a producer, processes that die, and what all of them were told."""
 
 import asyncio
 import contextlib

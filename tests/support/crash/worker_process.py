@@ -22,7 +22,7 @@ from postroom.jobs.worker import Worker, WorkerOptions
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
 from postroom.store.engine.postgres import PostgresDatabase
-from support.crash.counted_jobs import CATALOGUE, CountedHandlers, Diary
+from support.crash.counted_jobs import CATALOGUE, CountedHandlers, StepLog
 from support.crash.points import Halt, HaltingDatabase, Point
 from support.fork_server import run_as_child
 from support.processes import announce
@@ -42,7 +42,7 @@ async def main(arguments: argparse.Namespace) -> None:
     if arguments.patience and isinstance(opened, PostgresDatabase):
         opened._patience_s = arguments.patience
     database = HaltingDatabase(opened, halt, arguments.calmly)
-    clerk = CountedHandlers(Diary(arguments.data_dir / DIARY), arguments.pause)
+    clerk = CountedHandlers(StepLog(arguments.data_dir / DIARY), arguments.pause)
     worker = Worker(database, CATALOGUE, clerk.handlers(), OPTIONS)
     leadership = lead(database, [Recurring("every second", arguments.cron, "tick")] if arguments.cron else [])
     loop = asyncio.get_running_loop()

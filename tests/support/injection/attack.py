@@ -128,7 +128,7 @@ async def go(corpus: Corpus, provider: str, database: Database, folder: Path, wa
     await _wish(database, mailbox)
     async with running_emulator(emulator) as gmail, running_model_api(api) as url:
         settings = _settings(folder, gmail, url, provider, watch)
-        words = {mailbox.deliver(raw).id: _word(raw) for raw in corpus.letters(Random(2))}
+        words = {mailbox.deliver(raw).id: _word(raw) for raw in corpus.raw_messages(Random(2))}
         mailbox.observers.append(changes.append)
         async with running(settings, database):
             await settled(database, len(corpus))

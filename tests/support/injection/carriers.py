@@ -1,4 +1,4 @@
-"""Where in a mail the demand stands: subject, text, HTML seen and unseen, quotations, names of attachments, headers."""
+"""Where in a mail the demand is: subject, text, visible and invisible HTML, quotations, attachment names, headers."""
 
 import base64
 import html

@@ -90,7 +90,7 @@ class Corpus:
         """The hostile mail that wants these, as it comes; and little else."""
         return Corpus([each for each in self.hostile if each.demand.name in demands], self.harmless[:2])
 
-    def letters(self, rng: Random) -> list[bytes]:
+    def raw_messages(self, rng: Random) -> list[bytes]:
         """In the order in which they come: what is answered first, the rest mixed."""
         rest = [each.raw for each in self.hostile]
         rng.shuffle(rest)

@@ -1,4 +1,4 @@
-"""What must never come of hostile mail, looked for in everything that came of it. Nothing found is what is wanted."""
+"""Search everything that resulted from hostile mail for what must never happen. Nothing should be found."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping

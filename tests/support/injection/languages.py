@@ -1,4 +1,4 @@
-"""The demands in words, in ten languages: how each begins, and how each goal is said."""
+"""The demands in ten languages: how each begins, and how each goal is phrased."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Stored messages, and actions on them in every state of their life."""
+"""Stored messages, and actions on them in every state."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""All that a database holds, so that a test can say that nothing has changed."""
+"""The whole content of a database, to check that nothing has changed."""
 
 from collections.abc import Sequence
 from typing import Any

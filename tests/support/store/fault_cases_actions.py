@@ -6,8 +6,7 @@ from uuid import UUID
 from postroom.core.actions.action import label_change
 from postroom.core.actions.undo import irreversible_hint, undo_hint
 from postroom.core.jobs.job import Job
-from postroom.store import action_requests as wishes
-from postroom.store import actions, decisions, jobs, mail, mailbox_writers, pauses, protection, undos
+from postroom.store import action_requests, actions, decisions, jobs, mail, mailbox_writers, pauses, protection, undos
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
 from support.store.fault_cases_inbox import ENDPOINT
@@ -38,22 +37,24 @@ async def completed(setup: JobSetup) -> UUID:
 async def ask_for_action(setup: JobSetup) -> Transaction[Any]:
     await completed(setup)
     (view,) = await setup.database.run(actions.list_actions(10))
-    wish = decisions.Decision(new_id(), view.account_id, view.message_id, "none", "star", {}, 1.0, "a wish")
+    decision = decisions.Decision(new_id(), view.account_id, view.message_id, "none", "star", {}, 1.0, "a request")
     follow_up = setup.new(key="star")
     action = decisions.NewAction(new_id(), "user", "queued", "hash", follow_up.id, asked_by="me")
-    return decisions.ask_for_action(wish, action, follow_up, setup.clock(), signed())
+    return decisions.ask_for_action(decision, action, follow_up, setup.clock(), signed())
 
 
 async def ask_once(setup: JobSetup) -> Transaction[Any]:
     await completed(setup)
     (view,) = await setup.database.run(actions.list_actions(10))
-    wish = decisions.Decision(new_id(), view.account_id, view.message_id, "none", "star", {}, 1.0, "a wish")
+    decision = decisions.Decision(new_id(), view.account_id, view.message_id, "none", "star", {}, 1.0, "a request")
     follow_up = setup.new(key="star once")
     action = decisions.NewAction(new_id(), "agent", "queued", "hash", follow_up.id, asked_by="an agent")
     waiting = decisions.NewAction(new_id(), "agent", "awaiting_approval", "hash", None, asked_by="an agent")
-    beyond = wishes.Recorded(wish, waiting, setup.new(key="tell people"))
-    cap = wishes.AgentCap(0, beyond)
-    return wishes.ask_once(wishes.Recorded(wish, action, follow_up), 1, signed(), setup.clock(), cap)
+    beyond = action_requests.Recorded(decision, waiting, setup.new(key="tell people"))
+    cap = action_requests.AgentCap(0, beyond)
+    return action_requests.ask_once(
+        action_requests.Recorded(decision, action, follow_up), 1, signed(), setup.clock(), cap
+    )
 
 
 async def hand_over_action(setup: JobSetup) -> Transaction[Any]:

@@ -24,10 +24,12 @@ async def pending(
     message_id, wanted = await _stored(setup), parameters or {}
     account = await setup.database.run(mail.account_of(ENDPOINT))
     safety = {"verdict": "approve", "reasons": ["agents propose, people approve"]}
-    wish = decisions.Decision(new_id(), account.id, message_id, "none", action, wanted, 1.0, "it is old", safety=safety)
+    decision = decisions.Decision(
+        new_id(), account.id, message_id, "none", action, wanted, 1.0, "it is old", safety=safety
+    )
     hashed, expires_at = action_hash(message_id, action, wanted), setup.clock() + LIFE
     new = decisions.NewAction(new_id(), actor, approvals.WAITING, hashed, None, expires_at, asked_by="token:7")
-    await setup.database.run(decisions.ask_for_action(wish, new, None, setup.clock()))
+    await setup.database.run(decisions.ask_for_action(decision, new, None, setup.clock()))
     return new.id
 
 

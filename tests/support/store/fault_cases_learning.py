@@ -10,7 +10,7 @@ from postroom.store.engine.ids import new_id
 from support.store.fault_cases_jobs import Case
 from support.store.fault_cases_registry import signed
 from support.store.job_setup import JobSetup
-from support.store.mail_setup import ENDPOINT, Letter, MailSetup
+from support.store.mail_setup import ENDPOINT, MailSetup, Sample
 
 SHOPS = RuleDraft("shops", {"sender_domain": "shop.example"}, "archive")
 
@@ -19,8 +19,8 @@ async def apply_changes(setup: JobSetup) -> Transaction[Any]:
     """One takes back what a rule did, one agrees with a rule in shadow and is the third of its kind, one is deleted."""
     mail_setup = await MailSetup(setup).opened()
     await mail_setup.rules(SHOPS, RuleDraft("too", {"sender_domain": "x.example"}, "archive", shadow=True))
-    await mail_setup.acted(Letter("m1"), frozenset({"UNREAD"}))
-    await mail_setup.decide(*(Letter(f"x{number}", "ida@x.example") for number in range(4)))
+    await mail_setup.acted(Sample("m1"), frozenset({"UNREAD"}))
+    await mail_setup.decide(*(Sample(f"x{number}", "ida@x.example") for number in range(4)))
     for id in ("x0", "x1"):
         await mail_setup.user(id, remove="INBOX")
     changes = [
@@ -34,7 +34,7 @@ async def apply_changes(setup: JobSetup) -> Transaction[Any]:
 async def _proposed(setup: JobSetup) -> UUID:
     mail_setup = await MailSetup(setup).opened()
     await mail_setup.rules(SHOPS)
-    await mail_setup.acted(Letter("m1"), frozenset({"UNREAD"}))
+    await mail_setup.acted(Sample("m1"), frozenset({"UNREAD"}))
     await mail_setup.user("m1", "INBOX")
     [found] = await setup.database.run(proposals.list_proposals("open", 9))
     return found.id

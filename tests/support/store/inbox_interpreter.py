@@ -1,4 +1,4 @@
-"""Carries out moves on the inbox of a database and on the model; the answers, and what is then there, must agree."""
+"""Apply moves to the inbox of a database and to the model; answers and resulting states must agree."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar

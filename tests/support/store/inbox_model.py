@@ -1,4 +1,4 @@
-"""The inbox as it should be, in memory: what is accepted, handed out and ended, one thing after another."""
+"""A model of the inbox in memory: what is accepted, delivered and ended, one step after another."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Everything a test does with the inbox, on one database and one clock, and a look at all that it holds."""
+"""Everything that tests do with the inbox, on one database and one clock, and a view of its whole content."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Carries out moves on a database and on the model; the answers, and what is then visible, must agree."""
+"""Apply moves to a database and to the model; answers and visible states must agree."""
 
 from collections.abc import Sequence
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Mail as tests need it: stored, decided on by the real handler, acted on, and moved about by its owner."""
+"""Mail for tests: stored, decided on by the real handler, acted on, and moved by its owner."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -38,7 +38,7 @@ LABELS = (
 
 
 @dataclass(frozen=True)
-class Letter:
+class Sample:
     """A message to the owner."""
 
     id: str
@@ -89,28 +89,28 @@ class MailSetup:
         given = [(new_id(), draft) for draft in drafts]
         await self.setup.database.run(rules.keep_rules(given, "replace", "user", signed, self.setup.clock()))
 
-    async def deliver(self, *letters: Letter) -> None:
+    async def deliver(self, *messages: Sample) -> None:
         """Accepted and stored, each with a job to classify it."""
         run, now = self.setup.database.run, self.setup.clock
-        for letter in letters:
-            envelope = letter.envelope(self.endpoint)
+        for message in messages:
+            envelope = message.envelope(self.endpoint)
             text = envelope_text(envelope)
             incoming = acceptance.RoutedEnvelope(new_id(), envelope, text, EMAIL, EMAIL.tier_of(envelope))
             await run(acceptance.accept_many([incoming], now()))
             ((leased,), _) = await run(inbox.lease(EMAIL, 1, new_id(), now(), new_id()))
-            ids = (new_id(), self.ids.setdefault(letter.id, new_id()))
+            ids = (new_id(), self.ids.setdefault(message.id, new_id()))
             await run(mail.store_message(leased, self.account, ids, read_mail(envelope), self._classifying, now()))
 
     def _classifying(self, message_id: UUID) -> NewJob:
         payload = {"account_id": str(self.account.id), "message_id": str(message_id)}
         return new_job(CATALOGUE, "classify", payload)
 
-    async def decide(self, *letters: Letter) -> list[decisions.Decision]:
+    async def decide(self, *messages: Sample) -> list[decisions.Decision]:
         """Delivers each and lets the real handler decide; what may not be undone begins at once."""
-        for letter in letters:
-            await self.deliver(letter)
+        for message in messages:
+            await self.deliver(message)
             await self.work()
-        return [await self.decision(letter.id) for letter in letters]
+        return [await self.decision(message.id) for message in messages]
 
     async def work(self) -> None:
         while claimed := await self.setup.claim(1):
@@ -142,23 +142,23 @@ class MailSetup:
         found = await self.setup.database.run(decisions.decisions_about(self.ids[letter_id]))
         return next(each.decision for each in found if not each.decision.shadow)
 
-    async def acted(self, letter: Letter, after: frozenset[str], **besides: Any) -> actions.ActionView:
-        """What the rules decide about the letter is done: it has these labels then, and the action has its hint."""
-        await self.deliver(letter)
+    async def acted(self, message: Sample, after: frozenset[str], **besides: Any) -> actions.ActionView:
+        """What the rules decide about the message is done: it has these labels then, and the action has its hint."""
+        await self.deliver(message)
         [deciding] = await self.setup.claim(1)
         await self._do(deciding)
         [job] = await self.setup.claim(1)
         id = UUID(job.payload["action_id"])
         run, now = self.setup.database.run, self.setup.clock
         await run(actions.begin_action(job, id, 20, now()))
-        await run(actions.keep_pre_image(job, id, letter.labels, now()))
+        await run(actions.keep_pre_image(job, id, message.labels, now()))
         action = await run(actions.load_action(id))
-        before = letter.labels
+        before = message.labels
         changed = LabelChange(after - before, before - after)
         hint = {**undo_hint(action.action_type, before, changed), **besides}
         await run(actions.complete_action(job, id, after, hint, now()))
         self.setup.clock.forward(SETTLING.total_seconds() + 1)
-        [view] = await run(actions.list_actions(1, message_id=self.ids[letter.id]))
+        [view] = await run(actions.list_actions(1, message_id=self.ids[message.id]))
         return view
 
     async def user(self, letter_id: str, add: str = "", remove: str = "", deleted: bool = False) -> None:

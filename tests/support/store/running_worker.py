@@ -1,4 +1,4 @@
-"""A real worker at work, with handlers that tell the test what they do."""
+"""A real running worker, with handlers that report to the test."""
 
 import asyncio
 import contextlib

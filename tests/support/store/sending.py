@@ -1,4 +1,4 @@
-"""Mails that are sent through a mailbox whose calls fail, by a process that dies."""
+"""Mail sent through a mailbox whose calls fail, by a process that dies."""
 
 import asyncio
 import contextlib
@@ -157,7 +157,7 @@ class Run:
     async def round(self) -> bool:
         """One look at what is due. False when nothing can happen any more."""
         now = self.setup.clock.forward(self.rng.choice((1, 90, 700, 15_000)))
-        leased = await self.setup.database.run(outbound.lease_deliveries(new_id(), 2, now, now + PACE.lease))
+        leased = await self.setup.database.run(outbound.lease_mail(new_id(), 2, now, now + PACE.lease))
         await self.look()
         for each in leased:
             delivery = Delivery(self.database, each, LASTING, always(self.post), PACE, self.setup.clock, self.sleep)
@@ -171,7 +171,9 @@ class Run:
         await asyncio.sleep(0)
 
     async def look(self) -> None:
-        for view in await self.setup.database.run(outbound.list_deliveries(1_000)):
+        for view in await self.setup.database.run(outbound.list_mail(1_000)):
+            recipients = await self.setup.database.run(outbound.list_recipients(view.id))
+            assert {each.state for each in recipients} == {view.state}
             states = self.seen[view.id]
             if states[-1] != view.state:
                 states.append(view.state)
@@ -215,14 +217,14 @@ async def started(setup: JobSetup, is_open: bool = True) -> Run:
     return run
 
 
-async def shown(setup: JobSetup) -> tuple[outbound.DeliveryView, actions.ActionView]:
-    (delivery,) = await setup.database.run(outbound.list_deliveries(9))
+async def shown(setup: JobSetup) -> tuple[outbound.MailView, actions.ActionView]:
+    (delivery,) = await setup.database.run(outbound.list_mail(9))
     (action,) = await setup.database.run(actions.list_actions(9))
     return delivery, action
 
 
-async def view(setup: JobSetup) -> outbound.DeliveryView:
-    (found,) = await setup.database.run(outbound.list_deliveries(10))
+async def view(setup: JobSetup) -> outbound.MailView:
+    (found,) = await setup.database.run(outbound.list_mail(10))
     return found
 
 

@@ -40,8 +40,23 @@ DecidedType = ActionType | Literal["none"]
 Actor = Literal["rule", "model", "user", "agent", "undo"]
 """Who requested an action."""
 ACTION_TYPES: tuple[ActionType, ...] = get_args(ActionType)
+Effect = Literal["relabel", "snooze", "delete", "send"]
+"""How an action is carried out."""
 # No undo reverses these.
 IRREVERSIBLE = frozenset({"delete", "forward", "auto_reply"})
+# The undo of each of the others, by name.
+INVERSES: Mapping[str, str] = {
+    "archive": "apply_label",
+    "apply_label": "remove_label",
+    "remove_label": "apply_label",
+    "mark_read": "mark_unread",
+    "mark_unread": "mark_read",
+    "star": "unstar",
+    "unstar": "star",
+    "trash": "restore",
+    "restore": "trash",
+    "snooze": "unsnooze",
+}
 SENDING = frozenset({"forward", "auto_reply"})
 PLACES = frozenset({"INBOX", "SPAM", "TRASH"})
 # Gmail's own labels are states and places that have actions of their own, each with its own safety policy. Applying or
@@ -120,6 +135,21 @@ def label_change(action_type: ActionType, label_id: str | None = None) -> LabelC
             return _FIXED[action_type]
         case "apply_label" | "remove_label" | "snooze" | "delete" | "forward" | "auto_reply":
             raise Fatal(f"{action_type} is not a change of labels")
+        case _:
+            assert_never(action_type)
+
+
+def effect_of(action_type: ActionType) -> Effect:
+    match action_type:
+        case "delete" | "snooze":
+            return action_type
+        case "forward" | "auto_reply":
+            return "send"
+        case (
+            "archive" | "apply_label" | "remove_label" | "mark_read" | "mark_unread" | "star" | "unstar" | "trash"
+            | "restore"
+        ):  # fmt: skip
+            return "relabel"
         case _:
             assert_never(action_type)
 

@@ -15,7 +15,7 @@ class HeldLease:
 
 
 class DeliveryLease(NamedTuple):
-    """The delivery being sent, and the token of the lease on it."""
+    """The mail being delivered, and the token of the lease on it."""
 
     id: UUID
     lease_token: UUID
@@ -25,8 +25,8 @@ class DeliveryLease(NamedTuple):
 class Permit:
     """The claim, and the action, under which a request changes the mailbox of an account.
 
-    A job names its claim, a delivery its lease; with neither, only the account and the worker's lease are checked. An
-    action must still be in progress and its message unprotected, unless the request only restores an earlier state
+    A job names its claim, outgoing mail its lease; with neither, only the account and the worker's lease are checked.
+    An action must still be in progress and its message unprotected, unless the request only restores an earlier state
     (`gives_back`): an undo, or snoozed mail that returns.
     """
 

@@ -11,20 +11,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from postroom.core.actions.action import IRREVERSIBLE, PLACES, LabelChange
-
-INVERSES: Mapping[str, str] = {
-    "archive": "apply_label",
-    "apply_label": "remove_label",
-    "remove_label": "apply_label",
-    "mark_read": "mark_unread",
-    "mark_unread": "mark_read",
-    "star": "unstar",
-    "unstar": "star",
-    "trash": "restore",
-    "restore": "trash",
-    "snooze": "unsnooze",
-}
+from postroom.core.actions.action import INVERSES, IRREVERSIBLE, PLACES, LabelChange
 
 
 @dataclass(frozen=True, slots=True)

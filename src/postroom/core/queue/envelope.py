@@ -26,6 +26,7 @@ from postroom.core.errors import BadInput
 from postroom.core.strict import MOST_KEYS, Strict, fits_64_bits, is_crowded, problem_in
 
 PolicyTier = Literal["high_priority", "interactive", "default"]
+"""The tiers that an envelope can ask for, highest first."""
 IngestionTier = Literal["full", "metadata"]
 LONGEST_KEY = 512
 LARGEST_ENVELOPE = 10 * 1024 * 1024

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from fnmatch import fnmatchcase
 from types import MappingProxyType
+from typing import get_args
 
 from postroom.core.errors import BadInput
-from postroom.core.queue.envelope import Envelope
+from postroom.core.queue.envelope import Envelope, PolicyTier
 
 GUARD = 10
 HISTORY = "history"
@@ -85,7 +86,7 @@ class Policy:
 
 EMAIL = Policy(
     "email",
-    {"high_priority": GUARD, "interactive": GUARD, "default": GUARD, HISTORY: GUARD},
+    dict.fromkeys((*get_args(PolicyTier), HISTORY), GUARD),
     lease=timedelta(seconds=60),
     most_deliveries=25,
     for_agents=False,

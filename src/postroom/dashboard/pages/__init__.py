@@ -1,6 +1,6 @@
-"""One module per page, with its reader, its template and its actions. A module in this folder is served.
+"""One module per page, with its reader, template and actions. Every module in this folder is served.
 
-Each has a function `page`, which makes the page out of what it is given here.
+Each has a function `page`, which creates the page from the arguments given here.
 """
 
 import importlib

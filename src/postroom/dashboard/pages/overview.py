@@ -1,7 +1,7 @@
-"""The first page: what has arrived and what came of it, totals, accounts, and the kill switch.
+"""The first page: what has arrived and what was done with it, totals, accounts, and the kill switch.
 
-The kill switch is a form that stops every change to mailboxes, and one that lets them go on. Stopping is safe in
-anybody's hands. Letting things go on is not, so the page does that only where it is served to this machine alone.
+The kill switch is one form that stops all changes to mailboxes, and one that resumes them. Anybody may safely stop
+them. Resuming is not safe, so the page offers it only if it is served to this machine alone.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -21,7 +21,7 @@ from postroom.settings.reading import Settings
 LINES_SHOWN = 50
 WORDS: Mapping[str, Mapping[str, str]] = {
     "deciders": {"deterministic": "rule", "model": "model", "llm": "model", "user": "you"},
-    "action_words": {"completed": "done", "executing": "under way", "awaiting_approval": "waits for your yes"},
+    "action_words": {"completed": "done", "executing": "in progress", "awaiting_approval": "waits for your approval"},
     "action_moods": {
         "completed": "good",
         "failed": "bad",

@@ -1,5 +1,5 @@
-// What htmx leaves to the page: an honest word about the connection, times in the reader's own zone, a mark on what is
-// new, and announcements that do not chatter. The swapping itself is htmx's, from the attributes of #board.
+// What htmx leaves to the page: the state of the connection, times in the reader's time zone, a mark on new rows, and
+// throttled announcements for screen readers. htmx does the swapping, from the attributes of #board.
 "use strict";
 
 (() => {
@@ -11,7 +11,7 @@
     connecting: "Connecting…",
     live: "Live",
     reconnecting: "Reconnecting…",
-    stalled: "Standing still: data cannot be read",
+    stalled: "Not updating: data cannot be read",
   };
 
   const board = document.getElementById("board");
@@ -23,7 +23,7 @@
   let announcing = 0;
   let retrying = 0;
 
-  function say(state) {
+  function setState(state) {
     link.hidden = false;
     if (link.dataset.state === state) return;
     link.dataset.state = state;
@@ -49,33 +49,33 @@
 
   // htmx reconnects a stream that broke, but gives up on one that never opened.
   function retry() {
-    say("reconnecting");
+    setState("reconnecting");
     retrying ||= setTimeout(() => {
       retrying = 0;
       htmx.trigger(board, "retry");
     }, RETRY_MS);
   }
 
-  // A network that vanished without a goodbye leaves a stream that is open and dead.
+  // A network that fails silently leaves a stream that is open but dead.
   function watch() {
     if (document.hidden || link.dataset.state !== "live" || Date.now() - heardAt < SILENCE_MS) return;
-    say("reconnecting");
+    setState("reconnecting");
     connection?.reader?.cancel();
   }
 
   board.addEventListener("htmx:sse:before:connection", (event) => {
     connection = event.detail.connection;
-    if (connection.attempt > 0) say("reconnecting");
+    if (connection.attempt > 0) setState("reconnecting");
   });
   board.addEventListener("htmx:sse:before:message", () => { heardAt = Date.now(); });
   board.addEventListener("htmx:sse:after:message", (event) => {
     if (event.detail.message.event) return;
-    say("live");
+    setState("live");
     markArrivals();
     announce();
   });
-  board.addEventListener("stalled", () => say("stalled"));
-  board.addEventListener("htmx:sse:error", () => say("reconnecting"));
+  board.addEventListener("stalled", () => setState("stalled"));
+  board.addEventListener("htmx:sse:error", () => setState("reconnecting"));
   for (const failure of ["htmx:error", "htmx:response:error", "htmx:sse:close"]) board.addEventListener(failure, retry);
   setInterval(watch, WATCH_MS);
   link.hidden = false;
@@ -83,7 +83,7 @@
   const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
   const date = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 
-  // The shadow holds the local time; the text inside, which htmx compares with the server's, stays as it came.
+  // The shadow DOM shows the local time; the text inside, which htmx compares with the server's, stays unchanged.
   class LocalTime extends HTMLElement {
     static observedAttributes = ["at"];
     #shadow = this.attachShadow({ mode: "open" });

@@ -22,7 +22,7 @@ class Longest:
     """How far in the future each kind of stored time may be."""
 
     message_lease: timedelta = timedelta(minutes=5)
-    delivery_lease: timedelta = timedelta(minutes=1)
+    mail_lease: timedelta = timedelta(minutes=1)
     request_lease: timedelta = timedelta(minutes=2)
     same_text: timedelta = timedelta(seconds=30)
 
@@ -38,11 +38,11 @@ def shorten_worker_leases(now: datetime) -> Script[int]:
 
 @transaction
 def shorten_other_leases(longest: Longest, now: datetime) -> Script[int]:
-    """Shorten leases of messages, deliveries and requests, and drop content hashes that would be kept too long."""
+    """Shorten leases of messages, outgoing mail and requests, and drop content hashes that would be kept too long."""
     cut = 0
     for statement, length in (
         ("shorten_message_leases", longest.message_lease),
-        ("shorten_delivery_leases", longest.delivery_lease),
+        ("shorten_mail_leases", longest.mail_lease),
         ("shorten_request_leases", longest.request_lease),
     ):
         cut += len((yield sql(statement, now + length + SLACK, now + length)))
@@ -54,5 +54,7 @@ def shorten_other_leases(longest: Longest, now: datetime) -> Script[int]:
 def end_waits_ahead(now: datetime) -> Script[int]:
     """Make due what waits for a retry counted from a time in the future."""
     jobs = yield sql("end_retry_waits_ahead", now + SLACK, now)
-    deliveries = yield sql("end_deferrals_ahead", now + SLACK, now)
-    return len(jobs) + len(deliveries)
+    mails = yield sql("end_deferrals_ahead", now + SLACK, now)
+    for (id,) in mails:
+        yield sql("hasten_mail", as_uuid(id), now)
+    return len(jobs) + len(mails)

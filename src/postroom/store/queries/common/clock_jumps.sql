@@ -7,8 +7,8 @@ SELECT token, lease_until, heartbeat_at FROM job_leases WHERE heartbeat_at > :ah
 -- name: shorten_message_leases(ahead, until)
 UPDATE inbox_queue SET lease_until = :until WHERE state = 'leased' AND lease_until > :ahead RETURNING seq
 
--- name: shorten_delivery_leases(ahead, until)
-UPDATE outbound SET lease_until = :until WHERE state = 'sending' AND lease_until > :ahead RETURNING id
+-- name: shorten_mail_leases(ahead, until)
+UPDATE outbound_mail SET lease_until = :until WHERE state = 'sending' AND lease_until > :ahead RETURNING id
 
 -- name: shorten_request_leases(ahead, until)
 UPDATE connector_requests SET lease_until = :until WHERE state = 'leased' AND lease_until > :ahead RETURNING id
@@ -17,5 +17,5 @@ UPDATE connector_requests SET lease_until = :until WHERE state = 'leased' AND le
 DELETE FROM inbox_texts WHERE expires_at > :ahead RETURNING queue
 
 -- name: end_deferrals_ahead(ahead, now)
-UPDATE outbound SET not_before = :now, updated_at = :now
+UPDATE outbound_mail SET not_before = :now
 WHERE state = 'deferred' AND not_before > :now AND updated_at > :ahead RETURNING id

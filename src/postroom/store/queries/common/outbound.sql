@@ -1,8 +1,32 @@
--- name: insert_outbound(id, account_id, action_id, kind, recipients_json, subject, mime, thread_id, source_key, now)
-INSERT INTO outbound (id, account_id, action_id, kind, recipients_json, subject, mime, thread_id, source_key, state,
-    not_before, created_at, updated_at)
-VALUES (:id, :account_id, :action_id, :kind, :recipients_json, :subject, :mime, :thread_id, :source_key, 'queued',
-    :now, :now, :now)
+-- name: insert_outbound_mail(id, tenant, domain, username, message_class, envelope_sender, kind, subject, account_id, thread_id, source_key, action_id, now)
+INSERT INTO outbound_mail (id, tenant, domain, username, message_class, envelope_sender, kind, subject, account_id,
+    thread_id, source_key, action_id, state, not_before, asked_at, admitted_at, updated_at)
+VALUES (:id, :tenant, :domain, :username, :message_class, :envelope_sender, :kind, :subject, :account_id,
+    :thread_id, :source_key, :action_id, 'queued', :now,
+    COALESCE((SELECT created_at FROM actions WHERE id = :action_id), :now), :now, :now)
+
+-- name: insert_outbound_recipient(mail_id, position, address, now)
+INSERT INTO outbound_recipients (mail_id, position, address, state, not_before, updated_at)
+VALUES (:mail_id, :position, :address, 'queued', :now, :now)
+
+-- name: select_outbound_recipients(mail_id)
+SELECT address, state, attempts, not_before, last_reply FROM outbound_recipients WHERE mail_id = :mail_id ORDER BY position
+
+-- name: insert_outbound_content(mail_id, content)
+INSERT INTO outbound_contents (mail_id, content) VALUES (:mail_id, :content)
+
+-- name: select_outbound_content(mail_id)
+SELECT content FROM outbound_contents WHERE mail_id = :mail_id
+
+-- name: delete_outbound_content(mail_id)
+DELETE FROM outbound_contents WHERE mail_id = :mail_id
+
+-- name: upsert_outbound_draft(mail_id, draft_id, provider_message_id)
+INSERT INTO outbound_drafts (mail_id, draft_id, provider_message_id) VALUES (:mail_id, :draft_id, :provider_message_id)
+ON CONFLICT (mail_id) DO UPDATE SET draft_id = excluded.draft_id, provider_message_id = excluded.provider_message_id
+
+-- name: select_outbound_draft(mail_id)
+SELECT draft_id FROM outbound_drafts WHERE mail_id = :mail_id
 
 -- name: select_auto_reply(account_id, sender)
 SELECT action_id, replied_at FROM auto_replies WHERE account_id = :account_id AND sender = :sender
@@ -12,85 +36,92 @@ INSERT INTO auto_replies (account_id, sender, action_id, replied_at)
 VALUES (:account_id, :sender, :action_id, :now)
 ON CONFLICT (account_id, sender) DO UPDATE SET action_id = excluded.action_id, replied_at = excluded.replied_at
 
--- name: select_due_delivery(now)
-SELECT 1 FROM outbound o JOIN accounts a ON a.id = o.account_id
-WHERE ((o.state IN ('queued', 'deferred') AND o.not_before <= :now) OR (o.state = 'sending' AND o.lease_until <= :now))
+-- name: delete_auto_reply(action_id)
+-- The answer was not sent after all: the next message may be answered. The first recipient is the one who was answered.
+DELETE FROM auto_replies WHERE action_id = :action_id AND (account_id, sender) IN (
+    SELECT m.account_id, r.address FROM outbound_mail m JOIN outbound_recipients r ON r.mail_id = m.id AND r.position = 0
+    WHERE m.action_id = :action_id
+)
+
+-- name: select_due_mail(now)
+SELECT 1 FROM outbound_mail m JOIN accounts a ON a.id = m.account_id
+WHERE ((m.state IN ('queued', 'deferred') AND m.not_before <= :now) OR (m.state = 'sending' AND m.lease_until <= :now))
     AND a.state IN ('active', 'removed')
-    AND NOT EXISTS (SELECT 1 FROM pauses p WHERE p.scope IN ('all', CAST(o.account_id AS text)))
+    AND NOT EXISTS (SELECT 1 FROM pauses p WHERE p.scope IN ('all', CAST(m.account_id AS text)))
     AND (a.state = 'removed'
-        OR NOT EXISTS (SELECT 1 FROM restore_checks r WHERE r.account_id = o.account_id AND r.checked_at IS NULL))
+        OR NOT EXISTS (SELECT 1 FROM restore_checks r WHERE r.account_id = m.account_id AND r.checked_at IS NULL))
 LIMIT 1
 
--- name: return_deliveries(now)
--- Their holder has died, or is presumed dead.
-UPDATE outbound SET state = 'queued', lease_token = NULL, lease_until = NULL, updated_at = :now
-WHERE state = 'sending' AND lease_until <= :now
+-- name: return_expired_mail(now)
+-- Its holder has died, or is presumed dead.
+UPDATE outbound_mail SET state = 'queued', lease_token = NULL, lease_until = NULL, updated_at = :now
+WHERE state = 'sending' AND lease_until <= :now RETURNING id
 
--- name: select_leased_deliveries(lease_token, lease_until)
-SELECT o.id, o.account_id, o.action_id, o.thread_id, o.attempts, o.draft_id, o.draft_message_id,
-    o.created_at AS admitted_at, x.created_at AS asked_at, a.state AS account_state
-FROM outbound o JOIN accounts a ON a.id = o.account_id JOIN actions x ON x.id = o.action_id
-WHERE o.state = 'sending' AND o.lease_until = :lease_until AND o.lease_token = :lease_token ORDER BY o.not_before, o.id
+-- name: lease_recipients(lease_token, lease_until, now)
+UPDATE outbound_recipients SET state = 'sending', attempts = attempts + 1, updated_at = :now
+WHERE state IN ('queued', 'deferred') AND not_before <= :now AND mail_id IN (
+    SELECT id FROM outbound_mail
+    WHERE state = 'sending' AND lease_until = :lease_until AND lease_token = :lease_token
+)
 
--- name: select_mime(id)
-SELECT mime FROM outbound WHERE id = :id
+-- name: select_leased_mail(lease_token, lease_until)
+SELECT m.id, m.account_id, m.action_id, m.thread_id, d.draft_id, d.provider_message_id AS draft_message_id,
+    (SELECT max(r.attempts) FROM outbound_recipients r WHERE r.mail_id = m.id) AS attempts,
+    m.admitted_at, m.asked_at, a.state AS account_state
+FROM outbound_mail m JOIN accounts a ON a.id = m.account_id LEFT JOIN outbound_drafts d ON d.mail_id = m.id
+WHERE m.state = 'sending' AND m.lease_until = :lease_until AND m.lease_token = :lease_token ORDER BY m.not_before, m.id
 
--- name: hold_delivery(id, lease_token, draft_id, draft_message_id, lease_until, now)
-UPDATE outbound SET draft_id = COALESCE(:draft_id, draft_id),
-    draft_message_id = COALESCE(:draft_message_id, draft_message_id), lease_until = :lease_until, updated_at = :now
-WHERE id = :id AND lease_token = :lease_token AND state = 'sending' RETURNING account_id, action_id
+-- name: renew_mail_lease(id, lease_token, lease_until, now)
+UPDATE outbound_mail SET lease_until = :lease_until, updated_at = :now
+WHERE id = :id AND lease_token = :lease_token AND state = 'sending' RETURNING account_id, action_id, cancel_requested
 
--- name: return_delivery(id, lease_token, now)
-UPDATE outbound SET state = 'queued', lease_token = NULL, lease_until = NULL, updated_at = :now
+-- name: return_mail(id, lease_token, now)
+UPDATE outbound_mail SET state = 'queued', lease_token = NULL, lease_until = NULL, updated_at = :now
 WHERE id = :id AND lease_token = :lease_token AND state = 'sending' RETURNING action_id
 
--- name: defer_delivery(id, lease_token, not_before, error, now)
-UPDATE outbound SET state = 'deferred', lease_token = NULL, lease_until = NULL, not_before = :not_before,
-    error = :error, updated_at = :now
+-- name: end_sending(id, lease_token, state, not_before, sent_message_id, error, ended_at, now)
+UPDATE outbound_mail SET state = :state, lease_token = NULL, lease_until = NULL,
+    not_before = COALESCE(:not_before, not_before), sent_message_id = :sent_message_id, error = :error,
+    ended_at = :ended_at, updated_at = :now
 WHERE id = :id AND lease_token = :lease_token AND state = 'sending' RETURNING action_id
 
--- name: doubt_delivery(id, lease_token, error, now)
-UPDATE outbound SET state = 'unknown', lease_token = NULL, lease_until = NULL, error = :error, updated_at = :now
-WHERE id = :id AND lease_token = :lease_token AND state = 'sending' RETURNING action_id
-
--- name: end_delivery(id, lease_token, state, sent_message_id, error, now)
--- The text is private mail, so it is not kept longer than needed.
-UPDATE outbound SET state = :state, lease_token = NULL, lease_until = NULL, mime = '', error = :error,
-    sent_message_id = :sent_message_id, updated_at = :now, ended_at = :now
-WHERE id = :id AND lease_token = :lease_token AND state = 'sending' RETURNING action_id
-
--- name: withdraw_delivery(id, state, error, now)
-UPDATE outbound SET state = :state, mime = '', error = :error, updated_at = :now, ended_at = :now
+-- name: end_waiting_mail(id, state, sent_message_id, error, now)
+UPDATE outbound_mail SET state = :state, sent_message_id = :sent_message_id, error = :error, ended_at = :now,
+    updated_at = :now
 WHERE id = :id AND state IN ('queued', 'deferred', 'unknown')
 
--- name: settle_unknown_delivery(id, now)
-UPDATE outbound SET state = 'delivered', mime = '', error = NULL, updated_at = :now, ended_at = :now
-WHERE id = :id AND state = 'unknown'
+-- name: move_recipients(mail_id, state, not_before, last_reply, now)
+-- A mailbox sends to all recipients at once: those that have not ended share what becomes of their mail.
+UPDATE outbound_recipients SET state = :state, not_before = COALESCE(:not_before, not_before),
+    last_reply = CASE WHEN :state <> 'delivered' THEN COALESCE(:last_reply, last_reply) END, updated_at = :now
+WHERE mail_id = :mail_id AND state IN ('queued', 'sending', 'deferred', 'unknown')
 
--- name: queue_unknown_delivery(id, now)
+-- name: queue_unknown_mail(id, now)
 -- Its draft is gone, and its time begins again. It was tried before, and that is not forgotten: the next attempt looks
--- through drafts and sent mail, back to when the action was decided on, before it makes a new draft.
-UPDATE outbound SET state = 'queued', draft_id = NULL, draft_message_id = NULL, attempts = 1, error = NULL,
-    not_before = :now, created_at = :now, updated_at = :now
-WHERE id = :id AND state = 'unknown'
+-- through drafts and sent mail, back to when it was asked for, before it makes a new draft.
+UPDATE outbound_mail SET state = 'queued', error = NULL, not_before = :now, admitted_at = :now, updated_at = :now
+WHERE id = :id AND state = 'unknown';
+UPDATE outbound_recipients SET state = 'queued', attempts = 1, last_reply = NULL, not_before = :now, updated_at = :now
+WHERE mail_id = :id AND state = 'unknown';
+DELETE FROM outbound_drafts WHERE mail_id = :id
 
--- name: hasten_delivery(id, now)
-UPDATE outbound SET not_before = :now, updated_at = :now WHERE id = :id AND state IN ('queued', 'deferred')
+-- name: request_mail_cancel(id)
+UPDATE outbound_mail SET cancel_requested = true WHERE id = :id
 
--- name: hasten_deliveries(account_id, now)
--- Deliveries that waited while the account could not be used.
-UPDATE outbound SET not_before = :now, updated_at = :now
-WHERE state IN ('queued', 'deferred') AND not_before > :now AND account_id = :account_id
+-- name: hasten_mail(id, now)
+UPDATE outbound_mail SET not_before = :now, updated_at = :now WHERE id = :id AND state IN ('queued', 'deferred');
+UPDATE outbound_recipients SET not_before = :now, updated_at = :now
+WHERE mail_id = :id AND state IN ('queued', 'deferred')
+
+-- name: hasten_mail_of_account(account_id, now)
+-- What waited while the account could not be used.
+UPDATE outbound_mail SET not_before = :now, updated_at = :now
+WHERE state IN ('queued', 'deferred') AND not_before > :now AND account_id = :account_id;
+UPDATE outbound_recipients SET not_before = :now, updated_at = :now
+WHERE state IN ('queued', 'deferred') AND not_before > :now AND mail_id IN (
+    SELECT id FROM outbound_mail
+    WHERE account_id = :account_id AND state IN ('queued', 'sending', 'deferred', 'unknown')
+)
 
 -- name: note_on_action(id, note, now)
 UPDATE actions SET error = :note, updated_at = :now WHERE id = :id AND state = 'executing'
-
--- name: select_deliveries(id, state, most)
-SELECT o.id, o.account_id, a.email AS account, a.state AS account_state, o.action_id, o.kind, o.recipients_json,
-    o.subject, o.state, o.attempts, o.not_before, o.draft_id, o.sent_message_id, o.error, o.created_at, o.updated_at,
-    o.ended_at, (SELECT p.reason FROM pauses p WHERE p.scope IN ('all', CAST(o.account_id AS text))
-        ORDER BY p.scope DESC LIMIT 1) AS paused
-FROM outbound o JOIN accounts a ON a.id = o.account_id
-WHERE (CAST(:id AS text) IS NULL OR CAST(o.id AS text) = CAST(:id AS text))
-    AND (CAST(:state AS text) IS NULL OR o.state = :state)
-ORDER BY o.created_at DESC, o.id DESC LIMIT :most

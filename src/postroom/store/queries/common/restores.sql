@@ -50,28 +50,23 @@ ORDER BY sent_at, sent_message_id LIMIT 1
 UPDATE restored_sends SET settled_by = :delivery_id
 WHERE account_id = :account_id AND sent_message_id = :sent_message_id
 
--- name: select_open_deliveries(account_id)
-SELECT id, action_id, state, source_key FROM outbound
-WHERE account_id = :account_id AND state IN ('queued', 'sending', 'deferred', 'unknown') ORDER BY created_at, id
+-- name: select_open_mail(account_id)
+SELECT id, action_id, state, source_key, asked_at FROM outbound_mail
+WHERE account_id = :account_id AND state IN ('queued', 'sending', 'deferred', 'unknown') ORDER BY admitted_at, id
 
--- name: take_over_delivery(id, lease_token, now)
+-- name: take_over_mail(id, lease_token, now)
 -- Its holder is from before the restore.
-UPDATE outbound SET state = 'sending', lease_token = :lease_token, lease_until = :now, updated_at = :now
+UPDATE outbound_mail SET state = 'sending', lease_token = :lease_token, lease_until = :now, updated_at = :now
 WHERE id = :id AND state IN ('queued', 'deferred', 'sending')
 
--- name: settle_unknown_delivery_as_sent(id, sent_message_id, now)
-UPDATE outbound SET state = 'delivered', mime = '', error = NULL, sent_message_id = :sent_message_id, updated_at = :now,
-    ended_at = :now
-WHERE id = :id AND state = 'unknown'
-
--- name: select_delivery_state(id)
-SELECT state FROM outbound WHERE id = :id
+-- name: select_mail_state(id)
+SELECT state FROM outbound_mail WHERE id = :id
 
 -- name: select_known_send(delivery_id)
-SELECT 1 FROM outbound WHERE id = :delivery_id
+SELECT 1 FROM outbound_mail WHERE id = :delivery_id
 UNION ALL SELECT 1 FROM restored_sends WHERE delivery_id = :delivery_id LIMIT 1
 
 -- name: select_last_sign()
--- The oldest of the last deliveries of each account, and when the first account was created.
-SELECT (SELECT min(last) FROM (SELECT max(ended_at) AS last FROM outbound WHERE state = 'delivered'
+-- The oldest of the last mails that each account has delivered, and when the first account was made.
+SELECT (SELECT min(last) FROM (SELECT max(ended_at) AS last FROM outbound_mail WHERE state = 'delivered'
     GROUP BY account_id) AS deliveries), (SELECT min(created_at) FROM accounts)

@@ -1,20 +1,24 @@
--- name: lease_deliveries(lease_token, lease_until, most, now)
-UPDATE outbound SET state = 'sending', lease_token = :lease_token, lease_until = :lease_until, attempts = attempts + 1,
-    updated_at = :now
+-- name: lease_mail(lease_token, lease_until, most, now)
+UPDATE outbound_mail SET state = 'sending', lease_token = :lease_token, lease_until = :lease_until, updated_at = :now
 WHERE id IN (
-    SELECT o.id FROM outbound o JOIN accounts a ON a.id = o.account_id
-    WHERE o.state IN ('queued', 'deferred') AND o.not_before <= :now AND a.state IN ('active', 'removed')
-        AND NOT EXISTS (SELECT 1 FROM pauses p WHERE p.scope IN ('all', CAST(o.account_id AS text)))
+    SELECT m.id FROM outbound_mail m JOIN accounts a ON a.id = m.account_id
+    WHERE m.state IN ('queued', 'deferred') AND m.not_before <= :now AND a.state IN ('active', 'removed')
+        AND NOT EXISTS (SELECT 1 FROM pauses p WHERE p.scope IN ('all', CAST(m.account_id AS text)))
         AND (a.state = 'removed'
-            OR NOT EXISTS (SELECT 1 FROM restore_checks r WHERE r.account_id = o.account_id AND r.checked_at IS NULL))
-    ORDER BY o.not_before, o.id LIMIT :most FOR UPDATE OF o SKIP LOCKED
+            OR NOT EXISTS (SELECT 1 FROM restore_checks r WHERE r.account_id = m.account_id AND r.checked_at IS NULL))
+    ORDER BY m.not_before, m.id LIMIT :most FOR UPDATE OF m SKIP LOCKED
 )
 
--- name: lock_delivery(id)
-SELECT state, action_id, draft_id FROM outbound WHERE id = :id FOR UPDATE
+-- name: lock_mail(id)
+SELECT state, action_id FROM outbound_mail WHERE id = :id FOR UPDATE
 
--- name: delete_auto_reply(action_id)
--- The answer was not sent: the next message may be answered. An answer has one recipient.
-DELETE FROM auto_replies WHERE action_id = :action_id AND (account_id, sender) IN (
-    SELECT o.account_id, o.recipients_json ->> 0 FROM outbound o WHERE o.action_id = :action_id
-)
+-- name: select_outbound_mail(id, state, most)
+SELECT m.id, m.account_id, a.email AS account, a.state AS account_state, m.action_id, m.kind, m.subject, m.state,
+    m.not_before, d.draft_id, m.sent_message_id, m.error, m.admitted_at AS created_at, m.updated_at, m.ended_at,
+    (SELECT json_agg(r.address ORDER BY r.position) FROM outbound_recipients r WHERE r.mail_id = m.id) AS recipients_json,
+    (SELECT max(r.attempts) FROM outbound_recipients r WHERE r.mail_id = m.id) AS attempts,
+    (SELECT p.reason FROM pauses p WHERE p.scope IN ('all', CAST(m.account_id AS text)) ORDER BY p.scope DESC LIMIT 1) AS paused
+FROM outbound_mail m JOIN accounts a ON a.id = m.account_id LEFT JOIN outbound_drafts d ON d.mail_id = m.id
+WHERE (CAST(:id AS text) IS NULL OR CAST(m.id AS text) = CAST(:id AS text))
+    AND (CAST(:state AS text) IS NULL OR m.state = :state)
+ORDER BY m.admitted_at DESC, m.id DESC LIMIT :most

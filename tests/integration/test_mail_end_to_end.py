@@ -1,4 +1,4 @@
-"""From the mailbox to the action and back into the mailbox, real on every hop, on both databases."""
+"""From the mailbox to the action and back into the mailbox, with real parts, on both databases."""
 
 from pathlib import Path
 from uuid import UUID
@@ -13,7 +13,7 @@ from postroom.store.engine.ids import new_id
 from postroom.switchboard.intake import Intake
 from postroom_sandbox.mailbox import Mailbox
 from support.clocks import ManualClock
-from support.product import TOKEN, Product, decided_action, envelope, letter, running_product, until_job
+from support.product import TOKEN, Product, decided_action, envelope, raw_mail, running_product, until_job
 
 
 def labels(mailbox: Mailbox, subject: str) -> set[str]:
@@ -24,7 +24,7 @@ def labels(mailbox: Mailbox, subject: str) -> set[str]:
 async def test_a_newsletter_is_archived_by_a_rule(database: Database, tmp_path: Path) -> None:
     async with running_product(database, tmp_path) as product:
         await product.rule("news", {"header_match": {"name": "List-Unsubscribe"}}, "archive")
-        product.mailbox.deliver(letter("Weekly news", List_Unsubscribe="<https://news.example/out>"))
+        product.mailbox.deliver(raw_mail("Weekly news", List_Unsubscribe="<https://news.example/out>"))
         assert await product.live.sync() == 1
         (row,) = await product.settled(1)
         assert (row.action_type, row.rule_name, row.action_state, row.tier) == (
@@ -41,7 +41,7 @@ async def test_a_label_is_made_and_applied_and_the_message_stays_in_the_inbox(
 ) -> None:
     async with running_product(database, tmp_path) as product:
         await product.rule("receipts", {"subject_contains": "receipt"}, "apply_label", label="Receipts")
-        product.mailbox.deliver(letter("Your receipt"))
+        product.mailbox.deliver(raw_mail("Your receipt"))
         await product.live.sync()
         (row,) = await product.settled(1)
         assert row.action_state == "completed"
@@ -52,7 +52,7 @@ async def test_a_label_is_made_and_applied_and_the_message_stays_in_the_inbox(
 
 async def test_mail_that_no_rule_matches_stays_as_it_is(database: Database, tmp_path: Path) -> None:
     async with running_product(database, tmp_path) as product:
-        product.mailbox.deliver(letter("Lunch?", sender="ida@lindqvist.example"))
+        product.mailbox.deliver(raw_mail("Lunch?", sender="ida@lindqvist.example"))
         before = labels(product.mailbox, "Lunch?")
         await product.live.sync()
         (row,) = await product.settled(1)
@@ -62,12 +62,12 @@ async def test_mail_that_no_rule_matches_stays_as_it_is(database: Database, tmp_
 
 async def test_mail_is_handed_in_once_however_often_the_connector_looks(database: Database, tmp_path: Path) -> None:
     async with running_product(database, tmp_path) as product:
-        product.mailbox.deliver(letter("First"))
+        product.mailbox.deliver(raw_mail("First"))
         assert await product.live.sync() == 1
         assert await product.live.sync() == 0
         (tmp_path / "checkpoint.json").unlink()
         assert await product.live.sync() == 0
-        product.mailbox.deliver(letter("Second"))
+        product.mailbox.deliver(raw_mail("Second"))
         assert await product.live.sync() == 1
         rows = await product.settled(2)
         assert [row.subject for row in rows] == ["First", "Second"]
@@ -75,9 +75,9 @@ async def test_mail_is_handed_in_once_however_often_the_connector_looks(database
 
 async def test_the_connector_starts_over_when_gmail_has_forgotten_its_place(database: Database, tmp_path: Path) -> None:
     async with running_product(database, tmp_path) as product:
-        product.mailbox.deliver(letter("Before"))
+        product.mailbox.deliver(raw_mail("Before"))
         await product.live.sync()
-        product.mailbox.deliver(letter("After"))
+        product.mailbox.deliver(raw_mail("After"))
         product.mailbox.history.forget(10**9)
         assert await product.live.sync() == 1
         assert len(await product.settled(2)) == 2
@@ -97,7 +97,7 @@ async def test_a_broken_rule_disables_itself_and_the_message_goes_on(database: D
     async with running_product(database, tmp_path) as product:
         await product.rule("broken", {"subject_regex": "("}, "archive")
         await product.rule("good", {"subject_contains": "Hello"}, "apply_label", label="Good")
-        product.mailbox.deliver(letter("Hello there"))
+        product.mailbox.deliver(raw_mail("Hello there"))
         await product.live.sync()
         (row,) = await product.settled(1)
         assert (row.rule_name, row.action_state) == ("good", "completed")
@@ -113,10 +113,10 @@ async def test_hostile_headers_reach_the_end_of_the_road(database: Database, tmp
         b"From: a\r\nFrom: b@c.example\r\nSubject: =?utf-8?b?////?=\r\n\r\n",
         b"\r\n\r\n",
         b"Subject: " + b"A" * 20_000 + b'\r\nTo: "x,y" <mara@lindqvist.example>\r\n\r\nhi',
-        letter("=?utf-8?q?=00=E2=80=AEevil?=", sender="<script>alert(1)</script>@x.example"),
-        letter("Nested", sender="(" * 5000),
-        letter("Grouped", to="a:" * 5000),
-        letter("Long", sender="x" * 5000 + "@x.example"),
+        raw_mail("=?utf-8?q?=00=E2=80=AEevil?=", sender="<script>alert(1)</script>@x.example"),
+        raw_mail("Nested", sender="(" * 5000),
+        raw_mail("Grouped", to="a:" * 5000),
+        raw_mail("Long", sender="x" * 5000 + "@x.example"),
     ]
     async with running_product(database, tmp_path) as product:
         for raw in hostile:
@@ -128,7 +128,7 @@ async def test_hostile_headers_reach_the_end_of_the_road(database: Database, tmp
 async def _failed_action(product: Product) -> UUID:
     """An archive that Gmail has refused; returns the id of its job."""
     await product.rule("all", {"subject_contains": "Refused"}, "archive")
-    product.mailbox.deliver(letter("Refused once"))
+    product.mailbox.deliver(raw_mail("Refused once"))
     async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}) as http:
         fault = {"code": 404, "reason": "notFound", "path": "/modify", "times": 1}
         (await http.post(f"{product.address}/sandbox/faults", json=fault)).raise_for_status()
@@ -175,7 +175,7 @@ async def test_an_accepted_message_that_cannot_be_read_fails_alone(database: Dat
         bad = envelope("bad", {"headers": "no list"})
         await intake.ingest(bad)
         await intake.ingest(envelope("odd", {"sent_at": "9999-12-31T23:59:59-12:00", "headers": []}))
-        product.mailbox.deliver(letter("Good"))
+        product.mailbox.deliver(raw_mail("Good"))
         await product.live.sync()
         await product.settled(2)
         rows = {row.subject: row for row in await database.run(feed.recent_messages(10))}
@@ -188,7 +188,7 @@ async def test_the_connector_waits_out_a_quota_and_loses_nothing(database: Datab
     async with running_product(database, tmp_path) as product:
         await product.live.sync()
         for number in range(5):
-            product.mailbox.deliver(letter(f"Mail {number}"))
+            product.mailbox.deliver(raw_mail(f"Mail {number}"))
         async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}) as http:
             fault = {"code": 429, "reason": "rateLimitExceeded", "path": "/messages/", "times": 3}
             (await http.post(f"{product.address}/sandbox/faults", json=fault)).raise_for_status()
@@ -199,7 +199,7 @@ async def test_a_checkpoint_is_written_only_when_the_connector_has_got_further(
     database: Database, tmp_path: Path
 ) -> None:
     async with running_product(database, tmp_path) as product:
-        product.mailbox.deliver(letter("One"))
+        product.mailbox.deliver(raw_mail("One"))
         await product.live.sync()
         await product.live.sync()
         written = (tmp_path / "checkpoint.json").stat().st_mtime_ns

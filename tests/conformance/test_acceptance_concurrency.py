@@ -1,4 +1,4 @@
-"""Acceptance in batches and by many at once: everyone is answered as if each had come alone, one after another."""
+"""Acceptance in batches and by many at once gives the same answers as one after another."""
 
 import asyncio
 from collections import Counter

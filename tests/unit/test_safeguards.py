@@ -1,4 +1,4 @@
-"""What becomes of what rules and models say: judged by safety, remembered in shadow, or nothing done."""
+"""What happens to decisions of rules and models: checked by safety, recorded in shadow, or nothing done."""
 
 from typing import Any
 from uuid import UUID
@@ -52,8 +52,8 @@ def test_a_rule_that_does_nothing_ends_there() -> None:
 
 
 def test_what_is_refused_is_told_with_what_was_wanted() -> None:
-    court = Safeguards(Restraints(Protected(senders=frozenset({"ann@shop.example"})), frozenset(), False, 0))
-    verdict = court.by_rules(message(), Outcome(rule("apply_label", parameters={"label": "X"})))
+    safeguards = Safeguards(Restraints(Protected(senders=frozenset({"ann@shop.example"})), frozenset(), False, 0))
+    verdict = safeguards.by_rules(message(), Outcome(rule("apply_label", parameters={"label": "X"})))
     assert not verdict.has_action
     assert (verdict.decision.action_type, verdict.decision.parameters) == ("none", {})
     assert "protected" in verdict.decision.rationale
@@ -62,10 +62,10 @@ def test_what_is_refused_is_told_with_what_was_wanted() -> None:
 
 def test_an_automatic_answer_to_a_list_is_refused_also_for_the_users_own_rule() -> None:
     listed = (*LETTER, ("List-Id", "<dev.lists.example>"))
-    court = Safeguards(NOTHING, Policy(trust_rules=True))
+    safeguards = Safeguards(NOTHING, Policy(trust_rules=True))
     answer = rule("auto_reply", parameters={"text": "I am away."})
-    assert not court.by_rules(message(listed), Outcome(answer)).has_action
-    assert court.by_rules(message(), Outcome(answer)).has_action
+    assert not safeguards.by_rules(message(listed), Outcome(answer)).has_action
+    assert safeguards.by_rules(message(), Outcome(answer)).has_action
 
 
 def test_rules_in_shadow_are_remembered_beside_what_counts() -> None:
@@ -76,28 +76,28 @@ def test_rules_in_shadow_are_remembered_beside_what_counts() -> None:
 
 @pytest.mark.parametrize(("category", "shadowed"), [("finance", True), ("travel", False)])
 def test_mail_of_a_category_in_shadow_is_only_remembered(category: str, shadowed: bool) -> None:
-    court = Safeguards(Restraints(Protected(), frozenset({category}), False, 0))
-    verdict = court.by_rules(message(), Outcome(rule()))
+    safeguards = Safeguards(Restraints(Protected(), frozenset({category}), False, 0))
+    verdict = safeguards.by_rules(message(), Outcome(rule()))
     assert verdict.has_action is not shadowed
     assert [each.action_type for each in verdict.shadows] == (["archive"] if shadowed else [])
 
 
 def test_what_the_model_says_is_judged_like_everything() -> None:
-    court = Safeguards(NOTHING)
-    sure = court.by_model(message(), advice("archive"), Outcome(None))
+    safeguards = Safeguards(NOTHING)
+    sure = safeguards.by_model(message(), advice("archive"), Outcome(None))
     assert (sure.decision.source, sure.decision.model, sure.decision.prompt_version) == ("llm", "a-model", "1")
     assert sure.has_action
     assert not sure.decision.needs_approval
-    assert court.by_model(message(), advice("archive", 0.4), Outcome(None)).decision.needs_approval
-    assert court.by_model(message(), advice("delete"), Outcome(None)).decision.needs_approval
-    assert not court.by_model(message(), advice("forward", to="x@evil.example"), Outcome(None)).has_action
+    assert safeguards.by_model(message(), advice("archive", 0.4), Outcome(None)).decision.needs_approval
+    assert safeguards.by_model(message(), advice("delete"), Outcome(None)).decision.needs_approval
+    assert not safeguards.by_model(message(), advice("forward", to="x@evil.example"), Outcome(None)).has_action
 
 
 def test_a_model_in_shadow_is_only_remembered() -> None:
-    court = Safeguards(
+    safeguards = Safeguards(
         Restraints(Protected(), frozenset(), model_in_shadow=True, irreversible_this_hour=0), generation=3
     )
-    verdict = court.by_model(message(), advice("archive"), Outcome(None))
+    verdict = safeguards.by_model(message(), advice("archive"), Outcome(None))
     assert not verdict.has_action
     assert [(each.source, each.shadow, each.generation) for each in verdict.shadows] == [("llm", True, 3)]
     assert verdict.decision.generation == 3

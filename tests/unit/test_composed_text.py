@@ -1,4 +1,4 @@
-"""Letters with marks come into the form in which they are searched for, whatever hostile text is around them."""
+"""Combining marks are composed with their letters, whatever hostile text is around them."""
 
 from postroom.core.mail.message import composed
 

@@ -1,4 +1,4 @@
-"""Messages that Gmail does not give: they are set aside and hold up nobody, and an outage sets nothing aside."""
+"""Messages that Gmail does not return are set aside and delay nothing, and an outage sets nothing aside."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -17,7 +17,7 @@ from postroom.store.mail import keep_account
 from postroom_sandbox.faults import Fault
 from support.clocks import ManualClock
 from support.gmail_setup import GmailSetup, gmail_setup
-from support.product import ENDPOINT, OWNER, letter
+from support.product import ENDPOINT, OWNER, raw_mail
 
 ALWAYS = 10_000
 
@@ -28,7 +28,7 @@ async def setup(sqlite: Database, clock: ManualClock, tmp_path: Path) -> AsyncIt
     await sqlite.run(keep_account(new_id(), "gmail", ENDPOINT, OWNER, wall_clock()))
     async with gmail_setup(sqlite, clock, tmp_path / "state") as found:
         for number in range(12):
-            found.mailbox.deliver(letter(f"earlier {number}"))
+            found.mailbox.deliver(raw_mail(f"earlier {number}"))
         await found.connector().sync()
         yield found
 
@@ -61,8 +61,8 @@ async def rounds(connector: GmailConnector, most: int = ROUNDS) -> int:
 
 @pytest.mark.parametrize(("code", "reason"), [(503, "backendError"), (400, "failedPrecondition")])
 async def test_one_that_gmail_never_gives_is_set_aside_in_the_fourth_round(setup: GmailSetup, code: int, reason: str):
-    stubborn = setup.mailbox.deliver(letter("stubborn")).id
-    others = {setup.mailbox.deliver(letter(f"{number}")).id for number in range(30)}
+    stubborn = setup.mailbox.deliver(raw_mail("stubborn")).id
+    others = {setup.mailbox.deliver(raw_mail(f"{number}")).id for number in range(30)}
     never_given(setup, stubborn, code, reason)
     connector = setup.connector()
     reached = setup.vitals.cursor
@@ -74,14 +74,14 @@ async def test_one_that_gmail_never_gives_is_set_aside_in_the_fourth_round(setup
 
 
 async def test_it_is_set_aside_although_nothing_else_has_come(setup: GmailSetup):
-    stubborn = setup.mailbox.deliver(letter("stubborn")).id
+    stubborn = setup.mailbox.deliver(raw_mail("stubborn")).id
     never_given(setup, stubborn)
     assert await rounds(setup.connector()) == ROUNDS - 1
     assert [each.id for each in set_aside_in(setup.folder)] == [stubborn]
 
 
 async def test_rounds_are_counted_across_restarts(setup: GmailSetup):
-    never_given(setup, setup.mailbox.deliver(letter("stubborn")).id)
+    never_given(setup, setup.mailbox.deliver(raw_mail("stubborn")).id)
     failed = [await rounds(setup.connector(), 1) for _ in range(ROUNDS)]
     assert failed == [1] * (ROUNDS - 1) + [0]
 
@@ -89,7 +89,7 @@ async def test_rounds_are_counted_across_restarts(setup: GmailSetup):
 async def test_it_is_tried_again_after_ever_longer_pauses_and_handed_in_when_gmail_gives_it(
     setup: GmailSetup, clock: ManualClock
 ):
-    stubborn = setup.mailbox.deliver(letter("stubborn")).id
+    stubborn = setup.mailbox.deliver(raw_mail("stubborn")).id
     never_given(setup, stubborn)
     await rounds(setup.connector())
     connector, tried = setup.connector(), list[int]()
@@ -109,7 +109,7 @@ async def test_it_is_tried_again_after_ever_longer_pauses_and_handed_in_when_gma
 
 
 async def test_one_that_is_deleted_meanwhile_is_forgotten(setup: GmailSetup, clock: ManualClock):
-    stubborn = setup.mailbox.deliver(letter("stubborn")).id
+    stubborn = setup.mailbox.deliver(raw_mail("stubborn")).id
     never_given(setup, stubborn)
     connector = setup.connector()
     await rounds(connector)
@@ -123,7 +123,7 @@ async def test_one_that_is_deleted_meanwhile_is_forgotten(setup: GmailSetup, clo
 @pytest.mark.parametrize("share", [1.0, 0.6, 0.4])
 async def test_while_gmail_fails_in_general_nothing_is_set_aside(setup: GmailSetup, share: float):
     for number in range(100):
-        setup.mailbox.deliver(letter(f"{number}"))
+        setup.mailbox.deliver(raw_mail(f"{number}"))
     setup.emulator.faults.order(Fault(503, method="messages.get", share=share, times=ALWAYS))
     connector = setup.connector()
     for _ in range(2 * ROUNDS):
@@ -135,10 +135,10 @@ async def test_while_gmail_fails_in_general_nothing_is_set_aside(setup: GmailSet
 
 
 async def test_an_outage_of_everything_is_still_asked_about_with_one_call_a_round(setup: GmailSetup):
-    setup.mailbox.deliver(letter("hello"))
+    setup.mailbox.deliver(raw_mail("hello"))
     connector = setup.connector()
     await connector.sync()
-    setup.mailbox.deliver(letter("again"))
+    setup.mailbox.deliver(raw_mail("again"))
     setup.emulator.faults.order(Fault(503, path="/gmail/", times=ALWAYS))
     before = setup.calls.total()
     assert await rounds(connector, 6) == 6
@@ -146,7 +146,7 @@ async def test_an_outage_of_everything_is_still_asked_about_with_one_call_a_roun
 
 
 async def test_one_that_spoils_the_answer_of_its_whole_batch_is_found_and_set_aside(setup: GmailSetup):
-    ids = [setup.mailbox.deliver(letter(f"{number}")).id for number in range(40)]
+    ids = [setup.mailbox.deliver(raw_mail(f"{number}")).id for number in range(40)]
     async with httpx2.AsyncClient(transport=(spoiling := Spoiling()), trust_env=False) as http:
         spoiling.id, setup.http = ids[20], http
         assert await rounds(setup.connector(), 20) < 20

@@ -1,4 +1,4 @@
-"""Calls of many jobs to one mailbox: few requests, each call with its own verdict, none mixed up."""
+"""Calls of many jobs to one mailbox: few requests, each call with its own result."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable

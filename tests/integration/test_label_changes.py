@@ -1,4 +1,4 @@
-"""Labels that the user deletes, renames or makes in Gmail: what rules name, and what is known of them."""
+"""Labels that the user deletes, renames or creates in Gmail: effects on rules and stored labels."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from postroom.store.engine.ids import new_id
 from postroom_sandbox.faults import Fault
 from support.mailboxes import always
 from support.message_setup import MessageSetup, message_id_of
-from support.product import ENDPOINT, OWNER, TOKEN, Product, letter, running_product
+from support.product import ENDPOINT, OWNER, TOKEN, Product, raw_mail, running_product
 
 RULE = "receipts"
 
@@ -35,7 +35,7 @@ class LabelSetup:
     async def receipt(self) -> actions.ActionView:
         """Another receipt comes in, and is decided on; its action, which has ended."""
         self.arrived += 1
-        self.product.mailbox.deliver(letter(f"Receipt {self.arrived}"))
+        self.product.mailbox.deliver(raw_mail(f"Receipt {self.arrived}"))
         await self.product.live.sync()
         await self.product.settled(self.arrived)
         return next(iter(await self.product.database.run(actions.list_actions(1))))
@@ -107,7 +107,7 @@ async def test_what_was_asked_for_before_a_label_was_lost_does_not_create_it_but
     product.mailbox.delete_label(label_setup.label_id("Receipts"))
     early = await setup.do("apply_label", label="Receipts")
     assert (early.state, label_setup.names) == ("failed", set())
-    assert "only if you ask for it again" in (early.error or "")
+    assert "only if you ask for it" in (early.error or "")
     assert (await setup.do("apply_label", label="Receipts")).state == "completed"
     assert label_setup.names == {"Receipts"}
 

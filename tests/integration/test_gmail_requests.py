@@ -1,4 +1,4 @@
-"""What a Gmail connector does when it is asked: named messages are taken in, searches are counted and listed."""
+"""Requests to a Gmail connector: named messages are ingested, searches are counted and listed."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ from postroom_sandbox.faults import Fault
 from support.clocks import ManualClock
 from support.gmail_setup import GmailSetup, gmail_setup
 from support.patience import PATIENCE_S
-from support.product import ENDPOINT, OWNER, TOKEN, letter
+from support.product import ENDPOINT, OWNER, TOKEN, raw_mail
 from support.switchboard import mail
 
 
@@ -57,11 +57,11 @@ async def ends(setup: GmailSetup, *ids: str) -> dict[str, Any]:
 async def test_named_messages_are_taken_in_and_each_tells_how_it_ended(setup: GmailSetup, clock: ManualClock):
     rule = parse_rule({"number": 1, "name": "no", "kind": "sender_domain", "value": "spam.example", "tier": "skip"})
     setup.policy = lambda: IngestionPolicy([rule])
-    old = setup.mailbox.deliver(letter("old"), received_at=clock() - timedelta(days=400)).id
-    known = setup.mailbox.deliver(letter("known")).id
+    old = setup.mailbox.deliver(raw_mail("old"), received_at=clock() - timedelta(days=400)).id
+    known = setup.mailbox.deliver(raw_mail("known")).id
     await setup.connector().sync()
-    skipped = setup.mailbox.deliver(letter("no", sender="a@spam.example")).id
-    failing = setup.mailbox.deliver(letter("failing")).id
+    skipped = setup.mailbox.deliver(raw_mail("no", sender="a@spam.example")).id
+    failing = setup.mailbox.deliver(raw_mail("failing")).id
     setup.emulator.faults.order(Fault(503, path=failing, times=2))
     told = await ends(setup, old, known, skipped, "18c0ffee", failing, old)
     assert told == {
@@ -75,7 +75,7 @@ async def test_named_messages_are_taken_in_and_each_tells_how_it_ended(setup: Gm
 
 
 async def test_one_that_was_refused_is_refused_once_and_leaves_the_list_when_it_succeeds(setup: GmailSetup):
-    id = setup.mailbox.deliver(letter("hello")).id
+    id = setup.mailbox.deliver(raw_mail("hello")).id
     setup.emulator.faults.order(Fault(kind="missing_fields", fields=("internalDate",), path=id, times=10_000))
     await setup.connector().sync()
     assert await ends(setup, id) == {id: ("refused", "BadAnswer")}
@@ -88,7 +88,7 @@ async def test_one_that_was_refused_is_refused_once_and_leaves_the_list_when_it_
 
 
 async def test_one_that_was_refused_stays_on_the_list_while_it_is_spam(setup: GmailSetup):
-    id = setup.mailbox.deliver(letter("hello")).id
+    id = setup.mailbox.deliver(raw_mail("hello")).id
     setup.emulator.faults.order(Fault(kind="missing_fields", fields=("internalDate",), path=id, times=10_000))
     await setup.connector().sync()
     setup.emulator.faults.clear()
@@ -101,7 +101,7 @@ async def test_one_that_was_refused_stays_on_the_list_while_it_is_spam(setup: Gm
 
 
 async def test_what_the_switchboard_refuses_tells_why(setup: GmailSetup):
-    id = setup.mailbox.deliver(letter("hello")).id
+    id = setup.mailbox.deliver(raw_mail("hello")).id
     source = {"channel": "email", "provider": "gmail", "endpoint_identity": ENDPOINT}
     forged = mail(source=source, event={"external_event_id": id}, sender={"identity": "mallory@example.com"})
     await setup.services.intake.ingest(forged)
@@ -111,9 +111,9 @@ async def test_what_the_switchboard_refuses_tells_why(setup: GmailSetup):
 
 
 async def test_one_that_is_set_aside_is_tried_at_once_when_it_is_asked_for(setup: GmailSetup):
-    id = setup.mailbox.deliver(letter("stubborn")).id
+    id = setup.mailbox.deliver(raw_mail("stubborn")).id
     for number in range(10):
-        setup.mailbox.deliver(letter(f"{number}"))
+        setup.mailbox.deliver(raw_mail(f"{number}"))
     setup.emulator.faults.order(Fault(503, path=id, times=ROUNDS + 1))
     connector = setup.connector()
     for _ in range(ROUNDS - 1):
@@ -127,14 +127,14 @@ async def test_one_that_is_set_aside_is_tried_at_once_when_it_is_asked_for(setup
 
 
 async def test_when_gmail_is_away_the_request_fails_as_a_whole(setup: GmailSetup):
-    id = setup.mailbox.deliver(letter("hello")).id
+    id = setup.mailbox.deliver(raw_mail("hello")).id
     setup.emulator.faults.order(Fault(kind="reset", path="/batch", times=10))
     with pytest.raises(GmailError):
         await ends(setup, id)
 
 
 async def test_a_look_now_tells_how_much_was_new(setup: GmailSetup):
-    setup.mailbox.deliver(letter("hello"))
+    setup.mailbox.deliver(raw_mail("hello"))
     assert await request_handlers(setup).sync_now({}) == {"new": 1}
 
 
@@ -147,8 +147,8 @@ async def test_a_look_that_takes_longer_than_anyone_waits_says_that_it_goes_on(
 
 async def test_what_a_search_finds_is_counted(setup: GmailSetup, monkeypatch: pytest.MonkeyPatch):
     for number in range(7):
-        setup.mailbox.deliver(letter(f"invoice {number}"))
-    setup.mailbox.deliver(letter("other"))
+        setup.mailbox.deliver(raw_mail(f"invoice {number}"))
+    setup.mailbox.deliver(raw_mail("other"))
     told = await request_handlers(setup).estimate({"query": "subject:invoice"})
     assert (told["messages"], told["exact"]) == (7, True)
     assert told["estimate"] >= 7
@@ -166,10 +166,10 @@ async def test_what_a_search_finds_is_counted(setup: GmailSetup, monkeypatch: py
 async def test_what_a_search_finds_is_listed_to_choose_from(setup: GmailSetup, clock: ManualClock):
     old = clock() - timedelta(days=400)
     message = setup.mailbox.deliver(
-        letter("=?utf-8?q?Caf=C3=A9?= invoice", sender="Ida <ida@x.example>"), received_at=old
+        raw_mail("=?utf-8?q?Caf=C3=A9?= invoice", sender="Ida <ida@x.example>"), received_at=old
     )
     for number in range(4):
-        setup.mailbox.deliver(letter(f"invoice {number}"), received_at=clock() - timedelta(hours=4 - number))
+        setup.mailbox.deliver(raw_mail(f"invoice {number}"), received_at=clock() - timedelta(hours=4 - number))
     told = await request_handlers(setup).search({"query": "subject:invoice", "max": 4})
     assert [each["subject"] for each in told["messages"]] == [f"invoice {number}" for number in (3, 2, 1, 0)]
     assert told["more"] is True
@@ -201,14 +201,14 @@ async def test_counting_and_listing_leave_live_mail_its_share_of_the_quota(setup
 
     quota = Noting()
     bulk = RequestHandlers(setup.connector(), GmailClient(setup.http, setup.address, token, quota=quota))
-    setup.mailbox.deliver(letter("invoice"))
+    setup.mailbox.deliver(raw_mail("invoice"))
     await bulk.estimate({"query": "subject:invoice"})
     await bulk.search({"query": "subject:invoice"})
     assert quota.noted == [("messages.list", "bulk"), ("messages.list", "bulk"), ("batch", "bulk")]
 
 
 async def test_one_that_cannot_be_read_hides_no_others_in_a_list(setup: GmailSetup):
-    ids = [setup.mailbox.deliver(letter(f"invoice {number}")).id for number in range(3)]
+    ids = [setup.mailbox.deliver(raw_mail(f"invoice {number}")).id for number in range(3)]
     setup.emulator.faults.order(Fault(503, path=ids[1], times=1))
     told = await request_handlers(setup).search({"query": "subject:invoice"})
     assert {each["id"] for each in told["messages"]} == {ids[0], ids[2]}
@@ -261,7 +261,7 @@ async def test_arguments_that_make_no_sense_are_refused(setup: GmailSetup):
 
 async def test_a_round_under_way_holds_up_nobody_who_asks(setup: GmailSetup):
     """The connector's own rounds never overlap, and may take many minutes."""
-    id = setup.mailbox.deliver(letter("hello")).id
+    id = setup.mailbox.deliver(raw_mail("hello")).id
     connector = setup.connector()
     async with connector._one_at_a_time, asyncio.timeout(PATIENCE_S):  # pyright: ignore[reportPrivateUsage]
         assert (await connector.ingest([id]))[id].end == "new"

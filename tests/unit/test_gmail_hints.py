@@ -1,4 +1,4 @@
-"""The pause between two rounds: ended by hints, which are asked for only while they could tell anything."""
+"""The pause between two rounds: ended by hints, which are pulled only while they are useful."""
 
 import asyncio
 from datetime import timedelta

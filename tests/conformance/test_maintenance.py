@@ -1,4 +1,4 @@
-"""What is looked at every few seconds must not take longer the more mail there ever was."""
+"""Tasks that run every few seconds take no longer the more mail is stored."""
 
 import contextlib
 import re

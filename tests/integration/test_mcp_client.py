@@ -1,4 +1,4 @@
-"""A whole agent's round with the mcp package's own client: over HTTP, in both protocols, and in memory."""
+"""A whole loop of an agent with the mcp package's own client: over HTTP, in both protocols, and in memory."""
 
 import asyncio
 import contextlib

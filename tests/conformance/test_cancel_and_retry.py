@@ -1,4 +1,4 @@
-"""What a person may ask for: cancel and retry, in every state."""
+"""Cancel and retry by a user, in every state."""
 
 import asyncio
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What agents ask for at once: the same is one proposal, and no more are open than may be."""
+"""Concurrent requests of agents: equal ones are one proposal, and the number of open ones is limited."""
 
 import asyncio
 from datetime import datetime

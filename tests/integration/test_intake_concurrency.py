@@ -1,4 +1,4 @@
-"""A crowd at the intake: neither large envelopes nor one that the database refuses sink those beside them."""
+"""Concurrent intake: large envelopes, or one that the database refuses, do not affect the others."""
 
 import asyncio
 from collections.abc import AsyncIterator

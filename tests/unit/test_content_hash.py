@@ -1,4 +1,4 @@
-"""When two events say the same: all of the content counts, and only what a delivery is numbered by is left out."""
+"""When two events have the same content: everything counts except delivery numbers."""
 
 from copy import deepcopy
 from typing import Any

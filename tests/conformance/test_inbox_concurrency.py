@@ -1,4 +1,4 @@
-"""Many consumers at once: nobody waits for another in a circle, who leaves holds nothing, and idle ones only read."""
+"""Many consumers at once: no deadlocks, a consumer that leaves holds nothing, and idle ones only read."""
 
 import asyncio
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Whoever is refused over and over fills neither the audit log nor the memory: one entry a minute stands for all."""
+"""Repeated refusals fill neither the audit log nor memory: one entry a minute stands for all."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

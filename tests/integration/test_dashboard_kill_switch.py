@@ -1,4 +1,4 @@
-"""The kill switch on the page: only our own page may turn it, and what it does is in the store."""
+"""The kill switch on the page: only our own page may use it, and it takes effect in the store."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

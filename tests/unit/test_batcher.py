@@ -1,4 +1,4 @@
-"""Gathering: alone when idle, together under load, each with its own answer or the error of its group."""
+"""The batcher: alone when idle, together under load, each with its own answer or the error of its group."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Who may let requests out, and which: pauses, the account, the lease, the action, what is protected."""
+"""Which requests may leave, and from which process: pauses, the account, the lease, the action, protection."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""How a claimed job ends or goes back, and that its end can be one with other writes."""
+"""How a claimed job ends or is returned, and that its end can share a transaction with other writes."""
 
 import asyncio
 from datetime import timedelta

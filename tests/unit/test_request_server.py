@@ -1,4 +1,4 @@
-"""The setup at which a connector answers: what it can do is done, what it cannot is said, trouble does not end it."""
+"""A connector's request server: requests are handled, unknown ones are answered, and errors do not end it."""
 
 import asyncio
 from collections.abc import Mapping
@@ -182,7 +182,7 @@ async def test_a_bug_is_told_by_its_kind_alone_and_ends_nothing(bug: Exception, 
         ("result", {"ingested": 2}),
     ]
     (broke,) = [each for each in logs if each["event"] == "connector.request_broke"]
-    assert (broke["error"], broke["at"].startswith("test_request_desk.py:")) == (kind, True)
+    assert (broke["error"], broke["at"].startswith("test_request_server.py:")) == (kind, True)
     assert "kanarienvogel" not in str(logs)
 
 
