@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from postroom.app import PostroomApplication
 from postroom.cli import run
+from postroom.compose.application import PostroomApplication
 from postroom.core.heartbeat import parse_heartbeat
 from postroom.store.connectors import record_heartbeat
 from postroom.store.engine.opening import open_database

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from postroom.app import PostroomApplication
 from postroom.cli import run
+from postroom.compose.application import PostroomApplication
 
 ADDRESS = "mara@lindqvist.example"
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,24 +10,21 @@ from typing import Any
 import pytest
 
 from postroom.cli import run
-from postroom.cli.application import Ready
+from postroom.compose.application import PostroomApplication, Ready
 from postroom.settings.reading import Settings
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import connect_database
 
 
 @dataclass
-class RecordingApplication:
+class RecordingApplication(PostroomApplication):
     """An application that writes down what it was asked, and opens a real SQLite file."""
 
     calls: list[tuple[str, Mapping[str, object]]] = field(default_factory=list[tuple[str, Mapping[str, object]]])
     error: BaseException | None = None
 
-    def open_database(self, settings: Settings) -> AbstractAsyncContextManager[Database]:
-        return self._opened(settings)
-
     @asynccontextmanager
-    async def _opened(self, settings: Settings) -> AsyncGenerator[Database]:
+    async def open_database(self, settings: Settings) -> AsyncGenerator[Database]:
         if self.error is not None:
             raise self.error
         settings.data_dir.mkdir(exist_ok=True)

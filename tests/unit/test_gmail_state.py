@@ -314,7 +314,7 @@ async def test_a_note_that_is_invalid_counts_for_nothing(tmp_path: Path, time: M
 def test_a_mailbox_has_one_connector_however_its_address_is_spelled(tmp_path: Path, other: str) -> None:
     with held_folder(tmp_path / "gmail-ada.love@gmail.com") as folder, held_folder(tmp_path / "gmail-bo@gmail.com"):
         assert folder.name == "gmail-ada.love@gmail.com"
-        with pytest.raises(BadInput, match="runs already"), held_folder(tmp_path / other):
+        with pytest.raises(BadInput, match="is already running"), held_folder(tmp_path / other):
             pass
     with held_folder(tmp_path / other):
         pass

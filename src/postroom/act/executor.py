@@ -13,7 +13,7 @@ from typing import Any, assert_never
 from uuid import UUID
 
 from postroom.act.labels import LabelFinder
-from postroom.core.actions.action import LabelChange, check_parameters, effect_of, label_change, wanted_label
+from postroom.core.actions.action import LabelChange, check_parameters, label_change, operation_of, wanted_label
 from postroom.core.actions.snooze import wake_time
 from postroom.core.actions.undo import Snoozed, irreversible_hint, undo_hint
 from postroom.core.errors import BadInput, Fatal, MessageGone
@@ -41,8 +41,8 @@ class Executor:
         """Carry it out, and return the transaction that ends the job. Raise Fatal if no retry helps."""
         try:
             check_parameters(action.action_type, action.parameters)
-            effect = effect_of(action.action_type)
-            match effect:
+            operation = operation_of(action.action_type)
+            match operation:
                 case "delete":
                     return await self._delete(mailbox, job, action)
                 case "snooze":
@@ -52,7 +52,7 @@ class Executor:
                 case "relabel":
                     return await self._relabel(mailbox, job, action)
                 case _:
-                    assert_never(effect)
+                    assert_never(operation)
         except BadInput as error:
             raise Fatal(str(error)) from None
 

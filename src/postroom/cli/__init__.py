@@ -1,6 +1,5 @@
 """The command line, `postroom`: parses arguments, calls `manage` and prints the result; it decides nothing."""
 
-from postroom.cli.application import Application
 from postroom.cli.root import run
 
-__all__ = ["Application", "run"]
+__all__ = ["run"]

@@ -15,7 +15,7 @@ from postroom.cli.session import Session, command_group
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from postroom.cli.application import Ready
+    from postroom.compose.application import Ready
     from postroom.manage.connectors import ReportedConnector
 
 app = command_group("Run a connector by itself, or list the connectors that report.")

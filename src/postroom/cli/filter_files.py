@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from postroom.cli.rule_options import read_bytes
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -37,14 +38,11 @@ def rules_in(path: Path) -> "list[IngestionRule]":
 
 
 def _text_of(path: Path) -> str:
+    content = read_bytes(path, LARGEST_FILE + 1, OPTION, REMEDY)
+    if len(content) > LARGEST_FILE:
+        raise BadInput(OPTION, f"{str(path)!r} is larger than {LARGEST_FILE // 2**20} MiB", REMEDY)
     try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_FILE + 1)
-        if len(content) > LARGEST_FILE:
-            raise BadInput(OPTION, f"{str(path)!r} is larger than {LARGEST_FILE // 2**20} MiB", REMEDY)
         return content.decode("utf-8-sig")
-    except OSError as error:
-        raise BadInput(OPTION, f"{str(path)!r} cannot be read ({error.strerror})", REMEDY) from None
     except UnicodeDecodeError:
         raise BadInput(OPTION, f"{str(path)!r} is not text", REMEDY) from None
 

@@ -9,8 +9,8 @@ import typer
 
 from postroom.cli.filter_files import rules_in
 from postroom.cli.output import cell, show_json
+from postroom.cli.rule_options import read_bytes
 from postroom.cli.session import Session, one_command
-from postroom.core.errors import BadInput
 from postroom.core.mail.contacts import LARGEST_FILE, read_contacts
 from postroom.core.mail.files import mail_in
 from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionPolicy, IngestionRule
@@ -82,14 +82,7 @@ def _counted(rules: list[IngestionRule]) -> str:
 
 
 def _contacts(path: Path) -> frozenset[str]:
-    try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_FILE + 1)
-    except OSError as error:
-        raise BadInput(
-            "--contacts", f"{str(path)!r} cannot be read ({error.strerror})", "give a vCard or CSV"
-        ) from None
-    read = read_contacts(content)
+    read = read_contacts(read_bytes(path, LARGEST_FILE + 1, "--contacts", "give a vCard or CSV"))
     for problem in read.problems:
         typer.echo(f"{cell(str(path))}: {cell(problem)}", err=True)
     return read.addresses

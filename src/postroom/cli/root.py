@@ -7,15 +7,17 @@ then a `Deferred` with the command's name and summary takes its place.
 import importlib
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from postroom import __version__
-from postroom.cli.application import Application
 from postroom.core.errors import BadInput, PostroomError, SettingsError
+
+if TYPE_CHECKING:
+    from postroom.compose.application import PostroomApplication
 
 COMMANDS = {
     "demo": "Try Postroom on a sandbox mailbox; nothing to set up.",
@@ -79,7 +81,7 @@ def command_tree() -> TyperGroup:
     return tree
 
 
-def run(application: Application, arguments: Sequence[str] | None = None) -> None:
+def run(application: "PostroomApplication", arguments: Sequence[str] | None = None) -> None:
     """Run one command and end the process: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
     code = 0
     try:

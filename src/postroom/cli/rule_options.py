@@ -24,13 +24,16 @@ AllowMissing = Annotated[
 ]
 
 
-def read_bytes(path: Path) -> bytes:
+def read_bytes(
+    path: Path, largest: int = LARGEST_FILE, option: str = "FILE", remedy: str = "give another file"
+) -> bytes:
+    """The first `largest` bytes of the file that an option names."""
     try:
         with path.open("rb") as file:
-            return file.read(LARGEST_FILE)
+            return file.read(largest)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise BadInput("FILE", f"{str(path)!r} cannot be read ({reason})", "give another file") from None
+        raise BadInput(option, f"{str(path)!r} cannot be read ({reason})", remedy) from None
 
 
 def read_text(path: Path) -> str:

@@ -4,17 +4,16 @@ import functools
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 import typer
 
-from postroom.cli.application import Application, application_of
 from postroom.cli.options import AsJson, DataDir, settings_for
 from postroom.cli.output import Row, show_line, show_list, show_one, show_result
 from postroom.cli.running import run_briefly
 
 if TYPE_CHECKING:
-    from postroom.cli.application import Ready
+    from postroom.compose.application import PostroomApplication, Ready
     from postroom.manage.database import Database
     from postroom.settings.reading import Settings
 
@@ -27,7 +26,7 @@ class Session:
     """One run of a command. Settings are read, and logging is set up by them, when a command first asks for them."""
 
     def __init__(self, context: typer.Context, data_dir: Path | None, as_json: bool) -> None:
-        self.application: Application = application_of(context)
+        self.application = application_of(context)
         self.data_dir = data_dir
         self.as_json = as_json
 
@@ -79,6 +78,11 @@ class Commands(typer.Typer):
             return function
 
         return declare
+
+
+def application_of(context: typer.Context) -> "PostroomApplication":
+    """The application that `run` was given, out of the context of any command."""
+    return cast("PostroomApplication", context.obj)
 
 
 def one_command() -> Commands:

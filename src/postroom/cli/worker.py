@@ -4,10 +4,9 @@ from typing import Annotated
 
 import typer
 
-from postroom.cli.application import application_of
 from postroom.cli.options import DataDir, settings_for
 from postroom.cli.running import run_until_stopped
-from postroom.cli.session import one_command
+from postroom.cli.session import application_of, one_command
 
 app = one_command()
 

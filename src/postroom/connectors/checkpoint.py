@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 
 import orjson
 
-from postroom.connectors.state_file import read_object, replace_file
+from postroom.connectors.state_file import read_moment, read_object, replace_file
 
 
 class ListPosition(NamedTuple):
@@ -48,7 +48,7 @@ class Checkpoint:
 
     def reached_at(self) -> datetime | None:
         """The time up to which everything has been ingested, as far as known."""
-        return _moment(self._content().get("reached_at"))
+        return read_moment(self._content().get("reached_at"))
 
     def look_back(self) -> LookBackState | None:
         """The unfinished look-back, if there is one."""
@@ -97,8 +97,8 @@ def _look_back(given: object) -> LookBackState | None:
     if not isinstance(given, dict):
         return None
     content = cast("dict[str, Any]", given)
-    history_id, began_at = _number(content.get("history_id")), _moment(content.get("began_at"))
-    since, lists = _moment(content.get("since")), content.get("passed")
+    history_id, began_at = _number(content.get("history_id")), read_moment(content.get("began_at"))
+    since, lists = read_moment(content.get("since")), content.get("passed")
     if history_id is None or began_at is None or since is None or not isinstance(lists, dict):
         return None
     passed = {name: found for name, each in cast("dict[str, Any]", lists).items() if (found := _passed(each))}
@@ -107,18 +107,10 @@ def _look_back(given: object) -> LookBackState | None:
 
 def _passed(given: object) -> ListPosition | None:
     match given:
-        case [str(id), str(text)] if (date := _moment(text)) is not None:
+        case [str(id), str(text)] if (date := read_moment(text)) is not None:
             return ListPosition(id, date)
         case _:
             return None
-
-
-def _moment(given: object) -> datetime | None:
-    try:
-        moment = datetime.fromisoformat(str(given))
-    except ValueError:
-        return None
-    return moment if moment.tzinfo is not None else None
 
 
 def _number(value: object) -> int | None:

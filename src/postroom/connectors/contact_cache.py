@@ -14,7 +14,7 @@ from typing import Any, cast
 import orjson
 
 from postroom.connectors.refreshing import EVERY, keep_fresh
-from postroom.connectors.state_file import read_object, replace_file
+from postroom.connectors.state_file import read_moment, read_object, replace_file
 from postroom.connectors.switchboard_client import ContactSource
 from postroom.core.errors import BadInput
 
@@ -74,18 +74,10 @@ class ContactCache:
     def _load(self) -> None:
         """Load what was fetched before. A malformed file counts as missing."""
         content = read_object(self._path)
-        generated_at, fetched_at = _moment(content.get("generated_at")), _moment(content.get("fetched_at"))
+        generated_at, fetched_at = read_moment(content.get("generated_at")), read_moment(content.get("fetched_at"))
         addresses = content.get("addresses")
         if generated_at is None or fetched_at is None or not isinstance(addresses, list):
             return
         known = cast("list[Any]", addresses)
         self._addresses = frozenset(each for each in known if isinstance(each, str))
         self.generated_at, self._fetched_at = generated_at, fetched_at
-
-
-def _moment(given: object) -> datetime | None:
-    try:
-        moment = datetime.fromisoformat(str(given))
-    except ValueError:
-        return None
-    return moment if moment.tzinfo is not None else None

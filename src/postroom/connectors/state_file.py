@@ -1,5 +1,6 @@
 """Small files in a connector's state folder: replaced as a whole, so that a crash leaves the old one or the new one."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,3 +22,12 @@ def read_object(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return cast("dict[str, Any]", content) if isinstance(content, dict) else {}
+
+
+def read_moment(given: object) -> datetime | None:
+    """The time that such a file holds as text; None if it is malformed or has no time zone."""
+    try:
+        moment = datetime.fromisoformat(str(given))
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else None

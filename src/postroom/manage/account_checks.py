@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import assert_never
 from urllib.parse import urlsplit
 
-from postroom.core.actions.action import DecidedType, effect_of
+from postroom.core.actions.action import DecidedType, operation_of
 from postroom.core.errors import VaultError
 from postroom.core.heartbeat import liveness
 from postroom.core.hosts import bare_name
@@ -158,8 +158,8 @@ def level_needed(action: DecidedType) -> Level:
     """Return the lowest level of consent that this action needs."""
     if action == "none":
         return "read"
-    effect = effect_of(action)
-    match effect:
+    operation = operation_of(action)
+    match operation:
         case "send":
             return "send"
         case "delete":
@@ -167,7 +167,7 @@ def level_needed(action: DecidedType) -> Level:
         case "relabel" | "snooze":
             return "organise"
         case _:
-            assert_never(effect)
+            assert_never(operation)
 
 
 def _levels_of(account: AccountView, scopes: Collection[str], rules: Sequence[Rule]) -> list[Check]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from postroom.app import PostroomApplication
+from postroom.compose.application import PostroomApplication
 from postroom.settings.reading import load_settings
 from support.fork_server import run_as_child
 from support.processes import announce

@@ -40,7 +40,7 @@ DecidedType = ActionType | Literal["none"]
 Actor = Literal["rule", "model", "user", "agent", "undo"]
 """Who requested an action."""
 ACTION_TYPES: tuple[ActionType, ...] = get_args(ActionType)
-Effect = Literal["relabel", "snooze", "delete", "send"]
+Operation = Literal["relabel", "snooze", "delete", "send"]
 """How an action is carried out."""
 # No undo reverses these.
 IRREVERSIBLE = frozenset({"delete", "forward", "auto_reply"})
@@ -139,7 +139,7 @@ def label_change(action_type: ActionType, label_id: str | None = None) -> LabelC
             assert_never(action_type)
 
 
-def effect_of(action_type: ActionType) -> Effect:
+def operation_of(action_type: ActionType) -> Operation:
     match action_type:
         case "delete" | "snooze":
             return action_type

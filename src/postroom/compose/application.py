@@ -1,0 +1,159 @@
+"""Postroom as the command line drives it: the long-running parts, each composed when it is asked for.
+
+Every command loads it, even `postroom --help`, so heavy imports are inside the functions that need them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import AsyncGenerator, Callable
+from typing import TYPE_CHECKING, Unpack
+
+from postroom.core.errors import SettingsError
+
+if TYPE_CHECKING:
+    import asyncio
+    from pathlib import Path
+
+    from postroom.compose.gmail import WatchedMailbox
+    from postroom.compose.redis import RedisReading
+    from postroom.settings.reading import Settings
+    from postroom.store.engine.database import Database
+
+Ready = Callable[[str], None]
+"""Called once, with the address, when a server answers."""
+
+
+class PostroomApplication:
+    """The long-running parts. Each returns when it was asked to stop, and stops cleanly when it is canceled.
+
+    Settings and logging are set up before any of these is called.
+    """
+
+    @contextlib.asynccontextmanager
+    async def open_database(self, settings: Settings) -> AsyncGenerator[Database]:
+        """Open the database without migrating it, for commands that only read."""
+        from postroom.manage.database import url_of
+        from postroom.store.engine.opening import connect_database
+
+        database = connect_database(settings.data_dir, url_of(settings), allow_unsafe=settings.allow_unsafe_durability)
+        try:
+            yield database
+        finally:
+            await database.close()
+
+    async def serve(self, settings: Settings, *, ready: Ready) -> None:
+        """Run pages, connector, dispatcher and worker in one process."""
+        _check_address(settings, settings.web.port)
+        with _served_once(settings):
+            from postroom.compose.serve import run_product
+
+            async with _stoppable() as stop, _open(settings) as database:
+                await run_product(settings, database, stop, ready)
+
+    async def demo(self, settings: Settings, *, port: int | None, ready: Ready) -> None:
+        """Run the whole product on a sandbox mailbox in which mail keeps arriving."""
+        _check_address(settings, settings.web.port if port is None else port)
+        from postroom.compose.demo import add_sample_rules, demo_mailbox, demo_settings
+        from postroom.compose.serve import run_product
+
+        async with _stoppable() as stop, demo_mailbox() as mailbox:
+            prepared = demo_settings(settings, mailbox, port)
+            async with _open(prepared) as database:
+                await add_sample_rules(database)
+                await run_product(prepared, database, stop, ready)
+
+    async def sandbox(
+        self,
+        settings: Settings,
+        *,
+        port: int,
+        seed: int,
+        mail: Path | None,
+        user: str | None,
+        units_per_minute: int,
+        search_lag_s: float,
+        ready: Ready,
+        report: Callable[[str], None],
+    ) -> None:
+        """Run only the Gmail emulator."""
+        from postroom.compose.demo import SandboxPlan, sandbox_mailbox
+
+        token = _token(settings)
+        plan = SandboxPlan(port, seed, mail, user, units_per_minute, search_lag_s)
+        async with _stoppable() as stop, sandbox_mailbox(plan, token, report) as address:
+            ready(address)
+            await stop.wait()
+
+    async def worker(self, settings: Settings, *, concurrency: int) -> None:
+        """Run only the job worker, with its part in leader election."""
+        from postroom.compose.worker import run_worker
+
+        async with _stoppable() as stop, _open(settings) as database:
+            await run_worker(settings, database, stop, concurrency)
+
+    async def connector_redis_stream(self, settings: Settings, **reading: Unpack[RedisReading]) -> None:
+        """Run only the connector of one Redis stream."""
+        from postroom.compose.redis import run_redis_source
+
+        async with _stoppable() as stop:
+            await run_redis_source(settings, stop, **reading)
+
+    async def connector_gmail(self, settings: Settings, **watching: Unpack[WatchedMailbox]) -> None:
+        """Run only the connector of one Gmail mailbox."""
+        from postroom.compose.gmail import run_gmail_source
+
+        async with _stoppable() as stop:
+            await run_gmail_source(settings, stop, **watching)
+
+
+def _check_address(settings: Settings, port: int) -> None:
+    """Raise SettingsError if the pages may not or cannot be served there, before anything is loaded or opened."""
+    from postroom.http_server.listening import open_listener
+
+    web = settings.web
+    if not web.allow_unprotected_bind:  # where it is allowed, a warning is logged when the address is really used
+        open_listener(web.host, port, allow_exposed=False).close()
+
+
+def _served_once(settings: Settings) -> contextlib.AbstractContextManager[None]:
+    """Allow only one serving process on SQLite; several can share PostgreSQL."""
+    from postroom.store.engine.serve_lock import serve_lock
+
+    return serve_lock(settings.data_dir) if settings.database_url is None else contextlib.nullcontext()
+
+
+@contextlib.asynccontextmanager
+async def _open(settings: Settings) -> AsyncGenerator[Database]:
+    """Open the database, checked and migrated."""
+    from postroom.manage.database import url_of
+    from postroom.store.engine.opening import open_database
+
+    database = await open_database(settings.data_dir, url_of(settings), allow_unsafe=settings.allow_unsafe_durability)
+    try:
+        yield database
+    finally:
+        await database.close()
+
+
+@contextlib.asynccontextmanager
+async def _stoppable() -> AsyncGenerator[asyncio.Event]:
+    """Yield an event that SIGTERM and SIGINT set, so that everything can stop cleanly."""
+    import asyncio
+
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    signals = (signal.SIGINT, signal.SIGTERM)
+    for each in signals:
+        loop.add_signal_handler(each, stop.set)
+    try:
+        yield stop
+    finally:
+        for each in signals:
+            loop.remove_signal_handler(each)
+
+
+def _token(settings: Settings) -> str:
+    if settings.gmail.token is None:
+        raise SettingsError("gmail.token is not set; give the access token of the mailbox in POSTROOM_GMAIL_TOKEN")
+    return settings.gmail.token.get_secret_value()
