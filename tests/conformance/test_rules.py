@@ -221,7 +221,7 @@ async def test_one_direction_more_than_are_allowed_is_refused(setup: JobSetup, m
         guidance.add_guidance(new_id(), guidance.Direction(words), signed(), setup.clock()) for words in ("a", "b")
     )
     await setup.database.run(first)
-    with pytest.raises(BadInput, match="already 1"):
+    with pytest.raises(BadInput, match="there are already 1"):
         await setup.database.run(second)
 
 
