@@ -77,19 +77,19 @@ class _Progress:
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self.vitals: list[ConnectorHealth] = []
+        self.connectors: list[ConnectorHealth] = []
         self.all_in = asyncio.Event()
 
     def look(self) -> None:
-        if sum(each.counters["ingested"] for each in self.vitals) >= self._count:
+        if sum(each.counters["ingested"] for each in self.connectors) >= self._count:
             self.all_in.set()
 
 
-class _ToldVitals(ConnectorHealth):
+class _CountedHealth(ConnectorHealth):
     def __init__(self, progress: _Progress) -> None:
         super().__init__(wall_clock)
         self._progress = progress
-        progress.vitals.append(self)
+        progress.connectors.append(self)
 
     def reach(self, cursor: str) -> None:
         super().reach(cursor)
@@ -153,7 +153,7 @@ def _connector(
         email=email,
         endpoint_identity=endpoint,
         clock=wall_clock,
-        health=_ToldVitals(progress),
+        health=_CountedHealth(progress),
         knowledge=Knowledge([email], contacts=lambda: frozenset({CONTACT})),
         folder=own,
     )
