@@ -19,7 +19,7 @@ from postroom.store import decisions, jobs
 from postroom.store.engine.ids import new_id
 from postroom.store.mail import load_message
 from support.folder_mailbox import FolderMailbox, Folders
-from support.gates import LASTING
+from support.gates import LASTING, OpenGate
 from support.mailboxes import given
 from support.store.action_setup import ARRIVED, CAP, ActionSetup, Waiting
 from support.store.job_setup import JobSetup
@@ -36,7 +36,7 @@ class MovingMailbox:
         self.actions = ActionSetup(setup)
         self.folders = Folders()
         self.folders.put(b"Subject: hello\r\n\r\n", id=ID)
-        self._mailbox_of = given(FolderMailbox(self.folders).under)
+        self._mailbox_of = given(FolderMailbox(self.folders, OpenGate()).under)
 
     async def decided(self, kind: DecidedType, parameters: dict[str, Any] | None = None) -> Waiting:
         account_id, message_id, deciding = await self.actions.stored()

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from postroom.core.actions.action import PLACES
-from postroom.core.errors import Fatal, LabelMissing, MailboxRefused, MessageGone, NotInMailbox
+from postroom.core.errors import Fatal, LabelMissing, MailboxRefused, MessageGone, NotInMailbox, SafetyRefused
 from postroom.core.mail.carrier import MARK, SOURCE, Carrier, SentMailbox
 from postroom.core.mail.mailbox import Mailbox, job_error_of
 from postroom.gmail.carrier import GmailCarrier
@@ -23,7 +23,7 @@ from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox as Gmail
 from postroom_sandbox.server import running_emulator
 from support.folder_mailbox import FolderCarrier, FolderMailbox, Folders
-from support.gates import BY_HAND, OpenGate
+from support.gates import BY_HAND, ProtectingGate
 
 OWNER = "mara@lindqvist.example"
 TOKEN = "token-of-the-sandbox"
@@ -36,11 +36,12 @@ class Outbound(Carrier, SentMailbox, Protocol):
 
 @dataclass
 class Provider:
-    """One mailbox: for changes, for reading only, the way out of it, and how mail comes into it."""
+    """One mailbox: for changes, for reading only, the way out of it, its gate, and how mail comes into it."""
 
     mailbox: Mailbox
     reader: Mailbox
     outbound: Outbound
+    gate: ProtectingGate
     deliver: Callable[[bytes], str]
 
 
@@ -49,19 +50,19 @@ async def at_gmail() -> AsyncGenerator[Provider]:
     async def token() -> str:
         return TOKEN
 
-    gmail = Gmail(OWNER, Random(1))
+    gmail, gate = Gmail(OWNER, Random(1)), ProtectingGate()
     async with running_emulator(Emulator(gmail, TOKEN)) as url, httpx2.AsyncClient() as http:
-        client = GmailClient(http, url, token, gate=OpenGate())
+        client = GmailClient(http, url, token, gate=gate)
         reader = GmailMailbox(client)
         outbound = GmailCarrier(client.under(BY_HAND))
-        yield Provider(reader.under(BY_HAND), reader, outbound, lambda mail: gmail.deliver(mail, ARRIVED).id)
+        yield Provider(reader.under(BY_HAND), reader, outbound, gate, lambda mail: gmail.deliver(mail, ARRIVED).id)
 
 
 @asynccontextmanager
 async def in_folders() -> AsyncGenerator[Provider]:
-    folders = Folders()
-    reader = FolderMailbox(folders)
-    yield Provider(reader.under(BY_HAND), reader, FolderCarrier(folders), folders.put)
+    folders, gate = Folders(), ProtectingGate()
+    reader = FolderMailbox(folders, gate)
+    yield Provider(reader.under(BY_HAND), reader, FolderCarrier(folders, gate, BY_HAND), gate, folders.put)
 
 
 @pytest.fixture(params=[at_gmail, in_folders], ids=["gmail", "folders"])
@@ -183,6 +184,27 @@ async def test_nothing_is_changed_without_a_permit(provider: Provider, use: str)
     assert await provider.reader.labels_of(id) == ARRIVED
 
 
+@pytest.mark.parametrize("use", ["modify", "trash", "untrash", "delete", "create_label"])
+async def test_nothing_is_changed_that_the_gate_refuses(provider: Provider, use: str) -> None:
+    id = provider.deliver(mail())
+    labels = await provider.reader.labels()
+    provider.gate.closed = SafetyRefused("paused")
+    with pytest.raises(SafetyRefused, match="paused"):
+        await (provider.mailbox.create_label("Receipts") if use == "create_label" else USES[use](provider.mailbox, id))
+    assert await provider.reader.labels_of(id) == ARRIVED
+    assert await provider.reader.labels() == labels
+
+
+async def test_the_gate_judges_by_the_labels_that_the_message_has_now(provider: Provider) -> None:
+    id = provider.deliver(mail())
+    id = (await provider.mailbox.modify(id, add=["STARRED"])).provider_message_id
+    provider.gate.protects = (id, "STARRED")
+    with pytest.raises(SafetyRefused, match="protected"):
+        await provider.mailbox.trash(id)
+    provider.gate.protects = (id, "SPAM")
+    assert "TRASH" in (await provider.mailbox.trash(id)).labels
+
+
 async def test_a_name_that_the_mailbox_does_not_tell_is_empty(provider: Provider) -> None:
     assert await provider.reader.display_name("somebody@else.example") == ""
 
@@ -207,6 +229,21 @@ async def test_a_draft_is_sent_once_and_found_by_its_mark(provider: Provider) ->
     for listed in (await outbound.newest_sent(), await outbound.sent_since(began)):
         assert [(each.id, each.delivery_id, each.source_key) for each in listed] == [(sent, mark, "here-1")]
     assert await outbound.find_sent(uuid4(), (), began) is None
+
+
+async def test_nothing_leaves_that_the_gate_refuses(provider: Provider) -> None:
+    content = mail(**{MARK: str(uuid4())})
+    draft = await provider.outbound.create_draft(content, None)
+    provider.gate.closed = SafetyRefused("paused")
+    for refused in (
+        provider.outbound.create_draft(content, None),
+        provider.outbound.send_draft(draft.id),
+        provider.outbound.delete_draft(draft.id),
+    ):
+        with pytest.raises(SafetyRefused, match="paused"):
+            await refused
+    assert [each.id for each in await provider.outbound.marked_drafts()] == [draft.id]
+    assert await provider.outbound.newest_sent() == []
 
 
 async def test_a_draft_that_is_gone_is_as_good_as_deleted(provider: Provider) -> None:

@@ -11,7 +11,7 @@ import pytest
 import trustme
 import uvloop
 
-from postroom.gmail.gate import ClearanceExpired
+from postroom.core.mail.gate import ClearanceExpired
 from postroom.gmail.transport import CheckedClient, checked_before_each_write
 
 LARGE = 3_000_000

@@ -18,10 +18,10 @@ from postroom.core.actions.permits import HeldLease, Permit
 from postroom.core.actions.safety import Policy
 from postroom.core.errors import LeaseLost, Parked
 from postroom.core.jobs.types import CATALOGUE
+from postroom.core.mail.gate import ClearanceExpired
 from postroom.core.mail.mailbox import Placed
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import NoPermit, RateLimited
-from postroom.gmail.gate import ClearanceExpired
 from postroom.gmail.mailbox import GmailMailbox
 from postroom.gmail.quota import Quota
 from postroom.gmail.transport import CheckedClient

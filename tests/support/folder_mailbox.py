@@ -2,7 +2,7 @@
 a new id. Read and starred are flags, which no move touches.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -12,6 +12,7 @@ from uuid import UUID
 from postroom.core.actions.permits import Permit
 from postroom.core.errors import LabelMissing, MailboxError, MailboxRefused, MessageGone
 from postroom.core.mail.carrier import MARK, SOURCE, DraftKept, MarkedDraft, SentMail
+from postroom.core.mail.gate import ClearanceRequest, Gate
 from postroom.core.mail.mailbox import MailboxLabel, Placed, SeenMessage, find_label
 
 FLAGS = frozenset({"UNREAD", "STARRED"})
@@ -66,14 +67,32 @@ class Folders:
             raise MessageGone(f"no folder has a message {id}")
         return self.messages[id]
 
+    async def clear(
+        self, gate: Gate, permit: Permit | None, list_labels: Callable[[], Awaitable[Sequence[MailboxLabel]]]
+    ) -> None:
+        """Ask the gate until it has answered; raise what it refuses with."""
+        if permit is None:
+            raise MailboxRefused("a change was asked for without a permit; nothing was changed")
+        asking = ClearanceRequest(gate, [permit], self._labels_of, list_labels)
+        while (clearance := await asking.clearance()) is None:
+            pass
+        for error in clearance.refused.values():
+            raise error
+        with clearance.on_the_wire():
+            clearance.check()
+
+    async def _labels_of(self, ids: Sequence[str]) -> dict[str, frozenset[str] | None]:
+        return {id: self.messages[id].labels if id in self.messages else None for id in ids}
+
 
 class FolderMailbox:
     """The port over these folders."""
 
     provider = "folders"
 
-    def __init__(self, folders: Folders) -> None:
+    def __init__(self, folders: Folders, gate: Gate) -> None:
         self._folders = folders
+        self._gate = gate
         self._permit: Permit | None = None
 
     def under(self, permit: Permit) -> "FolderMailbox":
@@ -102,7 +121,7 @@ class FolderMailbox:
         ]
 
     async def modify(self, provider_message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> Placed:
-        kept = self._changing(provider_message_id)
+        kept = await self._changing(provider_message_id)
         for label in {*add, *remove} - FLAGS - {*FOLDERS, *self._folders.created}:
             raise LabelMissing(f"there is no folder {label}")
         kept.flags |= FLAGS.intersection(add)
@@ -111,13 +130,13 @@ class FolderMailbox:
         return self._moved(provider_message_id, kept, folder)
 
     async def trash(self, provider_message_id: str) -> Placed:
-        return self._moved(provider_message_id, self._changing(provider_message_id), "TRASH")
+        return self._moved(provider_message_id, await self._changing(provider_message_id), "TRASH")
 
     async def untrash(self, provider_message_id: str) -> Placed:
-        return self._moved(provider_message_id, self._changing(provider_message_id), ARCHIVE)
+        return self._moved(provider_message_id, await self._changing(provider_message_id), ARCHIVE)
 
     async def delete(self, provider_message_id: str) -> None:
-        self._changing(provider_message_id)
+        await self._changing(provider_message_id)
         del self._folders.messages[provider_message_id]
 
     async def labels(self) -> Sequence[MailboxLabel]:
@@ -125,7 +144,7 @@ class FolderMailbox:
         return [*(MailboxLabel(each, each, is_system=True) for each in (*FOLDERS, *sorted(FLAGS))), *own]
 
     async def create_label(self, name: str) -> str:
-        self._check_permit()
+        await self._clear()
         if (found := find_label(await self.labels(), name)) is not None:
             return found.id
         id = f"folder-{len(self._folders.created) + 1}"
@@ -142,13 +161,12 @@ class FolderMailbox:
     async def display_name(self, address: str) -> str:
         return self._folders.names.get(address.lower(), "")
 
-    def _changing(self, provider_message_id: str) -> _Kept:
-        self._check_permit()
+    async def _changing(self, provider_message_id: str) -> _Kept:
+        await self._clear()
         return self._folders.get(provider_message_id)
 
-    def _check_permit(self) -> None:
-        if self._permit is None:
-            raise MailboxRefused("a change was asked for without a permit; nothing was changed")
+    async def _clear(self) -> None:
+        await self._folders.clear(self._gate, self._permit, self.labels)
 
     def _moved(self, id: str, kept: _Kept, folder: str) -> Placed:
         self._folders.changes += 1
@@ -165,10 +183,16 @@ class FolderMailbox:
 class FolderCarrier:
     """The way out: what is sent is moved from the drafts to the sent mail."""
 
-    def __init__(self, folders: Folders) -> None:
+    def __init__(self, folders: Folders, gate: Gate, permit: Permit) -> None:
         self._folders = folders
+        self._gate = gate
+        self._permit = permit
+
+    async def _clear(self) -> None:
+        await self._folders.clear(self._gate, self._permit, FolderMailbox(self._folders, self._gate).labels)
 
     async def create_draft(self, mail: bytes, thread_id: str | None) -> DraftKept:
+        await self._clear()
         id = self._folders.put(mail, "DRAFT", ())
         return DraftKept(id, id)
 
@@ -179,6 +203,7 @@ class FolderCarrier:
         return draft_id in self._folders.messages
 
     async def send_draft(self, draft_id: str) -> str | None:
+        await self._clear()
         kept = self._folders.messages.pop(draft_id, None)
         if kept is None:
             return None
@@ -186,6 +211,7 @@ class FolderCarrier:
         return self._folders.place(kept)
 
     async def delete_draft(self, draft_id: str) -> None:
+        await self._clear()
         self._folders.messages.pop(draft_id, None)
 
     async def find_sent(self, mark: UUID, threads: Sequence[str], since: datetime) -> str | None:

@@ -2,14 +2,15 @@
 
 import contextlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 import httpx2
 
 from postroom.core.actions.permits import HeldLease, Permit
-from postroom.core.errors import PostroomError
-from postroom.gmail.resources import Label
+from postroom.core.errors import PostroomError, SafetyRefused
+from postroom.core.mail.mailbox import MailboxLabel
 from postroom.gmail.tokens import Token, TokenProvider
 from support.whole_gmail import WholeGmailClient
 
@@ -25,13 +26,34 @@ class OpenGate:
     async def clear(self, permits: Sequence[Permit], labels: Mapping[str, Any], listed: frozenset[UUID]) -> "_Cleared":
         return _Cleared()
 
-    async def learn_labels(self, account_id: UUID, labels: Sequence[Label]) -> None: ...
+    async def learn_labels(self, account_id: UUID, labels: Sequence[MailboxLabel]) -> None: ...
 
 
+class ProtectingGate(OpenGate):
+    """Lets everything out, unless it is `closed`, or the message in `protects` bears the label there."""
+
+    protects_labels = True
+
+    def __init__(self) -> None:
+        self.closed: PostroomError | None = None
+        self.protects: tuple[str, str] | None = None
+
+    async def clear(self, permits: Sequence[Permit], labels: Mapping[str, Any], listed: frozenset[UUID]) -> "_Cleared":
+        if self.closed is not None:
+            return _Cleared(refused=dict.fromkeys(range(len(permits)), self.closed))
+        if self.protects is None:
+            return _Cleared()
+        id, label = self.protects
+        if id not in labels:
+            return _Cleared(wants_labels={0: id})
+        return _Cleared(refused={0: SafetyRefused("its label is protected")} if label in (labels[id] or ()) else {})
+
+
+@dataclass
 class _Cleared:
-    refused: Mapping[int, PostroomError] = {}
-    wants_labels: Mapping[int, str] = {}
-    wants_names = False
+    refused: Mapping[int, PostroomError] = field(default_factory=dict[int, PostroomError])
+    wants_labels: Mapping[int, str] = field(default_factory=dict[int, str])
+    wants_names: bool = False
 
     def check(self) -> None: ...
 

@@ -21,19 +21,19 @@ from uuid import UUID
 import structlog
 
 from postroom.core.errors import LeaseLost, PostroomError, StoreError
-from postroom.gmail.gate import ClearanceExpired
+from postroom.core.mail.gate import ClearanceExpired
 from postroom.jobs.worker import holder_name
 from postroom.manage.pausing import GRANT_S
 from postroom.store import mailbox_writers, pauses
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
-from postroom.store.labels import SeenLabel, sync_labels
+from postroom.store.labels import seen, sync_labels
 from postroom.system.boot_clock import BootClock, since_boot
 
 if TYPE_CHECKING:
     from postroom.core.actions.permits import Permit
-    from postroom.gmail.resources import Label
+    from postroom.core.mail.mailbox import MailboxLabel
     from postroom.store.engine.database import Database
 
 log = structlog.get_logger()
@@ -98,9 +98,9 @@ class MailboxGate:
         deadline = min([grant.deadline, started + GRANT_S, *leases])
         return _Clearance(self, permits[0].account_id, deadline, refused, found)
 
-    async def learn_labels(self, account_id: UUID, labels: Sequence[Label]) -> None:
+    async def learn_labels(self, account_id: UUID, labels: Sequence[MailboxLabel]) -> None:
         """Store the labels that the mailbox has now."""
-        await self._database.run(sync_labels(account_id, [seen_label(each) for each in labels], self._clock()))
+        await self._database.run(sync_labels(account_id, seen(labels), self._clock()))
 
     def is_good(self, generation: int, deadline: float) -> bool:
         """Return whether a request cleared under this generation may still be sent, up to the deadline."""
@@ -203,8 +203,3 @@ class _Clearance:
             if self._has_left:
                 self._has_left = False
                 self._gate.count(self._account_id, -1)
-
-
-def seen_label(label: Label) -> SeenLabel:
-    """Return a label as the store keeps it."""
-    return SeenLabel(label.id, label.name, "system" if label.type == "system" else "user")

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from postroom.accounts.credentials import AccessTokens
     from postroom.connectors.mcp_switchboard import McpSwitchboard
     from postroom.core.actions.permits import Permit
+    from postroom.core.mail.gate import Gate
     from postroom.core.tally import Tally
-    from postroom.gmail.gate import Gate
     from postroom.settings.reading import Settings
     from postroom.store.accounts import AccountView
 

@@ -20,9 +20,9 @@ from postroom.core.actions.permits import Permit
 from postroom.core.errors import Fatal, NotFound, PostroomError, SettingsError
 from postroom.core.mail.accounts import gmail_endpoint
 from postroom.core.mail.carrier import Carrier, SentMailbox
+from postroom.core.mail.gate import Gate
 from postroom.core.mail.mailbox import Mailbox
 from postroom.core.tally import Tally
-from postroom.gmail.gate import Gate
 from postroom.handlers.label_watch import LabelWatch
 from postroom.settings.reading import Settings
 from postroom.store import accounts

@@ -18,10 +18,10 @@ import httpx2
 
 from postroom.core.actions.permits import Permit
 from postroom.core.errors import BadInput
+from postroom.core.mail.gate import Gate
 from postroom.gmail import batch, calls
 from postroom.gmail.calls import Call, Format, HistoryType
 from postroom.gmail.errors import AnswerTooLarge, GmailError, NoLabels, RateLimited, ScopeMissing, Withheld
-from postroom.gmail.gate import Gate
 from postroom.gmail.gated_wire import GatedWire, LabelsNeeded
 from postroom.gmail.paging import MOST_PAGES, pages
 from postroom.gmail.quota import Quota, Ticket

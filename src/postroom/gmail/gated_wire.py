@@ -9,21 +9,19 @@ labels of each message are read right before the change: the price of a change i
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
-from uuid import UUID
 
 from postroom.core.actions.permits import Permit
 from postroom.core.errors import PostroomError
+from postroom.core.mail.gate import ClearanceExpired, ClearanceRequest, Gate, Labels
+from postroom.core.mail.mailbox import MailboxLabel
 from postroom.gmail import batch, calls
 from postroom.gmail.calls import Call
 from postroom.gmail.errors import GmailError, NoPermit, NotThere, Unreachable
-from postroom.gmail.gate import Clearance, ClearanceExpired, Gate
 from postroom.gmail.methods import GET_MESSAGE, LIST_LABELS
 from postroom.gmail.wire import Answer, Request, Wire, is_401
 
 # How often the gate is asked for one request whose clearance expires, or for which labels must be read first.
 MOST_ASKS = 10
-
-Labels = Mapping[str, frozenset[str] | None]
 
 
 class LabelsNeeded(Exception):
@@ -78,9 +76,16 @@ class GatedWire:
         if not changes:
             answer = await self._wire.send(make(group), refuses_token)
             return Sent(tuple(range(len(group))), answer, {})
-        asking = _Asking(self, self._checked_gate(group[changes[0]]), [_permit(group[each]) for each in changes])
+
+        async def labels_of(ids: Sequence[str]) -> Labels:
+            if not may_read_labels:
+                raise LabelsNeeded
+            return await self.labels_of(ids)
+
+        gate, permits = self._checked_gate(group[changes[0]]), [_permit(group[each]) for each in changes]
+        asking = ClearanceRequest(gate, permits, labels_of, self._list_labels)
         for _ in range(MOST_ASKS):
-            clearance = await asking.clearance(may_read_labels)
+            clearance = await asking.clearance()
             if clearance is None:
                 continue
             refused = {changes[place]: error for place, error in clearance.refused.items()}
@@ -100,12 +105,13 @@ class GatedWire:
             raise NoPermit(call.method.name)
         return self._gate
 
-    async def read(self, call: Call[Any]) -> Any:
-        """The result of a read-only call, within the admission of another."""
+    async def _list_labels(self) -> list[MailboxLabel]:
+        """All labels of the mailbox, read within the admission of another call."""
+        call = calls.list_labels()
         verdict = call.verdict(await self._wire.send(call.request(self._root)))
         if isinstance(verdict, GmailError):
             raise verdict
-        return verdict
+        return [each.as_mailbox_label() for each in verdict]
 
     async def labels_of(self, message_ids: Sequence[str]) -> Labels:
         """The current labels of these messages; None for one that is gone."""
@@ -121,38 +127,6 @@ class GatedWire:
                 raise verdict
             labels[message_id] = None if isinstance(verdict, GmailError) else verdict.label_ids
         return labels
-
-
-class _Asking:
-    """Asks the gate for one request, and reads what the gate needs first."""
-
-    def __init__(self, way: GatedWire, gate: Gate, permits: Sequence[Permit]) -> None:
-        self._way = way
-        self._gate = gate
-        self._permits = permits
-        self._labels: Labels = {}
-        self._listed: frozenset[UUID] = frozenset()
-
-    def forget(self) -> None:
-        """Discard what was read, since it is too old by now."""
-        self._labels = {}
-        self._listed = frozenset()
-
-    async def clearance(self, may_read_labels: bool) -> Clearance | None:
-        """The gate's answer; None if something was read for it and it must be asked again."""
-        clearance = await self._gate.clear(self._permits, self._labels, self._listed)
-        wanted = sorted({id for place, id in clearance.wants_labels.items() if place not in clearance.refused})
-        if wanted:
-            if not may_read_labels:
-                raise LabelsNeeded
-            self._labels = {**self._labels, **await self._way.labels_of(wanted)}
-            return None
-        if clearance.wants_names:
-            account_id = self._permits[0].account_id
-            await self._gate.learn_labels(account_id, await self._way.read(calls.list_labels()))
-            self._listed = frozenset({account_id})
-            return None
-        return clearance
 
 
 def _permit(call: Call[Any]) -> Permit:

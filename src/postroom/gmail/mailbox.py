@@ -104,7 +104,7 @@ class GmailMailbox:
         await self._client.delete_message(provider_message_id)
 
     async def labels(self) -> Sequence[MailboxLabel]:
-        return [MailboxLabel(each.id, each.name, each.type == "system") for each in await self._client.list_labels()]
+        return [each.as_mailbox_label() for each in await self._client.list_labels()]
 
     async def create_label(self, name: str) -> str:
         try:

@@ -11,6 +11,7 @@ from typing import Literal, cast
 
 from postroom.core import base64url
 from postroom.core.mail.headers import Headers
+from postroom.core.mail.mailbox import MailboxLabel
 from postroom.core.mail.mime import ParsedMessage
 from postroom.gmail import reading
 from postroom.gmail.errors import BadAnswer
@@ -42,6 +43,9 @@ class Label:
     message_list_visibility: str | None = None
     messages_total: int | None = None
     messages_unread: int | None = None
+
+    def as_mailbox_label(self) -> MailboxLabel:
+        return MailboxLabel(self.id, self.name, self.type == "system")
 
 
 @dataclass(frozen=True)
