@@ -114,7 +114,7 @@ async def test_an_action_that_was_changed_afterwards_is_not_approved(setup: JobS
 async def test_another_action_than_the_one_shown_is_not_approved(setup: JobSetup) -> None:
     id = await pending(setup)
     for wrong in ("0" * 64, "", (await shown(setup, id)).action_hash[:8]):
-        with pytest.raises(Conflict, match="not the one that was shown"):
+        with pytest.raises(Conflict, match="has changed since it was shown"):
             await answers(setup).approve(id, wrong, signed())
 
 

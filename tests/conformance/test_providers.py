@@ -24,6 +24,7 @@ from postroom_sandbox.mailbox import Mailbox as Gmail
 from postroom_sandbox.server import running_emulator
 from support.folder_mailbox import FolderCarrier, FolderMailbox, Folders
 from support.gates import BY_HAND, ProtectingGate
+from support.patience import PATIENCE_S
 
 OWNER = "mara@lindqvist.example"
 TOKEN = "token-of-the-sandbox"
@@ -51,7 +52,7 @@ async def at_gmail() -> AsyncGenerator[Provider]:
         return TOKEN
 
     gmail, gate = Gmail(OWNER, Random(1)), ProtectingGate()
-    async with running_emulator(Emulator(gmail, TOKEN)) as url, httpx2.AsyncClient() as http:
+    async with running_emulator(Emulator(gmail, TOKEN)) as url, httpx2.AsyncClient(timeout=PATIENCE_S) as http:
         client = GmailClient(http, url, token, gate=gate)
         reader = GmailMailbox(client)
         outbound = GmailCarrier(client.under(BY_HAND))

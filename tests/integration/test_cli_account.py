@@ -17,6 +17,7 @@ from postroom.gmail.loopback import FINISHED
 from postroom.gmail.scopes import COMPOSE, MODIFY, PUBSUB
 from postroom_sandbox.faults import Fault
 from support.google import ADA, BOB, Google, agreeing_browser, google_in_a_thread
+from support.patience import PATIENCE_S
 from support.shell import Shell
 
 SECRET = re.compile(r"1//0|ya29\.|sandbox-secret")
@@ -87,7 +88,7 @@ def test_without_a_browser_the_user_pastes_the_address_or_the_code(
     class Elsewhere(io.StringIO):
         def readline(self, _size: int | None = -1, /) -> str:
             url = next(word for text in printed for word in text.split() if word.startswith("http"))
-            location = httpx2.get(url).headers["location"]
+            location = httpx2.get(url, timeout=PATIENCE_S).headers["location"]
             return (location if whole else str(httpx2.URL(location).params["code"])) + "\n"
 
     monkeypatch.setattr("sys.stdin", Elsewhere())

@@ -35,7 +35,7 @@ async def test_the_stream_carries_the_board_and_then_its_changes() -> None:
     feed = ScriptedFeed(line(1))
     async with (
         served(feed) as address,
-        httpx2.AsyncClient() as client,
+        httpx2.AsyncClient(timeout=PATIENCE_S) as client,
         client.stream("GET", f"{address}/events") as stream,
     ):
         assert stream.headers["content-type"] == "text/event-stream; charset=utf-8"
@@ -50,7 +50,7 @@ async def test_the_stream_carries_the_board_and_then_its_changes() -> None:
 
 async def test_a_tab_that_leaves_is_noticed_at_once() -> None:
     feed = ScriptedFeed()
-    async with served(feed) as address, httpx2.AsyncClient() as client:
+    async with served(feed) as address, httpx2.AsyncClient(timeout=PATIENCE_S) as client:
         async with client.stream("GET", f"{address}/events") as stream:
             await anext(stream.aiter_raw())
             assert feed.followers == 1
@@ -60,7 +60,7 @@ async def test_a_tab_that_leaves_is_noticed_at_once() -> None:
 
 async def test_stopping_ends_open_streams_promptly() -> None:
     loop = asyncio.get_running_loop()
-    async with httpx2.AsyncClient() as client:
+    async with httpx2.AsyncClient(timeout=PATIENCE_S) as client:
         async with served(ScriptedFeed()) as address:
             request = client.build_request("GET", f"{address}/events")
             streams = [await client.send(request, stream=True) for _ in range(5)]
@@ -75,9 +75,12 @@ async def test_stopping_ends_open_streams_promptly() -> None:
 
 
 async def test_the_same_port_can_be_served_again_at_once() -> None:
-    async with served(ScriptedFeed()) as first, httpx2.AsyncClient() as client:
+    async with served(ScriptedFeed()) as first, httpx2.AsyncClient(timeout=PATIENCE_S) as client:
         assert (await client.get(f"{first}/healthz")).status_code == 200
-    async with served(ScriptedFeed(), int(first.rpartition(":")[2])) as second, httpx2.AsyncClient() as client:
+    async with (
+        served(ScriptedFeed(), int(first.rpartition(":")[2])) as second,
+        httpx2.AsyncClient(timeout=PATIENCE_S) as client,
+    ):
         assert second == first
         assert (await client.get(f"{second}/healthz")).status_code == 200
 
@@ -91,5 +94,5 @@ async def test_a_port_that_is_taken_is_an_error_that_says_what_to_do() -> None:
 
 
 async def test_the_server_names_neither_itself_nor_its_version() -> None:
-    async with served(ScriptedFeed()) as address, httpx2.AsyncClient() as client:
+    async with served(ScriptedFeed()) as address, httpx2.AsyncClient(timeout=PATIENCE_S) as client:
         assert "server" not in (await client.get(address)).headers

@@ -18,6 +18,7 @@ from postroom_sandbox.faults import Fault
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
 from support.gates import owners_client
+from support.patience import PATIENCE_S
 
 OWNER = "mara@lindqvist.example"
 TOKEN = "token-of-the-sandbox"
@@ -36,7 +37,7 @@ async def gmail(emulator: Emulator) -> AsyncGenerator[GmailMailbox]:
     async def token() -> str:
         return TOKEN
 
-    async with running_emulator(emulator) as address, httpx2.AsyncClient() as http:
+    async with running_emulator(emulator) as address, httpx2.AsyncClient(timeout=PATIENCE_S) as http:
         yield GmailMailbox(owners_client(http, address, token))
 
 
@@ -101,7 +102,7 @@ async def test_what_nobody_waits_for_any_more_is_not_sent(emulator: Emulator) ->
     async def token() -> str:
         return TOKEN
 
-    async with running_emulator(emulator) as address, httpx2.AsyncClient() as http:
+    async with running_emulator(emulator) as address, httpx2.AsyncClient(timeout=PATIENCE_S) as http:
         gmail = GmailMailbox(owners_client(http, address, token, quota=quota))
         wanted = ids(emulator)[:6]
         asked = [asyncio.create_task(gmail.modify(id, add=["TRASH"])) for id in wanted]
@@ -132,7 +133,7 @@ async def test_a_limit_that_lasts_is_reported_to_all_after_a_few_requests(emulat
     async def token() -> str:
         return TOKEN
 
-    async with running_emulator(emulator) as address, httpx2.AsyncClient() as http:
+    async with running_emulator(emulator) as address, httpx2.AsyncClient(timeout=PATIENCE_S) as http:
         gmail = GmailMailbox(owners_client(http, address, token, quota=quota))
         found = await asyncio.gather(*(gmail.labels_of(id) for id in ids(emulator)), return_exceptions=True)
     assert {type(each) for each in found} == {RateLimited}

@@ -78,7 +78,7 @@ async def jobs_setup(database: Database) -> AsyncIterator[GmailJobsSetup]:
     async def token() -> str:
         return TOKEN
 
-    async with running_emulator(emulator) as address, httpx2.AsyncClient() as http:
+    async with running_emulator(emulator) as address, httpx2.AsyncClient(timeout=PATIENCE_S) as http:
         account = await database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, wall_clock()))
         yield GmailJobsSetup(database, emulator, owners_client(http, address, token), account.id)
 

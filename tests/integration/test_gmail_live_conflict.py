@@ -30,6 +30,7 @@ from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
 from support.clocks import ManualClock
+from support.patience import PATIENCE_S
 from support.product import ENDPOINT, OWNER, TOKEN, raw_mail
 from support.switchboard import envelope, mail, open_account, services_on
 
@@ -62,7 +63,7 @@ async def watching(database: Database, clock: ManualClock, folder: Path) -> Asyn
     async def token() -> str:
         return TOKEN
 
-    async with running_emulator(Emulator(mailbox, TOKEN)) as address, httpx2.AsyncClient() as http:
+    async with running_emulator(Emulator(mailbox, TOKEN)) as address, httpx2.AsyncClient(timeout=PATIENCE_S) as http:
         live = GmailConnector(
             GmailClient(http, address, token),
             switchboard_within(build_server(services, Principal(Role.CONNECTOR, ENDPOINT))),

@@ -172,7 +172,7 @@ class Consented:
 @pytest.fixture
 async def consented(tmp_path: Path, database: Database) -> AsyncIterator[Consented]:
     vault = Vault(tmp_path / "keys")
-    async with running_google() as google, httpx2.AsyncClient() as http:
+    async with running_google() as google, httpx2.AsyncClient(timeout=PATIENCE_S) as http:
         oauth = GoogleOAuth(http, google.app)
         tokens = AccessTokens(database, vault, oauth)
         grant = await google.consent(oauth, "organise", ADA)

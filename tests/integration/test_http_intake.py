@@ -16,6 +16,7 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
 from postroom.switchboard.disk import DiskReserve
 from support.clocks import ManualClock
+from support.patience import PATIENCE_S
 from support.switchboard import Served, envelope, mail, served, services_on
 
 MIB = 1024 * 1024
@@ -46,14 +47,14 @@ class Producer:
 async def producer(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Producer]:
     """On SQLite: most of what is refused never gets as far as the database."""
     database = await open_database(tmp_path, None)
-    async with served(services_on(database, clock)) as switchboard, httpx2.AsyncClient() as http:
+    async with served(services_on(database, clock)) as switchboard, httpx2.AsyncClient(timeout=PATIENCE_S) as http:
         yield Producer(switchboard, await switchboard.token("admin"), http)
     await database.close()
 
 
 @pytest.fixture
 async def producer_on_either(database: Database, clock: ManualClock) -> AsyncIterator[Producer]:
-    async with served(services_on(database, clock)) as switchboard, httpx2.AsyncClient() as http:
+    async with served(services_on(database, clock)) as switchboard, httpx2.AsyncClient(timeout=PATIENCE_S) as http:
         yield Producer(switchboard, await switchboard.token("admin"), http)
 
 
@@ -155,7 +156,7 @@ async def test_ten_mebibytes_are_the_limit_declared_or_not(producer: Producer):
 
     token = await producer.switchboard.token("admin")
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    async with httpx2.AsyncClient() as http:
+    async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
         answer = await http.post(f"{producer.switchboard.address}/v1/ingest", content=in_pieces(), headers=headers)
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
 
@@ -185,7 +186,7 @@ async def test_a_connector_delivers_for_itself_only(producer: Producer):
 async def test_a_full_disk_is_503_with_when_to_come_back(producer: Producer, clock: ManualClock, tmp_path: Path):
     full = DiskReserve(tmp_path, 512, free=lambda _folder: 0)
     services = services_on(producer.switchboard.services.database, clock, reserve=full)
-    async with served(services) as switchboard, httpx2.AsyncClient() as http:
+    async with served(services) as switchboard, httpx2.AsyncClient(timeout=PATIENCE_S) as http:
         producer = Producer(switchboard, await switchboard.token("admin"), http)
         for content in (envelope(), [envelope()]):
             answer = await producer.post(content)

@@ -19,6 +19,7 @@ from postroom.store.engine.ids import new_id
 from postroom_sandbox.faults import Fault
 from support.mailboxes import always
 from support.message_setup import MessageSetup, message_id_of
+from support.patience import PATIENCE_S
 from support.product import ENDPOINT, OWNER, TOKEN, Product, raw_mail, running_product
 
 RULE = "receipts"
@@ -120,7 +121,7 @@ async def test_a_label_made_or_deleted_in_gmail_is_known_by_the_next_look_and_an
     async def token() -> str:
         return TOKEN
 
-    async with httpx2.AsyncClient() as http:
+    async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
         mailbox = GmailMailbox(GmailClient(http, label_setup.product.address, token))
         watch = LabelWatch(label_setup.product.database, always(mailbox))
         made = label_setup.product.mailbox.labels.create("Receipts", {})

@@ -165,7 +165,7 @@ async def bulk_setup(folder: Path, speed: float) -> AsyncGenerator[BulkSetup]:
     board = switchboard_within(build_server(replace(services, intake=intake), Principal(Role.CONNECTOR, ENDPOINT)))
     quota = Quota(NEW_PROJECT, rng=Random(SEED), clock=fast.seconds, call_later=fast.call_later)
     stop = asyncio.Event()
-    async with running_emulator(emulator) as address, httpx2.AsyncClient(trust_env=False) as http:
+    async with running_emulator(emulator) as address, httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_S) as http:
         client = GmailClient(http, address, token, quota=quota)
         await client.watch(TOPIC)
         connector = GmailConnector(

@@ -13,6 +13,7 @@ from postroom.store.engine.ids import new_id
 from postroom.switchboard.intake import Intake
 from postroom_sandbox.mailbox import Mailbox
 from support.clocks import ManualClock
+from support.patience import PATIENCE_S
 from support.product import TOKEN, Product, decided_action, envelope, raw_mail, running_product, until_job
 
 
@@ -129,7 +130,7 @@ async def _failed_action(product: Product) -> UUID:
     """An archive that Gmail has refused; returns the id of its job."""
     await product.rule("all", {"subject_contains": "Refused"}, "archive")
     product.mailbox.deliver(raw_mail("Refused once"))
-    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}) as http:
+    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}, timeout=PATIENCE_S) as http:
         fault = {"code": 404, "reason": "notFound", "path": "/modify", "times": 1}
         (await http.post(f"{product.address}/sandbox/faults", json=fault)).raise_for_status()
     await product.live.sync()
@@ -189,7 +190,7 @@ async def test_the_connector_waits_out_a_quota_and_loses_nothing(database: Datab
         await product.live.sync()
         for number in range(5):
             product.mailbox.deliver(raw_mail(f"Mail {number}"))
-        async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}) as http:
+        async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}, timeout=PATIENCE_S) as http:
             fault = {"code": 429, "reason": "rateLimitExceeded", "path": "/messages/", "times": 3}
             (await http.post(f"{product.address}/sandbox/faults", json=fault)).raise_for_status()
         assert await product.live.sync() == 5

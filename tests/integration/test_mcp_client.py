@@ -19,6 +19,7 @@ from postroom.store.engine.opening import open_database
 from postroom.switchboard.services import Services
 from postroom.web.mcp_server import build_server
 from support.clocks import ManualClock
+from support.patience import PATIENCE_S
 from support.switchboard import Served, envelope, mail, served, services_on
 
 WAYS = ("http", "http, older protocol", "in memory")
@@ -303,7 +304,7 @@ async def test_what_is_repeated_of_bad_input_is_cut_and_well_formed(switchboard_
         "Mcp-Name": "ingest.batch",
     }
     content = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).replace("NAME", name)
-    async with httpx2.AsyncClient() as http:
+    async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
         answer = await http.post(f"{switchboard_served.address}/mcp", content=content, headers=headers)
     [refused] = answer.json()["result"]["structuredContent"]["results"]
     assert refused["error"]["code"] == "bad_input"

@@ -35,6 +35,7 @@ from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
 from support.clocks import ManualClock
 from support.otlp import OtlpCollector, attributes, running_collector
+from support.patience import PATIENCE_S
 from support.product import ENDPOINT, OWNER, TOKEN, raw_mail
 from support.switchboard import envelope, mail, open_account, services_on
 
@@ -303,7 +304,7 @@ async def test_tiers_of_mail_are_counted_by_the_connector_with_the_rule_that_gav
     async with (
         read(services, collector) as found,
         running_emulator(Emulator(mailbox, TOKEN)) as address,
-        httpx2.AsyncClient() as http,
+        httpx2.AsyncClient(timeout=PATIENCE_S) as http,
     ):
         live = GmailConnector(
             GmailClient(http, address, token),

@@ -21,6 +21,7 @@ from postroom.store.connectors import list_connectors
 from postroom.store.engine.opening import open_database
 from postroom.web.mcp_server import build_server
 from support.clocks import ManualClock
+from support.patience import PATIENCE_S
 from support.postgres import free_port
 from support.product import ENDPOINT
 from support.switchboard import services_on
@@ -34,7 +35,7 @@ async def test_what_a_connector_of_its_own_counts_can_be_scraped():
     port = free_port()
     async with exporting_alone(settings_with(listen=f"127.0.0.1:{port}")) as tally:
         tally.count(KNOWN_CONTACT_DEGRADED, "gmail", "gmail:user:ada@example.com")
-        async with httpx2.AsyncClient(trust_env=False) as http:
+        async with httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_S) as http:
             answer = await http.get(f"http://127.0.0.1:{port}/metrics")
             assert answer.status_code == 200
             line = next(each for each in answer.text.splitlines() if each.startswith("butlers_connector_gmail_known"))

@@ -28,6 +28,7 @@ from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
 from support.clocks import ManualClock
+from support.patience import PATIENCE_S
 from support.product import ENDPOINT, OWNER, TOKEN, raw_mail
 from support.switchboard import services_on
 
@@ -71,7 +72,7 @@ async def morning(database: Database, clock: ManualClock, folder: Path) -> Async
     async def token() -> str:
         return TOKEN
 
-    async with running_emulator(Emulator(mailbox, TOKEN)) as address, httpx2.AsyncClient() as http:
+    async with running_emulator(Emulator(mailbox, TOKEN)) as address, httpx2.AsyncClient(timeout=PATIENCE_S) as http:
         await database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, clock()))
         live = GmailConnector(
             GmailClient(http, address, token),

@@ -107,7 +107,7 @@ async def test_a_consent_leads_to_a_token_that_opens_the_mailbox(setup: OAuthSet
     token = await setup.tokens.of(account.id)
     assert token.account.email == ADA
     assert timedelta(minutes=59) < token.expires_in <= timedelta(hours=1)
-    async with httpx2.AsyncClient() as http:
+    async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
         client = GmailClient(http, setup.google.address, setup.tokens.for_jobs(account.id))
         assert (await client.get_profile()).email_address == ADA
     assert token.value not in repr(token)
@@ -179,7 +179,7 @@ async def test_a_token_that_gmail_refuses_is_replaced_at_once(setup: OAuthSetup)
     account = await setup.connect()
     first = await setup.tokens.of(account.id)
     setup.google.emulator.consents.expire_access(ADA)
-    async with httpx2.AsyncClient() as http:
+    async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
         client = GmailClient(http, setup.google.address, setup.tokens.for_jobs(account.id))
         assert (await client.get_profile()).email_address == ADA
     assert (await setup.tokens.of(account.id)).value != first.value
@@ -300,7 +300,7 @@ async def test_less_than_was_asked_for_is_seen_before_and_behind_google(setup: O
     account = await connect(setup.database, setup.vault, request, ADA, "client", signed(), setup.clock())
     assert account.consent is not None
     assert account.consent.level == "read"
-    async with httpx2.AsyncClient() as http:
+    async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
         client = owners_client(http, setup.google.address, setup.tokens.for_jobs(account.id))
         with pytest.raises(ScopeMissing) as refused:
             await client.create_label("Receipts")

@@ -28,6 +28,7 @@ from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.sample import fill_sample
 from postroom_sandbox.server import running_emulator
 from support.gates import owners_client
+from support.patience import PATIENCE_S
 from support.whole_gmail import WholeGmailClient
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -65,7 +66,7 @@ async def sandbox() -> AsyncGenerator[Sandbox]:
     print(f"seed {SEED}")
     mailbox = Mailbox(OWNER, Random(SEED), clock=lambda: NOW)
     emulator = Emulator(mailbox, TOKEN, fill=lambda mailbox: fill_sample(mailbox, SEED))
-    async with running_emulator(emulator) as url, httpx2.AsyncClient(trust_env=False) as http:
+    async with running_emulator(emulator) as url, httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_S) as http:
         yield Sandbox(mailbox, url, http)
 
 
@@ -238,6 +239,6 @@ async def test_a_stopped_emulator_is_unreachable(sandbox: Sandbox) -> None:
 
 async def test_a_port_that_is_taken_is_named(sandbox: Sandbox) -> None:
     taken = int(sandbox.url.rpartition(":")[2])
-    with pytest.raises(BadInput, match=f"{taken} cannot be used"):
+    with pytest.raises(BadInput, match=f"{taken} is not available"):
         async with sandbox_mailbox(SandboxPlan(port=taken), TOKEN, print):
             pytest.fail("two emulators listen on one port")

@@ -9,6 +9,7 @@ import pytest
 from postroom.core.rules.model_decision import decision_schema
 from postroom_sandbox.model_api import ModelApi, running_model_api
 from postroom_sandbox.model_moods import decides
+from support.patience import PATIENCE_S
 
 KEY = "sk-sandbox"
 SCHEMA = decision_schema(("Receipts",))
@@ -50,7 +51,10 @@ class ModelCaller:
 @pytest.fixture
 async def caller() -> AsyncIterator[ModelCaller]:
     api = ModelApi(key=KEY)
-    async with running_model_api(api) as url, httpx2.AsyncClient(base_url=url, trust_env=False, verify=False) as http:
+    async with (
+        running_model_api(api) as url,
+        httpx2.AsyncClient(base_url=url, trust_env=False, verify=False, timeout=PATIENCE_S) as http,
+    ):
         yield ModelCaller(api, http)
 
 

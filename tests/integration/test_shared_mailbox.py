@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
+from support.patience import PATIENCE_S
 from support.product import OWNER, TOKEN
 from support.scale import scale
 from support.shared_mailbox import LABEL, PRIVATE, SNOOZE, SharedMailbox, open_shared_mailbox
@@ -110,7 +111,7 @@ class Programs:
         self._numbers = itertools.count()
         self._emulator = Emulator(Mailbox(OWNER, Random(1)), TOKEN)
         self._serving = running_emulator(self._emulator)
-        self._http = httpx2.AsyncClient(trust_env=False)
+        self._http = httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_S)
         self._address = runner.run(self._serving.__aenter__())
 
     def play(self, program: list[Move]) -> None:

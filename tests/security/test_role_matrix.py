@@ -15,6 +15,7 @@ from mcp.types import CallToolResult
 from postroom.core.metrics import ACCESS_REFUSED
 from postroom.store.engine.ids import new_id
 from support.mail import done, keep_account, keep_mail
+from support.patience import PATIENCE_S
 from support.switchboard import Served, envelope, mail
 
 OWN, OTHER = "webhook:ci", "webhook:other"
@@ -165,7 +166,7 @@ def reason(problem: dict[str, Any]) -> str:
 async def post(switchboard: Served, tool: str, on: str, role: str) -> str:
     one = envelope(f"{role}-{on}-{tool}", source={"endpoint_identity": OWN if on == "own" else OTHER})
     headers = {"Authorization": f"Bearer {await token_of(switchboard, role)}"}
-    async with httpx2.AsyncClient(headers=headers) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as http:
         answer = await http.post(f"{switchboard.address}/v1/ingest", json=[one] if tool == "POST.batch" else one)
     content = answer.json()
     if answer.status_code == 200 and content.get("refused") == 1:

@@ -10,6 +10,7 @@ from postroom.store.audit import Signature
 from postroom.store.engine.ids import new_id
 from postroom.store.tokens import read_token, revoke_token
 from support.clocks import ManualClock
+from support.patience import PATIENCE_S
 from support.switchboard import Served, envelope
 
 DOORS = ("/mcp", "/v1/ingest")
@@ -35,7 +36,7 @@ def list_tools(path: str) -> Any:
 
 async def knock(switchboard: Served, path: str, headers: dict[str, str], content: Any = None) -> httpx2.Response:
     era = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list"} if path == "/mcp" else {}
-    async with httpx2.AsyncClient() as http:
+    async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
         return await http.post(
             switchboard.address + path,
             json=content or list_tools(path),
@@ -97,7 +98,7 @@ async def test_a_secret_of_another_token_opens_nothing(switchboard: Served, path
 async def test_two_tokens_at_once_open_nothing(switchboard: Served, path: str):
     token = await switchboard.token("admin")
     headers = [("Authorization", f"Bearer {token}"), ("Authorization", f"Bearer {token}")]
-    async with httpx2.AsyncClient() as http:
+    async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
         answer = await http.post(switchboard.address + path, json=list_tools(path), headers=headers)
     assert (answer.status_code, problem_in(answer)["code"]) == (401, "bad_token")
 
@@ -166,7 +167,7 @@ async def test_a_page_of_our_own_is_answered(switchboard: Served, path: str):
 @pytest.mark.parametrize("path", DOORS)
 async def test_only_posts_are_answered(switchboard: Served, path: str):
     token = await switchboard.token("admin")
-    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}) as http:
+    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=PATIENCE_S) as http:
         for method in ("GET", "DELETE", "PUT", "OPTIONS"):
             answer = await http.request(method, switchboard.address + path)
             assert (answer.status_code, answer.headers["Allow"]) == (405, "POST")
@@ -177,7 +178,7 @@ async def test_there_is_no_session_that_another_could_take_over(switchboard: Ser
     admin, agent = await switchboard.token("admin"), await switchboard.token("agent")
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     headers = {"Accept": "application/json, text/event-stream"}
-    async with httpx2.AsyncClient(headers=headers) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as http:
 
         async def ask(token: str, method: str, params: dict[str, Any], session: str | None) -> httpx2.Response:
             named = {} if session is None else {"Mcp-Session-Id": session}
@@ -202,7 +203,7 @@ async def test_those_who_call_at_the_same_time_are_not_mixed_up(switchboard: Ser
     """On one connection, too: who calls is in the request."""
     tokens = {role: await switchboard.token(role) for role in ("agent", "admin", "dashboard")}
     limits = httpx2.Limits(max_connections=2)
-    async with httpx2.AsyncClient(limits=limits) as http:
+    async with httpx2.AsyncClient(limits=limits, timeout=PATIENCE_S) as http:
         for _round in range(10):
             for role, token in tokens.items():
                 answer = await http.post(

@@ -155,5 +155,5 @@ async def gmail_setup(
     emulator = Emulator(mailbox, TOKEN, seed=SEED)
     services = services_on(database, clock)
     await open_account(services, OWNER)
-    async with running_emulator(emulator) as address, httpx2.AsyncClient(trust_env=False) as http:
+    async with running_emulator(emulator) as address, httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_S) as http:
         yield GmailSetup(folder, emulator, address, http, services, listening_within(services), clock, **options)

@@ -16,6 +16,7 @@ from postroom_sandbox.consent import CLIENT_ID, CLIENT_SECRET
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox, utc_now
 from postroom_sandbox.server import running_emulator
+from support.patience import PATIENCE_S
 
 ADA, BOB = "ada@example.com", "bob@example.com"
 REDIRECT = "http://127.0.0.1:1/"
@@ -47,7 +48,7 @@ class Google:
     async def consent(self, oauth: GoogleOAuth, level: Level = "organise", email: str = ADA) -> Grant:
         """What a user's visit to Google's page leads to."""
         request = begin_consent(self.app, REDIRECT, level, email)
-        async with httpx2.AsyncClient() as browser:
+        async with httpx2.AsyncClient(timeout=PATIENCE_S) as browser:
             sent_back = (await browser.get(request.url)).headers["location"]
         return await oauth.exchange(request, answer_in(request, sent_back))
 
@@ -94,7 +95,7 @@ def agreeing_browser(visited: list[str]) -> Callable[[str], bool]:
     """What `webbrowser.open` does for a user who agrees: goes to Google, and follows to where it is sent back."""
 
     def open_(url: str) -> bool:
-        page = httpx2.get(url, follow_redirects=True)
+        page = httpx2.get(url, follow_redirects=True, timeout=PATIENCE_S)
         visited.append(page.text)
         return True
 

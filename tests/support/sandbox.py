@@ -21,6 +21,7 @@ from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.requests import multipart_pieces
 from postroom_sandbox.server import running_emulator
 from support.clocks import ManualClock
+from support.patience import PATIENCE_S
 
 OWNER = "mara@lindqvist.example"
 OTHER = "ida@lindqvist.example"
@@ -223,7 +224,7 @@ async def running_sandbox(
     lag = options.pop("search_lag", None)
     mailbox = Mailbox(OWNER, Random(SEED), clock=clock, **({"search_lag": lag} if lag else {}))
     emulator = CheckedEmulator(mailbox, TOKEN, fill, sleep=sleep or pause, **options)
-    async with running_emulator(emulator) as url, httpx2.AsyncClient(trust_env=False) as http:
+    async with running_emulator(emulator) as url, httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_S) as http:
         yield Sandbox(emulator, url, http, clock, sleeps=sleeps)
     assert emulator.wrong == []
 

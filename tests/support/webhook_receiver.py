@@ -18,6 +18,7 @@ from postroom.store.engine.database import Database
 from postroom_sandbox.server import running
 from support.approval_setup import ApprovalSetup, pending
 from support.clocks import ManualClock
+from support.patience import PATIENCE_S
 
 SECRET = "a secret of the test"
 
@@ -59,7 +60,7 @@ async def webhook_receiver(database: Database, clock: ManualClock) -> AsyncGener
 
     hook = AnswerHook(setup.answers, SECRET)
     routes = [Route("/told", take, methods=["POST"]), Route("/hooks/approvals", hook.take, methods=["POST"])]
-    async with running(Starlette(routes=routes)) as url, httpx2.AsyncClient() as http:
+    async with running(Starlette(routes=routes)) as url, httpx2.AsyncClient(timeout=PATIENCE_S) as http:
         channel = WebhookChannel(http, f"{url}/told", SECRET, clock, "https://mail.example.com")
         there.append(Receiver(setup, http, channel, url))
         yield there[0]

@@ -99,7 +99,7 @@ class ConsentLost(GmailError, NeedsPerson):
             )
         super().__init__(
             f"Google no longer lets Postroom into {account} ({reason}): {why}; "
-            "connect the account again with `postroom account add gmail`; waiting work then continues"
+            "connect the account again with `postroom account add gmail`, and waiting work continues"
         )
         self.account = account
         self.reason = reason

@@ -45,6 +45,7 @@ from support.crash.action_steps import KillableDatabase, KillableTransport, Kill
 from support.fork_server import run_as_child
 from support.gates import owners_client
 from support.mailboxes import given
+from support.patience import PATIENCE_S
 from support.processes import announce
 
 CAP = 20
@@ -197,7 +198,7 @@ async def main(arguments: argparse.Namespace) -> None:
 
     async with (
         httpx2.AsyncClient(transport=KillableTransport(kill_plan, arguments.token)) as mortal,
-        httpx2.AsyncClient(verify=False, trust_env=False) as plain,
+        httpx2.AsyncClient(verify=False, trust_env=False, timeout=PATIENCE_S) as plain,
     ):
         gate = MailboxGate(opened, clock)
         mailbox = GmailMailbox(GmailClient(mortal, arguments.gmail, token, gate=gate))

@@ -19,6 +19,7 @@ from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.engine.statements import blocks
 from support.crash.gaps import Gap, _Watched
+from support.patience import PATIENCE_S
 from support.processes import announce
 
 T = TypeVar("T")
@@ -126,7 +127,7 @@ class KillableTransport(httpx2.AsyncBaseTransport):
         address = request.url.copy_with(raw_path=b"/sandbox/faults")
         fault = {"kind": "drop_reply", "path": request.url.path, "times": 1}
         headers = {"Authorization": f"Bearer {self._token}"}
-        async with httpx2.AsyncClient(verify=False, trust_env=False) as http:
+        async with httpx2.AsyncClient(verify=False, trust_env=False, timeout=PATIENCE_S) as http:
             (await http.post(address, json=fault, headers=headers)).raise_for_status()
         try:
             response = await self._inner.handle_async_request(request)
