@@ -8,7 +8,7 @@ from uuid import UUID
 
 from postroom.core.rules.conditions import MessageFacts
 from postroom.decide.model import Model, ModelAnswer, ModelRequest
-from postroom.decide.prompt import PromptMessage, build_prompt
+from postroom.decide.prompt import build_prompt
 from postroom.settings.sections import ModelSettings
 from postroom.store.engine.database import Database
 from postroom.store.guidance import Direction
@@ -61,9 +61,9 @@ class ModelSetup:
 
     def request(self, body: str = "Thanks.", subject: str = "Hello", *, labelled: bool = True) -> ModelRequest:
         headers = (("From", "ann@shop.example"), ("Subject", subject))
-        mail = PromptMessage(self.message_id, MessageFacts("ann@shop.example", subject, headers, frozenset(), body))
-        wishes = [Direction("Keep my inbox tidy.")]
-        prompt = build_prompt(mail, wishes, [], LABELS if labelled else ())
+        facts = MessageFacts("ann@shop.example", subject, headers, frozenset(), body)
+        directions = [Direction("Keep my inbox tidy.")]
+        prompt = build_prompt(self.message_id, facts, directions, [], LABELS if labelled else ())
         return ModelRequest(self.account_id, self.message_id, prompt)
 
     async def decide(self, body: str = "Thanks.", model: Model | None = None) -> ModelAnswer:

@@ -8,7 +8,7 @@ from postroom.core.jobs.job import NewJob
 from postroom.core.mail.message import MailContent
 from postroom.store.engine.database import Transaction
 from postroom.store.inbox import LeasedMessage
-from postroom.store.mail import Account, HandOver, store_messages
+from postroom.store.mail import Account, NewMessage, store_messages
 
 
 def store_message(
@@ -19,4 +19,4 @@ def store_message(
     classify: Callable[[UUID], NewJob],
     now: datetime,
 ) -> Transaction[None]:
-    return store_messages([HandOver(leased, account, ids, content, classify)], now)
+    return store_messages([NewMessage(leased, account, ids, content, ids[1], classify)], now)

@@ -18,7 +18,6 @@ from postroom.decide.prompt import (
     PROMPT_VERSION,
     Mode,
     Prompt,
-    PromptMessage,
     build_prompt,
     mark_of,
     visible,
@@ -42,14 +41,14 @@ HEADERS = (
 
 def mail(
     body: str = "Thank you.", subject: str = "Your order", *, has_attachment: bool = False, **more: Any
-) -> PromptMessage:
+) -> MessageFacts:
     headers = (*more.pop("headers", HEADERS), ("Subject", subject))
-    return PromptMessage(MESSAGE, MessageFacts(SENDER, subject, headers, frozenset(), body, has_attachment))
+    return MessageFacts(SENDER, subject, headers, frozenset(), body, has_attachment)
 
 
-def prompt(of: PromptMessage | None = None, mode: Mode = "full", **more: Any) -> Prompt:
+def prompt(of: MessageFacts | None = None, mode: Mode = "full", **more: Any) -> Prompt:
     given = {"directions": [], "model_rules": [], "labels": [], **more}
-    return build_prompt(of or mail(), given["directions"], given["model_rules"], given["labels"], mode)
+    return build_prompt(MESSAGE, of or mail(), given["directions"], given["model_rules"], given["labels"], mode)
 
 
 def fenced(built: Prompt) -> str:

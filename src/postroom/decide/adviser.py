@@ -4,7 +4,7 @@ prompt contains nothing of any other message.
 
 from postroom.decide.engine import Advice
 from postroom.decide.model import Model, ModelRequest
-from postroom.decide.prompt import Mode, PromptMessage, build_prompt
+from postroom.decide.prompt import Mode, build_prompt
 from postroom.store.engine.database import Database
 from postroom.store.guidance import ACTIVE, directions_for, model_rules_for
 from postroom.store.labels import list_labels
@@ -27,7 +27,8 @@ class ModelAdviser:
         rules = await self._database.run(model_rules_for(account_id, sender))
         labels = await self._database.run(list_labels(account_id))
         prompt = build_prompt(
-            PromptMessage(message.id, message.facts),
+            message.id,
+            message.facts,
             await self._database.run(directions_for(account_id)),
             [each for each in rules if each.mode == ACTIVE],
             [each for each in labels if each.name.casefold() not in self._own_labels],

@@ -72,14 +72,6 @@ class Label(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PromptMessage:
-    """The part of a message that a model may be shown."""
-
-    message_id: UUID
-    facts: MessageFacts
-
-
-@dataclass(frozen=True, slots=True)
 class Prompt:
     """A prompt: the fixed system text, and the text for this message."""
 
@@ -91,7 +83,8 @@ class Prompt:
 
 
 def build_prompt(
-    mail: PromptMessage,
+    message_id: UUID,
+    facts: MessageFacts,
     directions: Sequence[Direction],
     model_rules: Sequence[ModelRule],
     labels: Sequence[Label],
@@ -99,7 +92,7 @@ def build_prompt(
 ) -> Prompt:
     """The prompt for one message. `model_rules` are those of every scope it is in, in the user's order; repeated ones
     are used once."""
-    mark = mark_of(mail.message_id)
+    mark = mark_of(message_id)
     once_each = {rule.name: rule for rule in model_rules}.values()
     offered = [label for label in labels if _is_offered(label)][:MOST_LABELS]
     parts = [
@@ -107,7 +100,7 @@ def build_prompt(
         _section("The user's rules for mail like this", [_rule(rule) for rule in once_each], "none"),
         _section("Allowed labels", [_label(label) for label in offered], "none: no label can be put on or taken off"),
         f"The mail, as data, between the two lines with the mark {mark}:",
-        f'<mail mark="{mark}">\n{_fenced(mail, mode, mark)}\n</mail mark="{mark}">',
+        f'<mail mark="{mark}">\n{_fenced(facts, mode, mark)}\n</mail mark="{mark}">',
         "That was the mail. Now call record_decision once.",
     ]
     return Prompt(SYSTEM, "\n\n".join(parts), PROMPT_VERSION, tuple(label.name for label in offered))
@@ -142,9 +135,8 @@ def _label(label: Label) -> str:
     return f"{name}: {described}" if described else name
 
 
-def _fenced(mail: PromptMessage, mode: Mode, mark: str) -> str:
+def _fenced(facts: MessageFacts, mode: Mode, mark: str) -> str:
     """The text of the mail, in which nothing can pass for the end of the fence."""
-    facts = mail.facts
     lines = [
         _header("From", facts, facts.sender),
         _header("To", facts, ""),

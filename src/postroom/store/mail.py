@@ -53,37 +53,38 @@ def _account(endpoint_identity: str) -> Script[Account]:
     return account
 
 
-class HandOver(NamedTuple):
+class NewMessage(NamedTuple):
     """A leased message about to be stored. `ids` are those of a new thread and a new message; `classify` makes the job
-    for the message.
+    of this id for the stored message.
     """
 
     leased: inbox.LeasedMessage
     account: Account
     ids: tuple[UUID, UUID]
     mail: MailContent
+    job_id: UUID
     classify: Callable[[UUID], NewJob]
 
 
 @transaction
-def store_messages(handed_over: Sequence[HandOver], now: datetime) -> Script[None]:
+def store_messages(messages: Sequence[NewMessage], now: datetime) -> Script[None]:
     """Store leased messages with their threads, enqueue jobs to classify them in this order, and end them in the inbox:
     all or none. Raises LeaseLost if one of them is no longer held.
 
     A message already stored only ends in the inbox, unless only its metadata was stored and this one is full.
     """
     jobs: list[NewJob] = []
-    for each in handed_over:
+    for each in messages:
         inserted = yield from _insert_message(each, now)
         jobs += [each.classify(id) for id in inserted]
     if jobs:
         yield from enqueue_many.script(jobs, now)
-    yield from inbox.ending_all([each.leased for each in handed_over], "done", now)
+    yield from inbox.ending_all([each.leased for each in messages], "done", now)
 
 
-def _insert_message(handed_over: HandOver, now: datetime) -> Script[list[UUID]]:
+def _insert_message(new: NewMessage, now: datetime) -> Script[list[UUID]]:
     """Insert the row and return its id; None if the message is stored already."""
-    leased, account, (thread_id, message_id), mail, _ = handed_over
+    leased, account, (thread_id, message_id), mail = new[:4]
     threads = yield sql(
         "upsert_thread", thread_id, account.id, mail.provider_thread_id, mail.subject, mail.sent_at, now
     )

@@ -11,7 +11,6 @@ not count.
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import NamedTuple
 from uuid import UUID
 
 import structlog
@@ -108,14 +107,14 @@ class Dispatcher:
         Raises only if the database is away. Messages that were not stored return when their leases expire.
         """
         accounts = await self._accounts_of(leased)
-        ready: list[_Ready] = []
+        ready: list[mail.NewMessage] = []
         for message in leased:
             if (prepared := await self._prepared(message, accounts[message.endpoint_identity])) is not None:
                 ready.append(prepared)
         if not ready:
             return
         try:
-            await self._database.run(mail.store_messages([each.handed_over for each in ready], self._clock()))
+            await self._database.run(mail.store_messages(ready, self._clock()))
         except DATABASE_IS_AWAY:
             raise
         except Exception:
@@ -137,7 +136,9 @@ class Dispatcher:
                 found[identity] = error
         return found
 
-    async def _prepared(self, message: inbox.LeasedMessage, account: mail.Account | Exception) -> "_Ready | None":
+    async def _prepared(
+        self, message: inbox.LeasedMessage, account: mail.Account | Exception
+    ) -> mail.NewMessage | None:
         """Prepare a message for storing; None, and failed, if it cannot be read or has no account."""
         try:
             if isinstance(account, Exception):
@@ -151,13 +152,13 @@ class Dispatcher:
         except Exception as error:
             await self._give_up(message, error)
             return None
-        return _Ready(mail.HandOver(message, account, (new_id(), new_id()), content, classify), job_id)
+        return mail.NewMessage(message, account, (new_id(), new_id()), content, job_id, classify)
 
-    async def _dispatch_alone(self, ready: "_Ready") -> None:
+    async def _dispatch_alone(self, ready: mail.NewMessage) -> None:
         """Store one message. Raises only if the database is away."""
-        message = ready.handed_over.leased
+        message = ready.leased
         try:
-            await self._database.run(mail.store_messages([ready.handed_over], self._clock()))
+            await self._database.run(mail.store_messages([ready], self._clock()))
         except LeaseLost:
             log.warning("dispatcher.lease_lost", message=str(message.id))
         except DATABASE_IS_AWAY:
@@ -172,8 +173,8 @@ class Dispatcher:
         else:
             self._note_dispatched(ready)
 
-    def _note_dispatched(self, ready: "_Ready") -> None:
-        self._count_end(ready.handed_over.leased, "done")
+    def _note_dispatched(self, ready: mail.NewMessage) -> None:
+        self._count_end(ready.leased, "done")
         self._outstanding.add(ready.job_id)
 
     def _classify(self, account_id: UUID, job_id: UUID, message: inbox.LeasedMessage) -> Callable[[UUID], NewJob]:
@@ -198,13 +199,6 @@ class Dispatcher:
     def _count_end(self, message: inbox.LeasedMessage, state: InboxState) -> None:
         ended = inbox.EndedMessage(message.queue, message.tier, message.accepted_at, state)
         self._buffer.count_ends([ended], self._clock())
-
-
-class _Ready(NamedTuple):
-    """A message that is ready to be stored, and the id of its job."""
-
-    handed_over: mail.HandOver
-    job_id: UUID
 
 
 def _reason(error: Exception) -> str:

@@ -10,7 +10,7 @@ from postroom.core.mail.mime import parse_message
 from postroom.core.mail.tiers import values
 from postroom.core.rules.model_decision import TOOL, decision_schema
 from postroom.core.rules.rule import MessageFacts
-from postroom.decide.prompt import Mode, PromptMessage, build_prompt
+from postroom.decide.prompt import Mode, build_prompt
 from postroom_sandbox.model_requests import ReceivedRequest
 from support.canaries import WORD, Canaries
 from support.injection.carriers import CARRIERS
@@ -34,7 +34,7 @@ def told_of(mail: Hostile, number: int, mode: Mode = "full") -> ReceivedRequest:
     letter = parse_message(mail.raw)
     subject = (values(letter.headers, "subject") or [""])[0]
     of = MessageFacts(mail.sender, subject, letter.headers, frozenset(), letter.text, bool(letter.attachments))
-    built = build_prompt(PromptMessage(UUID(int=number), of), [], [], [], mode)
+    built = build_prompt(UUID(int=number), of, [], [], [], mode)
     return ReceivedRequest("openai", "stand-in", built.system, built.user, TOOL, decision_schema(()), True, {}, "")
 
 

@@ -9,12 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import pytest
 import structlog
 
 from postroom.core.actions.safety import Ruling
 from postroom.core.rules.model_decision import ModelDecision
+from postroom.core.rules.rule import MessageFacts
 from postroom.decide import adviser, engine, model, prompt
 from postroom.store.engine.database import Database
 from support.canaries import Canaries, Watch, watching
@@ -83,10 +85,9 @@ def any_answer_taken(monkeypatch: pytest.MonkeyPatch) -> None:
 def prompts_that_remember(monkeypatch: pytest.MonkeyPatch) -> None:
     build, seen = prompt.build_prompt, list[str]()
 
-    def built(mail: prompt.PromptMessage, *wishes: Any) -> prompt.Prompt:
-        seen.append(mail.facts.body_text)
-        told = replace(mail.facts, body_text="\n".join(seen[-2:]))
-        return build(replace(mail, facts=told), *wishes)
+    def built(message_id: UUID, facts: MessageFacts, *guidance: Any) -> prompt.Prompt:
+        seen.append(facts.body_text)
+        return build(message_id, replace(facts, body_text="\n".join(seen[-2:])), *guidance)
 
     monkeypatch.setattr(adviser, "build_prompt", built)
 

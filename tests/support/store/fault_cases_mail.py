@@ -42,11 +42,11 @@ def _classifying(setup: JobSetup) -> Callable[[UUID], NewJob]:
 
 async def store_messages(setup: JobSetup) -> Transaction[Any]:
     account = await setup.database.run(await keep_account(setup))
-    handed_over: list[mail.HandOver] = []
+    new: list[mail.NewMessage] = []
     for each in await leased_mails(setup):
         ids = (new_id(), new_id())
-        handed_over.append(mail.HandOver(each, account, ids, read_mail(each.envelope), _classifying(setup)))
-    return mail.store_messages(handed_over, setup.clock())
+        new.append(mail.NewMessage(each, account, ids, read_mail(each.envelope), new_id(), _classifying(setup)))
+    return mail.store_messages(new, setup.clock())
 
 
 async def add_rules(setup: JobSetup) -> Transaction[Any]:

@@ -3,24 +3,19 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from postroom.connectors.mail.source import Form, MailSource, SourceMessage
 from postroom.core.errors import MailboxError, MailboxUnreachable, MessageGone, UnreadableAnswer
 
 
-class FetchedMessage(NamedTuple):
-    """A message; `problem` says why it did not come in the usual form."""
-
-    message: SourceMessage
-    problem: str | None = None
-
-
 @dataclass(slots=True)
 class FetchResult:
-    """`gone` was deleted meanwhile, `unreadable` cannot be parsed in any form, `left` may succeed later."""
+    """`problems` say why some did not come in the usual form. `gone` was deleted meanwhile, `unreadable` cannot be
+    parsed in any form, `left` may succeed later.
+    """
 
-    read: list[FetchedMessage] = field(default_factory=list[FetchedMessage])
+    read: list[SourceMessage] = field(default_factory=list[SourceMessage])
+    problems: dict[str, str] = field(default_factory=dict[str, str])
     gone: list[str] = field(default_factory=list[str])
     unreadable: dict[str, MailboxError] = field(default_factory=dict[str, MailboxError])
     left: dict[str, MailboxError] = field(default_factory=dict[str, MailboxError])
@@ -58,7 +53,7 @@ async def _sort(source: MailSource, id: str, outcome: SourceMessage | MailboxErr
         case MailboxError():
             fetched.left[id] = outcome
         case _:
-            fetched.read.append(FetchedMessage(outcome))
+            fetched.read.append(outcome)
 
 
 async def _fetch_otherwise(source: MailSource, id: str, error: UnreadableAnswer, fetched: FetchResult) -> None:
@@ -67,7 +62,8 @@ async def _fetch_otherwise(source: MailSource, id: str, error: UnreadableAnswer,
     forms: tuple[Form, ...] = ("metadata",) if error.is_too_large else ("raw", "metadata")
     for form in forms:
         try:
-            fetched.read.append(FetchedMessage(await source.get_message(id, form), problem))
+            fetched.read.append(await source.get_message(id, form))
+            fetched.problems[id] = problem
             return
         except MessageGone:
             fetched.gone.append(id)

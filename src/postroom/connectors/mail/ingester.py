@@ -95,21 +95,21 @@ class MailIngester:
         """
         ends = {id: self._give_up(id, error) for id, error in fetched.unreadable.items()}
         ends |= dict.fromkeys(fetched.gone, IngestResult("gone"))
-        own = [read.message for read in fetched.read if "SENT" in read.message.label_ids]
+        own = [message for message in fetched.read if "SENT" in message.label_ids]
         await self._people.learn(own)
         known, policy, now = self._knowledge.known(), self._knowledge.policy(), self._clock()
         ready: list[PreparedMessage] = []
-        for message, problem in fetched.read:
+        for message in fetched.read:
             if not _is_incoming(message):
                 ends[message.id] = IngestResult("skipped", "it is not incoming mail")
                 continue
             parsed = message.parsed()
-            if problem is not None:
-                parsed = replace(parsed, problems=(problem, *parsed.problems))
+            if message.id in fetched.problems:
+                parsed = replace(parsed, problems=(fetched.problems[message.id], *parsed.problems))
             ready.append(prepare(message, self._endpoint_identity, known, now, policy, parsed))
         ends |= self._skip([each for each in ready if each.envelope is None])
         # Spam today may be mail tomorrow, and is then read again; a message refused before stays on that list.
-        only_now = {read.message.id for read in fetched.read if read.message.label_ids & NOT_MAIL}
+        only_now = {message.id for message in fetched.read if message.label_ids & NOT_MAIL}
         self._note_ended({id: end for id, end in ends.items() if id not in only_now})
         return ends | await self._ingest_all([each for each in ready if each.envelope is not None])
 
