@@ -31,7 +31,7 @@ _END_OTHERS = """
     WHERE datname = current_database() AND pid <> pg_backend_pid()"""
 # By their size, not by their rows: also what was rolled back or deleted takes up room, and time to look through.
 _FILLED = """
-    SELECT relnamespace::regnamespace || '.' || relname AS name, pg_relation_size(oid) AS size FROM pg_class
+    SELECT relnamespace::regnamespace || '.' || relname, pg_relation_size(oid) FROM pg_class
     WHERE relkind = 'r' AND relnamespace::regnamespace::text IN ('postroom', 'switchboard')
         AND relname <> 'schema_migrations' AND pg_relation_size(oid) > 0"""
 # In bytes. Emptying a table whole empties all that refer to it, which is nearly all: worth it for large ones only.
@@ -138,7 +138,8 @@ async def empty(url: str) -> str:
     connection = await asyncpg.connect(url)
     try:
         await connection.execute(_END_OTHERS)
-        filled = {str(row["name"]): int(row["size"]) for row in await connection.fetch(_FILLED)}
+        sizes: list[tuple[str, int]] = [tuple(row) for row in await connection.fetch(_FILLED)]
+        filled = dict(sizes)
         if filled.pop("postroom.audit", 0):
             await connection.execute(_AUDIT_EMPTIED)
         if max(filled.values(), default=0) > _LARGE:
