@@ -171,6 +171,12 @@ FOUND: dict[str, list[Move]] = {
         ("agent snooze", 1, 1, False),
         ("work", 0, 1, False),
     ],
+    "it is archived just before it is snoozed, and the snooze is undone": [
+        ("archive", 0, 1, True),
+        ("agent snooze", 0, 1, False),
+        ("work", 0, 1, False),
+        ("undo", 0, 1, False),
+    ],
     "a label is deleted in the middle of the action": [
         ("rule", 0, 1, False),
         ("work", 0, 1, False),

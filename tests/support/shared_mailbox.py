@@ -65,12 +65,16 @@ UNDONE = ("archive", "apply_label", "snooze")
 
 @dataclass
 class SharedMessage:
-    """A message, and who has taken it out of the inbox last: `snooze` is what has to be made good."""
+    """A message, and who has taken it out of the inbox last: `snooze` is what has to be made good.
+
+    `left_with` are the labels that the person left it with during a job.
+    """
 
     gmail_id: str
     id: UUID
     sender: str
     away: str | None = None
+    left_with: frozenset[str] | None = None
 
 
 class InterruptedMailbox:
@@ -123,6 +127,7 @@ class SharedMailbox:
         known = {each.id for each in self.gmail.labels.all()}
         after = self.gmail.modify(message.gmail_id, set(add) & known, set(remove) & known & before).labels
         self.note_place(message, before, after, away)
+        message.left_with = after
 
     def note_place(self, message: SharedMessage, before: frozenset[str], after: frozenset[str], by: str) -> None:
         if "INBOX" in after:
@@ -201,6 +206,8 @@ class SharedMailbox:
 
     async def run_job(self, job: Job) -> None:
         before = {each.gmail_id: self.labels_of(each) for each in self.messages}
+        for each in self.messages:
+            each.left_with = None
         protected = [each for each in self.messages if await self.is_protected(each)]
         run, acted = JobRun(job, self.database, self.clock, LASTING), len(self.waiting)
         try:
@@ -213,8 +220,8 @@ class SharedMailbox:
                 await self.database.run(jobs.finish([job.claim], [job.seq] if job.releases_key else [], self.clock()))
         by, about = await self.doer(job)
         for each in self.messages:
-            was, now = before[each.gmail_id], self.labels_of(each)
-            # Where the person acted meanwhile, the place was noted with that, and what changed is not ours alone.
+            # Where the person acted meanwhile, the place was noted with that, and only what changed since is ours.
+            was, now = each.left_with or before[each.gmail_id], self.labels_of(each)
             if was is None or now is None or was == now or each.id != about:
                 continue
             if each in protected and job.type == "action.gmail" and acted == len(self.waiting):
