@@ -9,10 +9,11 @@ import pytest
 from postroom.act.approvals import Approvals
 from postroom.core.errors import Conflict, IllegalMove, NotFound, Refused
 from postroom.core.jobs.types import CATALOGUE
-from postroom.core.roles import TOOLS, Role
+from postroom.core.roles import Role
 from postroom.store import accounts, approvals, mail, mail_changes, protection
 from postroom.store.audit import Signature, list_audit
 from postroom.store.engine.ids import new_id
+from postroom.switchboard.tools.registry import ALL_TOOLS
 from support.approvals import tamper
 from support.store.fault_cases_approvals import LIFE, pending
 from support.store.fault_cases_inbox import ENDPOINT
@@ -130,7 +131,7 @@ async def test_an_agent_can_neither_approve_nor_reject(setup: JobSetup, role: st
 
 
 def test_no_tool_that_an_agent_may_call_answers() -> None:
-    names = [name for name, roles in TOOLS.items() if Role.AGENT in roles]
+    names = [tool.name for tool in ALL_TOOLS if Role.AGENT in tool.roles]
     assert [name for name in names if "approv" in name or "reject" in name] == []
 
 

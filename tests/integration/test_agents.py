@@ -11,7 +11,7 @@ from mcp import MCPError
 
 from postroom.act import agents
 from postroom.core.actions.safety import Policy
-from postroom.core.roles import TOOLS, Principal, Role
+from postroom.core.roles import Principal, Role
 from postroom.store import decisions, jobs
 from postroom.store.actions import list_actions
 from postroom.store.audit import Signature
@@ -22,6 +22,7 @@ from postroom.store.engine.listeners import signalled
 from postroom.store.pauses import standing_pauses
 from postroom.store.protection import protect
 from postroom.switchboard.services import Services
+from postroom.switchboard.tools.registry import TOOLS_BY_NAME
 from support.agent_client import ADMIN, AGENT, ask, audited, client_of, refused, stored, trusting
 from support.clocks import ManualClock
 from support.mail import OWNER, done, keep_account
@@ -110,7 +111,7 @@ async def test_no_tool_of_any_role_approves(services: Services):
         assert (await ask(agent, "mail.propose_action", message_id=str(id), action="trash", why="again")) == proposed
         (action,) = (await ask(agent, "actions.list"))["actions"]
     assert action["state"] == "awaiting_approval"
-    assert not any("approve" in name for name in TOOLS)
+    assert not any("approve" in name for name in TOOLS_BY_NAME)
 
 
 async def test_what_stands_in_mail_stands_under_untrusted_and_nowhere_else(services: Services):

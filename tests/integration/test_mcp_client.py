@@ -13,10 +13,11 @@ from mcp import MCPError
 from mcp.client import Client
 from mcp.types import CallToolResult, TextContent
 
-from postroom.core.roles import TOOLS, Principal, Role
+from postroom.core.roles import Principal, Role
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
 from postroom.switchboard.services import Services
+from postroom.switchboard.tools.registry import TOOLS_BY_NAME
 from postroom.web.mcp_server import build_server
 from support.clocks import ManualClock
 from support.patience import PATIENCE_S
@@ -316,7 +317,7 @@ async def test_every_tool_says_what_it_is_takes_and_answers(switchboard_on_sqlit
     for role in Role:
         async with Client(build_server(switchboard_on_sqlite, Principal(role, "webhook:ci"))) as client:
             listed |= {tool.name: tool for tool in (await client.list_tools()).tools}
-    assert listed.keys() == TOOLS.keys()
+    assert listed.keys() == TOOLS_BY_NAME.keys()
     for tool in listed.values():
         assert len(tool.description) > 40
         assert tool.input_schema["type"] == tool.output_schema["type"] == "object"

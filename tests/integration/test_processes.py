@@ -21,7 +21,7 @@ from mcp.types.version import LATEST_MODERN_VERSION
 
 from postroom.store.engine.opening import connect_database
 from postroom.store.tokens import list_tokens
-from postroom.switchboard.tools.ingest_schemas import LONGEST_WAIT_S
+from postroom.switchboard.tools.tool import LONGEST_WAIT_S
 from support.command import announced, postroom, running
 from support.patience import PATIENCE_S
 from support.switchboard import envelope

@@ -14,6 +14,7 @@ from postroom.store.engine.opening import open_database
 from postroom.switchboard.access import note_refusal, require_role
 from postroom.switchboard.problems import AccessRefused
 from postroom.switchboard.services import AuditThrottle, Services
+from postroom.switchboard.tools.registry import TOOLS_BY_NAME
 from support.clocks import ManualClock
 from support.switchboard import services_on
 
@@ -30,7 +31,7 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
 
 async def refuse(services: Services, principal: Principal = AGENT, tool: str = "ingest") -> None:
     with pytest.raises(AccessRefused) as refused:
-        require_role(principal, tool)
+        require_role(principal, TOOLS_BY_NAME[tool])
     await note_refusal(services, principal, tool, refused.value)
 
 

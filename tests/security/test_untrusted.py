@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 
 from postroom.core.heartbeat import parse_heartbeat
 from postroom.core.jobs.types import CATALOGUE
-from postroom.core.roles import TOOLS, Principal, Role
+from postroom.core.roles import Principal, Role
 from postroom.store import connectors, decisions, jobs
 from postroom.store import mail as stored_mail
 from postroom.store.connector_requests import Reply
 from postroom.store.engine.ids import new_id
 from postroom.store.new_jobs import new_job
 from postroom.switchboard.services import Services
+from postroom.switchboard.tools.registry import ALL_TOOLS, TOOLS_BY_NAME
 from postroom.switchboard.tools.untrusted import harmless, marked_envelope
 from support.agent_client import ADMIN, AGENT, client_of
 from support.mail import keep_mail
@@ -126,7 +127,7 @@ async def arguments(tool: str, message: UUID, action: UUID, services: Services) 
             raise AssertionError(f"{tool}: call it here, with words of strangers where it answers with them")
 
 
-@pytest.mark.parametrize("tool", sorted(name for name, roles in TOOLS.items() if roles - {Role.CONNECTOR}))
+@pytest.mark.parametrize("tool", sorted(tool.name for tool in ALL_TOOLS if tool.roles - {Role.CONNECTOR}))
 async def test_words_of_others_stand_under_untrusted_in_the_answer_of(tool: str, switchboard: Served) -> None:
     services = switchboard.services
     message, action = await plant(services)
@@ -134,7 +135,7 @@ async def test_words_of_others_stand_under_untrusted_in_the_answer_of(tool: str,
     if given is None:
         return
     for principal in (AGENT, Principal(Role.DASHBOARD, token_id=new_id()), ADMIN):
-        if principal.role not in TOOLS[tool]:
+        if principal.role not in TOOLS_BY_NAME[tool].roles:
             continue
         async with client_of(services, principal) as client:
             result = await client.call_tool(tool, given)

@@ -1,19 +1,10 @@
-"""Who may call what, and which channels a connector is for."""
+"""Which channels a connector is for, and which agents are bound to an account."""
 
 from uuid import uuid4
 
 import pytest
 
-from postroom.core.roles import (
-    ACROSS_ACCOUNTS,
-    CHANNELS,
-    TOOLS,
-    Principal,
-    Role,
-    channels_of,
-    is_of_other_accounts,
-    tools_of,
-)
+from postroom.core.roles import CHANNELS, Principal, Role, channels_of
 
 
 @pytest.mark.parametrize(
@@ -45,25 +36,7 @@ def test_whoever_is_bound_to_no_endpoint_may_deliver_every_channel() -> None:
     assert Principal(Role.ADMIN).allowed_channels == CHANNELS
 
 
-@pytest.mark.parametrize("role", Role)
-def test_a_role_has_exactly_the_tools_that_are_listed_for_it(role: Role) -> None:
-    assert tools_of(Principal(role)) == {tool for tool in TOOLS if role in TOOLS[tool]}
-
-
-def test_no_agent_delivers_mail_replays_it_or_ends_a_pause() -> None:
-    forbidden = {"ingest", "ingest.batch", "queue.replay", "credentials.access_token", "mutations.resume"}
-    assert not tools_of(Principal(Role.AGENT)) & forbidden
-
-
-def test_for_an_agent_that_is_bound_to_one_account_there_are_no_queues() -> None:
-    bound, free = Principal(Role.AGENT, account_id=uuid4()), Principal(Role.AGENT)
-    assert tools_of(free) - tools_of(bound) == ACROSS_ACCOUNTS
-    assert tools_of(bound) < tools_of(free)
-
-
-def test_only_the_queues_and_only_for_a_bound_agent_are_of_other_accounts() -> None:
-    bound, admin = Principal(Role.AGENT, account_id=uuid4()), Principal(Role.ADMIN, account_id=uuid4())
-    assert {tool for tool in TOOLS if is_of_other_accounts(bound, tool)} == ACROSS_ACCOUNTS
-    for other in (Principal(Role.AGENT), admin, Principal(Role.ADMIN)):
-        assert not any(is_of_other_accounts(other, tool) for tool in TOOLS)
-    assert tools_of(admin) == tools_of(Principal(Role.ADMIN))
+def test_only_an_agent_with_an_account_is_a_bound_agent() -> None:
+    assert Principal(Role.AGENT, account_id=uuid4()).is_bound_agent
+    assert not Principal(Role.AGENT).is_bound_agent
+    assert not Principal(Role.ADMIN, account_id=uuid4()).is_bound_agent

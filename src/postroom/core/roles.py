@@ -1,4 +1,4 @@
-"""Which role may call which tool. A tool that is not listed for a role does not exist for it.
+"""Who calls: roles, and the callers that have them. Each tool says which roles may call it (`switchboard/tools`).
 
 A connector is bound to one endpoint identity and to channels. It ingests and reports for these only, so that what a
 build server sends never shows up as mail. An agent may be bound to one account: then other accounts' mail does not
@@ -57,55 +57,11 @@ class Principal:
         return channels_of(self.identity)
 
     @property
+    def is_bound_agent(self) -> bool:
+        """Whether the caller is an agent that may see one account only."""
+        return self.role is Role.AGENT and self.account_id is not None
+
+    @property
     def actor(self) -> str:
         """The caller's name in the audit log."""
         return f"token:{self.token_id}" if self.token_id is not None else f"process:{self.identity or self.role}"
-
-
-TOOLS: dict[str, frozenset[Role]] = {
-    "ingest": frozenset({Role.CONNECTOR, Role.ADMIN}),
-    "ingest.batch": frozenset({Role.CONNECTOR, Role.ADMIN}),
-    "connector.heartbeat": frozenset({Role.CONNECTOR}),
-    "credentials.access_token": frozenset({Role.CONNECTOR}),
-    "mail.changes": frozenset({Role.CONNECTOR}),
-    "contacts.export": frozenset({Role.CONNECTOR}),
-    "contacts.add": frozenset({Role.DASHBOARD, Role.ADMIN}),
-    "contacts.written_to": frozenset({Role.CONNECTOR}),
-    "filters.export": frozenset({Role.CONNECTOR}),
-    "connector.requests": frozenset({Role.CONNECTOR}),
-    "connector.reply": frozenset({Role.CONNECTOR}),
-    "connector.request": frozenset({Role.DASHBOARD, Role.ADMIN}),
-    "connector.list": frozenset({Role.DASHBOARD, Role.ADMIN}),
-    "queue.next": frozenset({Role.AGENT, Role.ADMIN}),
-    "queue.ack": frozenset({Role.AGENT, Role.ADMIN}),
-    "queue.nack": frozenset({Role.AGENT, Role.ADMIN}),
-    "queue.peek": frozenset({Role.AGENT, Role.DASHBOARD, Role.ADMIN}),
-    "queue.stats": frozenset({Role.AGENT, Role.DASHBOARD, Role.ADMIN}),
-    "queue.replay": frozenset({Role.ADMIN}),
-    "mail.search": frozenset({Role.AGENT, Role.ADMIN}),
-    "mail.read": frozenset({Role.AGENT, Role.ADMIN}),
-    "mail.propose_action": frozenset({Role.AGENT, Role.ADMIN}),
-    "actions.list": frozenset({Role.AGENT, Role.DASHBOARD, Role.ADMIN}),
-    "actions.undo": frozenset({Role.AGENT, Role.DASHBOARD, Role.ADMIN}),
-    "decisions.explain": frozenset({Role.AGENT, Role.DASHBOARD, Role.ADMIN}),
-    "mutations.pause": frozenset({Role.DASHBOARD, Role.ADMIN}),
-    "mutations.resume": frozenset({Role.DASHBOARD, Role.ADMIN}),
-    "mutations.status": frozenset({Role.DASHBOARD, Role.ADMIN}),
-}
-# Queues hold the events of every account: an agent that is bound to one account has none of these tools.
-ACROSS_ACCOUNTS = frozenset({"queue.next", "queue.ack", "queue.nack", "queue.peek", "queue.stats"})
-
-
-def tools_of(principal: Principal) -> frozenset[str]:
-    """The tools that exist for the caller."""
-    tools = frozenset(tool for tool, roles in TOOLS.items() if principal.role in roles)
-    return tools - ACROSS_ACCOUNTS if _is_bound_agent(principal) else tools
-
-
-def is_of_other_accounts(principal: Principal, tool: str) -> bool:
-    """Whether the caller lacks the tool only because it is bound to one account."""
-    return tool in ACROSS_ACCOUNTS and _is_bound_agent(principal)
-
-
-def _is_bound_agent(principal: Principal) -> bool:
-    return principal.role is Role.AGENT and principal.account_id is not None

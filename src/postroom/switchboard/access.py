@@ -6,26 +6,26 @@ import structlog
 
 from postroom.core.errors import StoreError
 from postroom.core.metrics import ACCESS_REFUSED
-from postroom.core.roles import CHANNELS, TOOLS, Principal, Role, is_of_other_accounts
+from postroom.core.roles import CHANNELS, Principal, Role
 from postroom.store.audit import AuditEntry, record_audit
 from postroom.store.engine.ids import new_id
 from postroom.switchboard.problems import AccessRefused
 from postroom.switchboard.services import Services
+from postroom.switchboard.tools.tool import Tool
 
 log = structlog.get_logger()
 
 
-def require_role(principal: Principal, tool: str) -> None:
-    needed = TOOLS[tool]
-    if principal.role not in needed:
-        names = " or ".join(sorted(needed))
+def require_role(principal: Principal, tool: Tool) -> None:
+    if principal.role not in tool.roles:
+        names = " or ".join(sorted(tool.roles))
         raise AccessRefused(
-            "token", f"the role {principal.role} may not call {tool}", f"use a token of the role {names}", "role"
+            "token", f"the role {principal.role} may not call {tool.name}", f"use a token of the role {names}", "role"
         )
-    if is_of_other_accounts(principal, tool):
+    if not tool.exists_for(principal):
         raise AccessRefused(
             "token",
-            f"an agent that is bound to an account has no queues, and may not call {tool}",
+            f"an agent that is bound to an account has no queues, and may not call {tool.name}",
             "use the token of an agent that was created without --account",
             "role",
         )
@@ -38,6 +38,16 @@ def bound_identity(principal: Principal) -> str | None:
             "token", "this connector's token names no endpoint", "create one with --identity", "identity"
         )
     return principal.identity if principal.role is Role.CONNECTOR else None
+
+
+def own_identity(principal: Principal) -> str:
+    """The endpoint to which the caller is bound; it cannot name another."""
+    identity = bound_identity(principal)
+    if identity is None:
+        raise AccessRefused(
+            "token", "this token is not bound to an endpoint", "use the token of a connector", "identity"
+        )
+    return identity
 
 
 def not_its_identity(principal: Principal, field: str) -> AccessRefused:

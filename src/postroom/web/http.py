@@ -24,8 +24,8 @@ from postroom.http_server.body import read_body
 from postroom.switchboard.access import note_refusal, require_role
 from postroom.switchboard.problems import RETRY_AFTER_S, UNAVAILABLE, AccessRefused, Problem, is_expected, problem_of
 from postroom.switchboard.services import Services
-from postroom.switchboard.tools.ingest_calls import Call, ingest_many, ingest_one
-from postroom.switchboard.tools.ingest_schemas import MOST_IN_BATCH
+from postroom.switchboard.tools.ingest import ingest, ingest_many, ingest_one
+from postroom.switchboard.tools.tool import MOST_IN_BATCH, Call
 from postroom.web.door import Door, RawHeaders, RequestRefused, host_patterns, values_of
 from postroom.web.mcp_server import PRINCIPAL, RECEIVE, build_server
 
@@ -72,10 +72,10 @@ class IngestEndpoint:
 
     async def _deliver(self, principal: Principal, headers: RawHeaders, receive: Receive) -> object:
         try:
-            require_role(principal, "ingest")
+            require_role(principal, ingest)
             return await self._ingest(Call(self._services, principal), _parsed(await _body(headers, receive)))
         except AccessRefused as refused:
-            await note_refusal(self._services, principal, "ingest", refused)
+            await note_refusal(self._services, principal, ingest.name, refused)
             raise
 
     async def _ingest(self, call: Call, content: Any) -> object:

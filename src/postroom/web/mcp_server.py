@@ -17,13 +17,13 @@ from mcp.shared.exceptions import MCPError
 from starlette.types import Receive, Scope
 
 from postroom import __version__
-from postroom.core.roles import Principal, Role, tools_of
+from postroom.core.roles import Principal, Role
 from postroom.switchboard.access import note_refusal, require_role
 from postroom.switchboard.problems import AccessRefused, Problem, is_expected, problem_of
 from postroom.switchboard.services import Services
-from postroom.switchboard.tools.ingest_calls import Call
-from postroom.switchboard.tools.ingest_schemas import input_schema, output_schema, read_arguments
-from postroom.switchboard.tools.registry import ALL_TOOLS, Tool
+from postroom.switchboard.tools.registry import TOOLS_BY_NAME, tools_of
+from postroom.switchboard.tools.schemas import input_schema, output_schema, read_arguments
+from postroom.switchboard.tools.tool import Call, Tool
 from postroom.switchboard.tools.untrusted import cleaned
 
 log = structlog.get_logger()
@@ -36,7 +36,6 @@ INSTRUCTIONS = (
 )
 # Keys in the ASGI scope under which the endpoint passes the caller and its `receive` to the tools.
 PRINCIPAL, RECEIVE = "postroom.principal", "postroom.receive"
-TOOLS_BY_NAME = {tool.name: tool for tool in ALL_TOOLS}
 Context = ServerRequestContext[Any, Any]
 
 
@@ -50,13 +49,13 @@ def build_server(
 
     async def list_tools(context: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         known = tools_of(principal or _principal_of(context))
-        return types.ListToolsResult(tools=[_listed(tool) for tool in ALL_TOOLS if tool.name in known])
+        return types.ListToolsResult(tools=[_listed(tool) for tool in known])
 
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         caller = principal or _principal_of(context)
         tool = TOOLS_BY_NAME.get(params.name)
         if tool is None:
-            names = ", ".join(sorted(tools_of(caller)))
+            names = ", ".join(sorted(each.name for each in tools_of(caller)))
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name[:100]!r}; yours are {names}")
         ends = (closing.wait,) if closing is not None else ()
         if context.request is not None:
@@ -94,7 +93,7 @@ def _hung_up(scope: Scope) -> Any:
 
 async def _answer(tool: Tool, call: Call, given: Mapping[str, Any] | None) -> types.CallToolResult:
     try:
-        require_role(call.principal, tool.name)
+        require_role(call.principal, tool)
         answer = await tool.run(call, read_arguments(tool.name, tool.arguments, given))
         if call.principal.role is not Role.CONNECTOR:
             answer = cleaned(answer)
