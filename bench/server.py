@@ -76,7 +76,7 @@ async def serve_ours(target: Target) -> None:
             pages = all_pages(site, database, settings)
             application = create_application(site, pages, allowed_hosts=hosts, routes=routes)
             async with serving(application, host=LOOPBACK, port=0, before_stop=mcp.stop_waiting) as address:
-                token = await _token(database)
+                token = await connector_token(database)
                 settle_memory()
                 await _until_told(address, token)
         await services.token_check.close()
@@ -97,9 +97,10 @@ def _services(database: Database, target: Target, reserve_mib: int) -> Services:
     )
 
 
-async def _token(database: Database) -> str:
+async def connector_token(database: Database) -> str:
+    """A new token that may ingest the mail and the events of this benchmark."""
     await database.run(keep_account(new_id(), "gmail", IDENTITY, "bench@example.com", wall_clock()))
-    minted = mint(Role.CONNECTOR, IDENTITY)
+    minted = mint(Role.CONNECTOR, IDENTITY, channels=("email", "webhook"))
     await database.run(create_token(minted.token, Signature(new_id(), "bench", "admin"), wall_clock()))
     return minted.text
 

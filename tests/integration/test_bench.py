@@ -8,13 +8,18 @@ from functools import partial
 from typing import Any, cast
 
 import pytest
-from bench import table
+from bench import messages, table
 from bench.__main__ import measured
 from bench.answers import SubjectFailedError, answer_of, first_line_of
 from bench.order import Order, Target
 from bench.rounds import Run, Turn
+from bench.server import connector_token
 from bench.subjects import Subject
 from bench.table import Line
+
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.switchboard.token_check import TokenCheck
 
 PATIENCE_S = 120.0
 ANSWER = "import sys; sys.path.insert(0, '.'); from bench.order import Outcome, answer; "
@@ -124,3 +129,10 @@ def test_the_run_ends_with_its_table_and_everybody_has_a_line(capsys: pytest.Cap
     reasons = "\n".join(table.complaints(lines))
     for reason in ("no room for a database", "out of luck", "a fault of the measuring side", "third: Keyboard"):
         assert reason in reasons
+
+
+async def test_the_token_of_the_benchmark_may_ingest_its_messages(sqlite: Database) -> None:
+    check = TokenCheck(sqlite, wall_clock)
+    principal = await check.check(await connector_token(sqlite))
+    assert {each["source"]["channel"] for each in (messages.mail(1), messages.event(1))} <= principal.allowed_channels
+    await check.close()
