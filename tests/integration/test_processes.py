@@ -85,9 +85,10 @@ def test_what_the_demo_did_can_be_looked_at_with_the_command_line(tmp_path: Path
 def test_a_taken_port_is_reported_in_one_line(tmp_path: Path) -> None:
     with running(tmp_path, "demo", "--port", "0", "--json") as process:
         port = announced(process).rsplit(":", 1)[1]
-        other = tmp_path / "other"
-        other.mkdir()
-        refused = postroom(other, "demo", "--port", port)
+        database = tmp_path / "data" / ".postroom-demo" / "postroom.sqlite3"
+        before = database.stat().st_ino
+        refused = postroom(tmp_path, "demo", "--port", port)
+        assert database.stat().st_ino == before, "the folder of the demo that runs is left alone"
     assert refused.returncode != 0
     assert "Traceback" not in refused.stderr
     assert port in refused.stderr

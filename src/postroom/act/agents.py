@@ -1,4 +1,4 @@
-"""What agents may do: propose actions, which mostly wait for approval, and undo their own."""
+"""The requests of agents: they propose actions, which mostly wait for approval, and undo their own."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a person sees before they answer: what is to be done, who receives it, why, and until when it waits.
+"""The notice that a person answers: what is to be done, who receives it, why, and until when it waits.
 
 Sender, subject and a model's rationale come from outside: they are cut to size, and cannot start a new line, reverse
 the reading direction or hide anything.

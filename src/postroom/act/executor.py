@@ -30,7 +30,7 @@ DEFAULT_SNOOZE_LABEL = "Postroom/Snoozed"
 
 @dataclass(frozen=True, slots=True)
 class Executor:
-    """What carrying out an action needs besides the action and its mailbox."""
+    """Carries out an action in its mailbox."""
 
     database: Database
     catalogue: Catalogue

@@ -22,7 +22,7 @@ from postroom.store.job_builders import undo_job
 
 @dataclass(frozen=True, slots=True)
 class UndoService:
-    """What undoing needs besides the action and its mailbox."""
+    """Undoes an action in its mailbox."""
 
     database: Database
     catalogue: Catalogue

@@ -70,7 +70,7 @@ def add(
 
 
 class _Dialog:
-    """What both ways to get consent share."""
+    """The steps that both ways to get consent share."""
 
     def renewing(self, account: "AccountView") -> None:
         level = f", level {account.consent.level}" if account.consent else ""

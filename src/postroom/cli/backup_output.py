@@ -1,4 +1,4 @@
-"""What `backup` and `restore` print: their progress, and which keys are needed."""
+"""The output of `backup` and `restore`: their progress, and which keys are needed."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""What every connector in its own process shares: its token, its introduction, its metrics, its end."""
+"""The common parts of every connector in its own process: its token, its introduction, its metrics, its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `postroom demo` and `postroom sandbox` add to the product: a sample mailbox, and sample rules."""
+"""The additions of `postroom demo` and `postroom sandbox` to the product: a sample mailbox, and sample rules."""
 
 import asyncio
 import contextlib

@@ -40,7 +40,7 @@ class UpdateIntervals:
 
 @dataclass(frozen=True, slots=True)
 class BoardUpdate:
-    """What every tab should show now; `board` is None if it could not be read."""
+    """The content that every tab should show now; `board` is None if it could not be read."""
 
     number: int
     board: str | None

@@ -20,7 +20,7 @@ MOST_AT_ONCE = 100
 
 
 class Correspondents:
-    """What `learn` learned is stored by the switchboard when it returns, and counts for tiers at once."""
+    """When `learn` returns, the switchboard has stored the addresses, and they count for tiers at once."""
 
     def __init__(self, switchboard: object, knowledge: Knowledge) -> None:
         self._switchboard = switchboard

@@ -1,4 +1,4 @@
-"""What the connector needs to assign tiers: the user's addresses, contacts, the ids of sent mail, the policy."""
+"""The data from which the connector assigns tiers: the user's addresses, contacts, the ids of sent mail, the policy."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet

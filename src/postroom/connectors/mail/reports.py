@@ -1,4 +1,4 @@
-"""What a connector reports to the switchboard besides mail and changes, if the switchboard supports it."""
+"""The reports of a connector to the switchboard besides mail and changes, if the switchboard supports it."""
 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable

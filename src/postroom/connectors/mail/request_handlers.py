@@ -81,7 +81,7 @@ class RequestHandlers:
         return {"messages": len(ids), "exact": exact, "estimate": max(guess, len(ids))}
 
     async def search(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What a search finds, newest first, with enough to choose from."""
+        """The results of a search, newest first, with enough to choose from."""
         wanted = checked_arguments("search", arguments)
         query, most = str(wanted["query"]), int(wanted["max"])
         async with _in_time(), aclosing(self._source.message_pages(query, (), most)) as pages:
