@@ -24,6 +24,7 @@ from postroom.settings.approvals import ApprovalsSettings, DiscordSettings
 from postroom.settings.queues import QueueTables, RouteTables, queues_of
 from postroom.settings.sections import (
     AccountSettings,
+    BackfillSettings,
     ConnectorSettings,
     GmailSettings,
     GoogleSettings,
@@ -48,6 +49,11 @@ CONFIG = "POSTROOM_CONFIG"
 FILE_NAME = "postroom.toml"
 DEFAULT_DATA_DIR = Path("postroom-data")
 
+# Other names under which the environment may give a setting, for connectors of all kinds.
+ALIASES = {
+    "CONNECTOR_BACKFILL_POLL_INTERVAL_S": "backfill.poll_interval_s",
+    "CONNECTOR_BACKFILL_PROGRESS_INTERVAL": "backfill.progress_interval",
+}
 # Names with our prefix that are not settings: the path of the file, and what only the tests read.
 NOT_SETTINGS = re.compile(r"POSTROOM_(CONFIG|SAMPLE_MAIL|TEST_\w+)")
 
@@ -90,6 +96,7 @@ class Settings(Section):
     inbox: InboxSettings = InboxSettings.model_validate({})
     account: AccountSettings = AccountSettings.model_validate({})
     connector: ConnectorSettings = ConnectorSettings.model_validate({})
+    backfill: BackfillSettings = BackfillSettings.model_validate({})
     redis: RedisSettings = RedisSettings.model_validate({})
     telemetry: TelemetrySettings = TelemetrySettings.model_validate({})
 
@@ -204,9 +211,12 @@ def _from_overrides(overrides: Mapping[str, object]) -> dict[str, _Given]:
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, _Given]:
-    """Read `POSTROOM_*` variables. An empty one counts as not set: that is how compose files leave one out."""
+    """Read `POSTROOM_*` variables, which come before their aliases.
+
+    An empty one counts as not set: that is how compose files leave one out.
+    """
     keys = {setting.env: setting.key for setting in known_settings()}
-    given: dict[str, _Given] = {}
+    given = {key: _Given(environ[name], name) for name, key in ALIASES.items() if environ.get(name)}
     for name in sorted(environ):
         if not name.startswith(PREFIX) or NOT_SETTINGS.fullmatch(name):
             continue

@@ -17,6 +17,8 @@ from pydantic import (
 )
 
 from postroom.core.actions.action import ACTION_TYPES, instead_of_label
+from postroom.core.backfill.window import zone_named
+from postroom.core.errors import BadInput
 
 
 def _no_bool(value: object) -> object:
@@ -384,6 +386,38 @@ class ConnectorSettings(Section):
     def _is_an_address(cls, value: str) -> str:
         if not re.fullmatch(r"https?://[^\s/@?#]+[^\s@?#]*", value):
             raise ValueError("an address such as http://127.0.0.1:8025/mcp, without user or password")
+        return value
+
+
+class BackfillSettings(Section):
+    time_zone: str = Field(
+        "UTC",
+        description="The time zone of the days of a backfill: of its window, and of its daily cap, which begins anew "
+        "at midnight. A name such as `Europe/Berlin`.",
+    )
+    rate_limit_per_hour: Whole = Field(
+        100, ge=1, le=1_000_000, description="How many messages a backfill reads per hour, if it does not say."
+    )
+    daily_cost_cap_cents: Whole = Field(
+        500, ge=1, le=10_000_000, description="What a backfill may cost per day, in cents, if it does not say."
+    )
+    poll_interval_s: Seconds = Field(
+        60.0,
+        ge=60,
+        le=86_400,
+        description="Seconds between two times that a connector in its own process asks for a backfill to work on.",
+    )
+    progress_interval: Whole = Field(
+        50, ge=1, le=1_000, description="After how many messages a connector reports the progress of a backfill."
+    )
+
+    @field_validator("time_zone")
+    @classmethod
+    def _exists(cls, value: str) -> str:
+        try:
+            zone_named(value)
+        except BadInput as error:
+            raise ValueError(error.remedy.removeprefix("use ")) from None
         return value
 
 

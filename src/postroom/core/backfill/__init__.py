@@ -1,0 +1,1 @@
+"""Backfill: fetching a chosen part of the archive, under a cap."""
