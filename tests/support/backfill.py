@@ -231,7 +231,7 @@ class MemoryLive:
     step: Step = quietly
     rounds: int = 0
     waits: Callable[[], Any] | None = None
-    on_sync: Callable[[], None] = lambda: None
+    on_sync: Callable[[], object] = lambda: None
 
     async def sync(self) -> int:
         self.step("sync")
