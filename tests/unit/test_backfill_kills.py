@@ -31,9 +31,9 @@ class Hangman:
                 raise Killed
 
 
-def live_again_and_again(setup: BackfillSetup, lives: Sequence[int]) -> int:
-    """Start the connector anew whenever it was killed, until the job is completed; how often it was."""
-    hangman, kills = Hangman(lives), 0
+def live_again_and_again(setup: BackfillSetup, lives: Sequence[int]) -> None:
+    """Start the connector anew whenever it was killed, until the job is completed."""
+    hangman = Hangman(lives)
     setup.step_with(hangman)
 
     async def one_life() -> str:
@@ -41,12 +41,9 @@ def live_again_and_again(setup: BackfillSetup, lives: Sequence[int]) -> int:
         hangman.next_life()
         return await walk(setup)
 
-    while True:
-        try:
+    while setup.board.status != "completed":
+        with contextlib.suppress(Killed):
             assert run(one_life()) == "completed"
-            return kills
-        except Killed:
-            kills += 1
 
 
 def wanted_and_unwanted(setup: BackfillSetup, days: Sequence[int]) -> tuple[list[str], int]:
