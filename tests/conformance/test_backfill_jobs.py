@@ -1,19 +1,20 @@
 """The `backfill.gmail` job: slice after slice, each enqueued with the end of the one before."""
 
 import asyncio
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from postroom.core.actions.permits import HeldLease
+from postroom.core.backfill.job import NewBackfill
 from postroom.core.errors import LeaseLost, Parked
 from postroom.core.jobs.job import Job
 from postroom.core.jobs.types import CATALOGUE
 from postroom.handlers.backfill_gmail import BackfillGmail
 from postroom.jobs.run import JobRun
-from postroom.store import accounts, jobs, mail
+from postroom.store import accounts, backfill, backfill_slices, jobs, mail
 from postroom.store import connector_requests as requests
 from postroom.store.audit import Signature
 from postroom.store.connector_requests import Reply
@@ -142,3 +143,28 @@ async def test_the_job_of_a_paused_account_is_parked(backfills: BackfillJobs) ->
     await backfills.database.run(accounts.pause_account(backfills.account_id, signed, backfills.clock()))
     with pytest.raises(Parked):
         await backfills.run(job, {"status": "active", "again_in_s": 0})
+
+
+async def test_each_mailbox_with_a_backfill_to_work_on_has_one_slice(backfills: BackfillJobs) -> None:
+    database, clock = backfills.database, backfills.clock
+
+    async def enqueue_slices() -> int:
+        return await database.run(backfill_slices.enqueue_slices(CATALOGUE, new_id(), clock()))
+
+    assert await enqueue_slices() == 0
+    new = NewBackfill("gmail", ENDPOINT, ("finance",), date(2024, 1, 1), date(2024, 1, 31), consent=True)
+    id, other = new_id(), new_id()
+    for each in (id, other):
+        await database.run(backfill.create_backfill(each, new, 0, clock(), Signature(new_id(), "test", "admin")))
+    assert [await enqueue_slices(), await enqueue_slices()] == [1, 0]
+    job = await backfills.claim()
+    assert job is not None
+    assert await enqueue_slices() == 0
+    await backfills.run(job, {"status": "idle", "again_in_s": None})
+    await database.run(jobs.finish([job.claim], [job.seq], clock()))
+    assert await enqueue_slices() == 1
+    (waiting,) = await backfills.waiting()
+    await database.run(jobs.cancel_job(waiting.id, clock()))
+    for each in (id, other):
+        await database.run(backfill.pause_backfill(each, clock(), Signature(new_id(), "test", "admin")))
+    assert await enqueue_slices() == 0

@@ -150,7 +150,7 @@ def test_while_the_loop_works_a_slice_has_nothing_to_do() -> None:
         await asyncio.wait({running})
         return result
 
-    assert run(both()) == SliceResult("active", 0, 0, None)
+    assert run(both()) == SliceResult("active", 0, 0, 300.0)
 
 
 def test_two_slices_at_once_work_one_after_the_other() -> None:

@@ -3,7 +3,8 @@
     python -m support.crash.backfill_process --folder FOLDER --gmail URL --switchboard URL --token TOKEN
         --gmail-token TOKEN --email ADDRESS
 
-It announces `ready`, and `read` with the number of messages whenever it has read some.
+It announces `ready`, `read` with the number of messages whenever it has read some, and `reported` with the status of
+the job.
 """
 
 import argparse
@@ -21,7 +22,8 @@ from postroom.connectors.gmail.live import GmailConnector
 from postroom.connectors.mail.backfill.worker import BackfillWorker
 from postroom.connectors.mail.knowledge import Knowledge
 from postroom.connectors.mail.sent_index import SentIndex
-from postroom.connectors.mcp_switchboard import switchboard_at
+from postroom.connectors.mcp_switchboard import McpSwitchboard, switchboard_at
+from postroom.connectors.switchboard_client import BackfillProgress, BackfillStatus
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import GmailError
 from postroom.gmail.resources import Message
@@ -39,6 +41,19 @@ class AnnouncingClient(GmailClient):
         async for batch in super().message_batches(message_ids):
             announce("read", len(batch))
             yield batch
+
+
+class AnnouncingReports:
+    """The switchboard's backfill tools."""
+
+    def __init__(self, switchboard: McpSwitchboard) -> None:
+        self._switchboard = switchboard
+        self.poll_backfill = switchboard.poll_backfill
+
+    async def report_backfill(self, progress: BackfillProgress) -> BackfillStatus:
+        answer = await self._switchboard.report_backfill(progress)
+        announce("reported", answer.status)
+        return answer
 
 
 async def main(arguments: argparse.Namespace) -> None:
@@ -62,8 +77,9 @@ async def main(arguments: argparse.Namespace) -> None:
             knowledge=Knowledge([arguments.email], sent=SentIndex(folder / "sent.db")),
             folder=folder,
         )
-        begin = connector.backfill(switchboard, INTERVAL, time.monotonic).begin
-        worker = BackfillWorker(switchboard, "gmail", endpoint, begin, poll_interval_s=60, clock=time.monotonic)
+        reports = AnnouncingReports(switchboard)
+        begin = connector.backfill(reports, INTERVAL, time.monotonic).begin
+        worker = BackfillWorker(reports, "gmail", endpoint, begin, poll_interval_s=60, clock=time.monotonic)
         announce("ready")
         await asyncio.gather(connector.run(POLL), worker.run(asyncio.Event()))
 

@@ -69,6 +69,7 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
         "disown",
         "enqueue_decisions",
         "enqueue_plain",
+        "enqueue_slices",
         "enqueue_undo",
         "enqueue_undos",
         "fire",

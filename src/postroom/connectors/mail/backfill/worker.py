@@ -25,6 +25,7 @@ FLUSH_S = 2.0
 # A slice stops reading this long before its end, so that it can finish its last batch and report.
 MARGIN_S = 5.0
 AGAIN_IF_BUSY_S = 30.0
+AGAIN_IF_RUNNING_S = 300.0
 
 
 class SliceResult(NamedTuple):
@@ -85,7 +86,7 @@ class BackfillWorker:
     async def work_for(self, seconds: float) -> SliceResult:
         """Work one slice of at most this long."""
         if self._runs:
-            return SliceResult("active" if self._walk is not None else "idle")
+            return SliceResult("idle") if self._walk is None else SliceResult("active", again_in_s=AGAIN_IF_RUNNING_S)
         if self._one_at_a_time.locked():
             return SliceResult("active", again_in_s=AGAIN_IF_BUSY_S)
         before = self._counted()
