@@ -106,6 +106,7 @@ def _insert_message(new: NewMessage, now: datetime) -> Script[list[UUID]]:
         mail.has_attachment,
         mail.sent_at,
         list_of(mail.headers),
+        leased.envelope.is_on_demand,
         now,
     )
     if inserted:
@@ -127,6 +128,10 @@ class StoredMessage:
     provider_thread_id: str = ""
     is_gone: bool = False
     """Whether the message is known to be gone from the mailbox."""
+    on_demand: bool = False
+    """Whether it is here because somebody searched for it; no model is asked."""
+    may_act: bool = True
+    """False for old mail that was brought in later: decisions about it are only recorded."""
 
     @property
     def own_addresses(self) -> frozenset[str]:
