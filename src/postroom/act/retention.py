@@ -23,6 +23,7 @@ from postroom.store.retention import KeptMessage, PastMessage, PruneCounts, Rete
 
 BATCH = 200
 MOST_SAMPLES = 10
+MERGED_PAGES = 500
 CONTACTS_AT_ONCE = 5_000
 START = Cursor(datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
 
@@ -81,8 +82,17 @@ class Retention:
                 pruned = await self._database.run(retention.prune_messages(past, entry, self._clock(), approved))
                 counts = counts.plus(pruned)
                 between()
+        if counts.messages:
+            await self._forget_words(between)
         await self._record(counts, signed.actor, started, is_dry=False)
         return counts
+
+    async def _forget_words(self, between: Callable[[], None]) -> None:
+        """Remove the words of pruned mail from the search index, in small steps."""
+        pages = -MERGED_PAGES
+        while await self._database.run(retention.merge_words(pages)):
+            pages = MERGED_PAGES
+            between()
 
     async def _past(self) -> AsyncGenerator[list[tuple[KeptMessage, PastMessage]]]:
         """The messages that are past their time, oldest first, in batches."""

@@ -133,6 +133,16 @@ def prune_messages(
     return counts
 
 
+@transaction
+def merge_words(pages: int) -> Script[bool]:
+    """Merge parts of the search index, so that no words of pruned mail are left in it; return whether more is to be
+    done. A run begins with a negative number of pages, and continues with positive ones.
+    """
+    before = (yield sql("count_changes"))[0][0]
+    yield sql("merge_words", pages)
+    return (yield sql("count_changes"))[0][0] - before >= 2
+
+
 def count_messages(past: Sequence[PastMessage], held: int = 0) -> PruneCounts:
     categories = Counter(name for each in past for name in each.categories or (NO_CATEGORY,))
     return PruneCounts(len(past), held, Counter(each.tier for each in past), categories)

@@ -10,7 +10,8 @@ WHERE a.message_id = ANY(:ids::uuid[]) AND a.state IN ('queued', 'awaiting_appro
 UNION SELECT a.message_id FROM actions a JOIN outbound_mail o ON o.action_id = a.id
 WHERE a.message_id = ANY(:ids::uuid[]) AND o.ended_at IS NULL
 UNION SELECT m.id FROM messages m
-JOIN job_keys k ON k.key IN ('classify:' || m.account_id::text || ':' || m.id::text, 'classify:' || m.account_id::text || ':' || m.id::text || ':metadata')
+JOIN job_keys k ON k.key IN ('classify:' || m.account_id::text || ':' || m.id::text,
+    'classify:' || m.account_id::text || ':' || m.id::text || ':' || 'metadata')
 JOIN jobs j ON j.id = k.job_id AND j.state IN ('queued', 'running')
 WHERE m.id = ANY(:ids::uuid[])
 
@@ -37,3 +38,10 @@ UPDATE threads SET subject = '' WHERE id = ANY(:ids::uuid[])
 -- What a model or an agent wrote about a message may quote it.
 UPDATE decisions SET rationale = '' WHERE message_id = ANY(:ids::uuid[]) AND source = 'llm';
 UPDATE actions SET rationale = '' WHERE message_id = ANY(:ids::uuid[]) AND actor IN ('model', 'agent')
+
+-- name: merge_words(pages)
+-- The words of a message go with its row.
+SELECT 1 WHERE :pages::integer IS NULL
+
+-- name: count_changes()
+SELECT 0

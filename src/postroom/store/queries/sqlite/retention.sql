@@ -9,7 +9,8 @@ WHERE a.message_id IN (SELECT value FROM json_each(:ids)) AND a.state IN ('queue
 UNION SELECT a.message_id FROM actions a JOIN outbound_mail o ON o.action_id = a.id
 WHERE a.message_id IN (SELECT value FROM json_each(:ids)) AND o.ended_at IS NULL
 UNION SELECT m.id FROM messages m
-JOIN job_keys k ON k.key IN ('classify:' || m.account_id || ':' || m.id, 'classify:' || m.account_id || ':' || m.id || ':metadata')
+JOIN job_keys k ON k.key IN ('classify:' || m.account_id || ':' || m.id,
+    'classify:' || m.account_id || ':' || m.id || ':' || 'metadata')
 JOIN jobs j ON j.id = k.job_id AND j.state IN ('queued', 'running')
 WHERE m.id IN (SELECT value FROM json_each(:ids))
 
@@ -36,3 +37,10 @@ UPDATE threads SET subject = '' WHERE id IN (SELECT value FROM json_each(:ids))
 -- What a model or an agent wrote about a message may quote it.
 UPDATE decisions SET rationale = '' WHERE message_id IN (SELECT value FROM json_each(:ids)) AND source = 'llm';
 UPDATE actions SET rationale = '' WHERE message_id IN (SELECT value FROM json_each(:ids)) AND actor IN ('model', 'agent')
+
+-- name: merge_words(pages)
+-- Words of deleted documents stay in the index until its parts are merged; a negative number begins with all of them.
+INSERT INTO message_words (message_words, rank) VALUES ('merge', :pages)
+
+-- name: count_changes()
+SELECT total_changes()
