@@ -249,10 +249,11 @@ async def test_pages_come_oldest_first_and_leave_nothing_out(database: Database,
 async def test_a_pass_prunes_by_tier_and_category_and_keeps_what_is_young(database: Database, clock: ManualClock):
     await keep_account(database, clock())
     invoice = await keep_mail(database, clock, 1, subject="Your invoice", sender="shop@store.example")
-    news = await keep_mail(database, clock, 2, subject="News", headers=[("List-Id", "<news>")])
+    list_id, list_sender = [("List-Id", "<news>")], "newsletter@x.example"
+    news = await keep_mail(database, clock, 2, subject="News", sender=list_sender, headers=list_id)
     note = await keep_mail(database, clock, 3, subject="Outline", tier="metadata", sender="noreply@x.example")
     clock.forward(40 * DAY)
-    young = await keep_mail(database, clock, 4, subject="News", headers=[("List-Id", "<news>")])
+    young = await keep_mail(database, clock, 4, subject="News", sender=list_sender, headers=list_id)
     policy = RetentionPolicy(0, 30, {"newsletters": 7, "finance": 3650, "relationship": 0})
     retaining = Retention(database, policy, clock, batch=2)
     seen = await retaining.preview("cli:ada")

@@ -60,6 +60,7 @@ def daily_job(shell: Shell) -> None:
         await RetentionPrune(database, policy)(Run())  # pyright: ignore[reportArgumentType]
 
     run(shell, work)
+    shell.capture.readouterr()  # its log
 
 
 def pruned(shell: Shell) -> list[int]:
