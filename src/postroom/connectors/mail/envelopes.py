@@ -17,7 +17,7 @@ from postroom.core.mail.ingestion import Decision, IngestionFacts, IngestionPoli
 from postroom.core.mail.message import storable, to_raw
 from postroom.core.mail.mime import ParsedMessage
 from postroom.core.mail.tiers import Assignment, Known, assign_tier, sender_address
-from postroom.core.queue.envelope import MOST_ATTACHMENTS
+from postroom.core.queue.envelope import MOST_ATTACHMENTS, ON_DEMAND
 
 LONGEST_IDENTITY = 512
 LONGEST_GIST = 2000
@@ -45,10 +45,11 @@ def prepare(
     policy: IngestionPolicy = EVERYTHING,
     parsed: ParsedMessage | None = None,
     *,
+    on_demand: bool = False,
     backfill_job_id: UUID | None = None,
 ) -> PreparedMessage:
-    """Build everything the switchboard needs, with the tiers that the rules give. `backfill_job_id` is the job that
-    fetches it, for history.
+    """Build everything the switchboard needs, with the tiers that the rules give. `on_demand` marks mail that is not
+    live; `backfill_job_id` is the backfill that fetches it.
     """
     parsed = parsed or message.parsed()
     assignment = assign_tier(parsed.headers, known)
@@ -62,6 +63,7 @@ def prepare(
                 "external_event_id": message.id,
                 "external_thread_id": message.thread_id or None,
                 "observed_at": observed_at.isoformat(),
+                **({"kind": ON_DEMAND} if on_demand else {}),
             },
             "sender": {"identity": _identity(sender_address(parsed.headers))},
             "payload": _whole(message, parsed) if decision.tier == "full" else _gist(message, parsed),

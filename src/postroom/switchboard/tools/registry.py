@@ -1,7 +1,18 @@
 """All tools, in the order in which they are listed. A new family adds its tuple here."""
 
 from postroom.core.roles import Principal
-from postroom.switchboard.tools import actions, backfill, connector, contacts, control, ingest, mail, queues, requests
+from postroom.switchboard.tools import (
+    actions,
+    backfill,
+    connector,
+    contacts,
+    control,
+    ingest,
+    mail,
+    on_demand,
+    queues,
+    requests,
+)
 from postroom.switchboard.tools.tool import Tool
 
 ALL_TOOLS: tuple[Tool, ...] = (
@@ -12,6 +23,7 @@ ALL_TOOLS: tuple[Tool, ...] = (
     *backfill.TOOLS,
     *queues.TOOLS,
     *mail.TOOLS,
+    *on_demand.TOOLS,
     *actions.TOOLS,
     *control.TOOLS,
 )
