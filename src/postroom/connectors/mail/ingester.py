@@ -100,7 +100,7 @@ class MailIngester:
         known, policy, now = self._knowledge.known(), self._knowledge.policy(), self._clock()
         ready: list[PreparedMessage] = []
         for message in fetched.read:
-            if not _is_incoming(message):
+            if not is_incoming(message):
                 ends[message.id] = IngestResult("skipped", "it is not incoming mail")
                 continue
             parsed = message.parsed()
@@ -195,7 +195,7 @@ class MailIngester:
         return end
 
 
-def _is_incoming(message: SourceMessage) -> bool:
+def is_incoming(message: SourceMessage) -> bool:
     """Whether the user received it; mail to themselves is both sent and received."""
     if message.label_ids & NOT_MAIL:
         return False

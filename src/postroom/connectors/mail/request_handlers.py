@@ -1,4 +1,5 @@
-"""Handles the requests to a mail connector: sync now, ingest given messages, count or list search results.
+"""Handles the requests to a mail connector: sync now, ingest given messages, count or list search results, sample a
+backfill.
 
 The requester is not trusted, so arguments are checked as strictly as a tool's. Counting and listing are bulk use: they
 take the quota that live mail leaves. No request takes longer than the requester waits.
@@ -9,7 +10,9 @@ from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, Protocol
 
+from postroom.connectors.mail.backfill_sample import BackfillSampler
 from postroom.connectors.mail.ingester import IngestResult
+from postroom.connectors.mail.knowledge import Knowledge
 from postroom.connectors.mail.source import MailSource, SourceMessage
 from postroom.connectors.request_server import Handler
 from postroom.core.errors import MailboxError, NotInMailbox, PostroomError
@@ -31,6 +34,12 @@ class TookTooLong(PostroomError):
 class MailConnector(Protocol):
     """The connector that handles the request."""
 
+    @property
+    def email(self) -> str: ...
+
+    @property
+    def knowledge(self) -> Knowledge: ...
+
     async def sync(self) -> int: ...
 
     def sync_now(self) -> None: ...
@@ -46,7 +55,13 @@ class RequestHandlers:
         self._source = source.for_use("bulk")
 
     def handlers(self) -> dict[str, Handler]:
-        return {"sync_now": self.sync_now, "ingest": self.ingest, "estimate": self.estimate, "search": self.search}
+        return {
+            "sync_now": self.sync_now,
+            "ingest": self.ingest,
+            "estimate": self.estimate,
+            "search": self.search,
+            "backfill_sample": self.backfill_sample,
+        }
 
     async def sync_now(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Run one round. A look-back may take many minutes: then report that, and leave the rest to the loop."""
@@ -89,6 +104,13 @@ class RequestHandlers:
             ids = [ref.id for ref in page.messages][:most]
             outcomes = await self._source.get_messages(ids, "metadata", ("From", "Subject"))
         return {"messages": [_shown(each) for each in _readable(outcomes)], "more": page.next_page_token is not None}
+
+    async def backfill_sample(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """How much mail a backfill would find, and what would become of a sample of it."""
+        async with _in_time():
+            return await BackfillSampler(self._source, self._connector.knowledge, self._connector.email).answer(
+                arguments
+            )
 
 
 @asynccontextmanager
