@@ -18,7 +18,7 @@ from postroom.connectors.mail.fetch import FetchResult, fetch
 from postroom.connectors.mail.ingester import is_incoming
 from postroom.connectors.mail.knowledge import Knowledge
 from postroom.connectors.mail.source import CHUNK, MailSource, SourceMessage
-from postroom.core.backfill.estimate import Count, Sample
+from postroom.core.backfill.estimate import Count, Sample, exactly
 from postroom.core.backfill.window import Window, zone_named
 from postroom.core.errors import MailboxLater
 from postroom.core.mail.categories import CATEGORIES, categories_of
@@ -100,8 +100,10 @@ class BackfillSampler:
     async def _guess(self, listed: Listed, window: Window) -> Count:
         """How many there are. One that was cut off is taken to go on at the same pace to the oldest message."""
         counted = len(listed.ids)
-        if listed.is_complete or not counted:
-            return Count(counted, counted)
+        if listed.is_complete:
+            return exactly(counted)
+        if not counted:
+            raise TimeoutError
         reached = (await self._source.get_message(next(reversed(listed.ids)), "minimal")).internal_date
         oldest = await self._oldest(listed.query, window.start, min(reached, window.end))
         share = (window.end - oldest) / max(window.end - reached, timedelta(seconds=1))
@@ -167,7 +169,8 @@ def spread(ids: Sequence[str], most: int) -> list[str]:
 
 def _within(window: Window, query: str = "") -> str:
     """The search within the window, whose last moment before its start a provider may count as in it."""
-    dates = f"after:{int(window.start.timestamp()) - 1} before:{int(window.end.timestamp())}"
+    start, end = (int(moment.timestamp()) for moment in (window.start, window.end))
+    dates = f"after:{max(0, start - 1)} before:{end}"
     return f"{dates} ({query})" if query else dates
 
 
