@@ -46,6 +46,8 @@ async def open_services(
             clock=clock_of(database),
             credentials=credentials,
             agents=_agents(settings, database),
+            backfill_settings=settings.backfill,
+            model_settings=settings.model,
         )
         try:
             yield services
@@ -77,6 +79,7 @@ def keeper_of(settings: Settings, services: Services, gauges: Gauges, reserve: D
         keep_rollups=timedelta(days=settings.inbox.rollup_days),
         log_bytes=lambda: None if reserve is None else reserve.log_bytes,
         clock=services.clock,
+        backfills=services.backfill_work,
     )
 
 

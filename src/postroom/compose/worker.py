@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
 from datetime import timedelta
+from zoneinfo import ZoneInfo
 
 from postroom.act.maintenance import maintenance_tasks, run_maintenance
 from postroom.compose.approvals import ApprovalChannels
@@ -80,7 +81,7 @@ async def running_jobs(
         "canceled": timedelta(days=jobs.keep_canceled_days),
     }
     await release_waiting(database, wall_clock())
-    model = configured_model(database, settings.model)
+    model = configured_model(database, settings.model, zone=ZoneInfo(settings.backfill.time_zone))
     adviser = None if model is None else _adviser(settings, database, model)
     approvals = ApprovalChannels(settings, database)
     handlers = job_handlers(settings, database, mailboxes, adviser, approvals.channels)

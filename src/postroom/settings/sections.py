@@ -233,7 +233,8 @@ class ModelSettings(Section):
     max_cents_per_day: Cents = Field(
         100.0,
         ge=0,
-        description="US cents that all calls of a day (UTC) may cost; then the model is not asked until the next day.",
+        description="US cents that all calls of a day (UTC) may cost; then the model is not asked until the next day. "
+        "Backfills do not count: each has a cap of its own.",
     )
     max_cents_per_message: Cents = Field(5.0, ge=0, description="US cents that all calls about one message may cost.")
     input_cents_per_million: float | None = Field(

@@ -16,9 +16,10 @@ from postroom.core.errors import LeaseLost
 from postroom.core.lifecycle import InboxState
 from postroom.core.queue.envelope import Envelope, IngestionTier, PolicyTier, envelope_text, parse_envelope
 from postroom.core.queue.picker import Head, Pick, is_coalesced, pick_many, stale
-from postroom.core.queue.queues import Policy
+from postroom.core.queue.queues import HISTORY, Policy
 from postroom.core.queue.summary import summarise
 from postroom.core.queue.turns import Ledger, Turn, record_picks, turn_of, undo_picks
+from postroom.store import backfill_spend
 from postroom.store.acceptance import CHANNEL
 from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text, rows_text
 from postroom.store.engine.database import Notify, Rows, Script, sql, transaction
@@ -344,6 +345,8 @@ def ending_all(leased: Sequence[LeasedMessage], state: InboxState, now: datetime
 def give_up(leased: LeasedMessage, reason: str, now: datetime) -> Script[None]:
     """End a leased message as failed, with the reason."""
     yield from ending(leased, "failed", reason, now)
+    if leased.tier == HISTORY:
+        yield from backfill_spend.giving_up(leased.id, now)
 
 
 @transaction

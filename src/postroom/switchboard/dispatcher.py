@@ -30,6 +30,7 @@ from postroom.core.jobs.job import NewJob
 from postroom.core.jobs.types import Catalogue
 from postroom.core.lifecycle import InboxState
 from postroom.core.mail.message import read_mail
+from postroom.core.mail.stored_categories import stored_categories
 from postroom.core.queue.queues import EMAIL, Policy
 from postroom.store import decisions, inbox, jobs, mail
 from postroom.store.acceptance import CHANNEL
@@ -146,13 +147,18 @@ class Dispatcher:
             with span("dispatch", message.traceparent):
                 job_id = new_id()
                 classify = self._classify(account.id, job_id, message)
-                content = read_mail(message.envelope)
+                envelope = message.envelope
+                content = read_mail(envelope)
+                categories = stored_categories(content, account.email, message.policy_tier)
         except DATABASE_IS_AWAY:
             raise
         except Exception as error:
             await self._give_up(message, error)
             return None
-        return mail.NewMessage(message, account, (new_id(), new_id()), content, job_id, classify)
+        is_backfilled = envelope.control.backfill_job_id is not None
+        return mail.NewMessage(
+            message, account, (new_id(), new_id()), content, job_id, classify, categories, is_backfilled
+        )
 
     async def _dispatch_alone(self, ready: mail.NewMessage) -> None:
         """Store one message. Raises only if the database is away."""

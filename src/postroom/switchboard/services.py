@@ -8,8 +8,11 @@ from postroom.accounts.mailbox_requests import ConnectorRequests
 from postroom.act.agents import Agents
 from postroom.core.queue.queues import Queues
 from postroom.core.tally import Tally
+from postroom.manage.backfill import Backfills
+from postroom.settings.sections import BackfillSettings, ModelSettings
 from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
+from postroom.switchboard.backfill_work import BackfillWork
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.intake import Intake
 from postroom.switchboard.searches import SearchLimiter
@@ -52,7 +55,15 @@ class Services:
     searches: SearchLimiter = field(default_factory=SearchLimiter)
     credentials: AccessTokens | None = None
     agents: Agents | None = None
+    backfill_settings: BackfillSettings = field(default_factory=lambda: BackfillSettings.model_validate({}))
+    model_settings: ModelSettings = field(default_factory=lambda: ModelSettings.model_validate({}))
     requests: ConnectorRequests = field(init=False)
+    backfills: Backfills = field(init=False)
+    backfill_work: BackfillWork = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "requests", ConnectorRequests(self.database, self.clock))
+        backfills = Backfills(self.database, self.backfill_settings, self.model_settings, self.clock)
+        object.__setattr__(self, "backfills", backfills)
+        work = BackfillWork(self.database, backfills, self.queues["email"], self.clock)
+        object.__setattr__(self, "backfill_work", work)

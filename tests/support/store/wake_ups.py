@@ -9,7 +9,17 @@ from postroom.store.engine.database import Database, Notify, Script, transaction
 from support.patience import PATIENCE_S
 
 CHANNELS = (
-    *("accounts", "actions", "connector_answers", "connector_requests", "departures", "inbox", "jobs", "outbound"),
+    *(
+        "accounts",
+        "actions",
+        "backfill",
+        "connector_answers",
+        "connector_requests",
+        "departures",
+        "inbox",
+        "jobs",
+        "outbound",
+    ),
     *("pauses", "restores", "scheduler"),
 )
 _LAST = "wake-ups"
@@ -37,6 +47,15 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
         "resolve_mail",
         "settle_restored",
         "withdraw_mail",
+    ),
+    ("backfill",): (
+        "cancel_backfill",
+        "continue_capped",
+        "create_backfill",
+        "hand_out",
+        "pause_backfill",
+        "record_progress",
+        "resume_backfill",
     ),
     ("connector_answers",): ("end_request",),
     ("connector_answers", "connector_requests"): ("ask_connector",),

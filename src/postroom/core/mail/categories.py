@@ -108,10 +108,10 @@ def categories_of(facts: IngestionFacts, known: Known) -> list[str]:
     return [name for name, category in CATEGORIES.items() if category.holds(facts, known)]
 
 
-def chosen_categories(names: Sequence[str]) -> list[Category]:
+def chosen_categories(names: Sequence[str], field: str = "category") -> list[Category]:
     """The categories with these names. Raises BadInput for one that does not exist."""
     for name in names:
         if name not in CATEGORIES:
             remedy = did_you_mean(name, CATEGORIES, f"use {', '.join(CATEGORIES)}")
-            raise BadInput("category", f"{name!r} is unknown", remedy)
+            raise BadInput(field, f"{name[:80]!r} is unknown", remedy)
     return [CATEGORIES[name] for name in dict.fromkeys(names)]

@@ -1,7 +1,7 @@
 """All tools, in the order in which they are listed. A new family adds its tuple here."""
 
 from postroom.core.roles import Principal
-from postroom.switchboard.tools import actions, connector, contacts, control, ingest, mail, queues, requests
+from postroom.switchboard.tools import actions, backfill, connector, contacts, control, ingest, mail, queues, requests
 from postroom.switchboard.tools.tool import Tool
 
 ALL_TOOLS: tuple[Tool, ...] = (
@@ -9,6 +9,7 @@ ALL_TOOLS: tuple[Tool, ...] = (
     *connector.TOOLS,
     *contacts.TOOLS,
     *requests.TOOLS,
+    *backfill.TOOLS,
     *queues.TOOLS,
     *mail.TOOLS,
     *actions.TOOLS,

@@ -41,7 +41,10 @@ SELECT account_id, sender, labels_json FROM messages WHERE id = :id
 -- name: select_message(id)
 SELECT m.id, m.account_id, m.provider_message_id, m.sender, m.subject, m.headers_json, m.labels_json, m.body_text,
     m.has_attachment, m.ingestion_tier, m.sent_at, m.deleted_at IS NOT NULL AS is_gone, t.provider_thread_id,
-    a.email AS account_email
+    a.email AS account_email,
+    (SELECT b.job_id FROM backfill_mail b WHERE b.message_id = m.id ORDER BY b.inbox_id DESC LIMIT 1) AS backfill_job_id,
+    COALESCE((SELECT r.acts FROM backfill_mail b JOIN backfill_runs r ON r.job_id = b.job_id WHERE b.message_id = m.id
+        ORDER BY b.inbox_id DESC LIMIT 1), true) AS may_act
 FROM messages m JOIN threads t ON t.id = m.thread_id JOIN accounts a ON a.id = m.account_id WHERE m.id = :id
 
 -- name: select_last_decision(message_id)
