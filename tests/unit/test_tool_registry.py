@@ -5,11 +5,22 @@ from uuid import uuid4
 import pytest
 
 from postroom.core.roles import Principal, Role
-from postroom.switchboard.tools import actions, backfill, connector, contacts, control, ingest, mail, queues, requests
+from postroom.switchboard.tools import (
+    actions,
+    backfill,
+    backfill_estimate,
+    connector,
+    contacts,
+    control,
+    ingest,
+    mail,
+    queues,
+    requests,
+)
 from postroom.switchboard.tools.registry import ALL_TOOLS, tools_of
 from postroom.switchboard.tools.tool import Tool
 
-FAMILIES = (actions, backfill, connector, contacts, control, ingest, mail, queues, requests)
+FAMILIES = (actions, backfill, backfill_estimate, connector, contacts, control, ingest, mail, queues, requests)
 QUEUES = {"queue.next", "queue.ack", "queue.nack", "queue.peek", "queue.stats"}
 
 

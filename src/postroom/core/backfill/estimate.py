@@ -80,7 +80,7 @@ class TokenUse(NamedTuple):
         return cls(-(-input_tokens // messages), -(-output_tokens // messages), messages)
 
 
-ASSUMED_TOKENS = TokenUse(9_500, 500)
+ASSUMED_TOKENS = TokenUse(10_000, 0)
 """10,000 tokens for each message, until some were measured."""
 
 

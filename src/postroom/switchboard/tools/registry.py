@@ -1,7 +1,18 @@
 """All tools, in the order in which they are listed. A new family adds its tuple here."""
 
 from postroom.core.roles import Principal
-from postroom.switchboard.tools import actions, backfill, connector, contacts, control, ingest, mail, queues, requests
+from postroom.switchboard.tools import (
+    actions,
+    backfill,
+    backfill_estimate,
+    connector,
+    contacts,
+    control,
+    ingest,
+    mail,
+    queues,
+    requests,
+)
 from postroom.switchboard.tools.tool import Tool
 
 ALL_TOOLS: tuple[Tool, ...] = (
@@ -10,6 +21,7 @@ ALL_TOOLS: tuple[Tool, ...] = (
     *contacts.TOOLS,
     *requests.TOOLS,
     *backfill.TOOLS,
+    *backfill_estimate.TOOLS,
     *queues.TOOLS,
     *mail.TOOLS,
     *actions.TOOLS,
