@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -30,6 +31,7 @@ LARGEST_SUMMARY = 10_000
 MOST_MEMBERS_NAMED = 1000
 SAMPLES = 20
 EXPIRED_AT_ONCE = 1000
+NO_LIMITS: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,13 @@ class Lease(NamedTuple):
 
 
 @transaction
-def lease(policy: Policy, most: int, token: UUID, now: datetime, summary_id: UUID) -> Script[Lease]:
-    """Pick up to `most` messages, exactly as single picks would. `summary_id` is for a summary, if one is made."""
+def lease(
+    policy: Policy, most: int, token: UUID, now: datetime, summary_id: UUID, limits: Mapping[str, int] = NO_LIMITS
+) -> Script[Lease]:
+    """Pick up to `most` messages, exactly as single picks would. `summary_id` is for a summary, if one is made.
+
+    `limits` are the most to pick of some tiers: beyond them, the others are picked as if nothing more waited there.
+    """
     ledger = yield from _locked_ledger(policy.queue)
     lines = yield from _lines(policy, most)
     passed: list[EndedMessage] = []
@@ -87,6 +94,8 @@ def lease(policy: Policy, most: int, token: UUID, now: datetime, summary_id: UUI
         for tier in policy.auto_ack_after:  # a tier with more stale messages than this continues on the next call
             if stale(policy, tier, lines[tier], now):
                 del lines[tier]
+    for tier, limit in limits.items():
+        del lines[tier].rows[limit:]
     picks, _, summary = pick_many(policy, lines, ledger.streaks, now, most)
     if not picks:
         return Lease([], passed)
