@@ -139,6 +139,18 @@ async def test_the_tool_answers_with_numbers_and_the_id_to_create_with(setup: Gm
     assert (str(outcome.estimate_id), outcome.expected_to_read) == (answer["estimate_id"], 5)
 
 
+async def test_a_backfill_is_created_with_its_own_estimate_only(setup: GmailSetup):
+    made = await estimated(setup, finance(setup))
+    backfills = Backfills(
+        setup.services.database, BackfillSettings.model_validate({}), ModelSettings.model_validate({}), setup.clock
+    )
+    for changes in ({"estimate_id": new_id()}, {"target_categories": ("travel",)}, {"date_from": date(2020, 1, 1)}):
+        with pytest.raises(BadInput) as refused:
+            await backfills.create(replace(made.agreed, **changes), SIGNED)
+        assert refused.value.field == "estimate_id"
+    assert (await backfills.create(made.agreed, SIGNED)).job.estimate_id == made.id
+
+
 async def test_the_estimate_is_within_15_percent_of_the_truth(setup: GmailSetup):
     """3,000 messages over ten years: invoices, some of them bulk mail, and words that only look like invoices."""
     print(f"seed {SEED}")

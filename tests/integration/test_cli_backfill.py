@@ -96,7 +96,7 @@ def test_an_estimate_is_shown_with_cost_time_and_its_basis(shell: Shell, mailbox
     assert "$6.00, from " in shell.out
     assert "$30.00 for everything (80 % saved)" in shell.out
     assert "4.0 h at 100 messages an hour" in shell.out
-    assert "2, of which 2 end at the cap of $5.00 a day" in shell.out
+    assert "2, since a day may cost $5.00" in shell.out
     assert "200 of 400 messages were read as a sample" in shell.out
     assert mailbox == [
         {"categories": ["finance"], "date_from": "2024-01-01", "date_to": "2024-01-31", "time_zone": "UTC"}

@@ -46,6 +46,7 @@ def estimate_lines(made: "MadeEstimate") -> dict[str, object]:
     new, form = made.backfill, made.form
     naive, on_demand, cost = form["naive"], form["on_demand"], form["cost_cents"]
     found = ", ".join(f"{name} {count['about']:,}" for name, count in form["categories"].items())
+    cap = dollars(new.daily_cost_cap_cents)
     at_rate, at_quota = (timedelta(hours=form[name]) for name in ("hours_at_rate", "hours_at_quota"))
     return {
         "mailbox": new.endpoint_identity,
@@ -59,10 +60,8 @@ def estimate_lines(made: "MadeEstimate") -> dict[str, object]:
         f"{dollars(on_demand['cost_cents'])} for 200 searches ({on_demand['saved_percent']} % saved)",
         "time": f"{length(at_rate)} at {new.rate_limit_per_hour:,} messages an hour; the quota alone would allow it in "
         f"{length(at_quota)}",
-        "days": f"{form['days']:,}, of which {form['days_at_cap']:,} end at the cap of "
-        f"{dollars(new.daily_cost_cap_cents)} a day"
-        if form["days_at_cap"] > 1
-        else f"{form['days']:,}",
+        "days": f"{form['days']:,}"
+        + (f", since a day may cost {cap}" if form["days_at_cap"] == form["days"] > 1 else ""),
         "based_on": "; ".join(form["notes"]),
     }
 

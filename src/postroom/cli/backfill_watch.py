@@ -1,6 +1,7 @@
 """Watching a backfill: a bar on a terminal, lines elsewhere, until it no longer goes on by itself."""
 
 import asyncio
+import shutil
 import sys
 from collections import deque
 from datetime import UTC, datetime, timedelta
@@ -70,7 +71,9 @@ class _Shown:
     def progress(self, job: BackfillJob, at: Standing) -> None:
         changes = (job.status, at.read, job.spent_today_micros, job.cost_spent_cents, job.messages_waiting)
         if self._is_bar:
-            typer.echo(f"\r\x1b[K{progress_line(job, at)}", nl=False)
+            # A line that is wider than the terminal could not be written over.
+            line = progress_line(job, at)[: shutil.get_terminal_size().columns - 1]
+            typer.echo(f"\r\x1b[K{line}", nl=False)
         elif changes != self._last:
             show_json(_row(job, at)) if self._as_json else typer.echo(progress_line(job, at))
         self._last = changes

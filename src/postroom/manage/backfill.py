@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from postroom.core.backfill.estimate import ASSUMED_TOKENS, TokenPrices, TokenUse, cost_micros
 from postroom.core.backfill.job import BackfillJob, FailedMessage, NewBackfill, check_limits
 from postroom.core.backfill.window import checked_window, day_in
-from postroom.core.errors import BadInput, ModelRefused
+from postroom.core.errors import BadInput, ModelRefused, NotFound
 from postroom.core.lifecycle import BACKFILL
 from postroom.core.mail.accounts import provider_of
 from postroom.core.mail.categories import chosen_categories
@@ -19,6 +19,7 @@ from postroom.settings.reading import Settings
 from postroom.settings.sections import BackfillSettings, ModelSettings
 from postroom.store import accounts, backfill
 from postroom.store.audit import Signature
+from postroom.store.backfill_estimates import load_estimate
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.cursors import Cursor
 from postroom.store.engine.database import Database
@@ -53,6 +54,7 @@ class Backfills:
         """Create a backfill. Raises BadInput, which names the field, and NotFound."""
         new = await self.checked(new)
         check_limits(new)
+        await self._check_estimate(new)
         id, cost = new_id(), await self.expected_cost()
         overlaps = await self.database.run(backfill.create_backfill(id, new, cost, self.clock(), signed))
         return CreatedBackfill(await self.load(id), overlaps)
@@ -73,6 +75,25 @@ class Backfills:
             remedy = did_you_mean(identity, known, "`postroom account list` shows all")
             raise BadInput("endpoint_identity", f"{identity[:200]!r} is no account of {new.connector_type}", remedy)
         return replace(new, target_categories=names)
+
+    async def _check_estimate(self, new: NewBackfill) -> None:
+        """Check that the estimate it is created with is its own: it will be compared with the outcome."""
+        if new.estimate_id is None:
+            return
+        try:
+            shown = await self.database.run(load_estimate(new.estimate_id))
+        except NotFound:
+            problem = f"{new.estimate_id} is no estimate"
+            raise BadInput("estimate_id", problem, "use the one of backfill.estimate, or leave it out") from None
+        wanted = {
+            "categories": list(new.target_categories),
+            "date_from": new.date_from.isoformat(),
+            "date_to": new.date_to.isoformat(),
+        }
+        if shown.endpoint_identity != new.endpoint_identity or any(
+            shown.request.get(name) != value for name, value in wanted.items()
+        ):
+            raise BadInput("estimate_id", "is for another mailbox, other categories or other days", "estimate this one")
 
     async def expected_cost(self) -> int:
         """What a message that a model reads will probably cost, in millionths of a dollar; zero without a model."""
