@@ -74,9 +74,10 @@ async def test_an_estimate_is_stored_as_it_was_shown(setup: JobSetup):
 
 
 async def test_what_does_not_exist_is_not_found(setup: JobSetup):
-    for verb in (estimates.load_estimate, estimates.backfill_outcome):
-        with pytest.raises(NotFound):
-            await setup.database.run(verb(new_id()))
+    with pytest.raises(NotFound):
+        await setup.database.run(estimates.load_estimate(new_id()))
+    with pytest.raises(NotFound):
+        await setup.database.run(estimates.backfill_outcome(new_id()))
 
 
 async def test_estimate_and_truth_stand_side_by_side(setup: JobSetup):

@@ -25,6 +25,7 @@ from support.store import (
     fault_cases_outbound,
     fault_cases_registry,
     fault_cases_restores,
+    fault_cases_retention,
     fault_cases_rules,
 )
 from support.store.dump import Dump, dump
@@ -48,6 +49,7 @@ SUBJECTS = (
     fault_cases_outbound,
     fault_cases_registry,
     fault_cases_restores,
+    fault_cases_retention,
     fault_cases_rules,
 )
 CASES = {case.__name__: case for subject in SUBJECTS for case in subject.CASES}

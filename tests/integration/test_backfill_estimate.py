@@ -28,6 +28,7 @@ from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail import keep_account
+from postroom.switchboard.tools.backfill import BackfillArguments
 from postroom.switchboard.tools.registry import TOOLS_BY_NAME
 from postroom.switchboard.tools.tool import Call
 from postroom_sandbox.faults import Fault
@@ -122,12 +123,14 @@ async def test_the_tool_answers_with_numbers_and_the_id_to_create_with(setup: Gm
     deliver(setup, 5, "invoice")
     tool = TOOLS_BY_NAME["backfill.estimate"]
     today = setup.clock().date()
-    arguments = tool.arguments(
+    arguments = BackfillArguments(
         connector_type="gmail",
         endpoint_identity=ENDPOINT,
         target_categories=["finance"],
         date_from=today - timedelta(days=90),
         date_to=today,
+        rate_limit_per_hour=None,
+        daily_cost_cap_cents=None,
     )
     async with answering(setup):
         answer = dict(await tool.run(Call(setup.services, Principal(Role.DASHBOARD, None)), arguments))

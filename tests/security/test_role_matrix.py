@@ -77,6 +77,7 @@ queue.replay              email     role       role       role   yes
 mail.search               -         role       role       yes    yes
 mail.read                 -         role       role       yes    yes
 mail.propose_action       -         role       role       yes    yes
+email_search_and_ingest   -         role       yes        yes    yes
 actions.list              -         role       yes        yes    yes
 actions.undo              -         role       yes        yes    yes
 decisions.explain         -         role       yes        yes    yes
@@ -126,6 +127,9 @@ async def arguments(switchboard: Served, tool: str, on: str, role: str) -> dict[
             return {}
         case "mail.search":
             return {"query": "words"}
+        case "email_search_and_ingest":
+            await stored(switchboard)
+            return {"query": "words", "wait_s": 0}
         case "mail.read" | "decisions.explain":
             return {"message_id": str(await stored(switchboard))}
         case "mail.propose_action":

@@ -168,7 +168,11 @@ def test_what_is_saved(cost: int, naive: int, saved: int):
     assert saved_percent(cost, naive) == saved
 
 
-counts = st.builds(lambda counted, more: Count(counted, counted + more), st.integers(0, 10**6), st.integers(0, 10**5))
+def count_of(counted: int, more: int) -> Count:
+    return Count(counted, counted + more)
+
+
+counts = st.builds(count_of, st.integers(0, 10**6), st.integers(0, 10**5))
 
 
 @st.composite

@@ -14,13 +14,26 @@ from postroom.switchboard.tools import (
     control,
     ingest,
     mail,
+    on_demand,
     queues,
     requests,
 )
 from postroom.switchboard.tools.registry import ALL_TOOLS, tools_of
 from postroom.switchboard.tools.tool import Tool
 
-FAMILIES = (actions, backfill, backfill_estimate, connector, contacts, control, ingest, mail, queues, requests)
+FAMILIES = (
+    actions,
+    backfill,
+    backfill_estimate,
+    connector,
+    contacts,
+    control,
+    ingest,
+    mail,
+    on_demand,
+    queues,
+    requests,
+)
 QUEUES = {"queue.next", "queue.ack", "queue.nack", "queue.peek", "queue.stats"}
 
 

@@ -29,6 +29,8 @@ COMMANDS = {
     "key": "List and replace the keys that encrypt the accounts' secrets.",
     "contacts": "Import address books; list the contacts that Postroom knows.",
     "filters": "List the rules that say how much of a message is stored; add or remove some.",
+    "retention": "Show how long mail is kept; prune what is past its time.",
+    "search-and-ingest": "Search a mailbox for old mail, and ingest what is found.",
     "migrate": "Bring the database up to date.",
     "backup": "Back up all of Postroom's data into one file, while it runs.",
     "restore": "Restore a backup, while no Postroom process runs.",

@@ -10,7 +10,7 @@ from postroom.act.maintenance import maintenance_tasks, run_maintenance
 from postroom.compose.approvals import ApprovalChannels
 from postroom.compose.credentials import open_credentials
 from postroom.compose.gate import MailboxGate
-from postroom.compose.jobs import job_handlers, restore_watch, sender
+from postroom.compose.jobs import RECURRING, job_handlers, restore_watch, sender
 from postroom.compose.mailboxes import Mailboxes
 from postroom.compose.tasks import background
 from postroom.core.jobs.types import CATALOGUE
@@ -89,7 +89,7 @@ async def running_jobs(
     worker = Worker(database, CATALOGUE, handlers, options, clock)
     leadership = Leadership(
         database,
-        Scheduler(database, CATALOGUE, clock=clock),
+        Scheduler(database, CATALOGUE, RECURRING, clock),
         Rescuer(database, clock),
         Pruner(database, keep, clock),
         poll=options.poll,

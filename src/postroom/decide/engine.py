@@ -24,8 +24,8 @@ from postroom.store.protection import Restraints, safety_facts
 # The conditions that need each part of a message. While that part is missing, they are neither true nor false.
 NEED_THE_TEXT = frozenset({"body_contains", "has_attachment"})
 NEED_THE_HEADERS = frozenset({"header_match", "list_id", "label_present", "to"})
-OLD_MAIL = "a backfill brought it in: what is decided about old mail is only recorded"
 NO_RULE = "no rule matched; it stays where it is"
+OLD_MAIL = "it was brought in later: what is decided about old mail is only recorded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Safeguards:
         if decision.action_type == "none":
             return Verdict(decision, None, shadows)
         if not message.may_act:
-            kept = _in_shadow(decision, "backfill")
+            kept = _in_shadow(decision, "on_demand" if message.on_demand else "backfill")
             return Verdict(self._nothing(message, OLD_MAIL), None, (*shadows, kept))
         if shadowed := self._shadowed_category(message):
             reason = f"mail of the category {shadowed} is decided in shadow"

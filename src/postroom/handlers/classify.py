@@ -75,7 +75,8 @@ class Classify:
         message, book = context.message, await self._rulebooks.current(context.rules_mark)
         await self._disable_broken(book)
         outcome = await _apply_rules(book, message, self._clock)
-        if outcome.matched is not None or self._adviser is None or message.ingestion_tier != "full":
+        by_rules_alone = message.ingestion_tier != "full" or (message.on_demand and "again" not in run.job.payload)
+        if outcome.matched is not None or self._adviser is None or by_rules_alone:
             return safeguards.by_rules(message, outcome)
         try:
             return safeguards.by_model(message, await self._adviser.advise(message), outcome)

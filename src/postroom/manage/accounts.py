@@ -20,6 +20,7 @@ __all__ = [
     "AccountSync",
     "AccountView",
     "account_for",
+    "check_in_use",
     "find_account",
     "gmail_account",
     "list_accounts",
@@ -99,11 +100,16 @@ async def resume_account(database: Database, name: str, signed: Signature, clock
 async def sync_account(database: Database, name: str, clock: Clock = wall_clock) -> AccountSync:
     """Sync the mailbox and its labels now."""
     account = await find_account(database, name)
-    if account.state != "active":
-        raise BadInput("account", f"{account.email} {_not_in_use(account)}", _use_again(account))
+    check_in_use(account)
     jobs = [sync_job(account.id), labels_job(account.id)]
     looking, _ = await database.run(enqueue_many(jobs, clock()))
     return AccountSync(account, looking.id)
+
+
+def check_in_use(account: AccountView) -> None:
+    """Raise BadInput, which says what to do, unless the account is active."""
+    if account.state != "active":
+        raise BadInput("account", f"{account.email} {_not_in_use(account)}", _use_again(account))
 
 
 def _not_in_use(account: AccountView) -> str:

@@ -66,6 +66,7 @@ class NewMessage(NamedTuple):
     classify: Callable[[UUID], NewJob]
     categories: tuple[str, ...] = ()
     is_backfilled: bool = False
+    is_on_demand: bool = False
 
 
 @transaction
@@ -112,6 +113,7 @@ def _insert_message(new: NewMessage, now: datetime) -> Script[list[UUID]]:
         mail.has_attachment,
         mail.sent_at,
         list_of(mail.headers),
+        new.is_on_demand,
         now,
     )
     if inserted:
@@ -134,8 +136,10 @@ class StoredMessage:
     is_gone: bool = False
     """Whether the message is known to be gone from the mailbox."""
     backfill_job_id: UUID | None = None
+    on_demand: bool = False
+    """Whether it is here because somebody searched for it; no model is asked."""
     may_act: bool = True
-    """False for old mail that a backfill brought in: decisions about it are only recorded."""
+    """False for old mail that was brought in later: decisions about it are only recorded."""
 
     @property
     def own_addresses(self) -> frozenset[str]:

@@ -184,7 +184,7 @@ async def _sqlite_facts(setup: JobSetup) -> Transaction[Any]:
     return health._sqlite_facts()
 
 
-ONLY_ON = {"advance": "postgres", "_sqlite_facts": "sqlite"}
+ONLY_ON = {"advance": "postgres", "_sqlite_facts": "sqlite", "merge_words": "sqlite"}
 CHANGES_NOTHING = {"_sqlite_facts", "prune_receipts"}
 CASES: list[Case] = [
     enqueue_many,

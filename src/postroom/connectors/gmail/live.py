@@ -14,7 +14,7 @@ import structlog
 from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.follow import follow
 from postroom.connectors.gmail.hints import Hints, NoHints, RoundPause
-from postroom.connectors.gmail.look_back import LookBack, window_start
+from postroom.connectors.gmail.look_back import OVERLAP, LookBack, window_start
 from postroom.connectors.mail.correspondents import Correspondents
 from postroom.connectors.mail.ingested_ids import IngestedIds
 from postroom.connectors.mail.ingester import IngestResult, MailIngester
@@ -23,6 +23,7 @@ from postroom.connectors.mail.message_reader import MessageReader
 from postroom.connectors.mail.refused import RefusedMail
 from postroom.connectors.mail.sent_mail import FIRST, SentMail
 from postroom.connectors.mail.set_aside import SetAside
+from postroom.connectors.mail.source import MailSource, SourceMessage
 from postroom.connectors.runtime import ConnectorHealth
 from postroom.connectors.switchboard_client import SwitchboardClient
 from postroom.core.errors import (
@@ -126,6 +127,24 @@ class GmailConnector:
         """Ingest exactly these messages, beside a round that may be running; return the outcome of each."""
         await self._check_mailbox()
         return await self._reader.take_requested(ids)
+
+    async def ingest_found(
+        self, source: MailSource, ids: Sequence[str]
+    ) -> list[tuple[IngestResult, SourceMessage | None]]:
+        """Ingest what a search in this source found, beside a round that may be running."""
+        await self._check_mailbox()
+        return await self._reader.take_found(source, ids, self._live_since())
+
+    def _live_since(self) -> datetime:
+        """The time since which mail is live: rounds have ingested it or are going to. A day of overlap, since mail may
+        be found late; what is searched for in that time is treated as if a round had found it.
+        """
+        look_back, reached_at = self._checkpoint.look_back(), self._checkpoint.reached_at()
+        if look_back is not None:
+            return look_back.since
+        if self._checkpoint.read() is None or reached_at is None:
+            return window_start(self._gmail_now(), reached_at)
+        return reached_at - OVERLAP
 
     async def _round(self) -> int:
         since = self._checkpoint.read()

@@ -16,7 +16,7 @@ from postroom.core.mail.ingestion import Decision, IngestionFacts, IngestionPoli
 from postroom.core.mail.message import storable, to_raw
 from postroom.core.mail.mime import ParsedMessage
 from postroom.core.mail.tiers import Assignment, Known, assign_tier, sender_address
-from postroom.core.queue.envelope import MOST_ATTACHMENTS
+from postroom.core.queue.envelope import MOST_ATTACHMENTS, ON_DEMAND
 
 LONGEST_IDENTITY = 512
 LONGEST_GIST = 2000
@@ -43,8 +43,11 @@ def prepare(
     observed_at: datetime,
     policy: IngestionPolicy = EVERYTHING,
     parsed: ParsedMessage | None = None,
+    *,
+    on_demand: bool = False,
 ) -> PreparedMessage:
-    """Build everything the switchboard needs, with the tiers that the rules give."""
+    """Build everything the switchboard needs, with the tiers that the rules give. `on_demand` marks mail that is not
+    live."""
     parsed = parsed or message.parsed()
     assignment = assign_tier(parsed.headers, known)
     decision = policy.decide(IngestionFacts.of(parsed))
@@ -57,6 +60,7 @@ def prepare(
                 "external_event_id": message.id,
                 "external_thread_id": message.thread_id or None,
                 "observed_at": observed_at.isoformat(),
+                **({"kind": ON_DEMAND} if on_demand else {}),
             },
             "sender": {"identity": _identity(sender_address(parsed.headers))},
             "payload": _whole(message, parsed) if decision.tier == "full" else _gist(message, parsed),

@@ -89,9 +89,9 @@ class MailIngester:
         """The messages that had an outcome last, newest first."""
         return self._ingested.newest(most)
 
-    async def take(self, fetched: FetchResult) -> dict[str, IngestResult]:
+    async def take(self, fetched: FetchResult, live_since: datetime | None = None) -> dict[str, IngestResult]:
         """Ingest messages that were read; return the outcome of each. Raises temporary errors; the other messages are
-        done.
+        done. With `live_since`, they were searched for: those from before that time are marked as not live.
         """
         ends = {id: self._give_up(id, error) for id, error in fetched.unreadable.items()}
         ends |= dict.fromkeys(fetched.gone, IngestResult("gone"))
@@ -106,7 +106,8 @@ class MailIngester:
             parsed = message.parsed()
             if message.id in fetched.problems:
                 parsed = replace(parsed, problems=(fetched.problems[message.id], *parsed.problems))
-            ready.append(prepare(message, self._endpoint_identity, known, now, policy, parsed))
+            old = live_since is not None and message.internal_date < live_since
+            ready.append(prepare(message, self._endpoint_identity, known, now, policy, parsed, on_demand=old))
         ends |= self._skip([each for each in ready if each.envelope is None])
         # Spam today may be mail tomorrow, and is then read again; a message refused before stays on that list.
         only_now = {message.id for message in fetched.read if message.label_ids & NOT_MAIL}

@@ -46,6 +46,10 @@ class MailConnector(Protocol):
 
     async def ingest(self, ids: Sequence[str]) -> dict[str, IngestResult]: ...
 
+    async def ingest_found(
+        self, source: MailSource, ids: Sequence[str]
+    ) -> list[tuple[IngestResult, SourceMessage | None]]: ...
+
 
 class RequestHandlers:
     """The requests that one connector can handle."""
@@ -96,14 +100,27 @@ class RequestHandlers:
         return {"messages": len(ids), "exact": exact, "estimate": max(guess, len(ids))}
 
     async def search(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The results of a search, newest first, with enough to choose from."""
+        """The results of a search, newest first, with enough to choose from. With `ingest`, ingest them as well, and
+        report the outcome of each.
+        """
         wanted = checked_arguments("search", arguments)
         query, most = str(wanted["query"]), int(wanted["max"])
         async with _in_time(), aclosing(self._source.message_pages(query, (), most)) as pages:
             page = await anext(pages)
-            ids = [ref.id for ref in page.messages][:most]
-            outcomes = await self._source.get_messages(ids, "metadata", ("From", "Subject"))
-        return {"messages": [_shown(each) for each in _readable(outcomes)], "more": page.next_page_token is not None}
+            ids = list(dict.fromkeys(ref.id for ref in page.messages))[:most]
+            found = await (self._ingested(ids) if "ingest" in wanted else self._listed(ids))
+        return {"messages": found, "more": page.next_page_token is not None}
+
+    async def _listed(self, ids: Sequence[str]) -> list[dict[str, Any]]:
+        outcomes = await self._source.get_messages(ids, "metadata", ("From", "Subject"))
+        return [_shown(each) for each in _readable(outcomes)]
+
+    async def _ingested(self, ids: Sequence[str]) -> list[dict[str, Any]]:
+        taken = await self._connector.ingest_found(self._source, ids) if ids else []
+        return [
+            {"id": id, **({} if message is None else _shown(message)), "end": end.end, "reason": end.reason}
+            for id, (end, message) in zip(ids, taken, strict=True)
+        ]
 
     async def backfill_sample(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """How much mail a backfill would find, and what would become of a sample of it."""

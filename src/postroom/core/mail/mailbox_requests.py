@@ -39,8 +39,9 @@ def checked_arguments(kind: RequestKind, given: Mapping[str, Any]) -> dict[str, 
             refuse_unknown_arguments(given, ("query",))
             return {"query": search_query(given.get("query"))}
         case "search":
-            refuse_unknown_arguments(given, ("query", "max"))
-            return {"query": search_query(given.get("query")), "max": most_found(given.get("max", FOUND))}
+            refuse_unknown_arguments(given, ("query", "max", "ingest"))
+            search = {"query": search_query(given.get("query")), "max": most_found(given.get("max", FOUND))}
+            return {**search, "ingest": True} if _flag("ingest", given.get("ingest", False)) else search
         case "backfill_sample":
             refuse_unknown_arguments(given, ("categories", "date_from", "date_to", "time_zone"))
             return sampled_backfill(given)
@@ -82,6 +83,12 @@ def search_query(given: object) -> str:
     if not given.strip() or len(given) > LONGEST_QUERY or not given.isprintable():
         raise BadInput("query", f"{given[:80]!r} with {len(given):,} characters is refused", remedy)
     return given.strip()
+
+
+def _flag(name: str, given: object) -> bool:
+    if not isinstance(given, bool):
+        raise BadInput(name, f"is {str(given)[:80]!r}", "use true or false")
+    return given
 
 
 def most_found(given: object) -> int:

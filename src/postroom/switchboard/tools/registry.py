@@ -10,6 +10,7 @@ from postroom.switchboard.tools import (
     control,
     ingest,
     mail,
+    on_demand,
     queues,
     requests,
 )
@@ -24,6 +25,7 @@ ALL_TOOLS: tuple[Tool, ...] = (
     *backfill_estimate.TOOLS,
     *queues.TOOLS,
     *mail.TOOLS,
+    *on_demand.TOOLS,
     *actions.TOOLS,
     *control.TOOLS,
 )
