@@ -71,7 +71,7 @@ class KilledBackfill:
         for number in range(mails):
             day = datetime(2024, 1, 1, tzinfo=UTC) + timedelta(days=self.rng.random() * DAYS)
             if number % 4 == 3:
-                self._deliver("prepaid tariffs", day)
+                self._deliver(f"Your invoice {number}", day, "SENT")
                 self.unwanted += 1
             else:
                 self.history.add(self._deliver(f"Your invoice {number}", day))
@@ -79,9 +79,9 @@ class KilledBackfill:
     def deliver_live(self) -> None:
         self.live.add(self._deliver("Your invoice of today", None))
 
-    def _deliver(self, subject: str, at: datetime | None) -> str:
+    def _deliver(self, subject: str, at: datetime | None, label: str = "INBOX") -> str:
         raw = f"From: shop@store.example\r\nTo: {OWNER}\r\nSubject: {subject}\r\n\r\nHello.\r\n".encode()
-        return self.emulator.mailbox.deliver(raw, received_at=at).id
+        return self.emulator.mailbox.deliver(raw, (label,), at).id
 
     async def create(self) -> UUID:
         last = FIRST + timedelta(days=DAYS - 1)

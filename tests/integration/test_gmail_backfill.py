@@ -64,12 +64,13 @@ class Backfilling:
         begin = self.setup.connector().backfill(self.setup.board, self.interval, time.monotonic).begin
         return BackfillWorker(self.setup.board, "gmail", ENDPOINT, begin, poll_interval_s=60, clock=time.monotonic)
 
-    def deliver(self, count: int, subject: str = "Your invoice", month: int = 2) -> list[str]:
+    def deliver(self, count: int, label: str = "INBOX", month: int = 2) -> list[str]:
         first = datetime(2025, month, 3, tzinfo=UTC)
         return [
             self.setup.mailbox.deliver(
-                f"From: shop@example.org\r\nTo: {OWNER}\r\nSubject: {subject} {number}\r\n\r\nHi.\r\n".encode(),
-                received_at=first + timedelta(minutes=number),
+                f"From: shop@example.org\r\nTo: {OWNER}\r\nSubject: Your invoice {number}\r\n\r\nHi.\r\n".encode(),
+                (label,),
+                first + timedelta(minutes=number),
             ).id
             for number in range(count)
         ]
@@ -102,7 +103,7 @@ async def test_a_backfill_ingests_its_window_as_history_and_leaves_the_checkpoin
     backfilling: Backfilling,
 ) -> None:
     ids = backfilling.deliver(30)
-    backfilling.deliver(5, subject="prepaid tariffs", month=3)
+    backfilling.deliver(5, label="SENT", month=3)
     await backfilling.setup.connector().sync()
     checkpoint = (backfilling.setup.folder / "checkpoint.json").read_bytes()
     reads = backfilling.setup.calls["messages.get"]
@@ -164,7 +165,7 @@ async def test_a_connector_killed_again_and_again_counts_exactly(backfilling: Ba
     kills, mails = scale(10, 50), scale(100, 95)
     rng = Random(SEED)
     ids = backfilling.deliver(mails)
-    backfilling.deliver(7, subject="prepaid tariffs", month=1)
+    backfilling.deliver(7, label="SENT", month=1)
     for _ in range(kills):
         if (await backfilling.job()).status == "completed":
             break

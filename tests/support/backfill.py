@@ -66,6 +66,8 @@ class MemoryArchive:
     searches: list[str] = field(default_factory=list[str])
     read: list[tuple[float, list[str]]] = field(default_factory=list[tuple[float, list[str]]])
     uses: list[str] = field(default_factory=list[str])
+    found_too: list[str] = field(default_factory=list[str])
+    """Messages that every search finds as well, as Gmail's search is broader than the check."""
 
     def for_use(self, use: Literal["live", "bulk"]) -> "MemoryArchive":
         self.uses.append(use)
@@ -79,8 +81,10 @@ class MemoryArchive:
             self.step("search")
             self.searches.append(query)
             shown, before, estimate = self.mailbox.page(most, query, label_ids, before=before)
-            refs = tuple(MessageRef(each.id, each.thread_id, frozenset()) for each in shown)
-            yield MessagePage(refs, None if before is None else "more", estimate)
+            refs = [MessageRef(each.id, each.thread_id) for each in shown]
+            if query:
+                refs += [MessageRef(id, id) for id in self.found_too]
+            yield MessagePage(tuple(refs), None if before is None else "more", estimate)
             if before is None:
                 return
 
