@@ -66,6 +66,7 @@ class NewMessage(NamedTuple):
     classify: Callable[[UUID], NewJob]
     categories: tuple[str, ...] = ()
     is_backfilled: bool = False
+    is_on_demand: bool = False
 
 
 @transaction
@@ -112,7 +113,7 @@ def _insert_message(new: NewMessage, now: datetime) -> Script[list[UUID]]:
         mail.has_attachment,
         mail.sent_at,
         list_of(mail.headers),
-        leased.envelope.is_on_demand,
+        new.is_on_demand,
         now,
     )
     if inserted:

@@ -160,9 +160,16 @@ class Dispatcher:
         except Exception as error:
             await self._give_up(message, error)
             return None
-        is_backfilled = envelope.control.backfill_job_id is not None
         return mail.NewMessage(
-            message, account, (new_id(), new_id()), content, job_id, classify, categories, is_backfilled
+            message,
+            account,
+            (new_id(), new_id()),
+            content,
+            job_id,
+            classify,
+            categories,
+            is_backfilled=envelope.control.backfill_job_id is not None,
+            is_on_demand=envelope.is_on_demand,
         )
 
     async def _dispatch_alone(self, ready: mail.NewMessage) -> None:

@@ -1,4 +1,5 @@
-"""Handles the requests to a mail connector: sync now, ingest given messages, count or list search results.
+"""Handles the requests to a mail connector: sync now, ingest given messages, count or list search results, work on a
+backfill.
 
 The requester is not trusted, so arguments are checked as strictly as a tool's. Counting and listing are bulk use: they
 take the quota that live mail leaves. No request takes longer than the requester waits.
@@ -7,8 +8,10 @@ take the quota that live mail leaves. No request takes longer than the requester
 import asyncio
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from typing import Any, Protocol
 
+from postroom.connectors.mail.backfill.worker import BackfillWorker
 from postroom.connectors.mail.ingester import IngestResult
 from postroom.connectors.mail.source import MailSource, SourceMessage
 from postroom.connectors.request_server import Handler
@@ -45,12 +48,19 @@ class MailConnector(Protocol):
 class RequestHandlers:
     """The requests that one connector can handle."""
 
-    def __init__(self, connector: MailConnector, source: MailSource) -> None:
+    def __init__(self, connector: MailConnector, source: MailSource, backfills: BackfillWorker | None = None) -> None:
         self._connector = connector
         self._source = source.for_use("bulk")
+        self._backfills = backfills
 
     def handlers(self) -> dict[str, Handler]:
-        return {"sync_now": self.sync_now, "ingest": self.ingest, "estimate": self.estimate, "search": self.search}
+        handlers: dict[str, Handler] = {
+            "sync_now": self.sync_now,
+            "ingest": self.ingest,
+            "estimate": self.estimate,
+            "search": self.search,
+        }
+        return handlers if self._backfills is None else {**handlers, "backfill": partial(_backfill, self._backfills)}
 
     async def sync_now(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Run one round. A look-back may take many minutes: then report that, and leave the rest to the loop."""
@@ -106,6 +116,12 @@ class RequestHandlers:
             {"id": id, **({} if message is None else _shown(message)), "end": end.end, "reason": end.reason}
             for id, (end, message) in zip(ids, taken, strict=True)
         ]
+
+
+async def _backfill(worker: BackfillWorker, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Work on a backfill for some seconds."""
+    seconds: float = checked_arguments("backfill", arguments)["seconds"]
+    return (await worker.work_for(seconds))._asdict()
 
 
 @asynccontextmanager

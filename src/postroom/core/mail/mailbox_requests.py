@@ -9,12 +9,16 @@ from typing import Any, Literal, assert_never, cast
 from postroom.core.errors import BadInput
 from postroom.core.suggestions import did_you_mean
 
-RequestKind = Literal["sync_now", "ingest", "estimate", "search"]
+AskedKind = Literal["sync_now", "ingest", "estimate", "search"]
+"""The kinds that the tool `connector.request` offers."""
+
+RequestKind = Literal[AskedKind, "backfill"]
 
 MOST_INGESTED = 100
 MOST_FOUND = 50
 FOUND = 20
 LONGEST_QUERY = 1_000
+LONGEST_SLICE_S = 45
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
@@ -34,6 +38,9 @@ def checked_arguments(kind: RequestKind, given: Mapping[str, Any]) -> dict[str, 
             refuse_unknown_arguments(given, ("query", "max", "ingest"))
             search = {"query": search_query(given.get("query")), "max": most_found(given.get("max", FOUND))}
             return {**search, "ingest": True} if _flag("ingest", given.get("ingest", False)) else search
+        case "backfill":
+            refuse_unknown_arguments(given, ("seconds",))
+            return {"seconds": slice_seconds(given.get("seconds", LONGEST_SLICE_S))}
         case _:
             assert_never(kind)
 
@@ -84,3 +91,9 @@ def most_found(given: object) -> int:
     if type(given) is not int or not 1 <= given <= MOST_FOUND:
         raise BadInput("max", f"is {str(given)[:80]!r}", f"use a whole number from 1 to {MOST_FOUND}")
     return given
+
+
+def slice_seconds(given: object) -> float:
+    if not isinstance(given, int | float) or isinstance(given, bool) or not 1 <= given <= LONGEST_SLICE_S:
+        raise BadInput("seconds", f"is {str(given)[:80]!r}", f"use a number from 1 to {LONGEST_SLICE_S}")
+    return float(given)
