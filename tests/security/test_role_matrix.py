@@ -129,7 +129,7 @@ async def arguments(switchboard: Served, tool: str, on: str, role: str) -> dict[
             return {"query": "words"}
         case "email_search_and_ingest":
             await stored(switchboard)
-            return {"query": "words", "wait_s": 0}
+            return {"query": "words", "endpoint_identity": "gmail:user:ada@example.com", "wait_s": 0}
         case "mail.read" | "decisions.explain":
             return {"message_id": str(await stored(switchboard))}
         case "mail.propose_action":
