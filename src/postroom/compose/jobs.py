@@ -10,6 +10,7 @@ from postroom.compose.mailboxes import Mailboxes
 from postroom.core.jobs.types import CATALOGUE
 from postroom.handlers.action_gmail import ActionGmail
 from postroom.handlers.approval_notify import ApprovalNotify
+from postroom.handlers.backfill_gmail import BackfillGmail
 from postroom.handlers.classify import Adviser, Classify
 from postroom.handlers.history_sync import HistorySyncGmail
 from postroom.handlers.ingest_gmail import IngestGmail
@@ -57,6 +58,7 @@ def job_handlers(
         "labels.sync.gmail": LabelsSyncGmail(database, mailboxes.mailbox),
         "history.sync.gmail": HistorySyncGmail(database),
         "ingest.gmail": IngestGmail(database),
+        "backfill.gmail": BackfillGmail(database),
         "retention.prune": RetentionPrune(database, retention_policy(settings.retention)),
         "approval.notify": ApprovalNotify(database, channels, hourly=settings.safety.approval_notices_per_hour),
         "outbound.send": OutboundSend(

@@ -9,8 +9,9 @@ from zoneinfo import ZoneInfo
 from postroom.core.backfill.cursor import Cursor
 from postroom.core.backfill.job import BackfillJob, FailedMessage, NewBackfill, Progress
 from postroom.core.backfill.window import Window, day_in
+from postroom.core.jobs.types import CATALOGUE
 from postroom.core.queue.queues import EMAIL
-from postroom.store import backfill, backfill_spend, backfill_work, mail
+from postroom.store import backfill, backfill_slices, backfill_spend, backfill_work, mail
 from postroom.store.engine.database import Script, Transaction, transaction
 from postroom.store.engine.ids import new_id
 from support.store.fault_cases_jobs import Case
@@ -119,6 +120,11 @@ def _reserve_too_much(charge: backfill_spend.BackfillCharge, setup: JobSetup) ->
     return reserve()
 
 
+async def enqueue_slices(setup: JobSetup) -> Transaction[Any]:
+    await created(setup)
+    return backfill_slices.enqueue_slices(CATALOGUE, new_id(), setup.clock())
+
+
 CASES: list[Case] = [
     create_backfill,
     pause_backfill,
@@ -128,4 +134,5 @@ CASES: list[Case] = [
     record_progress,
     continue_capped,
     release_held,
+    enqueue_slices,
 ]

@@ -69,6 +69,7 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
         "disown",
         "enqueue_decisions",
         "enqueue_plain",
+        "enqueue_slices",
         "enqueue_undo",
         "enqueue_undos",
         "fire",
@@ -89,7 +90,7 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
     ("outbound",): ("admit_mail", "defer", "doubt", "give_back_mail", "hasten_mail"),
     ("pauses",): ("pause", "protect"),
     ("restores",): ("mark_restored", "observe_timeline", "suspect_restore"),
-    ("scheduler",): ("retry_later",),
+    ("scheduler",): ("complete_and_enqueue", "retry_later"),
 }
 WOKEN = {verb: frozenset(channels) for channels, verbs in _WOKEN.items() for verb in verbs}
 

@@ -15,6 +15,7 @@ from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.follow import follow
 from postroom.connectors.gmail.hints import Hints, NoHints, RoundPause
 from postroom.connectors.gmail.look_back import OVERLAP, LookBack, window_start
+from postroom.connectors.mail.backfill.mailbox import BackfillMailbox
 from postroom.connectors.mail.correspondents import Correspondents
 from postroom.connectors.mail.ingested_ids import IngestedIds
 from postroom.connectors.mail.ingester import IngestResult, MailIngester
@@ -25,7 +26,7 @@ from postroom.connectors.mail.sent_mail import FIRST, SentMail
 from postroom.connectors.mail.set_aside import SetAside
 from postroom.connectors.mail.source import MailSource, SourceMessage
 from postroom.connectors.runtime import ConnectorHealth
-from postroom.connectors.switchboard_client import SwitchboardClient
+from postroom.connectors.switchboard_client import BackfillSource, SwitchboardClient
 from postroom.core.errors import (
     AccountUnusable,
     IntakeRefused,
@@ -101,6 +102,7 @@ class GmailConnector:
         self._waiting = RoundPause(hints or NoHints())
         self._one_at_a_time = asyncio.Lock()
         self._email = email
+        self._endpoint_identity = endpoint_identity
         self._is_right_mailbox = False
 
     @property
@@ -122,6 +124,28 @@ class GmailConnector:
             await self._knowledge.refresh()
             self._reader.begin_round()
             return await self._round() + await self._reader.try_again()
+
+    async def idle(self) -> None:
+        """Wait until no round is running."""
+        async with self._one_at_a_time:
+            pass
+
+    def backfill(
+        self, switchboard: BackfillSource, progress_interval: int, seconds: Callable[[], float]
+    ) -> BackfillMailbox:
+        """This mailbox for backfill. Only live mail moves the checkpoint."""
+        return BackfillMailbox(
+            source=self._client,
+            switchboard=switchboard,
+            ingester=self._ingester,
+            knowledge=self._knowledge,
+            live=self,
+            email=self._email,
+            endpoint_identity=self._endpoint_identity,
+            progress_interval=progress_interval,
+            clock=self._clock,
+            seconds=seconds,
+        )
 
     async def ingest(self, ids: Sequence[str]) -> dict[str, IngestResult]:
         """Ingest exactly these messages, beside a round that may be running; return the outcome of each."""

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from postroom.connectors.mail.source import SourceMessage
 from postroom.core.mail.accounts import provider_of
@@ -45,9 +46,11 @@ def prepare(
     parsed: ParsedMessage | None = None,
     *,
     on_demand: bool = False,
+    backfill_job_id: UUID | None = None,
 ) -> PreparedMessage:
     """Build everything the switchboard needs, with the tiers that the rules give. `on_demand` marks mail that is not
-    live."""
+    live; `backfill_job_id` is the backfill that fetches it.
+    """
     parsed = parsed or message.parsed()
     assignment = assign_tier(parsed.headers, known)
     decision = policy.decide(IngestionFacts.of(parsed))
@@ -68,6 +71,7 @@ def prepare(
                 "idempotency_key": f"{provider}:{endpoint_identity}:{message.id}",
                 "policy_tier": assignment.tier,
                 "ingestion_tier": decision.tier,
+                **({} if backfill_job_id is None else {"backfill_job_id": str(backfill_job_id)}),
             },
         }
     return PreparedMessage(message.id, envelope, assignment, decision)

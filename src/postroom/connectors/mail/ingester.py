@@ -126,40 +126,51 @@ class MailIngester:
             else:
                 self._health.counters["changes"] += len(batch)
 
+    async def deliver(self, ready: Sequence[PreparedMessage]) -> dict[str, Receipt | PostroomError]:
+        """Send the envelopes to the switchboard, and count what is new there; for each message, its receipt or its
+        error. Remember nothing.
+        """
+        results: dict[str, Receipt | PostroomError] = {}
+        for at in range(0, len(ready), MOST_AT_ONCE):
+            batch = ready[at : at + MOST_AT_ONCE]
+            answers = await self._switchboard.ingest_batch([each.envelope or {} for each in batch])
+            for prepared, answer in zip(batch, answers, strict=True):
+                result = await self._ingest_without_key(prepared) if isinstance(answer, Conflict) else answer
+                if isinstance(result, Receipt) and not result.duplicate:
+                    self._count_new(prepared)
+                results[prepared.id] = result
+        return results
+
+    def count_skipped(self, prepared: PreparedMessage) -> None:
+        """Count a message that the policy leaves out."""
+        self._count(EXTENTS[prepared.decision.tier])
+
     async def _ingest_all(self, ready: Sequence[PreparedMessage]) -> dict[str, IngestResult]:
         ends: dict[str, IngestResult] = {}
         trouble: PostroomError | None = None
-        for at in range(0, len(ready), MOST_AT_ONCE):
-            batch = ready[at : at + MOST_AT_ONCE]
-            results = await self._switchboard.ingest_batch([each.envelope or {} for each in batch])
-            for prepared, result in zip(batch, results, strict=True):
-                match result:
-                    case Receipt():
-                        ends[prepared.id] = self._accepted(prepared, result)
-                    case Conflict():
-                        ends[prepared.id] = await self._ingest_without_key(prepared)
-                    case BadInput():
-                        ends[prepared.id] = self._give_up(prepared.id, result)
-                    case PostroomError():
-                        trouble = trouble or result
+        for id, result in (await self.deliver(ready)).items():
+            match result:
+                case Receipt():
+                    ends[id] = IngestResult("duplicate" if result.duplicate else "new")
+                case BadInput():
+                    ends[id] = self._give_up(id, result)
+                case PostroomError():
+                    trouble = trouble or result
         self._note_ended(ends)
         if trouble is not None:
             raise trouble
         return ends
 
-    async def _ingest_without_key(self, prepared: PreparedMessage) -> IngestResult:
+    async def _ingest_without_key(self, prepared: PreparedMessage) -> Receipt | PostroomError:
         """Our key is already used for something else; the message is also identified by its own id."""
         envelope = prepared.envelope or {}
         control = {name: value for name, value in envelope["control"].items() if name != "idempotency_key"}
         try:
-            receipt = await self._switchboard.ingest({**envelope, "control": control})
-        except BadInput as error:
-            return self._give_up(prepared.id, error)
-        return self._accepted(prepared, receipt)
+            return await self._switchboard.ingest({**envelope, "control": control})
+        except PostroomError as error:
+            return error
 
-    def _accepted(self, prepared: PreparedMessage, receipt: Receipt) -> IngestResult:
-        if receipt.duplicate:
-            return IngestResult("duplicate")
+    def _count_new(self, prepared: PreparedMessage) -> None:
         tier, rule = prepared.assignment
         self._tally.count(TIER_ASSIGNED, self._provider, self._endpoint_identity, tier, rule)
         self._count(EXTENTS[prepared.decision.tier])
@@ -169,13 +180,12 @@ class MailIngester:
         counters[f"rule.{rule}"] += 1
         if self._knowledge.is_degraded:
             self._count(KNOWN_CONTACT_DEGRADED)
-        return IngestResult("new")
 
     def _skip(self, prepared: Sequence[PreparedMessage]) -> dict[str, IngestResult]:
         """Count the message, and store nothing else."""
         for each in prepared:
             if each.id not in self._ingested:
-                self._count(EXTENTS[each.decision.tier])
+                self.count_skipped(each)
         return {each.id: IngestResult("skipped", "an ingestion rule leaves it out") for each in prepared}
 
     def _note_ended(self, ends: Mapping[str, IngestResult]) -> None:

@@ -1,5 +1,5 @@
-"""Handles the requests to a mail connector: sync now, ingest given messages, count or list search results, sample a
-backfill.
+"""Handles the requests to a mail connector: sync now, ingest given messages, count or list search results, work on a
+backfill, or sample one.
 
 The requester is not trusted, so arguments are checked as strictly as a tool's. Counting and listing are bulk use: they
 take the quota that live mail leaves. No request takes longer than the requester waits.
@@ -8,8 +8,10 @@ take the quota that live mail leaves. No request takes longer than the requester
 import asyncio
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from typing import Any, Protocol
 
+from postroom.connectors.mail.backfill.worker import BackfillWorker
 from postroom.connectors.mail.backfill_sample import BackfillSampler
 from postroom.connectors.mail.ingester import IngestResult
 from postroom.connectors.mail.knowledge import Knowledge
@@ -54,18 +56,20 @@ class MailConnector(Protocol):
 class RequestHandlers:
     """The requests that one connector can handle."""
 
-    def __init__(self, connector: MailConnector, source: MailSource) -> None:
+    def __init__(self, connector: MailConnector, source: MailSource, backfills: BackfillWorker | None = None) -> None:
         self._connector = connector
         self._source = source.for_use("bulk")
+        self._backfills = backfills
 
     def handlers(self) -> dict[str, Handler]:
-        return {
+        handlers: dict[str, Handler] = {
             "sync_now": self.sync_now,
             "ingest": self.ingest,
             "estimate": self.estimate,
             "search": self.search,
             "backfill_sample": self.backfill_sample,
         }
+        return handlers if self._backfills is None else {**handlers, "backfill": partial(_backfill, self._backfills)}
 
     async def sync_now(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Run one round. A look-back may take many minutes: then report that, and leave the rest to the loop."""
@@ -128,6 +132,12 @@ class RequestHandlers:
             return await BackfillSampler(self._source, self._connector.knowledge, self._connector.email).answer(
                 arguments
             )
+
+
+async def _backfill(worker: BackfillWorker, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Work on a backfill for some seconds."""
+    seconds: float = checked_arguments("backfill", arguments)["seconds"]
+    return (await worker.work_for(seconds))._asdict()
 
 
 @asynccontextmanager

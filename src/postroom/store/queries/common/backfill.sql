@@ -112,3 +112,7 @@ UPDATE backfill_mail SET waits = false WHERE inbox_id = :inbox_id AND waits RETU
 -- name: select_backfill_failures(id, most)
 SELECT provider_message_id AS message_id, reason FROM backfill_failures WHERE job_id = :id
 ORDER BY at DESC, provider_message_id LIMIT :most
+
+-- name: select_accounts_with_backfills(provider)
+SELECT DISTINCT a.id FROM backfill_jobs j JOIN accounts a ON a.endpoint_identity = j.endpoint_identity
+WHERE j.status IN ('pending', 'active') AND a.provider = :provider AND a.state = 'active' ORDER BY a.id
