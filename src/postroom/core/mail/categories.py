@@ -1,117 +1,225 @@
-"""The categories of mail that a backfill can fetch: a search at the provider, and a check of each message.
+"""The categories of mail that a backfill can fetch: searches at the provider, and a check of each message.
 
-The search is broad, so that little is missed; the check decides. A message may be in several categories, or in none.
+The searches are broad, so that little is missed; the check decides. A message may be in several categories, or in none.
+`finance`, `health` and `travel` are told by their words (core/mail/evidence.py), `relationship` and `newsletters` by
+who sent the message and to whom.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from postroom.core.errors import BadInput
-from postroom.core.mail.headers import values
+from postroom.core.mail.category_words import PLAIN, STRONG, UNSUBSCRIBE
+from postroom.core.mail.evidence import (
+    LONGEST_SENDER,
+    PROMOTES,
+    UNSUBSCRIBES,
+    WORDS,
+    fits,
+    fits_sender,
+    found_in_subject,
+    found_in_text,
+    plain_words,
+    terms,
+)
+from postroom.core.mail.headers import Headers
 from postroom.core.mail.ingestion import IngestionFacts
-from postroom.core.mail.tiers import Known, addressed_to_user, is_bulk
+from postroom.core.mail.tiers import Known, addressed_to_user, is_bulk, message_ids
 from postroom.core.suggestions import did_you_mean
 
-_MACHINES = re.compile(
-    r"(?<![a-z])(?:(?:no|do[._-]?not|never)[._-]?reply|mailer-daemon|postmaster|bounces?|notifications?|newsletters?"
-    r"|alerts?|updates?)(?![a-z])"
+LONGEST_QUERY = 1_500
+# The most that a subject and a text weigh, and the score that each kind of mail needs to be in a category.
+MOST_OF_SUBJECT, MOST_OF_TEXT = 4, 4
+FROM_PROGRAM, FROM_PERSON, FROM_PERSON_BESIDES, BULK = 2, 3, 4, 4
+
+_PROGRAMS = frozenset(
+    (
+        "noreply donotreply nobody noresponder nepasrepondre keineantwort daemon mailer postmaster bounce bounces notification notifications notify newsletter newsletters "
+        "news alert alerts update updates automated autoconfirm confirm confirmation digest robot bot root system cron webmaster listserv majordomo mailman ecartis "
+        "reminder reminders info service services support help helpdesk hello hi contact contacts kontakt contacto contatti team office admin administrator "
+        "orders order billing invoice invoices receipts payments payroll accounts accounting sales shop store marketing offers deals promo promotions mailing mailings "
+        "booking bookings reservation reservations tickets trips checkin appointments appointment pharmacy reception results claims policy members member membership club "
+        "customer customers customerservice care feedback survey security verify account registration subscriptions subscriber list lists feeds rssfeeds feed rss calendar "
+        "rechnung rechnungen bestellung bestellungen buchung buchhaltung termine termin kundenservice kunden kundendienst hinweis praxis anmeldung rezeption redaktion angebote "
+        "buero buro sekretariat zentrale leistung facturation commande commandes contact reservations resultats offres billets rdv facturacion pedidos ventas avisos citas reservas ofertas "
+        "bestellingen klantenservice administratie afspraken balie nieuws ordini clienti fatture prenotazioni biglietti appuntamenti editor magazine letter press events champion"
+    ).split()
 )
+_SENDING_SERVICES = frozenset(
+    "feedback-id x-ses-outgoing x-sg-eid x-mailgun-sid x-mandrill-user x-mc-user x-campaign x-campaignid x-csa-complaints x-pm-message-id x-report-abuse".split()
+)
+_LISTS = frozenset("list-id list-post list-help mailing-list x-mailing-list x-list x-listserver x-mailman-version".split())
+_NEWSLETTER = re.compile(r"(?<![a-z])(?:news?letters?|news|digest|[a-z]*feeds?|mailings?|marketing|offers|deals|promo(?:tion)?s?)(?![a-z])")
+_NO_REPLY = re.compile(r"(?:no|do[._-]?not|never|ne|keine|nao|non)[._-]?(?:pas[._-]?)?(?:reply|repl|answer|antwort|respond\w*|repond\w*|rispond\w*)")
+_AUTOMATIC = re.compile(
+    r"\s*(?:automatic reply|auto[- ]?reply|out of office|automatische antwort|abwesenheit|réponse automatique"
+    r"|respuesta automática|automatisch antwoord|risposta automatica)",
+    re.IGNORECASE,
+)
+_LOCAL_WORD = re.compile(r"[a-z]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """A category, by `words` in the subject and `domains` of senders, or by a `check` where those do not suffice."""
+    """A category. `alternatives` are searches in Gmail's syntax; `{user}` in them is the user's address."""
 
     name: str
-    words: tuple[str, ...] = ()
-    domains: tuple[str, ...] = ()
-    search: str = ""
-    check: Callable[[IngestionFacts, Known], bool] | None = None
-
-    def query(self, user_address: str) -> str:
-        """The search in Gmail's syntax; a date range may be put before it."""
-        if self.search:
-            return self.search.format(user=user_address)
-        return " OR ".join([f'subject:"{word}"' for word in self.words] + [f"from:{domain}" for domain in self.domains])
+    alternatives: tuple[str, ...]
 
     def holds(self, facts: IngestionFacts, known: Known) -> bool:
         """Whether the message is in the category."""
-        if self.check is not None:
-            return self.check(facts, known)
-        domain = facts.domain
-        if any(domain == each or domain.endswith(f".{each}") for each in self.domains):
+        return self.name in categories_of(facts, known)
+
+
+def categories_of(facts: IngestionFacts, known: Known) -> list[str]:
+    """The names of the categories that the message is in, in fixed order."""
+    seen = _Seen(facts, known)
+    found = seen.topics()
+    if seen.is_from_person:
+        found.add("relationship")
+    if seen.is_newsletter or (seen.is_bulk and not found):
+        found.add("newsletters")
+    return [name for name in CATEGORIES if name in found]
+
+
+def chosen_categories(names: Sequence[str], field: str = "category") -> list[Category]:
+    """The categories with these names. Raises BadInput for one that does not exist."""
+    for name in names:
+        if name not in CATEGORIES:
+            remedy = did_you_mean(name, CATEGORIES, f"use {', '.join(CATEGORIES)}")
+            raise BadInput(field, f"{name[:80]!r} is unknown", remedy)
+    return [CATEGORIES[name] for name in dict.fromkeys(names)]
+
+
+def queries_of(categories: Sequence[Category], user_address: str) -> list[str]:
+    """The searches that together find the mail of these categories, each short enough for Gmail.
+
+    Each is one group in parentheses: a date range may be put before it.
+    """
+    address = re.sub(r"[\s(){}\"]", "", user_address)
+    queries: list[str] = []
+    for alternative in dict.fromkeys(each for category in categories for each in category.alternatives):
+        term = alternative.replace("{user}", address)
+        if queries and len(queries[-1]) + len(term) + len("( OR )") <= LONGEST_QUERY:
+            queries[-1] += f" OR {term}"
+        else:
+            queries.append(term)
+    return [f"({query})" for query in queries]
+
+
+class _Seen:
+    """A message while its categories are determined."""
+
+    def __init__(self, facts: IngestionFacts, known: Known) -> None:
+        self._known, self._facts = known, facts
+        self._headers = _by_name(facts.headers)
+        self._sender = (" ".join(self._headers.get("from", ())) or facts.sender)[:LONGEST_SENDER].lower()
+        self._local = facts.sender.rpartition("@")[0][:LONGEST_SENDER]
+        self._subject = found_in_subject(" ".join(self._headers.get("subject", ())))
+        self.is_newsletter = self._is_newsletter()
+        needed = not self.is_newsletter or any(self._subject.weight(name) for name in WORDS)
+        self._text = found_in_text(facts.text if needed else "")
+        is_reply = "in-reply-to" in self._headers or "references" in self._headers
+        self.is_bulk = self.is_newsletter or (UNSUBSCRIBES in self._text.weights and not is_reply)
+        self._is_from_program = self._was_sent_by_program()
+
+    def _is_newsletter(self) -> bool:
+        """Whether the headers or the sender say that it went to many."""
+        if is_bulk(self._facts.headers) or not _LISTS.isdisjoint(self._headers):
             return True
-        return any(_WORDS[self.name].search(subject) for subject in values(facts.headers, "subject"))
+        return bool(_NEWSLETTER.search(self._local) or _NEWSLETTER.search(self._facts.domain[:LONGEST_SENDER]))
+
+    def _was_sent_by_program(self) -> bool:
+        if any(value.strip().lower() != "no" for value in self._headers.get("auto-submitted", ())):
+            return True
+        if not self._local or _NO_REPLY.search(self._local) or not _SENDING_SERVICES.isdisjoint(self._headers):
+            return True
+        if any(_AUTOMATIC.match(subject) for subject in self._headers.get("subject", ())):
+            return True
+        if not _PROGRAMS.isdisjoint(_LOCAL_WORD.findall(self._local)):
+            return True
+        return self._is_from_organisation()
+
+    def _is_from_organisation(self) -> bool:
+        """Whether the sender's name is that of a firm, and not that of the mailbox."""
+        name = [word for word in plain_words(self._sender.partition("<")[0]) if len(word) > 2]
+        if any(self._local.startswith(word) and len(self._local) - len(word) < 2 for word in name):
+            return False
+        if any(self._local.endswith(word) or word in _LOCAL_WORD.findall(self._local) for word in name):
+            return False
+        if any(len(word) > 3 and word in self._facts.domain for word in name):
+            return True
+        return any(fits(category, f"{self._local}@") for category in WORDS)
+
+    @property
+    def is_from_person(self) -> bool:
+        """Whether it is from a known contact, an answer to the user, or from a person to the user."""
+        if self._facts.sender in self._known.contacts:
+            return True
+        if self.is_bulk or self._is_from_program:
+            return False
+        answered = (id for value in self._headers.get("in-reply-to", ()) for id in message_ids(value))
+        return addressed_to_user(self._facts.headers, self._known) or any(id in self._known.sent_ids for id in answered)
+
+    def topics(self) -> set[str]:
+        """The categories that the message is about."""
+        return {name for name in WORDS if self._is_about(name)}
+
+    def _is_about(self, name: str) -> bool:
+        """Weigh the subject in full, the text up to a limit, and the sender as a plain word.
+
+        Bulk mail needs more than words that advertisements use too: a proof that it concerns the user.
+        """
+        subject, text = self._subject.weight(name), min(self._text.weight(name), MOST_OF_TEXT)
+        promotion = 2 * (PROMOTES in self._subject.weights) + (PROMOTES in self._text.weights)
+        score = min(subject, MOST_OF_SUBJECT) + text - promotion
+        if self.is_bulk:
+            return subject > 0 and score >= BULK and (self._subject.proves(name) or self._text.proves(name))
+        if not self._is_from_program:
+            return score >= (FROM_PERSON if subject else FROM_PERSON_BESIDES)
+        if score <= 0 and self._others(name) >= STRONG:
+            return False
+        return score + PLAIN * fits_sender(name, self._sender, self._facts.domain) >= FROM_PROGRAM
+
+    def _others(self, name: str) -> int:
+        """How much the words say for another category."""
+        return max(self._subject.weight(other) + self._text.weight(other) for other in WORDS if other != name)
 
 
-def _relationship(facts: IngestionFacts, known: Known) -> bool:
-    """Whether it is from a known contact, or from a person to the user: in To, not bulk, and not from a program."""
-    if facts.sender in known.contacts:
-        return True
-    local = facts.sender.partition("@")[0]
-    if not local or _MACHINES.search(local) or values(facts.headers, "auto-submitted") not in ([], ["no"]):
-        return False
-    return not is_bulk(facts.headers) and addressed_to_user(facts.headers, known)
+def _by_name(headers: Headers) -> Mapping[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, value in headers:
+        found.setdefault(name.lower(), []).append(value)
+    return found
 
 
-def _newsletters(facts: IngestionFacts, _known: Known) -> bool:
-    return is_bulk(facts.headers) or bool(values(facts.headers, "list-id"))
+def _searches(name: str) -> tuple[str, ...]:
+    """Strong phrases anywhere, plain words in the subject, senders in From."""
+    words = WORDS[name]
+    anywhere = [_quoted(term) for term in (*terms(words.proof), *terms(words.strong))]
+    subjects = [f"subject:{_quoted(term)}" for term in terms(words.plain)]
+    senders = [f"from:{_quoted(term.rstrip('@'))}" for term in (*terms(words.senders), *terms(words.domains))]
+    return tuple(anywhere + subjects + senders)
+
+
+def _quoted(term: str) -> str:
+    return term if re.fullmatch(r"\w+", term) else f'"{term}"'
 
 
 CATEGORIES: dict[str, Category] = {
     category.name: category
     for category in (
-        Category(
-            "finance",
-            words=(
-                *("invoice", "receipt", "payment", "paid", "refund", "bank statement", "account statement", "tax"),
-                *("order confirmation", "billing", "transaction", "payslip", "mortgage", "insurance"),
-                *("Rechnung", "Zahlung", "Quittung", "Kontoauszug", "Steuer", "facture", "factura"),
-            ),
-            domains=("paypal.com", "stripe.com", "wise.com", "intuit.com", "americanexpress.com"),
-        ),
-        Category(
-            "health",
-            words=(
-                *("doctor", "appointment", "prescription", "lab results", "test results", "vaccination", "clinic"),
-                *("hospital", "dentist", "patient", "medical", "pharmacy", "health insurance"),
-                *("Arzttermin", "Befund", "Rezept", "Krankenkasse", "ordonnance"),
-            ),
-            domains=("mychart.com", "zocdoc.com", "doctolib.de", "doctolib.fr"),
-        ),
+        Category("finance", _searches("finance")),
+        Category("health", _searches("health")),
         Category(
             "relationship",
-            search="to:{user} -from:noreply -from:no-reply -from:donotreply -from:notifications",
-            check=_relationship,
-        ),
-        Category(
-            "travel",
-            words=(
-                *("itinerary", "booking", "reservation", "boarding pass", "flight", "hotel", "check-in", "e-ticket"),
-                *("train ticket", "car rental", "your trip", "Buchung", "Flug", "Reiseplan", "Fahrkarte"),
+            (
+                "(to:{user} -category:promotions -category:social -category:forums"
+                " -from:(noreply OR no-reply OR donotreply OR do-not-reply OR notifications OR mailer-daemon))",
             ),
-            domains=("booking.com", "airbnb.com", "expedia.com", "tripit.com", "bahn.de", "lufthansa.com"),
         ),
-        Category("newsletters", search="unsubscribe", check=_newsletters),
+        Category("travel", _searches("travel")),
+        Category("newsletters", ("category:promotions", "category:forums", *(_quoted(term) for term in terms(UNSUBSCRIBE)))),
     )
 }
-_WORDS = {
-    name: re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, category.words))})(?!\w)", re.IGNORECASE)
-    for name, category in CATEGORIES.items()
-    if category.words
-}
-
-
-def categories_of(facts: IngestionFacts, known: Known) -> list[str]:
-    """The names of the categories that the message is in, in fixed order."""
-    return [name for name, category in CATEGORIES.items() if category.holds(facts, known)]
-
-
-def chosen_categories(names: Sequence[str]) -> list[Category]:
-    """The categories with these names. Raises BadInput for one that does not exist."""
-    for name in names:
-        if name not in CATEGORIES:
-            remedy = did_you_mean(name, CATEGORIES, f"use {', '.join(CATEGORIES)}")
-            raise BadInput("category", f"{name!r} is unknown", remedy)
-    return [CATEGORIES[name] for name in dict.fromkeys(names)]

@@ -1,0 +1,239 @@
+"""The words that tell the categories of mail: by category, weight and language.
+
+A word or phrase weighs `STRONG` if it hardly stands in anything but a message of the category that concerns the user,
+`PLAIN` if it names the matter, and `WEAK` if it only fits it. Searches use them as they are written here; the check of a
+message ignores case, accents and marks. German and Dutch compounds are found by their `endings`, senders by parts of
+their name or address.
+"""
+
+from dataclasses import dataclass
+
+STRONG, PLAIN, WEAK = 3, 2, 1
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryWords:
+    """The words of one category; each field is text, phrases separated by commas."""
+
+    proof: str
+    strong: str
+    plain: str
+    weak: str
+    endings: str
+    senders: str
+    domains: str
+
+
+FINANCE = CategoryWords(
+    proof="""
+        amount due, balance due, payment due, minimum payment, amount charged, order total, item subtotal,
+        subtotal, grand total, total paid, you paid, payment received, received your payment, payment
+        confirmation, payment failed, payment declined, transaction id, transaction number, invoice number,
+        order number, order confirmation, thank you for your order, thanks for your order, thank you for
+        your purchase, billing date, billing period, next billing, account ending, card ending, has been
+        refunded, have refunded, trade confirmation, was executed, credited to your account, posted to your
+        account, receipt for, your receipt, rechnungsbetrag, gesamtbetrag, rechnungsnummer, bestellnummer,
+        fällig am, zahlungsart, zahlungseingang, abgebucht, nachzahlung, vielen dank für ihren einkauf,
+        danke für ihre bestellung, montant à payer, montant total, total ttc, mode de paiement, importe
+        total, forma de pago, gracias por tu compra, gracias por su compra, se cargará, totaalbedrag,
+        afgeschreven, metodo di pagamento, scade il, grazie per il tuo acquisto, invoice date, payment
+        method, order summary, billed to, amount paid, order details, payment reference
+    """,
+    strong="""
+        due date, total amount, you sent a payment, invoice attached, attached invoice, your invoice,
+        receipt from, your order, your purchase, your statement, account statement, bank statement,
+        estatement, e-statement, your bill, direct debit, standing order, ending in, your refund, tax
+        return, tax refund, withholding tax, pay stub, payslip, pay slip, net pay, your premium, premium is,
+        policy renews, iban, including vat, your donation, wire transfer, self assessment, w-2, 1099, ihre
+        bestellung, deine bestellung, ihre rechnung, deine rechnung, ihre zahlung, inkl. MwSt, überweisen,
+        überweise, ihr beitrag, lastschrift, kontoauszug, votre facture, votre commande, prélèvement, relevé
+        de compte, avis d'échéance, avis d'imposition, virement, su factura, tu factura, el importe, su
+        pedido, tu pedido, recibo de, domiciliación, declaración de la renta, extracto de cuenta, je
+        factuur, uw factuur, je bestelling, uw bestelling, te betalen, afschrijving, jaaropgave,
+        rekeningafschrift, belastingaangifte, tua bolletta, sua bolletta, la bolletta, tuo ordine, suo
+        ordine, importo, ricevuta di, estratto conto
+    """,
+    plain="""
+        invoice, invoices, invoiced, receipt, receipts, payment, payments, paid, refund, refunded, refunds,
+        billing, bill, bills, transaction, statement, mortgage, insurance, tax, taxes, payroll, salary,
+        pension, dividend, shares, loan, rent, overdue, reimbursement, direct deposit, deposit, withdrawal,
+        subscription renewed, renewal, premium, order confirmed, order received, order placed, donation,
+        vat, you sent, money request, purchase, policy, portfolio, securities, bank details, account number,
+        charged, rechnung, rechnungen, zahlung, zahlungen, quittung, beleg, steuer, steuern, finanzamt,
+        bestellung, bestellbestätigung, auftragsbestätigung, mahnung, gutschrift, rückerstattung,
+        erstattung, gehalt, lohn, versicherung, police, beitrag, miete, nebenkosten, konto, spende, betrag,
+        abrechnung, facture, factures, paiement, reçu de paiement, remboursement, commande, impôts, impôt,
+        salaire, bulletin de paie, loyer, assurance, relevé, échéance, cotisation, factura, facturas, pago,
+        pagos, recibo, reembolso, pedido, compra, nómina, impuestos, hacienda, seguro, alquiler, hipoteca,
+        extracto, factuur, betaling, bestelling, rekening, betaald, terugbetaling, belasting, salaris,
+        loonstrook, verzekering, huur, hypotheek, incasso, fattura, fatture, pagamento, pagamenti, ricevuta,
+        rimborso, ordine, bolletta, stipendio, busta paga, tasse, assicurazione, affitto, bonifico, mutuo
+    """,
+    weak="""
+        order, orders, total, amount, price, account, balance, bank, card, credit, debit, charge, fee, due,
+        subscription, membership, cost, costs, usd, eur, transfer, kreditkarte, summe, kosten, preis, abo,
+        montant, prix, compte, carte bancaire, importe, precio, cuenta, tarjeta, bedrag, prijs, totale,
+        prezzo, conto, carta
+    """,
+    endings="""
+        rechnung, abrechnung, versicherung, steuerbescheid, auszug, zahlung, bestellung, überweisung,
+        gutschrift, erstattung, factuur, verzekering, betaling, bestelling, belasting, zahlungserinnerung,
+        bestellbestätigung
+    """,
+    senders="""
+        billing, invoice, receipt, payment, payroll, rechnung, buchhaltung, mahnwesen, factur, bank,
+        sparkasse, insur, versicher, assur, seguros, verzeker, assicura, mortgage, credit, kredit, steuer,
+        finanzamt, taxoffice, tax office, lohn, gehalt, invest, broker, energy, energie, stadtwerke,
+        orders@, bestell, commande, pedidos, ordini, accounting, revenue, contab, boekhouding
+    """,
+    domains="""
+        paypal.com, stripe.com, wise.com, intuit.com, americanexpress.com, klarna.com, revolut.com, n26.com,
+        squareup.com, venmo.com, adyen.com, mollie.com, gocardless.com, xero.com, quickbooks.com, datev.de,
+        ing.com, chase.com, bankofamerica.com, wellsfargo.com, citi.com, barclays.co.uk, hsbc.com, elster.de
+    """,
+)
+
+HEALTH = CategoryWords(
+    proof="""
+        your appointment with dr, appointment with dr, prescription is ready, explanation of benefits,
+        patient record, versichertenkarte, liebe patientin, lieber patient, liebe patientinnen, sehr geehrte
+        patientin, ihr befund, carte vitale, votre ordonnance, estimada paciente, estimado paciente, su
+        receta, tu receta, uw recept, je recept, tessera sanitaria, impegnativa, rx, your appointment is,
+        your appointment on, appointment reminder, appointment confirmation, appointment confirmed, your
+        results are, new test result, terminbestätigung, terminerinnerung, afspraakbevestiging, conferma
+        appuntamento, confirmation de rendez-vous, rappel de rendez-vous
+    """,
+    strong="""
+        doctor's appointment, dental appointment, medical appointment, lab results, test result, test
+        results, blood test, blood work, your prescription, refill, your medication, your medicine,
+        medicines, patient portal, care team, your chart, vaccination, vaccine, immunisation, immunization,
+        health insurance, eye test, eye exam, sight test, medical record, your doctor, your dentist, your
+        clinic, outpatient, referral letter, health plan, copay, physiotherapy, sick note, medical
+        certificate, dr, arzttermin, gesundheitskarte, laborwerte, laborergebnisse, blutwerte, krankmeldung,
+        ihr rezept, e-rezept, krankenkasse, krankenversicherung, überweisung vom arzt, verordnung,
+        prophylaxe, vorsorge, impfung, impftermin, sprechstunde, krankengymnastik, arbeitsunfähigkeit,
+        rendez-vous médical, résultats d'analyses, résultats de laboratoire, analyses médicales, médecin,
+        mutuelle santé, assurance maladie, vaccin, cita médica, cita con el médico, cita con la dra, cita
+        con el dr, resultados de análisis, analítica, tarjeta sanitaria, seguro médico, vacunación, vacuna,
+        huisarts, tandarts, afspraak bij de, medicijn, medicijnen, zorgverzekering, vaccinatie,
+        bloedonderzoek, uitslag onderzoek, patiëntenportaal, visita médica, visita specialistica, ricetta
+        médica, referto, referti, esami del sangue, vaccinazione, il suo médico
+    """,
+    plain="""
+        appointment, appointments, doctor, doctors, dentist, dental, physician, surgeon, clinic, hospital,
+        surgery, patient, medical, medication, prescription, prescriptions, pharmacy, diagnosis, treatment,
+        therapy, therapist, vaccinated, dose, biopsy, mri, x-ray, ultrasound, scan results, cholesterol,
+        blood pressure, checkup, check-up, optician, physio, cardiology, dermatology, radiology, oncology,
+        paediatric, pediatric, health record, medicare, medicaid, nhs, arzt, ärztin, zahnarzt, zahnärztin,
+        praxis, klinik, krankenhaus, untersuchung, befund, rezept, apotheke, medikament, medikamente,
+        tabletten, therapie, patientin, reha, physiotherapie, mrt, röntgen, labor, impfen, dentiste,
+        ordonnance, clinique, hôpital, pharmacie, cabinet médical, médicament, médicaments, consultation,
+        kiné, radiologie, analyses, médico, médica, dentista, clínica, farmacia, receta, medicamento,
+        paciente, consulta médica, análisis, radiografía, doctora, ziekenhuis, kliniek, apotheek, recept,
+        fysiotherapie, arts, behandeling, onderzoek, specialist, dottore, dottoressa, ospedale, ricetta,
+        farmaco, farmaci, ambulatorio, visita, paziente, fisioterapia, analisi
+    """,
+    weak="""
+        health, nurse, symptoms, pain, healthcare, wellness, claim, results, result, test, records,
+        reminder, rendez-vous, termin, kontrolle, gesundheit, santé, rdv, cita, citas, salud, afspraak,
+        gezondheid, appuntamento, salute, promemoria
+    """,
+    endings="""
+        klinik, praxis, arzt, ärztin, apotheke, impfung, untersuchung, krankenkasse, krankenversicherung,
+        medikament, therapie, sprechstunde, ziekenhuis, zorgverzekering, ergebnisse, termin
+    """,
+    senders="""
+        clinic, hospital, medic, medec, doctor, dental, dentist, zahn, arzt, praxis, klinik, krankenhaus,
+        pharma, chemist, apothe, patient, health, physio, fysio, radiolog, krankenk, krankenv, optician,
+        optik, vaccin, impf, surgery, laborat, labline, huisarts, tandarts, ziekenhuis, apotheek, ospedale,
+        farmacia, hôpital, santé, dentaire, salud, mychart, nhs, immunis, immuniz, gesundheit
+    """,
+    domains="""
+        mychart.com, mychart.org, zocdoc.com, doctolib.de, doctolib.fr, doctolib.it, jameda.de, nhs.net,
+        nhs.uk, quest.com, labcorp.com, onemedical.com, kp.org, cvs.com, walgreens.com, docmorris.de
+    """,
+)
+
+TRAVEL = CategoryWords(
+    proof="""
+        boarding pass, boarding passes, booking reference, booking confirmation, booking confirmed, booking
+        number, reservation number, reservation confirmed, reservation confirmation, confirmation code,
+        record locator, flight confirmation, stay is confirmed, passenger, passengers, seat number,
+        buchungsbestätigung, buchungsnummer, buchungscode, bordkarte, reservierungsbestätigung, sitzplatz,
+        auftragsnummer, carte d'embarquement, référence de réservation, référence du dossier, confirmation
+        de réservation, numéro de dossier, tarjeta de embarque, localizador, confirmación de reserva, número
+        de reserva, código de reserva, instapkaart, boekingscode, boekingsnummer, reserveringsnummer,
+        boekingsbevestiging, carta d'imbarco, codice prenotazione, conferma prenotazione, confirmation
+        number, itinerary number, trip number, flight number, e-ticket number, ticket number, check-in is
+        now open
+    """,
+    strong="""
+        your reservation, your booking, e-ticket, e-tickets, eticket, your flight, flight details, your
+        itinerary, itinerary, online check-in, time to check in, your trip to, your stay, car rental, rental
+        car, pick up location, your journey, your train, train ticket, train tickets, hotel reservation,
+        hotel booking, travel authorisation, travel authorization, flight cancelled, flight delayed, your
+        hotel, your upcoming trip, your upcoming stay, upcoming flight, free cancellation, ihre buchung,
+        deine buchung, ihre reise, deine reise, ihr flug, dein flug, ihre reservierung, ihr zug, ihr ticket,
+        online-ticket, handyticket, fahrkarte, flugticket, mietwagen, ihr aufenthalt, ihren aufenthalt, ihre
+        unterkunft, anreise, hinfahrt, übernachtungen, reiseplan, votre réservation, votre vol, votre
+        voyage, votre séjour, votre billet, billet électronique, e billet, su reserva, tu reserva, su vuelo,
+        tu vuelo, billete electrónico, tu viaje, su viaje, je boeking, uw boeking, je vlucht, uw vlucht, je
+        reis, uw reis, reisgegevens, inchecken, in te checken, tua prenotazione, sua prenotazione, tuo volo,
+        suo volo, tuo biglietto, suo biglietto, biglietto elettronico, il tuo viaggio, carrozza
+    """,
+    plain="""
+        flight, flights, airline, airlines, airport, hotel, hotels, reservation, reservations, booking,
+        boarding, trip, check in, departure, departs, arrivals, rail, railway, ferry, cruise, airways, visa,
+        train, hostel, airbnb, accommodation, layover, luggage, baggage, travel, traveller, traveler,
+        voyage, rental, flug, flüge, flughafen, reise, buchung, reservierung, zug, bahn, abflug, ankunft,
+        abreise, unterkunft, ferienwohnung, ferienhaus, fähre, bahnhof, gepäck, reiseunterlagen, vol, vols,
+        billet, billets, séjour, aéroport, embarquement, gare, bagages, nuits, chambre double, vuelo,
+        vuelos, reserva, viaje, billete, billetes, aeropuerto, embarque, equipaje, alojamiento, noches,
+        tren, habitación, vlucht, vluchten, reis, boeking, reservering, trein, treinticket, luchthaven,
+        vertrek, overnachting, overnachtingen, bagage, verblijf, volo, voli, viaggio, prenotazione,
+        biglietto, biglietti, treno, aeroporto, albergo, soggiorno, imbarco, partenza, notti, bagaglio
+    """,
+    weak="""
+        ticket, tickets, seat, gate, arrival, arrive, stay, night, nights, room, journey, passport, guest,
+        guests, host, double room, stopover, breakfast, delayed, cancelled, abholung, wagen, frühstück,
+        verspätung, voiture, depart, arrivée, petit déjeuner, entrada, salida, asiento, plaats, stoel,
+        posto, arrivo, camera, check
+    """,
+    endings="""
+        flug, reise, buchung, reservierung, fahrkarte, ticket, vlucht, boeking, hotel, unterkunft
+    """,
+    senders="""
+        airline, airways, flight, flug, vluchten, volo, hotel, hostel, hostal, hotels, reserv, booking@,
+        bookings@, buchung, prenotazioni, biglietti, billets, tickets@, travel, trips@, voyage, viaj, reise,
+        rail, bahn, treni, ferry, ferries, cruise, rental, checkin, check-in, check in, airport, pension,
+        ferien, itinerar
+    """,
+    domains="""
+        booking.com, airbnb.com, expedia.com, hotels.com, tripit.com, bahn.de, lufthansa.com, ryanair.com,
+        easyjet.com, klm.com, airfrance.fr, united.com, delta.com, aa.com, southwest.com,
+        britishairways.com, sncf.com, sncf-connect.com, trainline.com, ns.nl, trenitalia.it, renfe.com,
+        oebb.at, sbb.ch, eurostar.com, hertz.com, sixt.com, avis.com, marriott.com, hilton.com, ihg.com,
+        accor.com, flixbus.com, agoda.com, trip.com
+    """,
+)
+
+PROMOTION = """
+    off, sale, deal, deals, save, savings, offer, offers, discount, discounts, coupon, voucher code, promo, free
+    trial, last chance, limited time, shop now, book now, book today, buy now, up to, apply now, apply in
+    minutes, sign up, learn more, exclusive, giveaway, win, bargain, cheap, lowest, rates, rate quote, quote,
+    click here, webinar, earn, subscribe, tips, guide, best, weekly, this week, sparen, rabatt, angebot,
+    angebote, gutschein, schnäppchen, jetzt kaufen, jetzt buchen, frühbucher, nur heute, gewinnspiel, günstig,
+    aktion, tipps, soldes, réduction, offre, offres, profitez, économisez, petit prix, réservez, bon plan, bons
+    plans, jusqu'à, oferta, ofertas, descuento, descuentos, rebajas, ahorra, aprovecha, reserva ahora, korting,
+    aanbieding, aanbiedingen, voordeel, bespaar, saldi, sconto, sconti, offerta, offerte, approfitta, risparmia,
+    fino al
+"""
+
+UNSUBSCRIBE = """
+    unsubscribe, opt out, manage preferences, email preferences, mailing list, view in browser, view this email,
+    read in browser, notification settings, remove me, removed from this list, removed from our list,
+    subscription information, abmelden, abbestellen, newsletter abmelden, abbestellung, se désinscrire,
+    désinscription, se désabonner, désabonnement, darse de baja, cancelar suscripción, anular suscripción,
+    uitschrijven, afmelden, disiscriviti, annulla iscrizione, cancella iscrizione, disiscrizione, newsletter,
+    this newsletter
+"""
