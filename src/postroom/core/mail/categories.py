@@ -49,7 +49,7 @@ _PROGRAMS = frozenset(
 _SENDING_SERVICES = frozenset(
     "feedback-id x-ses-outgoing x-sg-eid x-mailgun-sid x-mandrill-user x-mc-user x-campaign x-campaignid x-csa-complaints x-pm-message-id x-report-abuse".split()
 )
-_LISTS = frozenset("list-id list-post list-help mailing-list x-mailing-list x-list x-listserver x-mailman-version".split())
+_LISTS = frozenset("list-unsubscribe list-id list-post list-help mailing-list x-mailing-list x-list x-listserver x-mailman-version".split())
 _NEWSLETTER = re.compile(r"(?<![a-z])(?:news?letters?|news|digest|[a-z]*feeds?|mailings?|marketing|offers|deals|promo(?:tion)?s?)(?![a-z])")
 _NO_REPLY = re.compile(r"(?:no|do[._-]?not|never|ne|keine|nao|non)[._-]?(?:pas[._-]?)?(?:reply|repl|answer|antwort|respond\w*|repond\w*|rispond\w*)")
 _AUTOMATIC = re.compile(
@@ -57,6 +57,7 @@ _AUTOMATIC = re.compile(
     r"|respuesta automática|automatisch antwoord|risposta automatica)",
     re.IGNORECASE,
 )
+_LIST_TAG = re.compile(r"\s*(?:(?:re|aw|fwd?)\s*:\s*){0,5}\[[^\]]{2,40}\]", re.IGNORECASE)
 _LOCAL_WORD = re.compile(r"[a-z]+")
 
 
@@ -126,9 +127,12 @@ class _Seen:
 
     def _is_newsletter(self) -> bool:
         """Whether the headers or the sender say that it went to many."""
-        if is_bulk(self._facts.headers) or not _LISTS.isdisjoint(self._headers):
+        if not _LISTS.isdisjoint(self._headers) or ("precedence" in self._headers and is_bulk(self._facts.headers)):
             return True
-        return bool(_NEWSLETTER.search(self._local) or _NEWSLETTER.search(self._facts.domain[:LONGEST_SENDER]))
+        if _NEWSLETTER.search(self._local) or _NEWSLETTER.search(self._facts.domain[:LONGEST_SENDER]):
+            return True
+        is_tagged = any(_LIST_TAG.match(subject) for subject in self._headers.get("subject", ()))
+        return is_tagged and not addressed_to_user(self._facts.headers, self._known)
 
     def _was_sent_by_program(self) -> bool:
         if any(value.strip().lower() != "no" for value in self._headers.get("auto-submitted", ())):
@@ -172,10 +176,12 @@ class _Seen:
         Bulk mail needs more than words that advertisements use too: a proof that it concerns the user.
         """
         subject, text = self._subject.weight(name), min(self._text.weight(name), MOST_OF_TEXT)
+        if not subject and (self.is_bulk or not (text or self._is_from_program)):
+            return False
         promotion = 2 * (PROMOTES in self._subject.weights) + (PROMOTES in self._text.weights)
         score = min(subject, MOST_OF_SUBJECT) + text - promotion
         if self.is_bulk:
-            return subject > 0 and score >= BULK and (self._subject.proves(name) or self._text.proves(name))
+            return score >= BULK and (self._subject.proves(name) or self._text.proves(name))
         if not self._is_from_program:
             return score >= (FROM_PERSON if subject else FROM_PERSON_BESIDES)
         if score <= 0 and self._others(name) >= STRONG:

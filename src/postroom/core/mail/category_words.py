@@ -230,6 +230,7 @@ PROMOTION = """
 """
 
 UNSUBSCRIBE = """
+    you are subscribed, you're subscribed, you have subscribed, you subscribed, you are receiving this, you received this because,
     unsubscribe, opt out, manage preferences, email preferences, mailing list, view in browser, view this email,
     read in browser, notification settings, remove me, removed from this list, removed from our list,
     subscription information, abmelden, abbestellen, newsletter abmelden, abbestellung, se désinscrire,
