@@ -120,7 +120,7 @@ class _Seen:
         self._subject = found_in_subject(" ".join(self._headers.get("subject", ())))
         self.is_newsletter = self._is_newsletter()
         needed = not self.is_newsletter or any(self._subject.weight(name) for name in WORDS)
-        self._text = found_in_text(facts.text if needed else "")
+        self._text = found_in_text(facts.text if needed else "", self._subject)
         is_reply = "in-reply-to" in self._headers or "references" in self._headers
         self.is_bulk = self.is_newsletter or (UNSUBSCRIBES in self._text.weights and not is_reply)
         self._is_from_program = self._was_sent_by_program()
@@ -148,11 +148,14 @@ class _Seen:
     def _is_from_organisation(self) -> bool:
         """Whether the sender's name is that of a firm, and not that of the mailbox."""
         name = [word for word in plain_words(self._sender.partition("<")[0]) if len(word) > 2]
-        if any(self._local.startswith(word) and len(self._local) - len(word) < 2 for word in name):
+        domain, words = self._facts.domain, _LOCAL_WORD.findall(self._local)
+        if name and all(word in domain for word in name):
+            return True
+        if any(word in words or self._local.endswith(word) or self._local[:-1] == word for word in name):
             return False
-        if any(self._local.endswith(word) or word in _LOCAL_WORD.findall(self._local) for word in name):
-            return False
-        if any(len(word) > 3 and word in self._facts.domain for word in name):
+        if any(len(word) > 3 and word in domain for word in name) or any(
+            len(label) > 4 and label in "".join(name) for label in domain.split(".")
+        ):
             return True
         return any(fits(category, f"{self._local}@") for category in WORDS)
 
@@ -178,13 +181,14 @@ class _Seen:
         subject, text = self._subject.weight(name), min(self._text.weight(name), MOST_OF_TEXT)
         if not subject and (self.is_bulk or not (text or self._is_from_program)):
             return False
-        promotion = 2 * (PROMOTES in self._subject.weights) + (PROMOTES in self._text.weights)
-        score = min(subject, MOST_OF_SUBJECT) + text - promotion
-        if self.is_bulk:
-            return score >= BULK and (self._subject.proves(name) or self._text.proves(name))
-        if not self._is_from_program:
+        score = min(subject, MOST_OF_SUBJECT) + text
+        if not (self.is_bulk or self._is_from_program):
             return score >= (FROM_PERSON if subject else FROM_PERSON_BESIDES)
-        if score <= 0 and self._others(name) >= STRONG:
+        score -= 2 * (PROMOTES in self._subject.weights)
+        if self.is_bulk:
+            score -= PROMOTES in self._text.weights
+            return score >= BULK and (self._subject.proves(name) or self._text.proves(name))
+        if score < STRONG and self._others(name) > STRONG:
             return False
         return score + PLAIN * fits_sender(name, self._sender, self._facts.domain) >= FROM_PROGRAM
 

@@ -19,6 +19,7 @@ class CategoryWords:
     strong: str
     plain: str
     weak: str
+    stems: str
     endings: str
     senders: str
     domains: str
@@ -42,16 +43,18 @@ FINANCE = CategoryWords(
     strong="""
         due date, total amount, you sent a payment, invoice attached, attached invoice, your invoice,
         receipt from, your order, your purchase, your statement, account statement, bank statement,
-        estatement, e-statement, your bill, direct debit, standing order, ending in, your refund, tax
-        return, tax refund, withholding tax, pay stub, payslip, pay slip, net pay, your premium, premium is,
-        policy renews, iban, including vat, your donation, wire transfer, self assessment, w-2, 1099, ihre
+        estatement, e-statement, your bill, direct debit, standing order, your refund, tax return, tax
+        refund, withholding tax, pay stub, payslip, pay slip, net pay, your premium, premium is, policy
+        renews, iban, including vat, your donation, wire transfer, self assessment, w-2, 1099, ihre
         bestellung, deine bestellung, ihre rechnung, deine rechnung, ihre zahlung, inkl. MwSt, überweisen,
         überweise, ihr beitrag, lastschrift, kontoauszug, votre facture, votre commande, prélèvement, relevé
         de compte, avis d'échéance, avis d'imposition, virement, su factura, tu factura, el importe, su
         pedido, tu pedido, recibo de, domiciliación, declaración de la renta, extracto de cuenta, je
         factuur, uw factuur, je bestelling, uw bestelling, te betalen, afschrijving, jaaropgave,
         rekeningafschrift, belastingaangifte, tua bolletta, sua bolletta, la bolletta, tuo ordine, suo
-        ordine, importo, ricevuta di, estratto conto
+        ordine, importo, ricevuta di, estratto conto, you owe, final reminder, is outstanding, penalty
+        notice, your plan paid, pay within, payable within, zahlbar, overdue invoice, unpaid invoice, tax
+        assessment, notice of assessment, steuererklärung, steuerbescheid, kartenzahlung, abschlag
     """,
     plain="""
         invoice, invoices, invoiced, receipt, receipts, payment, payments, paid, refund, refunded, refunds,
@@ -61,19 +64,28 @@ FINANCE = CategoryWords(
         vat, you sent, money request, purchase, policy, portfolio, securities, bank details, account number,
         charged, rechnung, rechnungen, zahlung, zahlungen, quittung, beleg, steuer, steuern, finanzamt,
         bestellung, bestellbestätigung, auftragsbestätigung, mahnung, gutschrift, rückerstattung,
-        erstattung, gehalt, lohn, versicherung, police, beitrag, miete, nebenkosten, konto, spende, betrag,
+        erstattung, gehalt, lohn, versicherung, police, beitrag, miete, nebenkosten, konto, spende,
         abrechnung, facture, factures, paiement, reçu de paiement, remboursement, commande, impôts, impôt,
         salaire, bulletin de paie, loyer, assurance, relevé, échéance, cotisation, factura, facturas, pago,
         pagos, recibo, reembolso, pedido, compra, nómina, impuestos, hacienda, seguro, alquiler, hipoteca,
         extracto, factuur, betaling, bestelling, rekening, betaald, terugbetaling, belasting, salaris,
         loonstrook, verzekering, huur, hypotheek, incasso, fattura, fatture, pagamento, pagamenti, ricevuta,
-        rimborso, ordine, bolletta, stipendio, busta paga, tasse, assicurazione, affitto, bonifico, mutuo
+        rimborso, ordine, bolletta, stipendio, busta paga, tasse, assicurazione, affitto, bonifico, mutuo,
+        fine, penalty, outstanding, owe, charges, autopay, coverage, steuerberater, dauerauftrag, cargo,
+        nota, jaarnota
     """,
     weak="""
         order, orders, total, amount, price, account, balance, bank, card, credit, debit, charge, fee, due,
         subscription, membership, cost, costs, usd, eur, transfer, kreditkarte, summe, kosten, preis, abo,
         montant, prix, compte, carte bancaire, importe, precio, cuenta, tarjeta, bedrag, prijs, totale,
         prezzo, conto, carta
+    """,
+    stems="""
+        invoic, paymen, rechnu, abrech, zahlun, bezahl, uberwe, factur, fattur, factuu, betali, rekeni,
+        kontoa, steuer, finanz, belast, versic, insura, assura, assicu, verzek, seguro, mortga, hypoth,
+        kredit, gehalt, lohnst, lohnab, payrol, paysli, spende, donati, refund, reimbu, ruckza, erstat,
+        mahnun, quittu, bollet, bonifi, pagame, recibo, impues, prelev, nachza, umsatz, karten, abbuch,
+        lastsc, beitra, transa, bestel, jaarno, jaarop, incass, overdr, expens, divide
     """,
     endings="""
         rechnung, abrechnung, versicherung, steuerbescheid, auszug, zahlung, bestellung, überweisung,
@@ -117,26 +129,42 @@ HEALTH = CategoryWords(
         con el dr, resultados de análisis, analítica, tarjeta sanitaria, seguro médico, vacunación, vacuna,
         huisarts, tandarts, afspraak bij de, medicijn, medicijnen, zorgverzekering, vaccinatie,
         bloedonderzoek, uitslag onderzoek, patiëntenportaal, visita médica, visita specialistica, ricetta
-        médica, referto, referti, esami del sangue, vaccinazione, il suo médico
+        médica, referto, referti, esami del sangue, vaccinazione, il suo médico, visit with dr, your visit
+        with, dental visit, your procedure, eye examination, pharmacist, flu jab, flu shot, day surgery,
+        dermatologist, cardiologist, gynaecologist, gynecologist, pediatrician, paediatrician, psychiatrist,
+        orthodontist, radiologist, physical therapy, blood pressure, your scan, your x-ray, testergebnis,
+        einweisung, aufnahmetermin, medikamentenplan, facharzt, hausarzt, augenarzt, frauenarzt, hautarzt,
+        kinderarzt, nüchtern, dr med, dentiste, gynécologue, prescription, ordonnance, farmacia, ricetta,
+        dentista, apotheke, patientenportal
     """,
     plain="""
         appointment, appointments, doctor, doctors, dentist, dental, physician, surgeon, clinic, hospital,
-        surgery, patient, medical, medication, prescription, prescriptions, pharmacy, diagnosis, treatment,
-        therapy, therapist, vaccinated, dose, biopsy, mri, x-ray, ultrasound, scan results, cholesterol,
-        blood pressure, checkup, check-up, optician, physio, cardiology, dermatology, radiology, oncology,
-        paediatric, pediatric, health record, medicare, medicaid, nhs, arzt, ärztin, zahnarzt, zahnärztin,
-        praxis, klinik, krankenhaus, untersuchung, befund, rezept, apotheke, medikament, medikamente,
-        tabletten, therapie, patientin, reha, physiotherapie, mrt, röntgen, labor, impfen, dentiste,
-        ordonnance, clinique, hôpital, pharmacie, cabinet médical, médicament, médicaments, consultation,
-        kiné, radiologie, analyses, médico, médica, dentista, clínica, farmacia, receta, medicamento,
-        paciente, consulta médica, análisis, radiografía, doctora, ziekenhuis, kliniek, apotheek, recept,
-        fysiotherapie, arts, behandeling, onderzoek, specialist, dottore, dottoressa, ospedale, ricetta,
-        farmaco, farmaci, ambulatorio, visita, paziente, fisioterapia, analisi
+        surgery, patient, medical, medication, prescriptions, pharmacy, diagnosis, treatment, therapy,
+        therapist, vaccinated, dose, biopsy, mri, x-ray, ultrasound, scan results, cholesterol, checkup,
+        check-up, optician, physio, cardiology, dermatology, radiology, oncology, paediatric, pediatric,
+        health record, medicare, medicaid, nhs, arzt, ärztin, zahnarzt, zahnärztin, praxis, klinik,
+        krankenhaus, untersuchung, befund, rezept, medikament, medikamente, tabletten, therapie, patientin,
+        reha, physiotherapie, mrt, röntgen, labor, impfen, clinique, hôpital, pharmacie, cabinet médical,
+        médicament, médicaments, consultation, kiné, radiologie, analyses, médico, médica, clínica, receta,
+        medicamento, paciente, consulta médica, análisis, radiografía, doctora, ziekenhuis, kliniek,
+        apotheek, recept, fysiotherapie, arts, behandeling, onderzoek, specialist, dottore, dottoressa,
+        ospedale, farmaco, farmaci, ambulatorio, paziente, fisioterapia, analisi, visit, examination, nurse
+        practitioner, ward, tablets, injection, allergy, asthma, glasses, lenses, hearing aid, midwife,
+        hebamme, ergebnis, testergebnisse, uitslag, resultado, resultados
     """,
     weak="""
         health, nurse, symptoms, pain, healthcare, wellness, claim, results, result, test, records,
         reminder, rendez-vous, termin, kontrolle, gesundheit, santé, rdv, cita, citas, salud, afspraak,
         gezondheid, appuntamento, salute, promemoria
+    """,
+    stems="""
+        medica, medike, medizi, medeci, medisc, dermat, cardio, kardio, radiol, orthop, ortope, gynaek,
+        gyneco, gineco, urolog, neurol, oncolo, onkolo, ophtha, oculis, augena, pharma, apothe, farmac,
+        dental, dentis, zahnar, zahnme, tandar, vaccin, impfun, impfte, vacuna, immuni, patien, pazien,
+        pacien, arztte, arztpr, fachar, hausar, huisar, klinik, clinic, cliniq, hospit, hopita, ospeda,
+        zieken, kranke, surger, surgeo, chirur, therap, physio, fysiot, fisiot, laborw, laborb, blutwe,
+        blutab, sympto, diagno, prescr, ordonn, gesund, sanita, refert, optici, optome, trauma, pediat,
+        paedia, psychi, anaest, anesth, rontge, arztli, mammog, ultras
     """,
     endings="""
         klinik, praxis, arzt, ärztin, apotheke, impfung, untersuchung, krankenkasse, krankenversicherung,
@@ -156,30 +184,31 @@ HEALTH = CategoryWords(
 
 TRAVEL = CategoryWords(
     proof="""
-        boarding pass, boarding passes, booking reference, booking confirmation, booking confirmed, booking
-        number, reservation number, reservation confirmed, reservation confirmation, confirmation code,
-        record locator, flight confirmation, stay is confirmed, passenger, passengers, seat number,
-        buchungsbestätigung, buchungsnummer, buchungscode, bordkarte, reservierungsbestätigung, sitzplatz,
-        auftragsnummer, carte d'embarquement, référence de réservation, référence du dossier, confirmation
-        de réservation, numéro de dossier, tarjeta de embarque, localizador, confirmación de reserva, número
-        de reserva, código de reserva, instapkaart, boekingscode, boekingsnummer, reserveringsnummer,
-        boekingsbevestiging, carta d'imbarco, codice prenotazione, conferma prenotazione, confirmation
-        number, itinerary number, trip number, flight number, e-ticket number, ticket number, check-in is
-        now open
+        boarding pass, boarding passes, booking reference, booking number, reservation number, reservation
+        confirmation, record locator, flight confirmation, stay is confirmed, passenger, passengers, seat
+        number, buchungsbestätigung, buchungsnummer, buchungscode, bordkarte, reservierungsbestätigung,
+        sitzplatz, auftragsnummer, carte d'embarquement, référence de réservation, référence du dossier,
+        confirmation de réservation, numéro de dossier, tarjeta de embarque, localizador, confirmación de
+        reserva, número de reserva, código de reserva, instapkaart, boekingscode, boekingsnummer,
+        reserveringsnummer, boekingsbevestiging, carta d'imbarco, codice prenotazione, conferma
+        prenotazione, itinerary number, trip number, flight number, e-ticket number, ticket number, check-in
+        is now open
     """,
     strong="""
-        your reservation, your booking, e-ticket, e-tickets, eticket, your flight, flight details, your
-        itinerary, itinerary, online check-in, time to check in, your trip to, your stay, car rental, rental
-        car, pick up location, your journey, your train, train ticket, train tickets, hotel reservation,
-        hotel booking, travel authorisation, travel authorization, flight cancelled, flight delayed, your
-        hotel, your upcoming trip, your upcoming stay, upcoming flight, free cancellation, ihre buchung,
-        deine buchung, ihre reise, deine reise, ihr flug, dein flug, ihre reservierung, ihr zug, ihr ticket,
-        online-ticket, handyticket, fahrkarte, flugticket, mietwagen, ihr aufenthalt, ihren aufenthalt, ihre
-        unterkunft, anreise, hinfahrt, übernachtungen, reiseplan, votre réservation, votre vol, votre
-        voyage, votre séjour, votre billet, billet électronique, e billet, su reserva, tu reserva, su vuelo,
-        tu vuelo, billete electrónico, tu viaje, su viaje, je boeking, uw boeking, je vlucht, uw vlucht, je
-        reis, uw reis, reisgegevens, inchecken, in te checken, tua prenotazione, sua prenotazione, tuo volo,
-        suo volo, tuo biglietto, suo biglietto, biglietto elettronico, il tuo viaggio, carrozza
+        e-ticket, e-tickets, eticket, your flight, flight details, your itinerary, itinerary, online
+        check-in, time to check in, your trip to, your stay, car rental, rental car, pick up location, your
+        journey, your train, train ticket, train tickets, hotel reservation, hotel booking, travel
+        authorisation, travel authorization, flight cancelled, flight delayed, your hotel, your upcoming
+        trip, your upcoming stay, upcoming flight, free cancellation, ihre buchung, deine buchung, ihre
+        reise, deine reise, ihr flug, dein flug, ihre reservierung, ihr zug, ihr ticket, online-ticket,
+        handyticket, fahrkarte, flugticket, mietwagen, ihr aufenthalt, ihren aufenthalt, ihre unterkunft,
+        hinfahrt, übernachtungen, reiseplan, votre réservation, votre vol, votre voyage, votre séjour, votre
+        billet, billet électronique, e billet, su reserva, tu reserva, su vuelo, tu vuelo, billete
+        electrónico, tu viaje, su viaje, je boeking, uw boeking, je vlucht, uw vlucht, je reis, uw reis,
+        reisgegevens, inchecken, in te checken, tua prenotazione, sua prenotazione, tuo volo, suo volo, tuo
+        biglietto, suo biglietto, biglietto elettronico, il tuo viaggio, carrozza, boarding card, car hire,
+        hire car, zimmerreservierung, hinflug, rückflug, heenvlucht, e-billet, check-in aperto, check-in
+        open, checked bag, cabin bag, carry-on, your host, terminal, departure time, flight to
     """,
     plain="""
         flight, flights, airline, airlines, airport, hotel, hotels, reservation, reservations, booking,
@@ -191,13 +220,23 @@ TRAVEL = CategoryWords(
         vuelos, reserva, viaje, billete, billetes, aeropuerto, embarque, equipaje, alojamiento, noches,
         tren, habitación, vlucht, vluchten, reis, boeking, reservering, trein, treinticket, luchthaven,
         vertrek, overnachting, overnachtingen, bagage, verblijf, volo, voli, viaggio, prenotazione,
-        biglietto, biglietti, treno, aeroporto, albergo, soggiorno, imbarco, partenza, notti, bagaglio
+        biglietto, biglietti, treno, aeroporto, albergo, soggiorno, imbarco, partenza, notti, bagaglio,
+        booking confirmed, booking confirmation, your booking, platform, check in online, checkout,
+        check-out, your reservation, reservation confirmed, handgepäck, zimmer, doppelzimmer, nächte, coche,
+        plaza, équipage, camping, hire, stopover, tour operator
     """,
     weak="""
         ticket, tickets, seat, gate, arrival, arrive, stay, night, nights, room, journey, passport, guest,
-        guests, host, double room, stopover, breakfast, delayed, cancelled, abholung, wagen, frühstück,
-        verspätung, voiture, depart, arrivée, petit déjeuner, entrada, salida, asiento, plaats, stoel,
-        posto, arrivo, camera, check
+        guests, host, double room, breakfast, delayed, cancelled, abholung, wagen, frühstück, verspätung,
+        voiture, depart, arrivée, petit déjeuner, entrada, salida, asiento, plaats, stoel, posto, arrivo,
+        camera
+    """,
+    stems="""
+        flight, flugha, flugli, flugno, abflug, hinflu, ruckfl, reisep, reiseu, reised, reisei, buchun,
+        gebuch, umbuch, reserv, boekin, geboek, prenot, biglie, billet, bordka, boardi, itiner, airlin,
+        airpor, aeropu, aeropo, luchth, vlucht, heenvl, voyage, viaggi, viajes, bahnti, bahnfa, zugver,
+        zugtic, fahrka, fahrpl, mietwa, unterk, uberna, overna, alojam, gepack, handge, bagage, baggag,
+        luggag, passen, embarq, imbarc, carroz, zimmer, ferien, transf
     """,
     endings="""
         flug, reise, buchung, reservierung, fahrkarte, ticket, vlucht, boeking, hotel, unterkunft
@@ -216,6 +255,16 @@ TRAVEL = CategoryWords(
         accor.com, flixbus.com, agoda.com, trip.com
     """,
 )
+
+CONFIRMATION = """
+    confirmation number, confirmation code, confirmation, reference number, order number, booking number,
+    booking reference, reservation number, itinerary number, trip number, ticket number, booking confirmed,
+    booking confirmation, reservation confirmed, reservation confirmation, is confirmed, has been confirmed, is
+    booked, auftragsnummer, buchungsnummer, bestellnummer, bestätigt, kundennummer, vorgangsnummer, numéro de
+    commande, numéro de réservation, est confirmée, est confirmé, número de pedido, número de reserva,
+    confirmado, confirmada, ordernummer, bestelnummer, boekingsnummer, bevestigd, numero ordine, confermato,
+    confermata
+"""
 
 PROMOTION = """
     off, sale, deal, deals, save, savings, offer, offers, discount, discounts, coupon, voucher code, promo, free

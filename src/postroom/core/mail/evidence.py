@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from postroom.core.mail.category_words import (
+    CONFIRMATION,
     FINANCE,
     HEALTH,
     PLAIN,
@@ -24,6 +25,7 @@ LONGEST_SUBJECT = 400
 LONGEST_SENDER = 200
 LONGEST_TEXT = 1_400
 SHORTEST_COMPOUND = 9
+STEM = 6
 PROOF, PROMOTES, UNSUBSCRIBES = "proof", "promotion", "unsubscribe"
 WORDS: Mapping[str, CategoryWords] = {"finance": FINANCE, "health": HEALTH, "travel": TRAVEL}
 
@@ -56,6 +58,7 @@ def _phrases() -> Iterator[Phrase]:
         weighted = ((words.proof, STRONG), (words.strong, STRONG), (words.plain, PLAIN), (words.weak, WEAK))
         for field, weight in weighted:
             yield from (Phrase(_between(term), name, weight) for term in terms(field))
+    yield from (Phrase(_between(term), PROOF, 0) for term in terms(CONFIRMATION))
     yield from (Phrase(_between(term), PROMOTES, 1) for term in terms(PROMOTION))
     yield from (Phrase(_between(term), UNSUBSCRIBES, 1) for term in terms(UNSUBSCRIBE))
 
@@ -74,31 +77,36 @@ def _by_first_word(phrases: Iterable[Phrase]) -> dict[str, tuple[Phrase, ...]]:
 _PHRASES = _by_first_word(_phrases())
 _FIRST_WORDS = frozenset(_PHRASES)
 _ENDINGS = {name: tuple("".join(plain_words(term)) for term in terms(words.endings)) for name, words in WORDS.items()}
+_STEMS = {stem: name for name, words in WORDS.items() for stem in terms(words.stems)}
 _EVERY_ENDING = tuple(ending for endings in _ENDINGS.values() for ending in endings)
 _SENDERS = {name: tuple(terms(words.senders)) for name, words in WORDS.items()}
 _DOMAINS = {name: tuple(terms(words.domains)) for name, words in WORDS.items()}
 
 
 class Found(NamedTuple):
-    """What was found in a subject or a text: the sum of the weights by group, and the groups of its phrases."""
+    """What was found in a subject or a text: the sum of the weights by group, and the phrases."""
 
     weights: Mapping[str, int]
+    phrases: frozenset[str]
 
     def weight(self, name: str) -> int:
         return self.weights.get(name, 0)
 
     def proves(self, name: str) -> bool:
         """Whether there is something that stands only in messages about the user's own affairs."""
-        return f"{name} {PROOF}" in self.weights
+        return PROOF in self.weights or f"{name} {PROOF}" in self.weights
+
+
+NOTHING: frozenset[str] = frozenset()
 
 
 def found_in_subject(subject: str) -> Found:
-    return _found(plain_words(subject[:LONGEST_SUBJECT]), 0)
+    return _found(plain_words(subject[:LONGEST_SUBJECT]), 0, NOTHING)
 
 
-def found_in_text(text: str) -> Found:
-    """The same for a text, in which every phrase weighs one less."""
-    return _found(plain_words(text[:LONGEST_TEXT]), 1)
+def found_in_text(text: str, subject: Found) -> Found:
+    """The same for a text, in which every phrase weighs one less, and one that is in the subject nothing."""
+    return _found(plain_words(text[:LONGEST_TEXT]), 1, subject.phrases)
 
 
 def fits_sender(name: str, sender: str, domain: str) -> bool:
@@ -111,21 +119,31 @@ def fits(name: str, sender: str) -> bool:
     return any(part in sender for part in _SENDERS[name])
 
 
-def _found(words: list[str], less: int) -> Found:
+def _found(words: list[str], less: int, known: frozenset[str]) -> Found:
     weights: dict[str, int] = {}
+    phrases: set[str] = set()
     present = set(words)
     if first := present & _FIRST_WORDS:
         joined = f" {' '.join(words)} "
         for word in first:
             for phrase, group, weight in _PHRASES[word]:
                 if phrase in joined:
-                    weights[group] = weights.get(group, 0) + max(weight - less, 0)
+                    phrases.add(phrase)
+                    weights[group] = weights.get(group, 0) + (max(weight - less, 0) if phrase not in known else 0)
     for word in present:
-        if len(word) >= SHORTEST_COMPOUND and word.endswith(_EVERY_ENDING) and word not in _FIRST_WORDS:
-            for name, endings in _ENDINGS.items():
-                if word.endswith(endings):
-                    weights[name] = weights.get(name, 0) + PLAIN - less
-    return Found(weights)
+        if len(word) >= STEM and word not in _FIRST_WORDS and word not in known and (name := _group_of(word)):
+            phrases.add(word)
+            weights[name] = weights.get(name, 0) + PLAIN - less
+    return Found(weights, frozenset(phrases))
+
+
+def _group_of(word: str) -> str | None:
+    """The category that a word belongs to by how it begins, or a long one by how it ends."""
+    if name := _STEMS.get(word[:STEM]):
+        return name
+    if len(word) >= SHORTEST_COMPOUND and word.endswith(_EVERY_ENDING):
+        return next(name for name, endings in _ENDINGS.items() if word.endswith(endings))
+    return None
 
 
 def _is_of(domain: str, domains: tuple[str, ...]) -> bool:
