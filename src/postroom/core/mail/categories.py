@@ -8,6 +8,8 @@ who sent the message and to whom.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
 
 from postroom.core.errors import BadInput
 from postroom.core.mail.category_words import PLAIN, STRONG, UNSUBSCRIBE
@@ -61,12 +63,19 @@ _LIST_TAG = re.compile(r"\s*(?:(?:re|aw|fwd?)\s*:\s*){0,5}\[[^\]]{2,40}\]", re.I
 _LOCAL_WORD = re.compile(r"[a-z]+")
 
 
+class Search(NamedTuple):
+    """A term in Gmail's syntax, after an operator such as `subject:` or none; `{user}` is the user's address."""
+
+    operator: str
+    term: str
+
+
 @dataclass(frozen=True, slots=True)
 class Category:
-    """A category. `alternatives` are searches in Gmail's syntax; `{user}` in them is the user's address."""
+    """A category, and the searches that find its mail."""
 
     name: str
-    alternatives: tuple[str, ...]
+    searches: tuple[Search, ...]
 
     def holds(self, facts: IngestionFacts, known: Known) -> bool:
         """Whether the message is in the category."""
@@ -99,14 +108,20 @@ def queries_of(categories: Sequence[Category], user_address: str) -> list[str]:
     Each is one group in parentheses: a date range may be put before it.
     """
     address = re.sub(r"[\s(){}\"]", "", user_address)
-    queries: list[str] = []
-    for alternative in dict.fromkeys(each for category in categories for each in category.alternatives):
-        term = alternative.replace("{user}", address)
-        if queries and len(queries[-1]) + len(term) + len("( OR )") <= LONGEST_QUERY:
-            queries[-1] += f" OR {term}"
-        else:
-            queries.append(term)
-    return [f"({query})" for query in queries]
+    queries: list[list[Search]] = [[]]
+    for search in dict.fromkeys(search for category in categories for search in category.searches):
+        search = Search(search.operator, search.term.replace("{user}", address))
+        if queries[-1] and len(_joined([*queries[-1], search])) > LONGEST_QUERY:
+            queries.append([])
+        queries[-1].append(search)
+    return [_joined(each) for each in queries if each]
+
+
+def _joined(searches: Sequence[Search]) -> str:
+    """One search for any of these: `(order OR subject:(invoice OR receipt) OR from:billing)`."""
+    groups = groupby(searches, key=lambda search: search.operator)
+    parts = [(operator, " OR ".join(search.term for search in group)) for operator, group in groups]
+    return f"({' OR '.join(f'{operator}({terms})' if operator else terms for operator, terms in parts)})"
 
 
 class _Seen:
@@ -188,7 +203,7 @@ class _Seen:
         if self.is_bulk:
             score -= PROMOTES in self._text.weights
             return score >= BULK and (self._subject.proves(name) or self._text.proves(name))
-        if score < STRONG and self._others(name) > STRONG:
+        if not subject and score < STRONG <= self._others(name):
             return False
         return score + PLAIN * fits_sender(name, self._sender, self._facts.domain) >= FROM_PROGRAM
 
@@ -204,32 +219,37 @@ def _by_name(headers: Headers) -> Mapping[str, list[str]]:
     return found
 
 
-def _searches(name: str) -> tuple[str, ...]:
-    """Strong phrases anywhere, plain words in the subject, senders in From."""
+def _about(name: str) -> Category:
+    """A category that is told by its words: the best of them are searched anywhere, the others in the subject."""
     words = WORDS[name]
-    anywhere = [_quoted(term) for term in (*terms(words.proof), *terms(words.strong))]
-    subjects = [f"subject:{_quoted(term)}" for term in terms(words.plain)]
-    senders = [f"from:{_quoted(term.rstrip('@'))}" for term in (*terms(words.senders), *terms(words.domains))]
-    return tuple(anywhere + subjects + senders)
+    anywhere = _searches("", f"{words.proof}, {words.strong}, {words.core}")
+    subjects = _searches("subject:", f"{words.plain}, {words.weak}")
+    return Category(name, (*anywhere, *subjects, *_searches("from:", f"{words.senders}, {words.domains}")))
 
 
-def _quoted(term: str) -> str:
-    return term if re.fullmatch(r"\w+", term) else f'"{term}"'
+def _searches(operator: str, words: str) -> list[Search]:
+    found = dict.fromkeys(term.strip("@") for term in terms(words))
+    return [Search(operator, term if re.fullmatch(r"\w+", term) else f'"{term}"') for term in found]
 
 
+_PERSONAL = (
+    "(to:{user} -category:promotions -category:social -category:forums -from:(noreply OR no-reply OR donotreply"
+    " OR do-not-reply OR notifications OR mailer-daemon))"
+)
 CATEGORIES: dict[str, Category] = {
     category.name: category
     for category in (
-        Category("finance", _searches("finance")),
-        Category("health", _searches("health")),
+        _about("finance"),
+        _about("health"),
+        Category("relationship", (Search("", _PERSONAL),)),
+        _about("travel"),
         Category(
-            "relationship",
+            "newsletters",
             (
-                "(to:{user} -category:promotions -category:social -category:forums"
-                " -from:(noreply OR no-reply OR donotreply OR do-not-reply OR notifications OR mailer-daemon))",
+                *(Search("category:", name) for name in ("promotions", "forums")),
+                *_searches("", UNSUBSCRIBE),
+                *_searches("from:", "newsletter, newsletters, news, digest, feeds, rssfeeds, offers, deals, marketing"),
             ),
         ),
-        Category("travel", _searches("travel")),
-        Category("newsletters", ("category:promotions", "category:forums", *(_quoted(term) for term in terms(UNSUBSCRIBE)))),
     )
 }

@@ -17,6 +17,7 @@ class CategoryWords:
 
     proof: str
     strong: str
+    core: str
     plain: str
     weak: str
     stems: str
@@ -56,23 +57,26 @@ FINANCE = CategoryWords(
         notice, your plan paid, pay within, payable within, zahlbar, overdue invoice, unpaid invoice, tax
         assessment, notice of assessment, steuererklärung, steuerbescheid, kartenzahlung, abschlag
     """,
+    core="""
+        receipt, receipts, invoice, refund, refunded, charged, payment, mortgage, dividend, rechnung,
+        quittung, zahlung, facture, paiement, factura, recibo, pago, factuur, betaling, fattura, ricevuta,
+        pagamento
+    """,
     plain="""
-        invoice, invoices, invoiced, receipt, receipts, payment, payments, paid, refund, refunded, refunds,
-        billing, bill, bills, transaction, statement, mortgage, insurance, tax, taxes, payroll, salary,
-        pension, dividend, shares, loan, rent, overdue, reimbursement, direct deposit, deposit, withdrawal,
-        subscription renewed, renewal, premium, order confirmed, order received, order placed, donation,
-        vat, you sent, money request, purchase, policy, portfolio, securities, bank details, account number,
-        charged, rechnung, rechnungen, zahlung, zahlungen, quittung, beleg, steuer, steuern, finanzamt,
+        invoices, invoiced, payments, paid, refunds, billing, bill, bills, transaction, statement,
+        insurance, tax, taxes, payroll, salary, pension, shares, loan, rent, overdue, reimbursement, direct
+        deposit, deposit, withdrawal, subscription renewed, renewal, premium, order confirmed, order
+        received, order placed, donation, vat, you sent, money request, purchase, policy, portfolio,
+        securities, bank details, account number, rechnungen, zahlungen, beleg, steuer, steuern, finanzamt,
         bestellung, bestellbestätigung, auftragsbestätigung, mahnung, gutschrift, rückerstattung,
         erstattung, gehalt, lohn, versicherung, police, beitrag, miete, nebenkosten, konto, spende,
-        abrechnung, facture, factures, paiement, reçu de paiement, remboursement, commande, impôts, impôt,
-        salaire, bulletin de paie, loyer, assurance, relevé, échéance, cotisation, factura, facturas, pago,
-        pagos, recibo, reembolso, pedido, compra, nómina, impuestos, hacienda, seguro, alquiler, hipoteca,
-        extracto, factuur, betaling, bestelling, rekening, betaald, terugbetaling, belasting, salaris,
-        loonstrook, verzekering, huur, hypotheek, incasso, fattura, fatture, pagamento, pagamenti, ricevuta,
-        rimborso, ordine, bolletta, stipendio, busta paga, tasse, assicurazione, affitto, bonifico, mutuo,
-        fine, penalty, outstanding, owe, charges, autopay, coverage, steuerberater, dauerauftrag, cargo,
-        nota, jaarnota
+        abrechnung, factures, reçu de paiement, remboursement, commande, impôts, impôt, salaire, bulletin de
+        paie, loyer, assurance, relevé, échéance, cotisation, facturas, pagos, reembolso, pedido, compra,
+        nómina, impuestos, hacienda, seguro, alquiler, hipoteca, extracto, bestelling, rekening, betaald,
+        terugbetaling, belasting, salaris, loonstrook, verzekering, huur, hypotheek, incasso, fatture,
+        pagamenti, rimborso, ordine, bolletta, stipendio, busta paga, tasse, assicurazione, affitto,
+        bonifico, mutuo, fine, penalty, outstanding, owe, charges, autopay, coverage, steuerberater,
+        dauerauftrag, cargo, nota, jaarnota
     """,
     weak="""
         order, orders, total, amount, price, account, balance, bank, card, credit, debit, charge, fee, due,
@@ -137,25 +141,28 @@ HEALTH = CategoryWords(
         kinderarzt, nüchtern, dr med, dentiste, gynécologue, prescription, ordonnance, farmacia, ricetta,
         dentista, apotheke, patientenportal
     """,
+    core="""
+        doctor, dentist, dental, appointment, clinic, pharmacy, check-up, checkup, arzt, zahnarzt, praxis,
+        klinik, médico, clínica, rendez-vous, afspraak, appuntamento
+    """,
     plain="""
-        appointment, appointments, doctor, doctors, dentist, dental, physician, surgeon, clinic, hospital,
-        surgery, patient, medical, medication, prescriptions, pharmacy, diagnosis, treatment, therapy,
-        therapist, vaccinated, dose, biopsy, mri, x-ray, ultrasound, scan results, cholesterol, checkup,
-        check-up, optician, physio, cardiology, dermatology, radiology, oncology, paediatric, pediatric,
-        health record, medicare, medicaid, nhs, arzt, ärztin, zahnarzt, zahnärztin, praxis, klinik,
+        appointments, doctors, physician, surgeon, hospital, surgery, patient, medical, medication,
+        prescriptions, diagnosis, treatment, therapy, therapist, vaccinated, dose, biopsy, mri, x-ray,
+        ultrasound, scan results, cholesterol, optician, physio, cardiology, dermatology, radiology,
+        oncology, paediatric, pediatric, health record, medicare, medicaid, nhs, ärztin, zahnärztin,
         krankenhaus, untersuchung, befund, rezept, medikament, medikamente, tabletten, therapie, patientin,
         reha, physiotherapie, mrt, röntgen, labor, impfen, clinique, hôpital, pharmacie, cabinet médical,
-        médicament, médicaments, consultation, kiné, radiologie, analyses, médico, médica, clínica, receta,
-        medicamento, paciente, consulta médica, análisis, radiografía, doctora, ziekenhuis, kliniek,
-        apotheek, recept, fysiotherapie, arts, behandeling, onderzoek, specialist, dottore, dottoressa,
-        ospedale, farmaco, farmaci, ambulatorio, paziente, fisioterapia, analisi, visit, examination, nurse
-        practitioner, ward, tablets, injection, allergy, asthma, glasses, lenses, hearing aid, midwife,
-        hebamme, ergebnis, testergebnisse, uitslag, resultado, resultados
+        médicament, médicaments, consultation, kiné, radiologie, analyses, médica, receta, medicamento,
+        paciente, consulta médica, análisis, radiografía, doctora, ziekenhuis, kliniek, apotheek, recept,
+        fysiotherapie, arts, behandeling, onderzoek, specialist, dottore, dottoressa, ospedale, farmaco,
+        farmaci, ambulatorio, paziente, fisioterapia, analisi, visit, examination, nurse practitioner, ward,
+        tablets, injection, allergy, asthma, glasses, lenses, hearing aid, midwife, hebamme, ergebnis,
+        testergebnisse, uitslag, resultado, resultados
     """,
     weak="""
         health, nurse, symptoms, pain, healthcare, wellness, claim, results, result, test, records,
-        reminder, rendez-vous, termin, kontrolle, gesundheit, santé, rdv, cita, citas, salud, afspraak,
-        gezondheid, appuntamento, salute, promemoria
+        reminder, termin, kontrolle, gesundheit, santé, rdv, cita, citas, salud, gezondheid, salute,
+        promemoria
     """,
     stems="""
         medica, medike, medizi, medeci, medisc, dermat, cardio, kardio, radiol, orthop, ortope, gynaek,
@@ -210,20 +217,22 @@ TRAVEL = CategoryWords(
         hire car, zimmerreservierung, hinflug, rückflug, heenvlucht, e-billet, check-in aperto, check-in
         open, checked bag, cabin bag, carry-on, your host, terminal, departure time, flight to
     """,
+    core="""
+        flight, flights, hotel, boarding, reservation, booking, airport, train, flug, zug, buchung,
+        reservierung, billet, vuelo, reserva, vlucht, boeking, volo, prenotazione, biglietto
+    """,
     plain="""
-        flight, flights, airline, airlines, airport, hotel, hotels, reservation, reservations, booking,
-        boarding, trip, check in, departure, departs, arrivals, rail, railway, ferry, cruise, airways, visa,
-        train, hostel, airbnb, accommodation, layover, luggage, baggage, travel, traveller, traveler,
-        voyage, rental, flug, flüge, flughafen, reise, buchung, reservierung, zug, bahn, abflug, ankunft,
+        airline, airlines, hotels, reservations, trip, check in, departure, departs, arrivals, rail,
+        railway, ferry, cruise, airways, visa, hostel, airbnb, accommodation, layover, luggage, baggage,
+        travel, traveller, traveler, voyage, rental, flüge, flughafen, reise, bahn, abflug, ankunft,
         abreise, unterkunft, ferienwohnung, ferienhaus, fähre, bahnhof, gepäck, reiseunterlagen, vol, vols,
-        billet, billets, séjour, aéroport, embarquement, gare, bagages, nuits, chambre double, vuelo,
-        vuelos, reserva, viaje, billete, billetes, aeropuerto, embarque, equipaje, alojamiento, noches,
-        tren, habitación, vlucht, vluchten, reis, boeking, reservering, trein, treinticket, luchthaven,
-        vertrek, overnachting, overnachtingen, bagage, verblijf, volo, voli, viaggio, prenotazione,
-        biglietto, biglietti, treno, aeroporto, albergo, soggiorno, imbarco, partenza, notti, bagaglio,
-        booking confirmed, booking confirmation, your booking, platform, check in online, checkout,
-        check-out, your reservation, reservation confirmed, handgepäck, zimmer, doppelzimmer, nächte, coche,
-        plaza, équipage, camping, hire, stopover, tour operator
+        billets, séjour, aéroport, embarquement, gare, bagages, nuits, chambre double, vuelos, viaje,
+        billete, billetes, aeropuerto, embarque, equipaje, alojamiento, noches, tren, habitación, vluchten,
+        reis, reservering, trein, treinticket, luchthaven, vertrek, overnachting, overnachtingen, bagage,
+        verblijf, voli, viaggio, biglietti, treno, aeroporto, albergo, soggiorno, imbarco, partenza, notti,
+        bagaglio, booking confirmed, booking confirmation, your booking, platform, check in online,
+        checkout, check-out, your reservation, reservation confirmed, handgepäck, zimmer, doppelzimmer,
+        nächte, coche, plaza, équipage, camping, hire, stopover, tour operator
     """,
     weak="""
         ticket, tickets, seat, gate, arrival, arrive, stay, night, nights, room, journey, passport, guest,
@@ -280,7 +289,7 @@ PROMOTION = """
 
 UNSUBSCRIBE = """
     you are subscribed, you're subscribed, you have subscribed, you subscribed, you are receiving this, you received this because,
-    unsubscribe, opt out, manage preferences, email preferences, mailing list, view in browser, view this email,
+    unsubscribe, mailman, listinfo, yahoogroups, opt out, manage preferences, email preferences, mailing list, view in browser, view this email,
     read in browser, notification settings, remove me, removed from this list, removed from our list,
     subscription information, abmelden, abbestellen, newsletter abmelden, abbestellung, se désinscrire,
     désinscription, se désabonner, désabonnement, darse de baja, cancelar suscripción, anular suscripción,

@@ -55,8 +55,8 @@ def plain_words(text: str) -> list[str]:
 def _phrases() -> Iterator[Phrase]:
     for name, words in WORDS.items():
         yield from (Phrase(_between(term), f"{name} {PROOF}", 0) for term in terms(words.proof))
-        weighted = ((words.proof, STRONG), (words.strong, STRONG), (words.plain, PLAIN), (words.weak, WEAK))
-        for field, weight in weighted:
+        named = f"{words.core}, {words.plain}"
+        for field, weight in ((words.proof, STRONG), (words.strong, STRONG), (named, PLAIN), (words.weak, WEAK)):
             yield from (Phrase(_between(term), name, weight) for term in terms(field))
     yield from (Phrase(_between(term), PROOF, 0) for term in terms(CONFIRMATION))
     yield from (Phrase(_between(term), PROMOTES, 1) for term in terms(PROMOTION))
