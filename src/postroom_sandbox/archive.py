@@ -21,6 +21,11 @@ YEARS = 10
 SHARES = {"newsletters": 55, "none": 14, "relationship": 11, "finance": 9, "travel": 5, "health": 4, "sent": 2}
 ZONES = ("UTC", "Europe/Berlin", "America/Los_Angeles", "Pacific/Auckland", "Asia/Kolkata")
 AT_BORDERS = 0.04
+SORTED = 0.8  # The share of the mail that Gmail has put into one of its categories.
+SORTED = 0.8  # The share of the mail that Gmail has put into one of its categories.
+SORTED = 0.8  # The share of the mail that Gmail has put into one of its categories.
+SORTED = 0.8  # The share of the mail that Gmail has put into one of its categories.
+SORTED = 0.8  # The share of the mail that Gmail has put into one of its categories.
 LAST_SECOND = time(23, 59, 59)
 PLACES = {
     "": {"CATEGORY_PERSONAL"},
@@ -115,7 +120,7 @@ def _times(rng: Random, number: int, newest: datetime) -> list[datetime]:
 
 def _labels(rng: Random, template: Template, at: datetime, newest: datetime) -> frozenset[str]:
     """The labels of a message as its owner left it: recent mail is in the inbox, older mail mostly archived."""
-    labels = set(PLACES[template.way])
+    labels = set(PLACES[template.way] if rng.random() < SORTED else ())
     recent = newest - at < timedelta(days=30)
     if recent or rng.random() < 0.4:
         labels.add("INBOX")

@@ -134,7 +134,7 @@ class _Seen:
         self._local = facts.sender.rpartition("@")[0][:LONGEST_SENDER]
         self._subject = found_in_subject(" ".join(self._headers.get("subject", ())))
         self.is_newsletter = self._is_newsletter()
-        needed = not self.is_newsletter or any(self._subject.weight(name) for name in WORDS)
+        needed = not self.is_newsletter or any(self._subject.weight(name) or self._subject.shared(name) for name in WORDS)
         self._text = found_in_text(facts.text if needed else "", self._subject)
         is_reply = "in-reply-to" in self._headers or "references" in self._headers
         self.is_bulk = self.is_newsletter or (UNSUBSCRIBES in self._text.weights and not is_reply)
@@ -189,14 +189,14 @@ class _Seen:
         return {name for name in WORDS if self._is_about(name)}
 
     def _is_about(self, name: str) -> bool:
-        """Weigh the subject in full, the text up to a limit, and the sender as a plain word.
+        """Weigh the subject, the text up to a limit, and the sender as a plain word.
 
         Bulk mail needs more than words that advertisements use too: a proof that it concerns the user.
         """
-        subject, text = self._subject.weight(name), min(self._text.weight(name), MOST_OF_TEXT)
+        subject, text = self._weights(name)
         if not subject and (self.is_bulk or not (text or self._is_from_program)):
             return False
-        score = min(subject, MOST_OF_SUBJECT) + text
+        score = min(subject, MOST_OF_SUBJECT) + min(text, MOST_OF_TEXT)
         if not (self.is_bulk or self._is_from_program):
             return score >= (FROM_PERSON if subject else FROM_PERSON_BESIDES)
         score -= 2 * (PROMOTES in self._subject.weights)
@@ -206,6 +206,13 @@ class _Seen:
         if not subject and score < STRONG <= self._others(name):
             return False
         return score + PLAIN * fits_sender(name, self._sender, self._facts.domain) >= FROM_PROGRAM
+
+    def _weights(self, name: str) -> tuple[int, int]:
+        """The weights of subject and text. Shared words count only if no other category has better ones."""
+        subject, text = self._subject.weight(name), self._text.weight(name)
+        if subject + text < PLAIN <= self._others(name):
+            return subject, text
+        return subject + self._subject.shared(name), text + self._text.shared(name)
 
     def _others(self, name: str) -> int:
         """How much the words say for another category."""
@@ -219,12 +226,15 @@ def _by_name(headers: Headers) -> Mapping[str, list[str]]:
     return found
 
 
-def _about(name: str) -> Category:
-    """A category that is told by its words: the best of them are searched anywhere, the others in the subject."""
+def _about(name: str, *smart: str) -> Category:
+    """A category that is told by its words: most are searched anywhere, weak ones in the subject.
+
+    `smart` are Gmail's own categories, in which much of this mail is, whatever its words.
+    """
     words = WORDS[name]
-    anywhere = _searches("", f"{words.proof}, {words.strong}, {words.core}")
-    subjects = _searches("subject:", f"{words.plain}, {words.weak}")
-    return Category(name, (*anywhere, *subjects, *_searches("from:", f"{words.senders}, {words.domains}")))
+    anywhere = _searches("", f"{words.proof}, {words.strong}, {words.core}, {words.plain}")
+    elsewhere = (*_searches("subject:", words.weak), *_searches("from:", f"{words.senders}, {words.domains}"))
+    return Category(name, (*(Search("category:", each) for each in smart), *anywhere, *elsewhere))
 
 
 def _searches(operator: str, words: str) -> list[Search]:
@@ -239,10 +249,10 @@ _PERSONAL = (
 CATEGORIES: dict[str, Category] = {
     category.name: category
     for category in (
-        _about("finance"),
-        _about("health"),
+        _about("finance", "updates", "purchases"),
+        _about("health", "updates"),
         Category("relationship", (Search("", _PERSONAL),)),
-        _about("travel"),
+        _about("travel", "updates", "reservations"),
         Category(
             "newsletters",
             (

@@ -20,6 +20,7 @@ class CategoryWords:
     core: str
     plain: str
     weak: str
+    shared: str
     stems: str
     endings: str
     senders: str
@@ -83,6 +84,12 @@ FINANCE = CategoryWords(
         subscription, membership, cost, costs, usd, eur, transfer, kreditkarte, summe, kosten, preis, abo,
         montant, prix, compte, carte bancaire, importe, precio, cuenta, tarjeta, bedrag, prijs, totale,
         prezzo, conto, carta
+    """,
+    shared="""
+        your order, order, orders, order confirmed, order received, order placed, ihre bestellung, deine
+        bestellung, bestellung, commande, votre commande, pedido, su pedido, tu pedido, bestelling, je
+        bestelling, uw bestelling, ordine, tuo ordine, suo ordine, insurance, policy, payment, payments,
+        paid, total, amount, account, pension
     """,
     stems="""
         invoic, paymen, rechnu, abrech, zahlun, bezahl, uberwe, factur, fattur, factuu, betali, rekeni,
@@ -164,6 +171,10 @@ HEALTH = CategoryWords(
         reminder, termin, kontrolle, gesundheit, santé, rdv, cita, citas, salud, gezondheid, salute,
         promemoria
     """,
+    shared="""
+        appointment, appointments, termin, visit, results, result, reminder, rendez-vous, cita, afspraak,
+        appuntamento, examination
+    """,
     stems="""
         medica, medike, medizi, medeci, medisc, dermat, cardio, kardio, radiol, orthop, ortope, gynaek,
         gyneco, gineco, urolog, neurol, oncolo, onkolo, ophtha, oculis, augena, pharma, apothe, farmac,
@@ -240,6 +251,14 @@ TRAVEL = CategoryWords(
         voiture, depart, arrivée, petit déjeuner, entrada, salida, asiento, plaats, stoel, posto, arrivo,
         camera
     """,
+    shared="""
+        booking, your booking, booking confirmed, booking confirmation, booking reference, booking number,
+        reservation, reservations, your reservation, reservation confirmed, reservation number, reservation
+        confirmation, buchung, ihre buchung, deine buchung, buchungsbestätigung, buchungsnummer,
+        buchungscode, votre réservation, reserva, su reserva, tu reserva, confirmación de reserva, número de
+        reserva, boeking, je boeking, uw boeking, boekingsnummer, boekingscode, prenotazione, tua
+        prenotazione, conferma prenotazione, codice prenotazione, ticket, tickets, check in, seat, room
+    """,
     stems="""
         flight, flugha, flugli, flugno, abflug, hinflu, ruckfl, reisep, reiseu, reised, reisei, buchun,
         gebuch, umbuch, reserv, boekin, geboek, prenot, biglie, billet, bordka, boardi, itiner, airlin,
@@ -288,7 +307,7 @@ PROMOTION = """
 """
 
 UNSUBSCRIBE = """
-    you are subscribed, you're subscribed, you have subscribed, you subscribed, you are receiving this, you received this because,
+    you are subscribed, you're subscribed, you are receiving this, you received this because,
     unsubscribe, mailman, listinfo, yahoogroups, opt out, manage preferences, email preferences, mailing list, view in browser, view this email,
     read in browser, notification settings, remove me, removed from this list, removed from our list,
     subscription information, abmelden, abbestellen, newsletter abmelden, abbestellung, se désinscrire,

@@ -26,10 +26,15 @@ LONGEST_SENDER = 200
 LONGEST_TEXT = 1_400
 SHORTEST_COMPOUND = 9
 STEM = 6
-PROOF, PROMOTES, UNSUBSCRIBES = "proof", "promotion", "unsubscribe"
+PROOF, SHARED, PROMOTES, UNSUBSCRIBES = "proof", "shared", "promotion", "unsubscribe"
 WORDS: Mapping[str, CategoryWords] = {"finance": FINANCE, "health": HEALTH, "travel": TRAVEL}
 
 _WORD = re.compile(r"[a-z0-9]+")
+_AMOUNT = re.compile(r"(?:[$€£]|\b(?:eur|usd|gbp|chf)) ?\d{1,6}[.,]?\d{0,6}|\d[.,]\d\d ?(?:[$€£]|eur|usd|gbp|chf)", re.IGNORECASE)
+_AMOUNT = re.compile(r"(?:[$€£]|\b(?:eur|usd|gbp|chf)) ?\d{1,6}[.,]?\d{0,6}|\d[.,]\d\d ?(?:[$€£]|eur|usd|gbp|chf)", re.IGNORECASE)
+_AMOUNT = re.compile(r"(?:[$€£]|\b(?:eur|usd|gbp|chf)) ?\d{1,6}[.,]?\d{0,6}|\d[.,]\d\d ?(?:[$€£]|eur|usd|gbp|chf)", re.IGNORECASE)
+_AMOUNT = re.compile(r"(?:[$€£]|\b(?:eur|usd|gbp|chf)) ?\d{1,6}[.,]?\d{0,6}|\d[.,]\d\d ?(?:[$€£]|eur|usd|gbp|chf)", re.IGNORECASE)
+_AMOUNT = re.compile(r"(?:[$€£]|\b(?:eur|usd|gbp|chf)) ?\d{1,6}[.,]?\d{0,6}|\d[.,]\d\d ?(?:[$€£]|eur|usd|gbp|chf)", re.IGNORECASE)
 
 
 class Phrase(NamedTuple):
@@ -57,10 +62,30 @@ def _phrases() -> Iterator[Phrase]:
         yield from (Phrase(_between(term), f"{name} {PROOF}", 0) for term in terms(words.proof))
         named = f"{words.core}, {words.plain}"
         for field, weight in ((words.proof, STRONG), (words.strong, STRONG), (named, PLAIN), (words.weak, WEAK)):
-            yield from (Phrase(_between(term), name, weight) for term in terms(field))
+            yield from (Phrase(_between(term), _group(name, term), weight) for term in terms(field))
     yield from (Phrase(_between(term), PROOF, 0) for term in terms(CONFIRMATION))
     yield from (Phrase(_between(term), PROMOTES, 1) for term in terms(PROMOTION))
     yield from (Phrase(_between(term), UNSUBSCRIBES, 1) for term in terms(UNSUBSCRIBE))
+
+
+def _group(name: str, term: str) -> str:
+    return f"{name} {SHARED}" if term in terms(WORDS[name].shared) else name
+
+
+def _group(name: str, term: str) -> str:
+    return f"{name} {SHARED}" if term in terms(WORDS[name].shared) else name
+
+
+def _group(name: str, term: str) -> str:
+    return f"{name} {SHARED}" if term in terms(WORDS[name].shared) else name
+
+
+def _group(name: str, term: str) -> str:
+    return f"{name} {SHARED}" if term in terms(WORDS[name].shared) else name
+
+
+def _group(name: str, term: str) -> str:
+    return f"{name} {SHARED}" if term in terms(WORDS[name].shared) else name
 
 
 def _between(term: str) -> str:
@@ -90,7 +115,11 @@ class Found(NamedTuple):
     phrases: frozenset[str]
 
     def weight(self, name: str) -> int:
+        """How much speaks for the category, without the words that it shares with others."""
         return self.weights.get(name, 0)
+
+    def shared(self, name: str) -> int:
+        return self.weights.get(f"{name} {SHARED}", 0)
 
     def proves(self, name: str) -> bool:
         """Whether there is something that stands only in messages about the user's own affairs."""
@@ -101,12 +130,12 @@ NOTHING: frozenset[str] = frozenset()
 
 
 def found_in_subject(subject: str) -> Found:
-    return _found(plain_words(subject[:LONGEST_SUBJECT]), 0, NOTHING)
+    return _found(subject[:LONGEST_SUBJECT], 0, NOTHING)
 
 
 def found_in_text(text: str, subject: Found) -> Found:
     """The same for a text, in which every phrase weighs one less, and one that is in the subject nothing."""
-    return _found(plain_words(text[:LONGEST_TEXT]), 1, subject.phrases)
+    return _found(text[:LONGEST_TEXT], 1, subject.phrases)
 
 
 def fits_sender(name: str, sender: str, domain: str) -> bool:
@@ -119,8 +148,9 @@ def fits(name: str, sender: str) -> bool:
     return any(part in sender for part in _SENDERS[name])
 
 
-def _found(words: list[str], less: int, known: frozenset[str]) -> Found:
-    weights: dict[str, int] = {}
+def _found(text: str, less: int, known: frozenset[str]) -> Found:
+    words = plain_words(text)
+    weights: dict[str, int] = {"finance": PLAIN - less} if _AMOUNT.search(text) else {}
     phrases: set[str] = set()
     present = set(words)
     if first := present & _FIRST_WORDS:
