@@ -45,7 +45,7 @@ _PROGRAMS = frozenset(
         "customer customers customerservice care feedback survey security verify account registration subscriptions subscriber list lists feeds rssfeeds feed rss calendar "
         "rechnung rechnungen bestellung bestellungen buchung buchhaltung termine termin kundenservice kunden kundendienst hinweis praxis anmeldung rezeption redaktion angebote "
         "buero buro sekretariat zentrale leistung facturation commande commandes contact reservations resultats offres billets rdv facturacion pedidos ventas avisos citas reservas ofertas "
-        "bestellingen klantenservice administratie afspraken balie nieuws ordini clienti fatture prenotazioni biglietti appuntamenti editor magazine letter press events champion"
+        "bestellingen klantenservice administratie afspraken balie nieuws ordini clienti fatture prenotazioni biglietti appuntamenti editor magazine letter press events champion abo portal kundenportal webshop boutique tienda postfach storage"
     ).split()
 )
 _SENDING_SERVICES = frozenset(
@@ -59,15 +59,20 @@ _AUTOMATIC = re.compile(
     r"|respuesta automática|automatisch antwoord|risposta automatica)",
     re.IGNORECASE,
 )
+_NARROW = "-category:promotions -category:forums -category:social"
 _LIST_TAG = re.compile(r"\s*(?:(?:re|aw|fwd?)\s*:\s*){0,5}\[[^\]]{2,40}\]", re.IGNORECASE)
 _LOCAL_WORD = re.compile(r"[a-z]+")
 
 
 class Search(NamedTuple):
-    """A term in Gmail's syntax, after an operator such as `subject:` or none; `{user}` is the user's address."""
+    """A term in Gmail's syntax, after an operator such as `subject:` or none; `{user}` is the user's address.
+
+    A `narrow` one looks only at mail that Gmail does not take for promotions, forums or social media.
+    """
 
     operator: str
     term: str
+    narrow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,20 +113,23 @@ def queries_of(categories: Sequence[Category], user_address: str) -> list[str]:
     Each is one group in parentheses: a date range may be put before it.
     """
     address = re.sub(r"[\s(){}\"]", "", user_address)
-    queries: list[list[Search]] = [[]]
-    for search in dict.fromkeys(search for category in categories for search in category.searches):
-        search = Search(search.operator, search.term.replace("{user}", address))
-        if queries[-1] and len(_joined([*queries[-1], search])) > LONGEST_QUERY:
-            queries.append([])
-        queries[-1].append(search)
-    return [_joined(each) for each in queries if each]
+    every = dict.fromkeys(search for category in categories for search in category.searches)
+    queries: list[list[Search]] = []
+    for search in sorted(every, key=lambda search: (search.narrow, search.operator)):
+        search = search._replace(term=search.term.replace("{user}", address))
+        if queries and queries[-1][-1].narrow == search.narrow and len(_joined([*queries[-1], search])) <= LONGEST_QUERY:
+            queries[-1].append(search)
+        else:
+            queries.append([search])
+    return [_joined(each) for each in queries]
 
 
 def _joined(searches: Sequence[Search]) -> str:
-    """One search for any of these: `(order OR subject:(invoice OR receipt) OR from:billing)`."""
+    """One search for any of these: `((order OR subject:(invoice OR receipt)) -category:promotions)`."""
     groups = groupby(searches, key=lambda search: search.operator)
     parts = [(operator, " OR ".join(search.term for search in group)) for operator, group in groups]
-    return f"({' OR '.join(f'{operator}({terms})' if operator else terms for operator, terms in parts)})"
+    found = f"({' OR '.join(f'{operator}({terms})' if operator else terms for operator, terms in parts)})"
+    return f"({found} {_NARROW})" if searches[0].narrow else found
 
 
 class _Seen:
@@ -203,9 +211,14 @@ class _Seen:
         if self.is_bulk:
             score -= PROMOTES in self._text.weights
             return score >= BULK and (self._subject.proves(name) or self._text.proves(name))
-        if not subject and score < STRONG <= self._others(name):
+        others = self._others(name)
+        if score <= 0 and others >= STRONG:
             return False
-        return score + PLAIN * fits_sender(name, self._sender, self._facts.domain) >= FROM_PROGRAM
+        if fits_sender(name, self._sender.replace(f"{self._local}@", ""), self._facts.domain):
+            return score + PLAIN >= FROM_PROGRAM
+        if (not subject and score < STRONG <= others) or (score <= 0 and others):
+            return False
+        return score + PLAIN * fits(name, f"{self._local}@") >= FROM_PROGRAM
 
     def _weights(self, name: str) -> tuple[int, int]:
         """The weights of subject and text. Shared words count only if no other category has better ones."""
@@ -227,19 +240,20 @@ def _by_name(headers: Headers) -> Mapping[str, list[str]]:
 
 
 def _about(name: str, *smart: str) -> Category:
-    """A category that is told by its words: most are searched anywhere, weak ones in the subject.
+    """A category that is told by its words. `smart` are Gmail's own categories, in which much of this mail is.
 
-    `smart` are Gmail's own categories, in which much of this mail is, whatever its words.
+    In bulk mail only what proves that it concerns the user is searched: without that, the check would refuse it.
     """
     words = WORDS[name]
-    anywhere = _searches("", f"{words.proof}, {words.strong}, {words.core}, {words.plain}")
-    elsewhere = (*_searches("subject:", words.weak), *_searches("from:", f"{words.senders}, {words.domains}"))
-    return Category(name, (*(Search("category:", each) for each in smart), *anywhere, *elsewhere))
+    named = _searches("", f"{words.strong}, {words.core}, {words.plain}", narrow=True)
+    senders = _searches("from:", f"{words.senders}, {words.domains}", narrow=True)
+    gmails = (Search("category:", each) for each in smart)
+    return Category(name, (*gmails, *_searches("", words.proof), *named, *senders))
 
 
-def _searches(operator: str, words: str) -> list[Search]:
+def _searches(operator: str, words: str, narrow: bool = False) -> list[Search]:
     found = dict.fromkeys(term.strip("@") for term in terms(words))
-    return [Search(operator, term if re.fullmatch(r"\w+", term) else f'"{term}"') for term in found]
+    return [Search(operator, term if re.fullmatch(r"\w+", term) else f'"{term}"', narrow) for term in found]
 
 
 _PERSONAL = (

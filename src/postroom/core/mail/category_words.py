@@ -56,47 +56,60 @@ FINANCE = CategoryWords(
         rekeningafschrift, belastingaangifte, tua bolletta, sua bolletta, la bolletta, tuo ordine, suo
         ordine, importo, ricevuta di, estratto conto, you owe, final reminder, is outstanding, penalty
         notice, your plan paid, pay within, payable within, zahlbar, overdue invoice, unpaid invoice, tax
-        assessment, notice of assessment, steuererklärung, steuerbescheid, kartenzahlung, abschlag
+        assessment, notice of assessment, steuererklärung, steuerbescheid, kartenzahlung, abschlag, bank
+        transfer, money transfer, sent you money, payment request, payment reminder, payment due date, past
+        due, credit note, account balance, available balance, low balance, loan statement, annual statement,
+        interest rate changed, interest paid, tax statement, tax form, tax invoice, tax receipt, gift aid,
+        premium due, insurance policy, policy documents, certificate of insurance, claim number, expense
+        report, reimbursement, payout, order receipt, purchase confirmation, purchase receipt,
+        kontostand, überweisung, gutschriftsanzeige, depotauszug, wertpapier, wertpapierabrechnung,
+        endbetrag, gesamtsumme, rechnung nr, zahlungsziel, zahlungsaufforderung, lohnabrechnung,
+        gehaltsabrechnung, entgeltabrechnung, nebenkostenabrechnung, spendenbescheinigung, beitragsrechnung,
+        versicherungsschein, sous-total, montant réglé, bon de commande, accusé de paiement, fiche de paie,
+        attestation d'assurance, quittance, justificatif de paiement, crédité, débité, importe, vencimiento,
+        cargo en cuenta, transferencia, comprobante, justificante de pago, póliza, orderbevestiging,
+        betalingsherinnering, aankoop, btw, machtiging, polis, totaal, ricevuta, conferma d'ordine,
+        addebito, accredito, scadenza, polizza, cedolino
     """,
     core="""
         receipt, receipts, invoice, refund, refunded, charged, payment, mortgage, dividend, rechnung,
-        quittung, zahlung, facture, paiement, factura, recibo, pago, factuur, betaling, fattura, ricevuta,
-        pagamento
+        quittung, zahlung, facture, paiement, factura, recibo, pago, factuur, betaling, fattura, pagamento
     """,
     plain="""
         invoices, invoiced, payments, paid, refunds, billing, bill, bills, transaction, statement,
-        insurance, tax, taxes, payroll, salary, pension, shares, loan, rent, overdue, reimbursement, direct
-        deposit, deposit, withdrawal, subscription renewed, renewal, premium, order confirmed, order
-        received, order placed, donation, vat, you sent, money request, purchase, policy, portfolio,
-        securities, bank details, account number, rechnungen, zahlungen, beleg, steuer, steuern, finanzamt,
-        bestellung, bestellbestätigung, auftragsbestätigung, mahnung, gutschrift, rückerstattung,
-        erstattung, gehalt, lohn, versicherung, police, beitrag, miete, nebenkosten, konto, spende,
-        abrechnung, factures, reçu de paiement, remboursement, commande, impôts, impôt, salaire, bulletin de
-        paie, loyer, assurance, relevé, échéance, cotisation, facturas, pagos, reembolso, pedido, compra,
-        nómina, impuestos, hacienda, seguro, alquiler, hipoteca, extracto, bestelling, rekening, betaald,
-        terugbetaling, belasting, salaris, loonstrook, verzekering, huur, hypotheek, incasso, fatture,
-        pagamenti, rimborso, ordine, bolletta, stipendio, busta paga, tasse, assicurazione, affitto,
-        bonifico, mutuo, fine, penalty, outstanding, owe, charges, autopay, coverage, steuerberater,
-        dauerauftrag, cargo, nota, jaarnota
+        insurance, tax, taxes, payroll, salary, pension, shares, loan, rent, overdue, direct deposit,
+        deposit, withdrawal, subscription renewed, renewal, premium, order confirmed, order received, order
+        placed, donation, vat, you sent, money request, purchase, policy, portfolio, securities, bank
+        details, account number, rechnungen, zahlungen, beleg, steuer, steuern, finanzamt, bestellung,
+        bestellbestätigung, auftragsbestätigung, mahnung, gutschrift, rückerstattung, erstattung, gehalt,
+        lohn, versicherung, police, beitrag, miete, nebenkosten, konto, spende, abrechnung, factures, reçu
+        de paiement, remboursement, commande, impôts, impôt, salaire, bulletin de paie, loyer, assurance,
+        relevé, échéance, cotisation, facturas, pagos, reembolso, pedido, compra, nómina, impuestos,
+        hacienda, seguro, alquiler, hipoteca, extracto, bestelling, rekening, betaald, terugbetaling,
+        belasting, salaris, loonstrook, verzekering, huur, hypotheek, incasso, fatture, pagamenti, rimborso,
+        ordine, bolletta, stipendio, busta paga, tasse, assicurazione, affitto, bonifico, mutuo, fine,
+        penalty, outstanding, owe, charges, autopay, coverage, steuerberater, dauerauftrag, cargo, nota,
+        jaarnota, installment, instalment, balance, transfer, cashback, interest, fees, statement of
+        account, membership fee, quarterly, achat, achats, acquisto, cuota, iva, tva, mwst, contribution,
+        zinsen, kaution, honorar, fee, invoice no
     """,
     weak="""
-        order, orders, total, amount, price, account, balance, bank, card, credit, debit, charge, fee, due,
-        subscription, membership, cost, costs, usd, eur, transfer, kreditkarte, summe, kosten, preis, abo,
-        montant, prix, compte, carte bancaire, importe, precio, cuenta, tarjeta, bedrag, prijs, totale,
-        prezzo, conto, carta
+        order, orders, total, amount, price, account, bank, card, credit, debit, charge, due, subscription,
+        membership, cost, costs, usd, eur, kreditkarte, summe, kosten, preis, abo, montant, prix, compte,
+        carte bancaire, precio, cuenta, tarjeta, bedrag, prijs, totale, prezzo, conto, carta
     """,
     shared="""
         your order, order, orders, order confirmed, order received, order placed, ihre bestellung, deine
         bestellung, bestellung, commande, votre commande, pedido, su pedido, tu pedido, bestelling, je
         bestelling, uw bestelling, ordine, tuo ordine, suo ordine, insurance, policy, payment, payments,
-        paid, total, amount, account, pension
+        paid, total, amount, account, pension, transfer, fee, fees, balance, interest
     """,
     stems="""
         invoic, paymen, rechnu, abrech, zahlun, bezahl, uberwe, factur, fattur, factuu, betali, rekeni,
         kontoa, steuer, finanz, belast, versic, insura, assura, assicu, verzek, seguro, mortga, hypoth,
         kredit, gehalt, lohnst, lohnab, payrol, paysli, spende, donati, refund, reimbu, ruckza, erstat,
-        mahnun, quittu, bollet, bonifi, pagame, recibo, impues, prelev, nachza, umsatz, karten, abbuch,
-        lastsc, beitra, transa, bestel, jaarno, jaarop, incass, overdr, expens, divide
+        mahnun, quittu, bollet, bonifi, pagame, recibo, impues, prelev, nachza, abbuch, lastsc, beitra,
+        transa, bestel, jaarno, jaarop, incass, overdr, expens, divide
     """,
     endings="""
         rechnung, abrechnung, versicherung, steuerbescheid, auszug, zahlung, bestellung, überweisung,
@@ -146,7 +159,12 @@ HEALTH = CategoryWords(
         orthodontist, radiologist, physical therapy, blood pressure, your scan, your x-ray, testergebnis,
         einweisung, aufnahmetermin, medikamentenplan, facharzt, hausarzt, augenarzt, frauenarzt, hautarzt,
         kinderarzt, nüchtern, dr med, dentiste, gynécologue, prescription, ordonnance, farmacia, ricetta,
-        dentista, apotheke, patientenportal
+        dentista, apotheke, patientenportal, your session, your therapist, your provider, lab report, your
+        mri, impfpass, arztbericht, arztbrief, operation, eingriff, schmerztabletten, antibiotics,
+        antibiotika, get well soon, gute besserung, zahnreinigung, zahnarzttermin, terminverschiebung,
+        compte rendu, détartrage, espace patient, examen médical, visita oculistica, visita dal medico, cita
+        previa, control médico, afspraak is verplaatst, behandelplan, health check, member id card, medical
+        history, insurance card, symptoms, discharge summary, follow-up appointment, follow up visit
     """,
     core="""
         doctor, dentist, dental, appointment, clinic, pharmacy, check-up, checkup, arzt, zahnarzt, praxis,
@@ -164,16 +182,17 @@ HEALTH = CategoryWords(
         fysiotherapie, arts, behandeling, onderzoek, specialist, dottore, dottoressa, ospedale, farmaco,
         farmaci, ambulatorio, paziente, fisioterapia, analisi, visit, examination, nurse practitioner, ward,
         tablets, injection, allergy, asthma, glasses, lenses, hearing aid, midwife, hebamme, ergebnis,
-        testergebnisse, uitslag, resultado, resultados
+        testergebnisse, uitslag, resultado, resultados, session, fever, fieber, infection, tablet,
+        rehabilitation, ultraschall, ct, pacemaker, contact lenses, zahn, zähne, kur, soin, soins,
+        tratamiento, revisión, cura, dolore
     """,
     weak="""
-        health, nurse, symptoms, pain, healthcare, wellness, claim, results, result, test, records,
-        reminder, termin, kontrolle, gesundheit, santé, rdv, cita, citas, salud, gezondheid, salute,
-        promemoria
+        health, nurse, pain, healthcare, wellness, claim, results, result, test, records, reminder, termin,
+        kontrolle, gesundheit, santé, rdv, cita, citas, salud, gezondheid, salute, promemoria
     """,
     shared="""
         appointment, appointments, termin, visit, results, result, reminder, rendez-vous, cita, afspraak,
-        appuntamento, examination
+        appuntamento, examination, session, operation
     """,
     stems="""
         medica, medike, medizi, medeci, medisc, dermat, cardio, kardio, radiol, orthop, ortope, gynaek,
@@ -182,11 +201,11 @@ HEALTH = CategoryWords(
         pacien, arztte, arztpr, fachar, hausar, huisar, klinik, clinic, cliniq, hospit, hopita, ospeda,
         zieken, kranke, surger, surgeo, chirur, therap, physio, fysiot, fisiot, laborw, laborb, blutwe,
         blutab, sympto, diagno, prescr, ordonn, gesund, sanita, refert, optici, optome, trauma, pediat,
-        paedia, psychi, anaest, anesth, rontge, arztli, mammog, ultras
+        paedia, psychi, anaest, anesth, rontge, arztli, mammog, ultras, schmer
     """,
     endings="""
         klinik, praxis, arzt, ärztin, apotheke, impfung, untersuchung, krankenkasse, krankenversicherung,
-        medikament, therapie, sprechstunde, ziekenhuis, zorgverzekering, ergebnisse, termin
+        medikament, therapie, sprechstunde, ziekenhuis, zorgverzekering, ergebnisse, termin, tabletten
     """,
     senders="""
         clinic, hospital, medic, medec, doctor, dental, dentist, zahn, arzt, praxis, klinik, krankenhaus,
@@ -226,7 +245,11 @@ TRAVEL = CategoryWords(
         reisgegevens, inchecken, in te checken, tua prenotazione, sua prenotazione, tuo volo, suo volo, tuo
         biglietto, suo biglietto, biglietto elettronico, il tuo viaggio, carrozza, boarding card, car hire,
         hire car, zimmerreservierung, hinflug, rückflug, heenvlucht, e-billet, check-in aperto, check-in
-        open, checked bag, cabin bag, carry-on, your host, terminal, departure time, flight to
+        open, checked bag, cabin bag, carry-on, your host, terminal, departure time, flight to, flight
+        reminder, flight status, trip reminder, travel documents, travel itinerary, trip confirmation,
+        travel plans, your ride to the airport, train to, flights to, flug nach, zug nach, reise nach, vol
+        pour, vol vers, vuelo a, vlucht naar, volo per, treno per, trein naar, tren a, billet pour, ticket
+        nach, fahrgastrechte, arrival date, departure date, check-in time, check-out time
     """,
     core="""
         flight, flights, hotel, boarding, reservation, booking, airport, train, flug, zug, buchung,
@@ -243,13 +266,16 @@ TRAVEL = CategoryWords(
         verblijf, voli, viaggio, biglietti, treno, aeroporto, albergo, soggiorno, imbarco, partenza, notti,
         bagaglio, booking confirmed, booking confirmation, your booking, platform, check in online,
         checkout, check-out, your reservation, reservation confirmed, handgepäck, zimmer, doppelzimmer,
-        nächte, coche, plaza, équipage, camping, hire, stopover, tour operator
+        nächte, coche, plaza, équipage, camping, hire, stopover, tour operator, enregistrement, reserviert,
+        réservé, reservado, gereserveerd, prenotato, itineraries, shuttle, abfahrt, ausflug, rundreise,
+        fluggesellschaft, reisebüro, gîte, chambre, habitación doble, camera doppia, kamer, appartement,
+        apartamento, apartment, villa, guesthouse, b&b, round trip, one way, partida, llegada, aterrizaje,
+        aankomst, arrivo
     """,
     weak="""
         ticket, tickets, seat, gate, arrival, arrive, stay, night, nights, room, journey, passport, guest,
-        guests, host, double room, breakfast, delayed, cancelled, abholung, wagen, frühstück, verspätung,
-        voiture, depart, arrivée, petit déjeuner, entrada, salida, asiento, plaats, stoel, posto, arrivo,
-        camera
+        guests, host, double room, breakfast, delayed, wagen, frühstück, verspätung, voiture, depart,
+        arrivée, petit déjeuner, entrada, salida, asiento, stoel
     """,
     shared="""
         booking, your booking, booking confirmed, booking confirmation, booking reference, booking number,
@@ -261,10 +287,10 @@ TRAVEL = CategoryWords(
     """,
     stems="""
         flight, flugha, flugli, flugno, abflug, hinflu, ruckfl, reisep, reiseu, reised, reisei, buchun,
-        gebuch, umbuch, reserv, boekin, geboek, prenot, biglie, billet, bordka, boardi, itiner, airlin,
-        airpor, aeropu, aeropo, luchth, vlucht, heenvl, voyage, viaggi, viajes, bahnti, bahnfa, zugver,
-        zugtic, fahrka, fahrpl, mietwa, unterk, uberna, overna, alojam, gepack, handge, bagage, baggag,
-        luggag, passen, embarq, imbarc, carroz, zimmer, ferien, transf
+        gebuch, umbuch, boekin, geboek, prenot, biglie, billet, bordka, boardi, itiner, airlin, airpor,
+        aeropu, aeropo, luchth, vlucht, heenvl, voyage, viaggi, viajes, bahnti, bahnfa, zugver, zugtic,
+        fahrka, fahrpl, mietwa, unterk, uberna, overna, alojam, gepack, handge, bagage, baggag, luggag,
+        passen, embarq, imbarc, carroz, zimmer, ferien
     """,
     endings="""
         flug, reise, buchung, reservierung, fahrkarte, ticket, vlucht, boeking, hotel, unterkunft
@@ -272,8 +298,7 @@ TRAVEL = CategoryWords(
     senders="""
         airline, airways, flight, flug, vluchten, volo, hotel, hostel, hostal, hotels, reserv, booking@,
         bookings@, buchung, prenotazioni, biglietti, billets, tickets@, travel, trips@, voyage, viaj, reise,
-        rail, bahn, treni, ferry, ferries, cruise, rental, checkin, check-in, check in, airport, pension,
-        ferien, itinerar
+        rail, bahn, treni, ferry, ferries, cruise, rental, checkin, check-in, airport, ferien, itinerar
     """,
     domains="""
         booking.com, airbnb.com, expedia.com, hotels.com, tripit.com, bahn.de, lufthansa.com, ryanair.com,

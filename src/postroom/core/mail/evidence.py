@@ -69,23 +69,23 @@ def _phrases() -> Iterator[Phrase]:
 
 
 def _group(name: str, term: str) -> str:
-    return f"{name} {SHARED}" if term in terms(WORDS[name].shared) else name
+    return f"{name} {SHARED}" if term in terms(WORDS[name].shared) or term in terms(WORDS[name].weak) else name
 
 
 def _group(name: str, term: str) -> str:
-    return f"{name} {SHARED}" if term in terms(WORDS[name].shared) else name
+    return f"{name} {SHARED}" if term in terms(WORDS[name].shared) or term in terms(WORDS[name].weak) else name
 
 
 def _group(name: str, term: str) -> str:
-    return f"{name} {SHARED}" if term in terms(WORDS[name].shared) else name
+    return f"{name} {SHARED}" if term in terms(WORDS[name].shared) or term in terms(WORDS[name].weak) else name
 
 
 def _group(name: str, term: str) -> str:
-    return f"{name} {SHARED}" if term in terms(WORDS[name].shared) else name
+    return f"{name} {SHARED}" if term in terms(WORDS[name].shared) or term in terms(WORDS[name].weak) else name
 
 
 def _group(name: str, term: str) -> str:
-    return f"{name} {SHARED}" if term in terms(WORDS[name].shared) else name
+    return f"{name} {SHARED}" if term in terms(WORDS[name].shared) or term in terms(WORDS[name].weak) else name
 
 
 def _between(term: str) -> str:
