@@ -21,11 +21,8 @@ YEARS = 10
 SHARES = {"newsletters": 55, "none": 14, "relationship": 11, "finance": 9, "travel": 5, "health": 4, "sent": 2}
 ZONES = ("UTC", "Europe/Berlin", "America/Los_Angeles", "Pacific/Auckland", "Asia/Kolkata")
 AT_BORDERS = 0.04
-SORTED = 0.8  # The share of the mail that Gmail has put into one of its categories.
-SORTED = 0.8  # The share of the mail that Gmail has put into one of its categories.
-SORTED = 0.8  # The share of the mail that Gmail has put into one of its categories.
-SORTED = 0.8  # The share of the mail that Gmail has put into one of its categories.
-SORTED = 0.8  # The share of the mail that Gmail has put into one of its categories.
+# The share of the mail that Gmail has put into one of its own categories.
+SORTED = 0.8
 LAST_SECOND = time(23, 59, 59)
 PLACES = {
     "": {"CATEGORY_PERSONAL"},
@@ -57,7 +54,7 @@ def archive_mail(
     seed: int, number: int, newest: datetime, sources: Collection[TemplateSet] = ("tuned", "held_out")
 ) -> Iterator[ArchivedMail]:
     """The mail of the `YEARS` before `newest`, oldest first."""
-    rng = Random(f"{seed} {number}")
+    rng = Random(f"{seed} {number}")  # noqa: S311
     writer = ArchiveWriter(rng)
     by_kind: dict[str, list[Template]] = {kind: [] for kind in SHARES}
     for template in (each for source in sources for each in templates(source)):

@@ -14,6 +14,7 @@ After the bar is the way it was sent: `bulk` (to many), `list` (through a mailin
 """
 
 import base64
+from calendar import month_name
 from dataclasses import dataclass
 from datetime import datetime
 from email.utils import format_datetime
@@ -29,20 +30,42 @@ TemplateSet = Literal["tuned", "held_out"]
 Way = Literal["", "auto", "bulk", "esp", "list"]
 
 _CITIES = (
-    *("Lisbon", "Oslo", "Porto", "Chicago", "Kyoto", "Naples", "Ghent", "Bilbao", "Leipzig", "Lyon", "Turin", "Utrecht"),
+    *(
+        "Lisbon",
+        "Oslo",
+        "Porto",
+        "Chicago",
+        "Kyoto",
+        "Naples",
+        "Ghent",
+        "Bilbao",
+        "Leipzig",
+        "Lyon",
+        "Turin",
+        "Utrecht",
+    ),
     *("Cork", "Malmö", "Zürich", "Montréal"),
 )
-_MONTHS = tuple("January February March April May June July August September October November December".split())
+_MONTHS = tuple(month_name[1:])
 _DATES = ("%d.%m.%Y", "%B %d, %Y", "%Y-%m-%d", "%a %d %b", "%d/%m/%Y")
 _PEOPLE = {
-    "tuned": ("Nora Beck", "Luis Pardo", "Hanne Voss", "Tim Okoro", "Chiara Sala", "Piet Kok", "Julie Roche", "Ben Hart"),
+    "tuned": (
+        "Nora Beck",
+        "Luis Pardo",
+        "Hanne Voss",
+        "Tim Okoro",
+        "Chiara Sala",
+        "Piet Kok",
+        "Julie Roche",
+        "Ben Hart",
+    ),
     "held_out": (
         *("Ada Quinn", "Marek Novák", "Sofie Jansen", "Rosa Marín", "Yusuf Demir", "Claire Fabre", "Paolo Neri"),
         *("Greta Lund", "Owen Price", "Hana Sato", "Dieter Kolb", "Inès Moreau", "Jack O'Dea", "Katja Wolf"),
     ),
 }
 _PRIVATE = ("post.example.net", "mailhaus.example", "inbox.example.org", "halden-frost.example", "kolb-partner.example")
-_FILLER = (
+_FILLER: tuple[str, ...] = (
     "Our office is closed on public holidays.",
     "We wrote about this last month, and many of you answered.",
     "The photographs are by one of our readers.",
@@ -52,7 +75,11 @@ _FILLER = (
     "You can change how often we write to you.",
     "The winners of the last competition will hear from us.",
 )
-_FOOTERS = ("Help | Privacy | Contact", "You receive this message because you are our customer.", "© All rights reserved.")
+_FOOTERS = (
+    "Help | Privacy | Contact",
+    "You receive this message because you are our customer.",
+    "© All rights reserved.",
+)
 
 
 @dataclass(frozen=True)
@@ -204,7 +231,7 @@ class ArchiveWriter:
         """What stands below the text of a program: sentences about anything, and a footer."""
         match template.way:
             case "bulk":
-                return self._rng.sample(_FILLER, self._rng.randrange(1, 6)) * self._rng.choice((1, 1, 1, 8))
+                return [*self._rng.sample(_FILLER, self._rng.randrange(1, 6))] * self._rng.choice((1, 1, 1, 8))
             case "esp" | "auto":
                 return ["", self._rng.choice(_FOOTERS)]
             case _:
@@ -221,7 +248,9 @@ def _raw(headers: dict[str, str], text: str, chance: float) -> bytes:
     if chance < 0.3:
         page = text.replace("&", "&amp;").replace("<", "&lt;").replace("\r\n", "<br>\r\n")
         both = f"--=_both\r\n{kind}Content-Transfer-Encoding: 8bit\r\n\r\n{text}\r\n--=_both\r\n"
-        both += f"Content-Type: text/html; charset=utf-8\r\n\r\n<html><body><p>{page}</p></body></html>\r\n--=_both--\r\n"
+        both += (
+            f"Content-Type: text/html; charset=utf-8\r\n\r\n<html><body><p>{page}</p></body></html>\r\n--=_both--\r\n"
+        )
         alternative = 'Content-Type: multipart/alternative; boundary="=_both"\r\n'
         return f"{head}MIME-Version: 1.0\r\n{alternative}\r\n{both}".encode()
     return f"{head}MIME-Version: 1.0\r\n{kind}Content-Transfer-Encoding: 8bit\r\n\r\n{text}".encode()

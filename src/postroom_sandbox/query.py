@@ -5,8 +5,8 @@
 Adjacent terms must all match; OR binds more tightly: `a OR b c` is `(a or b) and c`. Braces are an OR of their content;
 parentheses group, also after an operator: `subject:(dinner movie)`. A leading minus negates, quotes hold words
 together. Words are found whole, in any case, whatever marks stand between them: `from:post.example` finds
-ida@post.example, and `tax` does not find a taxi. An unknown operator is refused instead of ignored: a test with a search that silently finds too much would
-prove nothing.
+ida@post.example, and `tax` finds no taxi. An unknown operator is refused instead of ignored: a test with a search that
+silently finds too much would prove nothing.
 """
 
 import re

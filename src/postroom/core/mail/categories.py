@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from postroom.core.errors import BadInput
-from postroom.core.mail.category_words import PLAIN, STRONG, UNSUBSCRIBE
+from postroom.core.mail.category_words import LIST_HEADERS, PLAIN, PROGRAMS, SENDING_SERVICES, STRONG, UNSUBSCRIBE
 from postroom.core.mail.evidence import (
     LONGEST_SENDER,
     PROMOTES,
@@ -35,25 +35,16 @@ LONGEST_QUERY = 1_500
 MOST_OF_SUBJECT, MOST_OF_TEXT = 4, 4
 FROM_PROGRAM, FROM_PERSON, FROM_PERSON_BESIDES, BULK = 2, 3, 4, 4
 
-_PROGRAMS = frozenset(
-    (
-        "noreply donotreply nobody noresponder nepasrepondre keineantwort daemon mailer postmaster bounce bounces notification notifications notify newsletter newsletters "
-        "news alert alerts update updates automated autoconfirm confirm confirmation digest robot bot root system cron webmaster listserv majordomo mailman ecartis "
-        "reminder reminders info service services support help helpdesk hello hi contact contacts kontakt contacto contatti team office admin administrator "
-        "orders order billing invoice invoices receipts payments payroll accounts accounting sales shop store marketing offers deals promo promotions mailing mailings "
-        "booking bookings reservation reservations tickets trips checkin appointments appointment pharmacy reception results claims policy members member membership club "
-        "customer customers customerservice care feedback survey security verify account registration subscriptions subscriber list lists feeds rssfeeds feed rss calendar "
-        "rechnung rechnungen bestellung bestellungen buchung buchhaltung termine termin kundenservice kunden kundendienst hinweis praxis anmeldung rezeption redaktion angebote "
-        "buero buro sekretariat zentrale leistung facturation commande commandes contact reservations resultats offres billets rdv facturacion pedidos ventas avisos citas reservas ofertas "
-        "bestellingen klantenservice administratie afspraken balie nieuws ordini clienti fatture prenotazioni biglietti appuntamenti editor magazine letter press events champion abo portal kundenportal webshop boutique tienda postfach storage"
-    ).split()
+_PROGRAMS = frozenset(terms(PROGRAMS))
+_SENDING_SERVICES = frozenset(terms(SENDING_SERVICES))
+_LISTS = frozenset(terms(LIST_HEADERS))
+_NEWSLETTER = re.compile(
+    r"(?<![a-z])(?:newsletters?|news|digest|feeds?|rss(?:feeds?)?|mailings?|marketing|offers|deals|promo(?:tion)?s?)"
+    r"(?![a-z])"
 )
-_SENDING_SERVICES = frozenset(
-    "feedback-id x-ses-outgoing x-sg-eid x-mailgun-sid x-mandrill-user x-mc-user x-campaign x-campaignid x-csa-complaints x-pm-message-id x-report-abuse".split()
+_NO_REPLY = re.compile(
+    r"(?:no|do[._-]?not|never|ne|keine|non)[._-]?(?:pas[._-]?)?(?:reply|answer|antwort|respond|repond|rispond)"
 )
-_LISTS = frozenset("list-unsubscribe list-id list-post list-help mailing-list x-mailing-list x-list x-listserver x-mailman-version".split())
-_NEWSLETTER = re.compile(r"(?<![a-z])(?:news?letters?|news|digest|[a-z]*feeds?|mailings?|marketing|offers|deals|promo(?:tion)?s?)(?![a-z])")
-_NO_REPLY = re.compile(r"(?:no|do[._-]?not|never|ne|keine|nao|non)[._-]?(?:pas[._-]?)?(?:reply|repl|answer|antwort|respond\w*|repond\w*|rispond\w*)")
 _AUTOMATIC = re.compile(
     r"\s*(?:automatic reply|auto[- ]?reply|out of office|automatische antwort|abwesenheit|réponse automatique"
     r"|respuesta automática|automatisch antwoord|risposta automatica)",
@@ -117,7 +108,11 @@ def queries_of(categories: Sequence[Category], user_address: str) -> list[str]:
     queries: list[list[Search]] = []
     for search in sorted(every, key=lambda search: (search.narrow, search.operator)):
         search = search._replace(term=search.term.replace("{user}", address))
-        if queries and queries[-1][-1].narrow == search.narrow and len(_joined([*queries[-1], search])) <= LONGEST_QUERY:
+        if (
+            queries
+            and queries[-1][-1].narrow == search.narrow
+            and len(_joined([*queries[-1], search])) <= LONGEST_QUERY
+        ):
             queries[-1].append(search)
         else:
             queries.append([search])
@@ -142,8 +137,11 @@ class _Seen:
         self._local = facts.sender.rpartition("@")[0][:LONGEST_SENDER]
         self._subject = found_in_subject(" ".join(self._headers.get("subject", ())))
         self.is_newsletter = self._is_newsletter()
-        needed = not self.is_newsletter or any(self._subject.weight(name) or self._subject.shared(name) for name in WORDS)
+        needed = not self.is_newsletter or any(
+            self._subject.weight(name) or self._subject.shared(name) for name in WORDS
+        )
         self._text = found_in_text(facts.text if needed else "", self._subject)
+        self._totals = {name: self._subject.weight(name) + self._text.weight(name) for name in WORDS}
         is_reply = "in-reply-to" in self._headers or "references" in self._headers
         self.is_bulk = self.is_newsletter or (UNSUBSCRIBES in self._text.weights and not is_reply)
         self._is_from_program = self._was_sent_by_program()
@@ -214,6 +212,8 @@ class _Seen:
         others = self._others(name)
         if score <= 0 and others >= STRONG:
             return False
+        if score >= FROM_PROGRAM and (subject or score >= STRONG or others < STRONG):
+            return True
         if fits_sender(name, self._sender.replace(f"{self._local}@", ""), self._facts.domain):
             return score + PLAIN >= FROM_PROGRAM
         if (not subject and score < STRONG <= others) or (score <= 0 and others):
@@ -223,13 +223,13 @@ class _Seen:
     def _weights(self, name: str) -> tuple[int, int]:
         """The weights of subject and text. Shared words count only if no other category has better ones."""
         subject, text = self._subject.weight(name), self._text.weight(name)
-        if subject + text < PLAIN <= self._others(name):
+        if self._totals[name] < PLAIN <= self._others(name):
             return subject, text
         return subject + self._subject.shared(name), text + self._text.shared(name)
 
     def _others(self, name: str) -> int:
         """How much the words say for another category."""
-        return max(self._subject.weight(other) + self._text.weight(other) for other in WORDS if other != name)
+        return max(total for other, total in self._totals.items() if other != name)
 
 
 def _by_name(headers: Headers) -> Mapping[str, list[str]]:
@@ -245,7 +245,7 @@ def _about(name: str, *smart: str) -> Category:
     In bulk mail only what proves that it concerns the user is searched: without that, the check would refuse it.
     """
     words = WORDS[name]
-    named = _searches("", f"{words.strong}, {words.core}, {words.plain}", narrow=True)
+    named = _searches("", f"{words.strong}, {words.plain}", narrow=True)
     senders = _searches("from:", f"{words.senders}, {words.domains}", narrow=True)
     gmails = (Search("category:", each) for each in smart)
     return Category(name, (*gmails, *_searches("", words.proof), *named, *senders))

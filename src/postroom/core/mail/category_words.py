@@ -1,9 +1,6 @@
-"""The words that tell the categories of mail: by category, weight and language.
+"""The words that tell the categories of mail, in English, German, French, Spanish, Dutch and Italian.
 
-A word or phrase weighs `STRONG` if it hardly stands in anything but a message of the category that concerns the user,
-`PLAIN` if it names the matter, and `WEAK` if it only fits it. Searches use them as they are written here; the check of a
-message ignores case, accents and marks. German and Dutch compounds are found by their `endings`, senders by parts of
-their name or address.
+Searches use them as they are written here; the check of a message ignores case, accents and marks.
 """
 
 from dataclasses import dataclass
@@ -13,11 +10,17 @@ STRONG, PLAIN, WEAK = 3, 2, 1
 
 @dataclass(frozen=True, slots=True)
 class CategoryWords:
-    """The words of one category; each field is text, phrases separated by commas."""
+    """The words of one category; each field is text, phrases separated by commas.
+
+    `proof` and `strong` phrases weigh `STRONG`: they hardly stand in anything but mail of the category, and proof
+    hardly in advertisements. `plain` words name the matter and weigh `PLAIN`; `weak` ones only fit it. Those that are
+    `shared` with other categories count only where no other has better ones, and so do weak ones. A word counts as
+    plain by its first six letters (`stems`) or, a long one, by its `endings`: so inflections and compounds are found.
+    `senders` are parts of the name or the address of a sender.
+    """
 
     proof: str
     strong: str
-    core: str
     plain: str
     weak: str
     shared: str
@@ -61,21 +64,19 @@ FINANCE = CategoryWords(
         due, credit note, account balance, available balance, low balance, loan statement, annual statement,
         interest rate changed, interest paid, tax statement, tax form, tax invoice, tax receipt, gift aid,
         premium due, insurance policy, policy documents, certificate of insurance, claim number, expense
-        report, reimbursement, payout, order receipt, purchase confirmation, purchase receipt,
-        kontostand, überweisung, gutschriftsanzeige, depotauszug, wertpapier, wertpapierabrechnung,
-        endbetrag, gesamtsumme, rechnung nr, zahlungsziel, zahlungsaufforderung, lohnabrechnung,
-        gehaltsabrechnung, entgeltabrechnung, nebenkostenabrechnung, spendenbescheinigung, beitragsrechnung,
+        report, reimbursement, payout, order receipt, purchase confirmation, purchase receipt, kontostand,
+        überweisung, gutschriftsanzeige, depotauszug, wertpapier, wertpapierabrechnung, endbetrag,
+        gesamtsumme, rechnung nr, zahlungsziel, zahlungsaufforderung, lohnabrechnung, gehaltsabrechnung,
+        entgeltabrechnung, nebenkostenabrechnung, spendenbescheinigung, beitragsrechnung,
         versicherungsschein, sous-total, montant réglé, bon de commande, accusé de paiement, fiche de paie,
         attestation d'assurance, quittance, justificatif de paiement, crédité, débité, importe, vencimiento,
         cargo en cuenta, transferencia, comprobante, justificante de pago, póliza, orderbevestiging,
         betalingsherinnering, aankoop, btw, machtiging, polis, totaal, ricevuta, conferma d'ordine,
         addebito, accredito, scadenza, polizza, cedolino
     """,
-    core="""
-        receipt, receipts, invoice, refund, refunded, charged, payment, mortgage, dividend, rechnung,
-        quittung, zahlung, facture, paiement, factura, recibo, pago, factuur, betaling, fattura, pagamento
-    """,
     plain="""
+        receipt, receipts, invoice, refund, refunded, charged, payment, mortgage, dividend, rechnung,
+        quittung, zahlung, facture, paiement, factura, recibo, pago, factuur, betaling, fattura, pagamento,
         invoices, invoiced, payments, paid, refunds, billing, bill, bills, transaction, statement,
         insurance, tax, taxes, payroll, salary, pension, shares, loan, rent, overdue, direct deposit,
         deposit, withdrawal, subscription renewed, renewal, premium, order confirmed, order received, order
@@ -166,25 +167,22 @@ HEALTH = CategoryWords(
         previa, control médico, afspraak is verplaatst, behandelplan, health check, member id card, medical
         history, insurance card, symptoms, discharge summary, follow-up appointment, follow up visit
     """,
-    core="""
-        doctor, dentist, dental, appointment, clinic, pharmacy, check-up, checkup, arzt, zahnarzt, praxis,
-        klinik, médico, clínica, rendez-vous, afspraak, appuntamento
-    """,
     plain="""
-        appointments, doctors, physician, surgeon, hospital, surgery, patient, medical, medication,
-        prescriptions, diagnosis, treatment, therapy, therapist, vaccinated, dose, biopsy, mri, x-ray,
-        ultrasound, scan results, cholesterol, optician, physio, cardiology, dermatology, radiology,
-        oncology, paediatric, pediatric, health record, medicare, medicaid, nhs, ärztin, zahnärztin,
-        krankenhaus, untersuchung, befund, rezept, medikament, medikamente, tabletten, therapie, patientin,
-        reha, physiotherapie, mrt, röntgen, labor, impfen, clinique, hôpital, pharmacie, cabinet médical,
-        médicament, médicaments, consultation, kiné, radiologie, analyses, médica, receta, medicamento,
-        paciente, consulta médica, análisis, radiografía, doctora, ziekenhuis, kliniek, apotheek, recept,
-        fysiotherapie, arts, behandeling, onderzoek, specialist, dottore, dottoressa, ospedale, farmaco,
-        farmaci, ambulatorio, paziente, fisioterapia, analisi, visit, examination, nurse practitioner, ward,
-        tablets, injection, allergy, asthma, glasses, lenses, hearing aid, midwife, hebamme, ergebnis,
-        testergebnisse, uitslag, resultado, resultados, session, fever, fieber, infection, tablet,
-        rehabilitation, ultraschall, ct, pacemaker, contact lenses, zahn, zähne, kur, soin, soins,
-        tratamiento, revisión, cura, dolore
+        doctor, dentist, dental, appointment, clinic, pharmacy, check-up, checkup, arzt, zahnarzt, praxis,
+        klinik, médico, clínica, rendez-vous, afspraak, appuntamento, appointments, doctors, physician,
+        surgeon, hospital, surgery, patient, medical, medication, prescriptions, diagnosis, treatment,
+        therapy, therapist, vaccinated, dose, biopsy, mri, x-ray, ultrasound, scan results, cholesterol,
+        optician, physio, cardiology, dermatology, radiology, oncology, paediatric, pediatric, health
+        record, medicare, medicaid, nhs, ärztin, zahnärztin, krankenhaus, untersuchung, befund, rezept,
+        medikament, medikamente, tabletten, therapie, patientin, reha, physiotherapie, mrt, röntgen, labor,
+        impfen, clinique, hôpital, pharmacie, cabinet médical, médicament, médicaments, consultation, kiné,
+        radiologie, analyses, médica, receta, medicamento, paciente, consulta médica, análisis, radiografía,
+        doctora, ziekenhuis, kliniek, apotheek, recept, fysiotherapie, arts, behandeling, onderzoek,
+        specialist, dottore, dottoressa, ospedale, farmaco, farmaci, ambulatorio, paziente, fisioterapia,
+        analisi, visit, examination, nurse practitioner, ward, tablets, injection, allergy, asthma, glasses,
+        lenses, hearing aid, midwife, hebamme, ergebnis, testergebnisse, uitslag, resultado, resultados,
+        session, fever, fieber, infection, tablet, rehabilitation, ultraschall, ct, pacemaker, contact
+        lenses, zahn, zähne, kur, soin, soins, tratamiento, revisión, cura, dolore
     """,
     weak="""
         health, nurse, pain, healthcare, wellness, claim, results, result, test, records, reminder, termin,
@@ -251,23 +249,21 @@ TRAVEL = CategoryWords(
         pour, vol vers, vuelo a, vlucht naar, volo per, treno per, trein naar, tren a, billet pour, ticket
         nach, fahrgastrechte, arrival date, departure date, check-in time, check-out time
     """,
-    core="""
-        flight, flights, hotel, boarding, reservation, booking, airport, train, flug, zug, buchung,
-        reservierung, billet, vuelo, reserva, vlucht, boeking, volo, prenotazione, biglietto
-    """,
     plain="""
-        airline, airlines, hotels, reservations, trip, check in, departure, departs, arrivals, rail,
-        railway, ferry, cruise, airways, visa, hostel, airbnb, accommodation, layover, luggage, baggage,
-        travel, traveller, traveler, voyage, rental, flüge, flughafen, reise, bahn, abflug, ankunft,
-        abreise, unterkunft, ferienwohnung, ferienhaus, fähre, bahnhof, gepäck, reiseunterlagen, vol, vols,
-        billets, séjour, aéroport, embarquement, gare, bagages, nuits, chambre double, vuelos, viaje,
-        billete, billetes, aeropuerto, embarque, equipaje, alojamiento, noches, tren, habitación, vluchten,
-        reis, reservering, trein, treinticket, luchthaven, vertrek, overnachting, overnachtingen, bagage,
-        verblijf, voli, viaggio, biglietti, treno, aeroporto, albergo, soggiorno, imbarco, partenza, notti,
-        bagaglio, booking confirmed, booking confirmation, your booking, platform, check in online,
-        checkout, check-out, your reservation, reservation confirmed, handgepäck, zimmer, doppelzimmer,
-        nächte, coche, plaza, équipage, camping, hire, stopover, tour operator, enregistrement, reserviert,
-        réservé, reservado, gereserveerd, prenotato, itineraries, shuttle, abfahrt, ausflug, rundreise,
+        flight, flights, hotel, boarding, reservation, booking, airport, train, flug, zug, buchung,
+        reservierung, billet, vuelo, reserva, vlucht, boeking, volo, prenotazione, biglietto, airline,
+        airlines, hotels, reservations, trip, check in, departure, departs, arrivals, rail, railway, ferry,
+        cruise, airways, visa, hostel, airbnb, accommodation, layover, luggage, baggage, travel, traveller,
+        traveler, voyage, rental, flüge, flughafen, reise, bahn, abflug, ankunft, abreise, unterkunft,
+        ferienwohnung, ferienhaus, fähre, bahnhof, gepäck, reiseunterlagen, vol, vols, billets, séjour,
+        aéroport, embarquement, gare, bagages, nuits, chambre double, vuelos, viaje, billete, billetes,
+        aeropuerto, embarque, equipaje, alojamiento, noches, tren, habitación, vluchten, reis, reservering,
+        trein, treinticket, luchthaven, vertrek, overnachting, overnachtingen, bagage, verblijf, voli,
+        viaggio, biglietti, treno, aeroporto, albergo, soggiorno, imbarco, partenza, notti, bagaglio,
+        booking confirmed, booking confirmation, your booking, platform, check in online, checkout,
+        check-out, your reservation, reservation confirmed, handgepäck, zimmer, doppelzimmer, nächte, coche,
+        plaza, équipage, camping, hire, stopover, tour operator, enregistrement, reserviert, réservé,
+        reservado, gereserveerd, prenotato, itineraries, shuttle, abfahrt, ausflug, rundreise,
         fluggesellschaft, reisebüro, gîte, chambre, habitación doble, camera doppia, kamer, appartement,
         apartamento, apartment, villa, guesthouse, b&b, round trip, one way, partida, llegada, aterrizaje,
         aankomst, arrivo
@@ -332,11 +328,41 @@ PROMOTION = """
 """
 
 UNSUBSCRIBE = """
-    you are subscribed, you're subscribed, you are receiving this, you received this because,
-    unsubscribe, mailman, listinfo, yahoogroups, opt out, manage preferences, email preferences, mailing list, view in browser, view this email,
-    read in browser, notification settings, remove me, removed from this list, removed from our list,
-    subscription information, abmelden, abbestellen, newsletter abmelden, abbestellung, se désinscrire,
-    désinscription, se désabonner, désabonnement, darse de baja, cancelar suscripción, anular suscripción,
-    uitschrijven, afmelden, disiscriviti, annulla iscrizione, cancella iscrizione, disiscrizione, newsletter,
-    this newsletter
+    you are subscribed, you're subscribed, you are receiving this, you received this because, unsubscribe,
+    mailman, listinfo, yahoogroups, opt out, manage preferences, email preferences, mailing list, view in
+    browser, view this email, read in browser, notification settings, remove me, removed from this list, removed
+    from our list, subscription information, abmelden, abbestellen, newsletter abmelden, abbestellung, se
+    désinscrire, désinscription, se désabonner, désabonnement, darse de baja, cancelar suscripción, anular
+    suscripción, uitschrijven, afmelden, disiscriviti, annulla iscrizione, cancella iscrizione, disiscrizione,
+    newsletter, this newsletter
+"""
+
+# Mailboxes of programs and of firms, not of people; headers of sending services, and of mailing lists.
+PROGRAMS = """
+    noreply, donotreply, nobody, noresponder, nepasrepondre, keineantwort, daemon, mailer, postmaster, bounce,
+    bounces, notification, notifications, notify, newsletter, newsletters, news, alert, alerts, update, updates,
+    automated, autoconfirm, confirm, confirmation, digest, robot, bot, root, system, cron, webmaster, listserv,
+    majordomo, mailman, ecartis, reminder, reminders, info, service, services, support, help, helpdesk, hello,
+    hi, contact, contacts, kontakt, contacto, contatti, team, office, admin, administrator, orders, order,
+    billing, invoice, invoices, receipts, payments, payroll, accounts, accounting, sales, shop, store,
+    marketing, offers, deals, promo, promotions, mailing, mailings, booking, bookings, reservation,
+    reservations, tickets, trips, checkin, appointments, appointment, pharmacy, reception, results, claims,
+    policy, members, member, membership, club, customer, customers, customerservice, care, feedback, survey,
+    security, verify, account, registration, subscriptions, subscriber, list, lists, feeds, rssfeeds, feed, rss,
+    calendar, rechnung, rechnungen, bestellung, bestellungen, buchung, buchhaltung, termine, termin,
+    kundenservice, kunden, kundendienst, hinweis, praxis, anmeldung, rezeption, redaktion, angebote, buero,
+    buro, sekretariat, zentrale, leistung, facturation, commande, commandes, resultats, offres, billets, rdv,
+    facturacion, pedidos, ventas, avisos, citas, reservas, ofertas, bestellingen, klantenservice, administratie,
+    afspraken, balie, nieuws, ordini, clienti, fatture, prenotazioni, biglietti, appuntamenti, editor, magazine,
+    letter, press, events, champion, abo, portal, kundenportal, webshop, boutique, tienda, postfach, storage
+"""
+
+SENDING_SERVICES = """
+    feedback-id, x-ses-outgoing, x-sg-eid, x-mailgun-sid, x-mandrill-user, x-mc-user, x-campaign, x-campaignid,
+    x-csa-complaints, x-pm-message-id, x-report-abuse
+"""
+
+LIST_HEADERS = """
+    list-unsubscribe, list-id, list-post, list-help, mailing-list, x-mailing-list, x-list, x-listserver,
+    x-mailman-version
 """

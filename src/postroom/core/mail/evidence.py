@@ -30,11 +30,8 @@ PROOF, SHARED, PROMOTES, UNSUBSCRIBES = "proof", "shared", "promotion", "unsubsc
 WORDS: Mapping[str, CategoryWords] = {"finance": FINANCE, "health": HEALTH, "travel": TRAVEL}
 
 _WORD = re.compile(r"[a-z0-9]+")
-_AMOUNT = re.compile(r"(?:[$€£]|\b(?:eur|usd|gbp|chf)) ?\d{1,6}[.,]?\d{0,6}|\d[.,]\d\d ?(?:[$€£]|eur|usd|gbp|chf)", re.IGNORECASE)
-_AMOUNT = re.compile(r"(?:[$€£]|\b(?:eur|usd|gbp|chf)) ?\d{1,6}[.,]?\d{0,6}|\d[.,]\d\d ?(?:[$€£]|eur|usd|gbp|chf)", re.IGNORECASE)
-_AMOUNT = re.compile(r"(?:[$€£]|\b(?:eur|usd|gbp|chf)) ?\d{1,6}[.,]?\d{0,6}|\d[.,]\d\d ?(?:[$€£]|eur|usd|gbp|chf)", re.IGNORECASE)
-_AMOUNT = re.compile(r"(?:[$€£]|\b(?:eur|usd|gbp|chf)) ?\d{1,6}[.,]?\d{0,6}|\d[.,]\d\d ?(?:[$€£]|eur|usd|gbp|chf)", re.IGNORECASE)
-_AMOUNT = re.compile(r"(?:[$€£]|\b(?:eur|usd|gbp|chf)) ?\d{1,6}[.,]?\d{0,6}|\d[.,]\d\d ?(?:[$€£]|eur|usd|gbp|chf)", re.IGNORECASE)
+_AMOUNT = re.compile(r"[$€£] ?\d|\d ?[€£$]|(?:EUR|USD|GBP|CHF) ?\d|\d ?(?:EUR|USD|GBP|CHF|[Ee]uro)")
+_CURRENCIES = frozenset({"eur", "usd", "gbp", "chf", "euro"})
 
 
 class Phrase(NamedTuple):
@@ -60,8 +57,8 @@ def plain_words(text: str) -> list[str]:
 def _phrases() -> Iterator[Phrase]:
     for name, words in WORDS.items():
         yield from (Phrase(_between(term), f"{name} {PROOF}", 0) for term in terms(words.proof))
-        named = f"{words.core}, {words.plain}"
-        for field, weight in ((words.proof, STRONG), (words.strong, STRONG), (named, PLAIN), (words.weak, WEAK)):
+        weighted = ((words.proof, STRONG), (words.strong, STRONG), (words.plain, PLAIN), (words.weak, WEAK))
+        for field, weight in weighted:
             yield from (Phrase(_between(term), _group(name, term), weight) for term in terms(field))
     yield from (Phrase(_between(term), PROOF, 0) for term in terms(CONFIRMATION))
     yield from (Phrase(_between(term), PROMOTES, 1) for term in terms(PROMOTION))
@@ -69,23 +66,8 @@ def _phrases() -> Iterator[Phrase]:
 
 
 def _group(name: str, term: str) -> str:
-    return f"{name} {SHARED}" if term in terms(WORDS[name].shared) or term in terms(WORDS[name].weak) else name
-
-
-def _group(name: str, term: str) -> str:
-    return f"{name} {SHARED}" if term in terms(WORDS[name].shared) or term in terms(WORDS[name].weak) else name
-
-
-def _group(name: str, term: str) -> str:
-    return f"{name} {SHARED}" if term in terms(WORDS[name].shared) or term in terms(WORDS[name].weak) else name
-
-
-def _group(name: str, term: str) -> str:
-    return f"{name} {SHARED}" if term in terms(WORDS[name].shared) or term in terms(WORDS[name].weak) else name
-
-
-def _group(name: str, term: str) -> str:
-    return f"{name} {SHARED}" if term in terms(WORDS[name].shared) or term in terms(WORDS[name].weak) else name
+    words = WORDS[name]
+    return f"{name} {SHARED}" if term in (*terms(words.shared), *terms(words.weak)) else name
 
 
 def _between(term: str) -> str:
@@ -150,9 +132,11 @@ def fits(name: str, sender: str) -> bool:
 
 def _found(text: str, less: int, known: frozenset[str]) -> Found:
     words = plain_words(text)
-    weights: dict[str, int] = {"finance": PLAIN - less} if _AMOUNT.search(text) else {}
+    weights: dict[str, int] = {}
     phrases: set[str] = set()
     present = set(words)
+    if ("$" in text or "€" in text or "£" in text or present & _CURRENCIES) and _AMOUNT.search(text):
+        weights["finance"] = PLAIN - less
     if first := present & _FIRST_WORDS:
         joined = f" {' '.join(words)} "
         for word in first:
@@ -160,20 +144,18 @@ def _found(text: str, less: int, known: frozenset[str]) -> Found:
                 if phrase in joined:
                     phrases.add(phrase)
                     weights[group] = weights.get(group, 0) + (max(weight - less, 0) if phrase not in known else 0)
-    for word in present:
-        if len(word) >= STEM and word not in _FIRST_WORDS and word not in known and (name := _group_of(word)):
+    for word in present - _FIRST_WORDS:
+        if word[:STEM] in _STEMS or (len(word) >= SHORTEST_COMPOUND and word.endswith(_EVERY_ENDING)):
+            name = _group_of(word)
             phrases.add(word)
-            weights[name] = weights.get(name, 0) + PLAIN - less
+            weights[name] = weights.get(name, 0) + (PLAIN - less if word not in known else 0)
     return Found(weights, frozenset(phrases))
 
 
-def _group_of(word: str) -> str | None:
-    """The category that a word belongs to by how it begins, or a long one by how it ends."""
-    if name := _STEMS.get(word[:STEM]):
-        return name
-    if len(word) >= SHORTEST_COMPOUND and word.endswith(_EVERY_ENDING):
-        return next(name for name, endings in _ENDINGS.items() if word.endswith(endings))
-    return None
+def _group_of(word: str) -> str:
+    """The category that a word belongs to by how it begins, or else by how it ends."""
+    name = _STEMS.get(word[:STEM])
+    return name or next(name for name, endings in _ENDINGS.items() if word.endswith(endings))
 
 
 def _is_of(domain: str, domains: tuple[str, ...]) -> bool:
