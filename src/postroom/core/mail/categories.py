@@ -15,6 +15,7 @@ from postroom.core.errors import BadInput
 from postroom.core.mail.category_words import LIST_HEADERS, PLAIN, PROGRAMS, SENDING_SERVICES, STRONG, UNSUBSCRIBE
 from postroom.core.mail.evidence import (
     LONGEST_SENDER,
+    LONGEST_SUBJECT,
     PROMOTES,
     UNSUBSCRIBES,
     WORDS,
@@ -135,7 +136,9 @@ class _Seen:
         self._headers = _by_name(facts.headers)
         self._sender = (" ".join(self._headers.get("from", ())) or facts.sender)[:LONGEST_SENDER].lower()
         self._local = facts.sender.rpartition("@")[0][:LONGEST_SENDER]
-        self._subject = found_in_subject(" ".join(self._headers.get("subject", ())))
+        subject = " ".join(self._headers.get("subject", ()))[:LONGEST_SUBJECT]
+        self._subject = found_in_subject(subject)
+        self._is_automatic, self._is_tagged = bool(_AUTOMATIC.match(subject)), bool(_LIST_TAG.match(subject))
         self.is_newsletter = self._is_newsletter()
         needed = not self.is_newsletter or any(
             self._subject.weight(name) or self._subject.shared(name) for name in WORDS
@@ -152,23 +155,20 @@ class _Seen:
             return True
         if _NEWSLETTER.search(self._local) or _NEWSLETTER.search(self._facts.domain[:LONGEST_SENDER]):
             return True
-        is_tagged = any(_LIST_TAG.match(subject) for subject in self._headers.get("subject", ()))
-        return is_tagged and not addressed_to_user(self._facts.headers, self._known)
+        return self._is_tagged and not addressed_to_user(self._facts.headers, self._known)
 
     def _was_sent_by_program(self) -> bool:
         if any(value.strip().lower() != "no" for value in self._headers.get("auto-submitted", ())):
             return True
         if not self._local or _NO_REPLY.search(self._local) or not _SENDING_SERVICES.isdisjoint(self._headers):
             return True
-        if any(_AUTOMATIC.match(subject) for subject in self._headers.get("subject", ())):
-            return True
-        if not _PROGRAMS.isdisjoint(_LOCAL_WORD.findall(self._local)):
+        if self._is_automatic or not _PROGRAMS.isdisjoint(_LOCAL_WORD.findall(self._local)):
             return True
         return self._is_from_organisation()
 
     def _is_from_organisation(self) -> bool:
         """Whether the sender's name is that of a firm, and not that of the mailbox."""
-        name = [word for word in plain_words(self._sender.partition("<")[0]) if len(word) > 2]
+        name = [word for word in plain_words(self._sender.rpartition("<")[0]) if len(word) > 1]
         domain, words = self._facts.domain, _LOCAL_WORD.findall(self._local)
         if name and all(word in domain for word in name):
             return True
@@ -178,7 +178,7 @@ class _Seen:
             len(label) > 4 and label in "".join(name) for label in domain.split(".")
         ):
             return True
-        return any(fits(category, f"{self._local}@") for category in WORDS)
+        return any(fits(category, f"{self._local}@{domain}") for category in WORDS)
 
     @property
     def is_from_person(self) -> bool:
