@@ -14,6 +14,7 @@ from postroom.store.acceptance import Accepted
 from postroom.store.engine.database import Database
 from postroom.store.inbox import prune_inbox
 from postroom.switchboard.dispatcher import Dispatcher
+from support.backfills import NAMED
 from support.clocks import ManualClock
 from support.patience import PATIENCE_S
 from support.store.dump import dump
@@ -76,13 +77,14 @@ async def test_the_same_message_again_is_a_success_with_the_first_id(
         mail(event={"observed_at": "2026-11-16T09:00:00+02:00"}),
         mail(event={"external_thread_id": "t1"}),
         mail(tier="high_priority"),
-        mail(control={"backfill_job_id": "b1", "trace_context": {"traceparent": "x"}}),
+        mail(control={**NAMED, "trace_context": {"traceparent": "x"}}),
     ],
     ids=["labels", "words", "attachments", "observed_at", "thread", "tier", "backfill"],
 )
 async def test_what_may_differ_between_copies_makes_no_new_message_and_no_conflict(
     setup: InboxSetup, copy: dict[str, Any]
 ) -> None:
+    await setup.open_backfill()
     (first,) = await setup.ingest(mail())
     assert await setup.ingest(copy) == [Accepted(first.request_id, True, "event")]
     assert len(await setup.look()) == 1
@@ -304,7 +306,8 @@ async def test_of_metadata_and_full_in_one_batch_the_full_one_is_kept(setup: Inb
 
 
 async def test_each_goes_to_the_tier_of_its_queue(setup: InboxSetup) -> None:
-    await setup.batch(mail(1), mail(2, "high_priority"), mail(3, control={"backfill_job_id": "b"}), event(4))
+    await setup.open_backfill()
+    await setup.batch(mail(1), mail(2, "high_priority"), mail(3, control=NAMED), event(4))
     assert [(row.queue, row.tier) for row in await setup.look()] == [
         ("email", "default"),
         ("email", "high_priority"),

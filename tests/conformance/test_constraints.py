@@ -9,6 +9,7 @@ import pytest
 
 from postroom.core.actions.action import ActionType, Actor, DecidedType
 from postroom.core.actions.safety import ProtectedKind, ShadowKind
+from postroom.core.backfill.job import BackfillMode
 from postroom.core.errors import ConstraintBroken
 from postroom.core.lifecycle import (
     BACKFILL,
@@ -17,6 +18,7 @@ from postroom.core.lifecycle import (
     LIFECYCLES,
     AccountState,
     ActionState,
+    BackfillStatus,
     DeliveryState,
     InboxState,
     JobState,
@@ -144,6 +146,8 @@ LISTS: dict[str, Any] = {
     "actions.actor": Actor,
     "actions.action_type": ActionType,
     "approval_notices.channel": ChannelName,
+    "backfill_jobs.status": BackfillStatus,
+    "backfill_runs.mode": BackfillMode,
     "connector_requests.kind": RequestKind,
     "connectors.state": Literal["healthy", "degraded", "error"],
     "consents.level": Level,

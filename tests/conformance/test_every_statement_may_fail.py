@@ -13,6 +13,8 @@ from support.store import (
     fault_cases_accounts,
     fault_cases_actions,
     fault_cases_approvals,
+    fault_cases_backfill,
+    fault_cases_backfill_estimates,
     fault_cases_clock,
     fault_cases_contacts,
     fault_cases_inbox,
@@ -23,6 +25,7 @@ from support.store import (
     fault_cases_outbound,
     fault_cases_registry,
     fault_cases_restores,
+    fault_cases_retention,
     fault_cases_rules,
 )
 from support.store.dump import Dump, dump
@@ -34,6 +37,8 @@ SUBJECTS = (
     fault_cases_accounts,
     fault_cases_actions,
     fault_cases_approvals,
+    fault_cases_backfill,
+    fault_cases_backfill_estimates,
     fault_cases_clock,
     fault_cases_contacts,
     fault_cases_jobs,
@@ -44,6 +49,7 @@ SUBJECTS = (
     fault_cases_outbound,
     fault_cases_registry,
     fault_cases_restores,
+    fault_cases_retention,
     fault_cases_rules,
 )
 CASES = {case.__name__: case for subject in SUBJECTS for case in subject.CASES}

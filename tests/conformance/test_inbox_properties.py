@@ -55,6 +55,7 @@ class SharedDatabase:
         self.setup.clock.now = ManualClock().now
         await clear(self.setup.database)
         await self.setup.open_account()
+        await self.setup.open_backfill()
         interpreter = InboxInterpreter(self.setup)
         try:
             for move in program:

@@ -12,6 +12,7 @@ from postroom.store.acceptance import Accepted
 from postroom.store.engine.database import Database, Script, transaction
 from postroom.store.rollups import SHARDS, Count, HourCount, adding, hourly, prune_rollups, waited
 from postroom.switchboard.intake import Intake
+from support.backfills import NAMED
 from support.clocks import ManualClock
 from support.store import fault_cases_mail
 from support.store.inbox_setup import InboxSetup, event, kind, mail, metadata, reopened, select
@@ -66,7 +67,8 @@ async def test_what_is_accepted_is_counted_by_tier_and_endpoint_in_its_hour(setu
 
 async def test_backfilled_mail_is_counted_under_the_tier_it_was_given(setup: InboxSetup) -> None:
     """A pie of tiers says how urgent the mail was, not where it waited."""
-    await setup.ingest(mail(1, "interactive", control={"backfill_job_id": "b"}))
+    await setup.open_backfill()
+    await setup.ingest(mail(1, "interactive", control=NAMED))
     assert await sums(setup, "accepted") == {("email", "interactive"): 1}
 
 

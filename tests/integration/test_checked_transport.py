@@ -142,7 +142,7 @@ def test_a_connection_that_the_server_has_closed_is_not_used_again(loop: Loop) -
 @on_both_loops
 def test_nobody_there_is_a_connect_error(loop: Loop) -> None:
     async def main() -> None:
-        async with CheckedClient(trust_env=False) as http:
+        async with CheckedClient(trust_env=False, timeout=60) as http:
             with pytest.raises(httpx2.ConnectError):
                 await http.get("http://127.0.0.1:9/")
 

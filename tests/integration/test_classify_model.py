@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,26 @@ async def test_a_model_in_shadow_decides_and_touches_nothing(setup: ClassifySetu
     live, shadow = await setup.decided()
     assert (live.source, live.action_type, live.shadow) == ("none", "none", False)
     assert (shadow.source, shadow.action_type, shadow.shadow) == ("llm", "archive", True)
+    assert setup.inbox(id)
+
+
+@pytest.mark.parametrize("has_rule", [False, True])
+async def test_old_mail_that_was_searched_for_asks_no_model_and_is_decided_in_shadow(
+    setup: ClassifySetup, has_rule: bool
+) -> None:
+    live, mailbox = setup.product.live, setup.product.mailbox
+    if has_rule:
+        await setup.product.rule("shop", {"sender_domain": "store.example"}, "archive")
+    await live.sync()
+    id = mailbox.deliver(raw_mail(SUBJECT), received_at=wall_clock() - timedelta(days=400)).id
+    client = live._client  # pyright: ignore[reportPrivateUsage]
+    [(result, _)] = await live.ingest_found(client, [id])
+    assert result.end == "new"
+    await setup.product.settled(1)
+    decision, *shadows = await setup.decided()
+    assert (decision.source, decision.action_type) == ("none", "none")
+    assert [each.action_type for each in shadows] == (["archive"] if has_rule else [])
+    assert setup.api.requests == 0
     assert setup.inbox(id)
 
 

@@ -9,6 +9,7 @@ import pytest
 from mcp.client import Client
 
 from postroom.accounts.mailbox_requests import ConnectorRequests
+from postroom.connectors import mcp_switchboard
 from postroom.connectors.mcp_switchboard import switchboard_at, switchboard_within
 from postroom.connectors.request_server import RequestServer
 from postroom.core.errors import BadInput, LeaseLost, NotFound
@@ -180,9 +181,10 @@ async def test_what_is_invalid_is_refused(requests: ConnectorRequests):
 
 @pytest.mark.parametrize("way", ["http", "in memory"])
 async def test_a_dashboard_asks_and_the_connector_answers(
-    database: Database, watched: Watched, clock: ManualClock, way: str
+    database: Database, watched: Watched, clock: ManualClock, way: str, monkeypatch: pytest.MonkeyPatch
 ):
     """From tool to tool, each side as it does it in earnest."""
+    monkeypatch.setattr(mcp_switchboard, "TIMEOUT_S", PATIENCE_S)
     services, stop = services_on(database, clock), asyncio.Event()
 
     async def sync(arguments: Any) -> dict[str, int]:
@@ -196,6 +198,10 @@ async def test_a_dashboard_asks_and_the_connector_answers(
             answering = asyncio.create_task(setup.run(stop))
             async with running.client(await running.token("dashboard"), "2026-07-28") as dashboard:
                 asked = await dashboard.call_tool("connector.request", {"endpoint_identity": ENDPOINT, "wait_s": 50})
+                while asked.structured_content["state"] in ("queued", "leased"):
+                    asked = await dashboard.call_tool(
+                        "connector.request", {"endpoint_identity": ENDPOINT, "wait_s": 50}
+                    )
             answering.cancel()
             await asyncio.wait({answering})
     assert (asked.structured_content["state"], asked.structured_content["result"]) == ("answered", {"ingested": 3})

@@ -17,6 +17,7 @@ from postroom.store.engine.ids import new_id
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.dispatcher import Dispatcher
 from postroom.switchboard.intake import Intake
+from support.backfills import NAMED, open_backfill
 from support.clocks import ManualClock
 from support.product import ENDPOINT, OWNER, envelope
 from support.store.inbox_setup import look, select
@@ -83,6 +84,32 @@ async def test_mail_known_by_its_metadata_is_handed_over_like_all_mail(database:
     (job,) = await database.run(jobs.list_jobs(limit=10))
     assert job.type == "classify"
     assert await dispatcher.tick() == 0
+
+
+async def test_old_mail_of_a_backfill_takes_two_places_at_most(database: Database, clock: ManualClock) -> None:
+    intake, dispatcher = await _set_up(database, clock, most=10)
+    await open_backfill(database, ENDPOINT, clock())
+    for n in range(5):
+        await intake.ingest(_mail(f"old{n}", **NAMED))
+    assert await dispatcher.tick() == 2
+    for n in range(3):
+        await intake.ingest(_mail(f"new{n}"))
+    assert await dispatcher.tick() == 3
+    assert await dispatcher.tick() == 0
+    states = await database.run(history.count_states("email"))
+    assert states == {("default", "done"): 3, ("history", "done"): 2, ("history", "waiting"): 3}
+    await database.run(jobs.fail(await _claimed(database, clock), "given up", clock()))
+    assert await dispatcher.tick() == 1
+
+
+async def test_a_message_is_stored_with_its_categories(database: Database, clock: ManualClock) -> None:
+    intake, dispatcher = await _set_up(database, clock, most=10)
+    headers = [["From", "billing@shop.example"], ["Subject", "Your invoice 4711"], ["To", OWNER]]
+    payload = {"raw": {"headers": headers}, "normalized_text": "Invoice 4711: 12.00 EUR"}
+    await intake.ingest({**_mail("bill"), "payload": payload})
+    assert await dispatcher.tick() == 1
+    kept = await select(database, "SELECT category FROM message_categories")
+    assert ("finance",) in kept
 
 
 # One message's trouble is its own.

@@ -37,6 +37,7 @@ from postroom.system.boot_clock import since_boot
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
+from support.patience import PATIENCE_S
 from support.product import ENDPOINT, OWNER, TOKEN, Product, raw_mail, running_product
 
 
@@ -80,7 +81,7 @@ async def setup(database: Database) -> AsyncGenerator[GateSetup]:
 
     async with (
         running_emulator(Emulator(mailbox, TOKEN)) as address,
-        CheckedClient(trust_env=False) as http,
+        CheckedClient(trust_env=False, timeout=PATIENCE_S) as http,
         MailboxGate.open(database) as gate,
     ):
         quota = Quota()

@@ -96,7 +96,15 @@ async def test_who_is_canceled_takes_nobody_along(emulator: Emulator, gmail: Gma
 
 async def test_what_nobody_waits_for_any_more_is_not_sent(emulator: Emulator) -> None:
     """While Google asks for silence, changes wait; one that is canceled meanwhile is never made."""
-    quota = Quota()
+    rings: list[Callable[[], None]] = []
+
+    def on_demand(_seconds: float, ring: Callable[[], None]) -> asyncio.TimerHandle:
+        """Time stands still until the test rings."""
+        rings.append(ring)
+        return asyncio.get_running_loop().call_later(10 * PATIENCE_S, ring)
+
+    now = [1000.0]
+    quota = Quota(clock=lambda: now[0], call_later=on_demand)
     quota.limited(Ticket("messages.modify", 5, "live", 0.0), RateLimited("x", "x", timedelta(seconds=0.5)))
 
     async def token() -> str:
@@ -111,6 +119,9 @@ async def test_what_nobody_waits_for_any_more_is_not_sent(emulator: Emulator) ->
         assert quota.waiting
         for task in asked[:3]:
             task.cancel()
+        now[0] += 1
+        for ring in rings:
+            ring()
         await asyncio.gather(*asked, return_exceptions=True)
     trashed = ["TRASH" in emulator.mailbox.get(id).labels for id in wanted]
     assert trashed == [False, False, False, True, True, True]

@@ -189,7 +189,7 @@ async def test_a_token_that_cannot_be_one_is_never_sent_nor_shown(token: str) ->
     async def give() -> str:
         return token
 
-    async with httpx2.AsyncClient(trust_env=False) as http:
+    async with httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_S) as http:
         with pytest.raises(TokenUnavailable) as caught:
             await owners_client(http, "http://127.0.0.1:9", give).get_profile()
     assert not token or token not in "".join(traceback.format_exception(caught.value))

@@ -17,6 +17,7 @@ from postroom.store.mail import keep_account
 from postroom_sandbox.faults import Fault
 from support.clocks import ManualClock
 from support.gmail_setup import GmailSetup, gmail_setup
+from support.patience import PATIENCE_S
 from support.product import ENDPOINT, OWNER, raw_mail
 
 ALWAYS = 10_000
@@ -147,7 +148,7 @@ async def test_an_outage_of_everything_is_still_asked_about_with_one_call_a_roun
 
 async def test_one_that_spoils_the_answer_of_its_whole_batch_is_found_and_set_aside(setup: GmailSetup):
     ids = [setup.mailbox.deliver(raw_mail(f"{number}")).id for number in range(40)]
-    async with httpx2.AsyncClient(transport=(spoiling := Spoiling()), trust_env=False) as http:
+    async with httpx2.AsyncClient(transport=(spoiling := Spoiling()), trust_env=False, timeout=PATIENCE_S) as http:
         spoiling.id, setup.http = ids[20], http
         assert await rounds(setup.connector(), 20) < 20
         assert [each.id for each in set_aside_in(setup.folder)] == [ids[20]]

@@ -36,7 +36,7 @@ async def sweep(setup: MessageSetup) -> AsyncGenerator[SnoozeSweep]:
     async def token() -> str:
         return TOKEN
 
-    async with CheckedClient() as http:
+    async with CheckedClient(timeout=PATIENCE_S) as http:
         client = GmailClient(http, setup.product.address, token)
         yield SnoozeSweep(setup.database, always(GmailMailbox(client)), LABEL)
 

@@ -127,7 +127,7 @@ async def running_product(
         )
         await keep_sandbox_account(settings, database)
         async with (
-            CheckedClient() as http,
+            CheckedClient(timeout=PATIENCE_S) as http,
             MailboxGate.open(database) as gate,
             open_services(settings, database, http, None) as services,
             background(dispatcher_of(services).run(), stop),

@@ -214,7 +214,7 @@ def _decoded(fields: Mapping[bytes, bytes]) -> dict[str, str]:
 
 @contextlib.asynccontextmanager
 async def opened_redis_setup(server: RedisServer, database: Database) -> AsyncGenerator[RedisSetup]:
-    async with Redis.from_url(server.url) as redis:
+    async with Redis.from_url(server.url, socket_timeout=None) as redis:
         setup = RedisSetup(server, redis, Switchboard(services_on(database, wall_clock)))
         try:
             yield setup

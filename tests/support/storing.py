@@ -19,4 +19,6 @@ def store_message(
     classify: Callable[[UUID], NewJob],
     now: datetime,
 ) -> Transaction[None]:
-    return store_messages([NewMessage(leased, account, ids, content, ids[1], classify)], now)
+    return store_messages(
+        [NewMessage(leased, account, ids, content, ids[1], classify, is_on_demand=leased.envelope.is_on_demand)], now
+    )

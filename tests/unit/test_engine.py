@@ -1,17 +1,20 @@
 """Which rules may decide about a message, given how much of it is stored."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from postroom.core.actions.safety import Protected
 from postroom.core.queue.envelope import IngestionTier
 from postroom.core.rules.rule import MessageFacts, Rule, kinds_used
 from postroom.core.rules.rulebook import Rulebook
-from postroom.decide.engine import NEED_THE_HEADERS, NEED_THE_TEXT, apply_rules, unknown_conditions
+from postroom.decide.engine import NEED_THE_HEADERS, NEED_THE_TEXT, Safeguards, apply_rules, unknown_conditions
 from postroom.store.mail import StoredMessage
+from postroom.store.protection import Restraints
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
 HEADERS = (("From", "a@b.example"), ("Subject", "Sale"), ("List-Id", "<sale>"))
@@ -76,3 +79,14 @@ def test_conditions_without_sense_look_at_nothing_that_is_missing(conditions: ob
 def test_nothing_of_a_whole_message_is_unseen() -> None:
     assert unknown_conditions(a_message("full", headers=())) == frozenset()
     assert unknown_conditions(a_message()) == NEED_THE_TEXT
+
+
+def test_decisions_about_old_mail_that_was_brought_in_later_are_only_recorded() -> None:
+    rule = Rule(UUID(int=3), "sale", "global", None, 0, {"list_id": "sale"}, "archive", {})
+    safeguards = Safeguards(Restraints(Protected(), frozenset(), False, 0))
+    message = replace(a_message("full"), may_act=False)
+    verdict = safeguards.by_rules(message, apply_rules(message, Rulebook([rule]), NOW))
+    assert (verdict.decision.source, verdict.has_action) == ("none", False)
+    (shadow,) = verdict.shadows
+    assert (shadow.action_type, shadow.rule_name, shadow.shadow) == ("archive", "sale", True)
+    assert safeguards.by_rules(a_message("full"), apply_rules(message, Rulebook([rule]), NOW)).has_action

@@ -23,7 +23,7 @@ from postroom.core.jobs.types import (
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "jobs.md"
 
 
-def test_the_ten_types_of_the_design_are_there() -> None:
+def test_the_ten_types_of_the_design_are_there_and_one_for_retention() -> None:
     assert set(CATALOGUE) == {
         "ingest.gmail",
         "classify",
@@ -35,13 +35,14 @@ def test_the_ten_types_of_the_design_are_there() -> None:
         "backfill.gmail",
         "history.sync.gmail",
         "labels.sync.gmail",
+        "retention.prune",
     }
-    assert len(CATALOGUE) == 10
+    assert len(CATALOGUE) == 11
 
 
 def test_keys_of_recurring_types_hold_while_live_and_the_others_for_good() -> None:
     while_live = {name for name, kind in CATALOGUE.items() if kind.key_lifetime is KeyLifetime.WHILE_LIVE}
-    assert while_live == {"labels.sync.gmail", "history.sync.gmail", "backfill.gmail"}
+    assert while_live == {"labels.sync.gmail", "history.sync.gmail", "backfill.gmail", "retention.prune"}
 
 
 def test_types_that_talk_to_others_are_tried_for_longer() -> None:

@@ -303,7 +303,7 @@ def test_a_scope_beside_the_levels_keeps_the_level_that_the_account_has() -> Non
 
 
 async def visit(address: str, path: str = "", method: str = "GET") -> httpx2.Response:
-    async with httpx2.AsyncClient() as browser:
+    async with httpx2.AsyncClient(timeout=PATIENCE_S) as browser:
         return await browser.request(method, f"{address}{path}")
 
 

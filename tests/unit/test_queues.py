@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from postroom.core.errors import BadInput, SettingsError
-from postroom.core.queue.envelope import Envelope, parse_envelope
+from postroom.core.queue.envelope import ON_DEMAND, Envelope, parse_envelope
 from postroom.core.queue.queues import EMAIL, GATEWAY, ClassRule, Policy, Queues, Route
 from postroom.settings import queues as queue_settings
 from postroom.settings.queues import queues_of
@@ -104,6 +104,12 @@ def test_mail_waits_in_the_tier_it_asks_for(tier: str) -> None:
 def test_backfilled_mail_waits_in_history_whatever_it_asks_for() -> None:
     assert EMAIL.tier_of(event("email", backfill_job_id="b1", policy_tier="high_priority")) == "history"
     assert GATEWAY.tier_of(event(backfill_job_id="b1")) == "P2"
+
+
+def test_mail_on_demand_waits_in_the_lowest_tier_of_live_mail_whatever_it_asks_for() -> None:
+    assert EMAIL.tier_of(event("email", ON_DEMAND, policy_tier="high_priority")) == "default"
+    assert EMAIL.tier_of(event("email", ON_DEMAND, backfill_job_id="b1")) == "history"
+    assert GATEWAY.tier_of(event(kind=ON_DEMAND)) == "P2"
 
 
 # Policies as they come.

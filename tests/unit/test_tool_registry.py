@@ -5,11 +5,35 @@ from uuid import uuid4
 import pytest
 
 from postroom.core.roles import Principal, Role
-from postroom.switchboard.tools import actions, connector, contacts, control, ingest, mail, queues, requests
+from postroom.switchboard.tools import (
+    actions,
+    backfill,
+    backfill_estimate,
+    connector,
+    contacts,
+    control,
+    ingest,
+    mail,
+    on_demand,
+    queues,
+    requests,
+)
 from postroom.switchboard.tools.registry import ALL_TOOLS, tools_of
 from postroom.switchboard.tools.tool import Tool
 
-FAMILIES = (actions, connector, contacts, control, ingest, mail, queues, requests)
+FAMILIES = (
+    actions,
+    backfill,
+    backfill_estimate,
+    connector,
+    contacts,
+    control,
+    ingest,
+    mail,
+    on_demand,
+    queues,
+    requests,
+)
 QUEUES = {"queue.next", "queue.ack", "queue.nack", "queue.peek", "queue.stats"}
 
 

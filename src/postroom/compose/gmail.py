@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from postroom.connectors.filter_cache import FilterCache
     from postroom.connectors.gmail.hints import Hints
     from postroom.connectors.gmail.live import GmailConnector
+    from postroom.connectors.mail.backfill.worker import BackfillWorker
     from postroom.connectors.mail.sent_index import SentIndex
     from postroom.connectors.mcp_switchboard import McpSwitchboard
     from postroom.connectors.runtime import ConnectorHealth
@@ -65,6 +66,7 @@ class ConnectorParts:
     contacts: ContactCache
     filters: FilterCache
     sent: SentIndex
+    backfills: BackfillWorker
 
 
 async def run_gmail_source(settings: Settings, stop: asyncio.Event, **watching: Unpack[WatchedMailbox]) -> None:
@@ -98,7 +100,7 @@ async def run_gmail_source(settings: Settings, stop: asyncio.Event, **watching: 
                     return
                 async with (
                     sending_heartbeats(heartbeats, heartbeat_every(settings)),
-                    _beside(_chores(settings, parts, switchboard, stop)),
+                    _beside([*_chores(settings, parts, switchboard, stop), parts.backfills.run(stop)]),
                 ):
                     poll = timedelta(seconds=settings.gmail.poll_s)
                     await until_stopped(parts.connector.run(poll, stop), stop)
@@ -112,8 +114,11 @@ async def watch_within(
     *,
     tally: Tally,
     quota: Quota,
+    polls: dict[str, float] | None = None,
 ) -> None:
-    """Watch the mailbox inside the switchboard's process, until canceled."""
+    """Watch the mailbox inside the switchboard's process, until canceled. Jobs drive its backfills; `polls` are the
+    times at which each endpoint asked for one.
+    """
     from postroom.connectors.runtime import Connector, ConnectorHealth, Heartbeats, sending_heartbeats
     from postroom.store.engine.clock import wall_clock
 
@@ -123,7 +128,9 @@ async def watch_within(
     heartbeats = Heartbeats(switchboard, Connector("gmail", identity, host, __version__), health, wall_clock)
     with (
         held_folder(settings.data_dir / "connectors" / f"gmail-{email}") as folder,
-        connector_parts(settings, switchboard, http, folder, health, [email], tally=tally, quota=quota) as parts,
+        connector_parts(
+            settings, switchboard, http, folder, health, [email], tally=tally, quota=quota, polls=polls
+        ) as parts,
     ):
         await introduce(heartbeats)
         await _refresh(parts)
@@ -167,6 +174,7 @@ def connector_parts(
     *,
     tally: Tally | None = None,
     quota: Quota | None = None,
+    polls: dict[str, float] | None = None,
 ) -> Generator[ConnectorParts]:
     from postroom.compose.google import quota_terms
     from postroom.connectors.checkpoint import Checkpoint
@@ -175,10 +183,12 @@ def connector_parts(
     from postroom.connectors.gmail.live import GmailConnector
     from postroom.connectors.gmail.send_as import SendAsAddresses
     from postroom.connectors.gmail.spending import RememberedQuota
+    from postroom.connectors.mail.backfill.worker import BackfillWorker
     from postroom.connectors.mail.knowledge import Knowledge
     from postroom.connectors.mail.sent_index import SentIndex
     from postroom.gmail.client import GmailClient
     from postroom.store.engine.clock import wall_clock
+    from postroom.system.boot_clock import since_boot
 
     email = addresses[0]
     tokens = _tokens(settings, switchboard)
@@ -210,7 +220,16 @@ def connector_parts(
             folder=folder,
             hints=_hints(settings, http, email, tokens),
         )
-        yield ConnectorParts(connector, client, contacts, filters, sent)
+        backfills = BackfillWorker(
+            switchboard,
+            "gmail",
+            gmail_endpoint(email),
+            connector.backfill(switchboard, settings.backfill.progress_interval, since_boot).begin,
+            poll_interval_s=settings.backfill.poll_interval_s,
+            clock=since_boot,
+            polls=polls,
+        )
+        yield ConnectorParts(connector, client, contacts, filters, sent, backfills)
 
 
 def _tokens(settings: Settings, switchboard: McpSwitchboard) -> TokenProvider:
@@ -264,10 +283,11 @@ def _chores(
     from postroom.connectors.mail.request_handlers import RequestHandlers
     from postroom.connectors.request_server import RequestServer
 
+    handlers = RequestHandlers(parts.connector, parts.client, parts.backfills)
     chores: list[Coroutine[Any, Any, None]] = [
         parts.filters.run(stop),
         parts.contacts.run(stop, timedelta(seconds=settings.connector.contacts_refresh_s)),
-        RequestServer(switchboard, RequestHandlers(parts.connector, parts.client).handlers(), BESIDE).run(stop),
+        RequestServer(switchboard, handlers.handlers(), BESIDE).run(stop),
         parts.connector.sent_mail.keep_reading(),
     ]
     if settings.gmail.pubsub_topic is not None:

@@ -45,6 +45,7 @@ class GmailProvider:
         self._quotas: dict[UUID, Quota] = {}
         self._clients: dict[UUID, GmailClient] = {}
         self._mailboxes: dict[UUID, GmailMailbox] = {}
+        self._backfill_polls: dict[str, float] = {}
 
     def mailbox(self, account_id: UUID) -> GmailMailbox:
         """Return one mailbox for all jobs of the account, so that their calls can share requests."""
@@ -69,7 +70,15 @@ class GmailProvider:
 
     async def watch(self, account: AccountView, switchboard: McpSwitchboard, tally: Tally) -> None:
         quota = self._quota(account.id)
-        await watch_within(self._settings, switchboard, self._http, account.email, tally=tally, quota=quota)
+        await watch_within(
+            self._settings,
+            switchboard,
+            self._http,
+            account.email,
+            tally=tally,
+            quota=quota,
+            polls=self._backfill_polls,
+        )
 
     def _client(self, account_id: UUID) -> GmailClient:
         """Return a client that only reads, until `under` gives it a permit."""

@@ -10,22 +10,28 @@ from postroom.compose.mailboxes import Mailboxes
 from postroom.core.jobs.types import CATALOGUE
 from postroom.handlers.action_gmail import ActionGmail
 from postroom.handlers.approval_notify import ApprovalNotify
+from postroom.handlers.backfill_gmail import BackfillGmail
 from postroom.handlers.classify import Adviser, Classify
 from postroom.handlers.history_sync import HistorySyncGmail
 from postroom.handlers.ingest_gmail import IngestGmail
 from postroom.handlers.labels_sync import LabelsSyncGmail
 from postroom.handlers.outbound_send import OutboundSend
+from postroom.handlers.retention_prune import RetentionPrune
 from postroom.handlers.snooze_sweep import SnoozeSweep
 from postroom.handlers.undo_action import UndoAction
 from postroom.handlers.unsnooze_gmail import UnsnoozeGmail
 from postroom.jobs.run import Handler
+from postroom.jobs.schedule import Recurring
 from postroom.outbound.delivery import Sender
 from postroom.outbound.pace import Pace
 from postroom.outbound.restored import RestorePace, RestoreWatch
 from postroom.settings.reading import Settings
+from postroom.settings.retention import retention_policy
 from postroom.settings.safety import policy_of
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
+
+RECURRING = (Recurring("retention", "40 3 * * *", "retention.prune"),)
 
 
 def job_handlers(
@@ -52,6 +58,8 @@ def job_handlers(
         "labels.sync.gmail": LabelsSyncGmail(database, mailboxes.mailbox),
         "history.sync.gmail": HistorySyncGmail(database),
         "ingest.gmail": IngestGmail(database),
+        "backfill.gmail": BackfillGmail(database),
+        "retention.prune": RetentionPrune(database, retention_policy(settings.retention)),
         "approval.notify": ApprovalNotify(database, channels, hourly=settings.safety.approval_notices_per_hour),
         "outbound.send": OutboundSend(
             database,

@@ -13,6 +13,7 @@ from postroom.connectors.mcp_switchboard import McpSwitchboard, switchboard_with
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.roles import Principal, Role
 from postroom.core.tally import Gauges, Tally
+from postroom.manage.backfill_estimate import quota_pace
 from postroom.settings.queues import queues_of
 from postroom.settings.reading import Settings
 from postroom.settings.safety import policy_of
@@ -46,6 +47,9 @@ async def open_services(
             clock=clock_of(database),
             credentials=credentials,
             agents=_agents(settings, database),
+            backfill_settings=settings.backfill,
+            model_settings=settings.model,
+            quota_pace=quota_pace(settings.gmail),
         )
         try:
             yield services
@@ -77,6 +81,7 @@ def keeper_of(settings: Settings, services: Services, gauges: Gauges, reserve: D
         keep_rollups=timedelta(days=settings.inbox.rollup_days),
         log_bytes=lambda: None if reserve is None else reserve.log_bytes,
         clock=services.clock,
+        backfills=services.backfill_work,
     )
 
 

@@ -4,12 +4,13 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
 from datetime import timedelta
+from zoneinfo import ZoneInfo
 
-from postroom.act.maintenance import maintenance_tasks, run_maintenance
+from postroom.act.maintenance import Chore, maintenance_tasks, run_maintenance
 from postroom.compose.approvals import ApprovalChannels
 from postroom.compose.credentials import open_credentials
 from postroom.compose.gate import MailboxGate
-from postroom.compose.jobs import job_handlers, restore_watch, sender
+from postroom.compose.jobs import RECURRING, job_handlers, restore_watch, sender
 from postroom.compose.mailboxes import Mailboxes
 from postroom.compose.tasks import background
 from postroom.core.jobs.types import CATALOGUE
@@ -26,10 +27,14 @@ from postroom.jobs.worker import Worker, WorkerOptions
 from postroom.outbound.pace import Pace
 from postroom.settings.queues import queues_of
 from postroom.settings.reading import Settings
+from postroom.store.backfill_slices import enqueue_slices
 from postroom.store.engine.clock import clock_of, wall_clock
 from postroom.store.engine.clock_jumps import Longest
 from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.telemetry.exporter import exporting
+
+EVERY_MINUTE = timedelta(minutes=1)
 
 
 async def run_worker(settings: Settings, database: Database, stop: asyncio.Event, concurrency: int) -> None:
@@ -80,7 +85,7 @@ async def running_jobs(
         "canceled": timedelta(days=jobs.keep_canceled_days),
     }
     await release_waiting(database, wall_clock())
-    model = configured_model(database, settings.model)
+    model = configured_model(database, settings.model, zone=ZoneInfo(settings.backfill.time_zone))
     adviser = None if model is None else _adviser(settings, database, model)
     approvals = ApprovalChannels(settings, database)
     handlers = job_handlers(settings, database, mailboxes, adviser, approvals.channels)
@@ -88,7 +93,7 @@ async def running_jobs(
     worker = Worker(database, CATALOGUE, handlers, options, clock)
     leadership = Leadership(
         database,
-        Scheduler(database, CATALOGUE, clock=clock),
+        Scheduler(database, CATALOGUE, RECURRING, clock),
         Rescuer(database, clock),
         Pruner(database, keep, clock),
         poll=options.poll,
@@ -96,12 +101,14 @@ async def running_jobs(
         longest=_longest(settings),
     )
     chores = maintenance_tasks(settings.safety.hourly_cap)
+    slices: dict[str, Chore] = {"backfill.slices_enqueued": lambda now: enqueue_slices(CATALOGUE, new_id(), now)}
     watch = restore_watch(settings, database, mailboxes)
     await watch.observe()
     sending = sender(settings, database, mailboxes, watch, pace).run()
     async with (
         approvals,
         background(run_maintenance(database, chores, clock=clock), stop),
+        background(run_maintenance(database, slices, EVERY_MINUTE, clock), stop),
         background(sending, stop),
         background(watch.run(), stop),
         asyncio.TaskGroup() as group,

@@ -6,7 +6,7 @@ and a failed call does not affect the next. Only the HTTP connections underneath
 
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from http import HTTPStatus
 from typing import Any, cast
 from uuid import UUID
@@ -20,13 +20,25 @@ from mcp.shared.exceptions import MCPError
 from mcp.types.version import LATEST_MODERN_VERSION
 from pydantic import ValidationError
 
-from postroom.connectors.switchboard_client import ConnectorRequest, ContactsPage, Filters, GrantedToken, Receipt
+from postroom.connectors.switchboard_client import (
+    BackfillAssignment,
+    BackfillProgress,
+    BackfillStatus,
+    ConnectorRequest,
+    ContactsPage,
+    Filters,
+    GrantedToken,
+    Receipt,
+)
+from postroom.core.backfill.cursor import Cursor, parse_cursor
+from postroom.core.backfill.window import Window, zone_named
 from postroom.core.errors import (
     AccountUnusable,
     BadInput,
     Conflict,
     IntakeRefused,
     LeaseLost,
+    NotFound,
     PostroomError,
     Refused,
     SwitchboardUnavailable,
@@ -103,6 +115,21 @@ class McpSwitchboard:
     async def fail(self, request: ConnectorRequest, error: str) -> None:
         await self._end(request, error=error)
 
+    async def poll_backfill(self, connector_type: str, endpoint_identity: str) -> BackfillAssignment | None:
+        asked = {"connector_type": connector_type, "endpoint_identity": endpoint_identity}
+        answer = await self._call("backfill.poll", asked)
+        return None if answer["job_id"] is None else _assignment(answer)
+
+    async def report_backfill(self, progress: BackfillProgress) -> BackfillStatus:
+        answer = await self._call("backfill.progress", _progress(progress))
+        left = answer.get("left_today_micros")
+        return BackfillStatus(
+            str(answer["status"]),
+            bool(answer.get("live_backlog", False)),
+            None if left is None else int(left),
+            float(answer.get("wait_s", 0.0)),
+        )
+
     async def _end(self, request: ConnectorRequest, **outcome: object) -> None:
         held = {"request_id": str(request.id), "lease_token": str(request.lease_token)}
         await self._call("connector.reply", {**held, **outcome})
@@ -165,6 +192,46 @@ def _asked(answer: Mapping[str, Any]) -> ConnectorRequest:
     )
 
 
+def _assignment(answer: Mapping[str, Any]) -> BackfillAssignment:
+    params = _data(answer["params"])
+    first, last = (date.fromisoformat(params[name]) for name in ("date_from", "date_to"))
+    window = Window(first, last, zone_named(params["time_zone"]))
+    cursor = answer["cursor"]
+    return BackfillAssignment(
+        job_id=UUID(answer["job_id"]),
+        lease_token=str(answer["lease_token"]),
+        batch_seq=int(answer["batch_seq"]),
+        wait_s=float(answer["wait_s"]),
+        categories=tuple(params["target_categories"]),
+        window=window,
+        cursor=Cursor.first(window) if cursor is None else parse_cursor(_data(cursor), window),
+        rate_limit_per_hour=int(params["rate_limit_per_hour"]),
+        message_cost_micros=int(params["message_cost_micros"]),
+        in_background=params["mode"] == "background",
+    )
+
+
+def _progress(progress: BackfillProgress) -> dict[str, Any]:
+    arguments: dict[str, Any] = {
+        "job_id": str(progress.job_id),
+        "lease_token": progress.lease_token,
+        "batch_seq": progress.batch_seq,
+        "rows_processed": progress.processed,
+        "rows_skipped": progress.skipped,
+        "cost_spent_cents": 0,
+        "cost_spent_micros": progress.spent_micros,
+        "cursor": progress.cursor.as_json(),
+        "status": progress.status,
+    }
+    if progress.failed:
+        arguments["failed"] = [{"message_id": each.id, "reason": each.reason} for each in progress.failed]
+    if progress.categories:
+        arguments["categories"] = dict(progress.categories)
+    if progress.error is not None:
+        arguments["error"] = progress.error
+    return arguments
+
+
 def _result(answer: Mapping[str, Any]) -> Receipt | PostroomError:
     return _receipt(answer) if answer["status"] == "accepted" else _error(_data(answer["error"]), "refused")
 
@@ -184,6 +251,8 @@ def _error(form: Mapping[str, Any], otherwise: str) -> PostroomError:
             return Conflict(field, problem, remedy)
         case "lease_lost":
             return LeaseLost(message)
+        case "not_found":
+            return NotFound(message)
         case "account_unusable":
             return AccountUnusable("unusable", problem, remedy)
         case "no_room":

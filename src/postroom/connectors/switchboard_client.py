@@ -1,10 +1,13 @@
 """The switchboard as connectors see it, in this process or another."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 from uuid import UUID
 
+from postroom.core.backfill.cursor import Cursor
+from postroom.core.backfill.window import Window
 from postroom.core.errors import PostroomError
 from postroom.core.mail.ingestion import IngestionRule
 
@@ -99,4 +102,65 @@ class RequestSource(Protocol):
 
     async def fail(self, request: ConnectorRequest, error: str) -> None:
         """Report why the request failed. Raises LeaseLost if the lease is no longer held."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillAssignment:
+    """A backfill job that this connector works on, under a lease. `wait_s` is how long to wait before the first
+    message, so that the rate holds across restarts.
+    """
+
+    job_id: UUID
+    lease_token: str
+    batch_seq: int
+    wait_s: float
+    categories: tuple[str, ...]
+    window: Window
+    cursor: Cursor
+    rate_limit_per_hour: int
+    message_cost_micros: int
+    in_background: bool
+
+
+class FailedMessage(NamedTuple):
+    """A message that could not be read, or that was refused for good."""
+
+    id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillProgress:
+    """What was done since the last progress. The same `batch_seq` twice counts once."""
+
+    job_id: UUID
+    lease_token: str
+    batch_seq: int
+    cursor: Cursor
+    processed: int = 0
+    skipped: int = 0
+    spent_micros: int = 0
+    failed: tuple[FailedMessage, ...] = ()
+    categories: Mapping[str, int] = field(default_factory=dict[str, int])
+    status: Literal["active", "completed", "error"] = "active"
+    error: str | None = None
+
+
+class BackfillStatus(NamedTuple):
+    """The switchboard's answer to a progress. Any status but `active` means: stop at once, and report nothing more."""
+
+    status: str
+    live_backlog: bool = False
+    left_today_micros: int | None = None
+    wait_s: float = 0.0
+
+
+class BackfillSource(Protocol):
+    async def poll_backfill(self, connector_type: str, endpoint_identity: str) -> BackfillAssignment | None:
+        """A job to work on, if there is one that nobody else works on."""
+        ...
+
+    async def report_backfill(self, progress: BackfillProgress) -> BackfillStatus:
+        """Report progress, and renew the lease. Raises LeaseLost if it is no longer held."""
         ...

@@ -48,7 +48,8 @@ PostroomError
 │   ├── ModelUnavailable      not now: down, too slow, too busy; says when to come back, if known
 │   ├── ModelRefused          the provider rejects the configuration; names the setting to fix
 │   ├── BadModelAnswer        two answers contained no decision, or the provider refuses this mail
-│   └── BudgetSpent           the call would exceed a cap; says until when, if waiting helps
+│   ├── BudgetSpent           the call would exceed a cap; says until when, if waiting helps
+│   └── BackfillHeld          a backfill has reached its cap or was stopped; has the key under which its mail waits
 ├── LeaseLost             another worker has taken over the work; stop, change nothing
 └── JobError              how a handler ends a job other than by success
     ├── Fatal                 do not try again
@@ -289,6 +290,16 @@ class BudgetSpent(ModelError):
     def __init__(self, message: str, until: datetime | None = None) -> None:
         super().__init__(message)
         self.until = until
+
+
+class BackfillHeld(ModelError):
+    """A backfill has reached its cap, is paused or was canceled. Its mail waits under `key`, or is left alone without
+    one.
+    """
+
+    def __init__(self, message: str, key: str | None) -> None:
+        super().__init__(message)
+        self.key = key
 
 
 class LeaseLost(PostroomError):

@@ -25,6 +25,7 @@ ActionState = Literal[
     "queued", "awaiting_approval", "executing", "completed", "failed", "canceled", "rejected", "expired"
 ]
 InboxState = Literal["waiting", "leased", "done", "failed", "coalesced", "auto_acked", "duplicate"]
+BackfillStatus = Literal["pending", "active", "paused", "completed", "cancelled", "cost_capped", "error"]
 DeliveryState = Literal["queued", "sending", "deferred", "unknown", "delivered", "bounced", "expired", "canceled"]
 AccountState = Literal["active", "paused", "needs_consent", "removed"]
 RequestState = Literal["queued", "leased", "answered", "failed", "expired"]

@@ -34,5 +34,5 @@ class ModelAdviser:
             [each for each in labels if each.name.casefold() not in self._own_labels],
             self._mode,
         )
-        answer = await self._model.decide(ModelRequest(account_id, message.id, prompt))
+        answer = await self._model.decide(ModelRequest(account_id, message.id, prompt, message.backfill_job_id))
         return Advice(answer.decision, answer.model, answer.prompt_version)

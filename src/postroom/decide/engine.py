@@ -25,6 +25,7 @@ from postroom.store.protection import Restraints, safety_facts
 NEED_THE_TEXT = frozenset({"body_contains", "has_attachment"})
 NEED_THE_HEADERS = frozenset({"header_match", "list_id", "label_present", "to"})
 NO_RULE = "no rule matched; it stays where it is"
+OLD_MAIL = "it was brought in later: what is decided about old mail is only recorded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,9 @@ class Safeguards:
     ) -> Verdict:
         if decision.action_type == "none":
             return Verdict(decision, None, shadows)
+        if not message.may_act:
+            kept = _in_shadow(decision, "on_demand" if message.on_demand else "backfill")
+            return Verdict(self._nothing(message, OLD_MAIL), None, (*shadows, kept))
         if shadowed := self._shadowed_category(message):
             reason = f"mail of the category {shadowed} is decided in shadow"
             kept = _in_shadow(decision, category_shadow_reason(shadowed))

@@ -8,6 +8,8 @@ model, or mail that confuses it, costs two calls and no more. Nothing else is re
     ModelRefused        the job is parked until the settings are fixed, and says which; a start of Postroom releases
                         it, and so does the first answer, which shows that the settings are right
     BudgetSpent         the job waits until the next day; when only a setting helps, the message is left alone
+    BackfillHeld        the job is parked until the next day, or until the backfill is resumed; if that was canceled,
+                        the message is left alone
     BadModelAnswer      the message is left alone; also when the provider refuses this one mail
 """
 
@@ -19,11 +21,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import orjson
 import structlog
 
+from postroom.core.backfill.window import day_in
 from postroom.core.errors import (
+    BackfillHeld,
     BadModelAnswer,
     BudgetSpent,
     JobError,
@@ -40,6 +45,8 @@ from postroom.decide.model_circuit_breaker import CircuitBreaker
 from postroom.decide.model_prices import Prices, most_tokens, prices_of
 from postroom.decide.model_replies import CallFailed, Client, Reply
 from postroom.decide.prompt import Prompt
+from postroom.store.audit import Signature
+from postroom.store.backfill_spend import BackfillCharge
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -55,6 +62,12 @@ TRIES = 2
 # Jobs are parked under this key until the model's settings are fixed.
 WAITING = "model"
 LONGEST_PAUSE = timedelta(minutes=5)
+UTC = ZoneInfo("UTC")
+HELD = {
+    "capped": "the backfill that brought this message in has reached its cap for today; it is decided tomorrow",
+    "paused": "the backfill that brought this message in is paused; it is decided when that is resumed",
+    "cancelled": "the backfill that brought this message in was canceled, so no model is asked about it",
+}
 # Allowance for what a provider adds to a request.
 EXTRA_TOKENS = 500
 
@@ -66,6 +79,7 @@ class ModelRequest:
     account_id: UUID
     message_id: UUID
     prompt: Prompt
+    backfill_job_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +114,14 @@ class Model:
         settings: "ModelSettings",
         clock: Clock = wall_clock,
         connect: "Callable[[ModelSettings], Client]" = connect,
+        zone: ZoneInfo = UTC,
     ) -> None:
+        """`zone` is that of the days of a backfill."""
         self._database = database
         self._settings = settings
         self._clock = clock
         self._connect = connect
+        self._zone = zone
         self._client: Client | None = None
         self._prices: Prices | None = None
         self._opening = asyncio.Lock()
@@ -185,9 +202,18 @@ class Model:
             self._settings.name or "",
             request.prompt.version,
             prices.cost(sent, self._settings.max_output_tokens),
+            self._charge(request.backfill_job_id),
         )
-        await self._database.run(reserve_call(call, self._caps, self._clock()))
+        held = await self._database.run(reserve_call(call, self._caps, self._clock()))
+        if held is not None:
+            raise BackfillHeld(HELD[held.why], held.key)
         return call
+
+    def _charge(self, backfill_job_id: UUID | None) -> BackfillCharge | None:
+        if backfill_job_id is None:
+            return None
+        signed = Signature(new_id(), "process:classify", "worker")
+        return BackfillCharge(backfill_job_id, day_in(self._clock(), self._zone).isoformat(), signed)
 
     async def _answered(self, others_wait: bool) -> None:
         """Release parked jobs. `others_wait`: when this call began, the settings were thought to be wrong."""
@@ -232,9 +258,11 @@ async def release_waiting(database: Database, now: datetime) -> None:
     await database.run(unpark(WAITING, now))
 
 
-def configured_model(database: Database, settings: "ModelSettings", clock: Clock = wall_clock) -> Model | None:
+def configured_model(
+    database: Database, settings: "ModelSettings", clock: Clock = wall_clock, zone: ZoneInfo = UTC
+) -> Model | None:
     """The model, or None when none is configured and rules alone decide."""
-    return None if settings.provider == "none" else Model(database, settings, clock)
+    return None if settings.provider == "none" else Model(database, settings, clock, zone=zone)
 
 
 def job_error(error: ModelError, now: datetime, attempts: int = 0) -> JobError | None:
@@ -248,6 +276,8 @@ def job_error(error: ModelError, now: datetime, attempts: int = 0) -> JobError |
             return Retryable(str(error), None if error.after is None else max(error.after, grown))
         case ModelRefused():
             return Parked(WAITING, str(error))
+        case BackfillHeld() if error.key is not None:
+            return Parked(error.key, str(error))
         case BudgetSpent() if error.until is not None:
             return Retryable(str(error), error.until - now)
         case _:

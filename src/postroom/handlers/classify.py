@@ -69,13 +69,14 @@ class Classify:
             return
         generation = 1 if last is None else last.generation + 1
         verdict = await self._judge(run, context, Safeguards(context.restraints, self._policy, generation))
-        await self._record(run, verdict)
+        await self._record(run, verdict, context.message.backfill_job_id is not None)
 
     async def _judge(self, run: JobRun, context: MessageContext, safeguards: Safeguards) -> Verdict:
         message, book = context.message, await self._rulebooks.current(context.rules_mark)
         await self._disable_broken(book)
         outcome = await _apply_rules(book, message, self._clock)
-        if outcome.matched is not None or self._adviser is None or message.ingestion_tier != "full":
+        by_rules_alone = message.ingestion_tier != "full" or (message.on_demand and "again" not in run.job.payload)
+        if outcome.matched is not None or self._adviser is None or by_rules_alone:
             return safeguards.by_rules(message, outcome)
         try:
             return safeguards.by_model(message, await self._adviser.advise(message), outcome)
@@ -91,7 +92,7 @@ class Classify:
             await self._database.run(rules.disable_rule(rule.id, reason, self._clock(), signed))
             log.warning("rule.disabled", rule=str(rule.id))
 
-    async def _record(self, run: JobRun, verdict: Verdict) -> None:
+    async def _record(self, run: JobRun, verdict: Verdict, is_backfilled: bool) -> None:
         now, action, follow_up = self._clock(), None, None
         if verdict.ruling is not None and verdict.has_action:
             actor = "model" if verdict.decision.source == "llm" else "rule"
@@ -107,7 +108,9 @@ class Classify:
         if action is not None and "batch_id" in run.job.payload:
             action = replace(action, batch_id=uuid_field(run.job, "batch_id"))
         await run.complete(
-            decisions.record_decision(run.job, verdict.decision, action, follow_up, now, verdict.shadows)
+            decisions.record_decision(
+                run.job, verdict.decision, action, follow_up, now, verdict.shadows, is_backfilled=is_backfilled
+            )
         )
 
 

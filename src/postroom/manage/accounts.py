@@ -6,6 +6,7 @@ from uuid import UUID
 from postroom.core.errors import BadInput, Conflict, NotFound
 from postroom.core.mail.account_repair import consent_command, reactivate_command, repair_in, resume_command
 from postroom.core.mail.accounts import normalised_address
+from postroom.core.suggestions import did_you_mean
 from postroom.manage.pausing import forbid_and_wait
 from postroom.store import accounts
 from postroom.store.accounts import AccountView
@@ -18,6 +19,8 @@ from postroom.store.jobs import enqueue_many
 __all__ = [
     "AccountSync",
     "AccountView",
+    "account_for",
+    "check_in_use",
     "find_account",
     "gmail_account",
     "list_accounts",
@@ -63,6 +66,22 @@ async def find_account(database: Database, name: str) -> AccountView:
     return found[0]
 
 
+async def account_for(database: Database, name: str | None) -> AccountView:
+    """Find the account with this address, id or endpoint identity; without a name, the only one there is."""
+    known = [each for each in await database.run(accounts.list_accounts()) if each.state != "removed"]
+    if name is None:
+        if len(known) == 1:
+            return known[0]
+        remedy = f"name one of {', '.join(each.email for each in known)}" if known else "connect a mailbox first"
+        raise BadInput("--account", "is missing", remedy)
+    wanted = name.strip().lower()
+    for each in known:
+        if wanted in (each.email, each.endpoint_identity, str(each.id)):
+            return each
+    remedy = did_you_mean(wanted, [each.email for each in known], "`postroom account list` shows all")
+    raise BadInput("--account", f"{name[:200]!r} is no account", remedy)
+
+
 async def pause_account(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> AccountView:
     """Pause an account for the reason in the signature. When this returns, nothing more is changed in it."""
     account = await find_account(database, name)
@@ -81,11 +100,16 @@ async def resume_account(database: Database, name: str, signed: Signature, clock
 async def sync_account(database: Database, name: str, clock: Clock = wall_clock) -> AccountSync:
     """Sync the mailbox and its labels now."""
     account = await find_account(database, name)
-    if account.state != "active":
-        raise BadInput("account", f"{account.email} {_not_in_use(account)}", _use_again(account))
+    check_in_use(account)
     jobs = [sync_job(account.id), labels_job(account.id)]
     looking, _ = await database.run(enqueue_many(jobs, clock()))
     return AccountSync(account, looking.id)
+
+
+def check_in_use(account: AccountView) -> None:
+    """Raise BadInput, which says what to do, unless the account is active."""
+    if account.state != "active":
+        raise BadInput("account", f"{account.email} {_not_in_use(account)}", _use_again(account))
 
 
 def _not_in_use(account: AccountView) -> str:

@@ -34,6 +34,7 @@ from postroom.settings.sections import (
     ModelSettings,
     OutboundSettings,
     RedisSettings,
+    RetentionSettings,
     SafetySettings,
     Section,
     TelemetrySettings,
@@ -97,6 +98,7 @@ class Settings(Section):
     account: AccountSettings = AccountSettings.model_validate({})
     connector: ConnectorSettings = ConnectorSettings.model_validate({})
     backfill: BackfillSettings = BackfillSettings.model_validate({})
+    retention: RetentionSettings = RetentionSettings.model_validate({})
     redis: RedisSettings = RedisSettings.model_validate({})
     telemetry: TelemetrySettings = TelemetrySettings.model_validate({})
 

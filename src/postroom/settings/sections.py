@@ -19,6 +19,8 @@ from pydantic import (
 from postroom.core.actions.action import ACTION_TYPES, instead_of_label
 from postroom.core.backfill.window import zone_named
 from postroom.core.errors import BadInput
+from postroom.core.mail.categories import chosen_categories
+from postroom.core.mail.retention import FOR_GOOD, MOST_DAYS
 
 
 def _no_bool(value: object) -> object:
@@ -233,7 +235,8 @@ class ModelSettings(Section):
     max_cents_per_day: Cents = Field(
         100.0,
         ge=0,
-        description="US cents that all calls of a day (UTC) may cost; then the model is not asked until the next day.",
+        description="US cents that all calls of a day (UTC) may cost; then the model is not asked until the next day. "
+        "Backfills do not count: each has a cap of its own.",
     )
     max_cents_per_message: Cents = Field(5.0, ge=0, description="US cents that all calls about one message may cost.")
     input_cents_per_million: float | None = Field(
@@ -418,6 +421,32 @@ class BackfillSettings(Section):
             zone_named(value)
         except BadInput as error:
             raise ValueError(error.remedy.removeprefix("use ")) from None
+        return value
+
+
+Days = Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=MOST_DAYS)]
+
+
+class RetentionSettings(Section):
+    full_days: Days = Field(
+        FOR_GOOD, description="Days that the content of mail stored in full is kept; 0 keeps it for good."
+    )
+    metadata_days: Days = Field(
+        FOR_GOOD, description="Days that the headers of mail stored as metadata are kept; 0 keeps them for good."
+    )
+    categories: Annotated[dict[str, Days], BeforeValidator(from_json)] = Field(
+        {},
+        description="Days for mail of a category, instead of those of its tier, such as "
+        "`{finance = 3650, health = 0}`; of several categories the longest time counts.",
+    )
+
+    @field_validator("categories")
+    @classmethod
+    def _exist(cls, value: dict[str, int]) -> dict[str, int]:
+        try:
+            chosen_categories(list(value))
+        except BadInput as error:
+            raise ValueError(f"names of categories: {error.problem}; {error.remedy}") from None
         return value
 
 

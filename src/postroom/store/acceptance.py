@@ -6,6 +6,7 @@ transaction holds them. So of any number of writers with the same message exactl
 
     accounts  mail that Postroom itself works off needs an account that is in use; without one it is refused, and
               nothing of it is remembered
+    backfills what names a backfill must be of its endpoint, and the backfill active; else it is refused likewise
     keys      taken, or known for the same event; known for another event is a conflict
     events    taken, or known with the same sender; known with another sender is a conflict
               a full copy of what is known by its metadata is an upgrade, and goes in beside the first
@@ -20,9 +21,11 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from postroom.core.errors import AccountUnusable, Conflict
+from postroom.core.errors import AccountUnusable, BadInput, Conflict, Refused
 from postroom.core.queue.envelope import BETWEEN, Envelope
 from postroom.core.queue.queues import Policy
+from postroom.store import backfill_spend
+from postroom.store.backfill_spend import Arrived
 from postroom.store.engine.codecs import as_uuid, rows_text
 from postroom.store.engine.database import Notify, Script, sql, transaction
 from postroom.store.rollups import Count, adding
@@ -39,7 +42,7 @@ class Accepted(NamedTuple):
     known_by: str | None = None
 
 
-Outcome = Accepted | Conflict | AccountUnusable
+Outcome = Accepted | BadInput | AccountUnusable | Refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,7 @@ def accept_many(items: Sequence[RoutedEnvelope], now: datetime) -> Script[list[O
     """
     outcomes: dict[int, Outcome] = {}
     outcomes |= yield from _without_account(items)
+    outcomes |= yield from _without_backfill(items)
     left = [place for place in range(len(items)) if place not in outcomes]
     while left:
         batch, left = _round(items, left)
@@ -119,6 +123,8 @@ def accept_many(items: Sequence[RoutedEnvelope], now: datetime) -> Script[list[O
         yield from _insert(batch, now)
         _conclude(batch)
         outcomes |= batch.outcomes
+    if arrived := list(_for_backfills(items, outcomes)):
+        yield from backfill_spend.arriving(arrived, now)
     yield from adding(_counts(items, outcomes), now, items[0].id.int)
     return [outcomes[place] for place in range(len(items))]
 
@@ -141,6 +147,24 @@ def _unusable(identity: str, removed: bool) -> AccountUnusable:
     problem = f"the account {identity!r} was removed" if removed else f"there is no account {identity!r}"
     remedy = "connect the mailbox with `postroom account add`, then send it again; `postroom account list` shows all"
     return AccountUnusable("removed" if removed else "missing", problem, remedy, field="source.endpoint_identity")
+
+
+def _without_backfill(items: Sequence[RoutedEnvelope]) -> Script[dict[int, BadInput | Refused]]:
+    """Find items for a backfill that is not theirs, or not active. Locks the jobs, so that they do not change."""
+    wanted = {
+        place: (item.envelope.control.backfill_job_id, item.endpoint_identity)
+        for place, item in enumerate(items)
+        if item.envelope.control.backfill_job_id is not None
+    }
+    return (yield from backfill_spend.refused_backfills(wanted)) if wanted else {}
+
+
+def _for_backfills(items: Sequence[RoutedEnvelope], outcomes: Mapping[int, Outcome]) -> Iterable[Arrived]:
+    for place, item in enumerate(items):
+        outcome, job_id = outcomes[place], item.envelope.control.backfill_job_id
+        if job_id is not None and isinstance(outcome, Accepted):
+            is_new = not outcome.duplicate or outcome.known_by == "upgrade"
+            yield Arrived(UUID(job_id), item.id, is_new, is_new and _is_full(item))
 
 
 def _round(items: Sequence[RoutedEnvelope], places: Sequence[int]) -> tuple[_Batch, list[int]]:
@@ -313,7 +337,7 @@ def _counts(items: Sequence[RoutedEnvelope], outcomes: Mapping[int, Outcome]) ->
                 asked = item.envelope.control.policy_tier
                 tier = asked if item.policy.otherwise is None else item.tier
                 yield Count("accepted", item.policy.queue, tier, item.envelope.source.endpoint_identity)
-            case Conflict() | AccountUnusable():
+            case BadInput() | AccountUnusable() | Refused():
                 pass
 
 

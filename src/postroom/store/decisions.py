@@ -10,6 +10,7 @@ from postroom.core.actions.action import IRREVERSIBLE, Actor, DecidedType
 from postroom.core.jobs.job import Job, NewJob
 from postroom.core.lifecycle import ActionState
 from postroom.core.rules.rule import DecisionSource
+from postroom.store import backfill_spend
 from postroom.store.audit import AuditEntry, Signature, auditing
 from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
@@ -66,6 +67,8 @@ def record_decision(
     follow_up: NewJob | None,
     now: datetime,
     shadows: Sequence[Decision] = (),
+    *,
+    is_backfilled: bool = False,
 ) -> Script[None]:
     """Record the decision, its action, the next job and the end of the deciding job in one transaction.
 
@@ -84,6 +87,8 @@ def record_decision(
         yield from inserting_action(decision, action, decision.id, now)
     if follow_up is not None:
         yield from enqueue_many.script([follow_up], now)
+    if is_backfilled:
+        yield from backfill_spend.deciding(decision.message_id, now)
     rule = str(decision.rule_id) if decision.rule_id is not None else decision.source
     counts = [Count("decision", "email", decision.action_type), Count("rule", "email", rule)]
     yield from adding(counts, now, decision.id.int)

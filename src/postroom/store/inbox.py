@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -16,9 +17,10 @@ from postroom.core.errors import LeaseLost
 from postroom.core.lifecycle import InboxState
 from postroom.core.queue.envelope import Envelope, IngestionTier, PolicyTier, envelope_text, parse_envelope
 from postroom.core.queue.picker import Head, Pick, is_coalesced, pick_many, stale
-from postroom.core.queue.queues import Policy
+from postroom.core.queue.queues import HISTORY, Policy
 from postroom.core.queue.summary import summarise
 from postroom.core.queue.turns import Ledger, Turn, record_picks, turn_of, undo_picks
+from postroom.store import backfill_spend
 from postroom.store.acceptance import CHANNEL
 from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text, rows_text
 from postroom.store.engine.database import Notify, Rows, Script, sql, transaction
@@ -29,6 +31,7 @@ LARGEST_SUMMARY = 10_000
 MOST_MEMBERS_NAMED = 1000
 SAMPLES = 20
 EXPIRED_AT_ONCE = 1000
+NO_LIMITS: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +78,13 @@ class Lease(NamedTuple):
 
 
 @transaction
-def lease(policy: Policy, most: int, token: UUID, now: datetime, summary_id: UUID) -> Script[Lease]:
-    """Pick up to `most` messages, exactly as single picks would. `summary_id` is for a summary, if one is made."""
+def lease(
+    policy: Policy, most: int, token: UUID, now: datetime, summary_id: UUID, limits: Mapping[str, int] = NO_LIMITS
+) -> Script[Lease]:
+    """Pick up to `most` messages, exactly as single picks would. `summary_id` is for a summary, if one is made.
+
+    `limits` are the most to pick of some tiers: beyond them, the others are picked as if nothing more waited there.
+    """
     ledger = yield from _locked_ledger(policy.queue)
     lines = yield from _lines(policy, most)
     passed: list[EndedMessage] = []
@@ -86,6 +94,8 @@ def lease(policy: Policy, most: int, token: UUID, now: datetime, summary_id: UUI
         for tier in policy.auto_ack_after:  # a tier with more stale messages than this continues on the next call
             if stale(policy, tier, lines[tier], now):
                 del lines[tier]
+    for tier, limit in limits.items():
+        del lines[tier].rows[limit:]
     picks, _, summary = pick_many(policy, lines, ledger.streaks, now, most)
     if not picks:
         return Lease([], passed)
@@ -344,6 +354,8 @@ def ending_all(leased: Sequence[LeasedMessage], state: InboxState, now: datetime
 def give_up(leased: LeasedMessage, reason: str, now: datetime) -> Script[None]:
     """End a leased message as failed, with the reason."""
     yield from ending(leased, "failed", reason, now)
+    if leased.tier == HISTORY:
+        yield from backfill_spend.giving_up(leased.id, now)
 
 
 @transaction

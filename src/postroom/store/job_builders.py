@@ -13,6 +13,7 @@ from postroom.core.jobs.job import NewJob
 from postroom.core.jobs.types import (
     ACTION_GMAIL,
     APPROVAL_NOTIFY,
+    BACKFILL_GMAIL,
     CATALOGUE,
     CLASSIFY,
     HISTORY_SYNC_GMAIL,
@@ -31,6 +32,7 @@ from postroom.store.new_jobs import new_job
 CLASSIFY_PRIORITY = 20
 DECIDE_AGAIN_PRIORITY = 10
 ASKED_PRIORITY = 50
+BACKFILL_PRIORITY = -10
 
 
 def classify_job(
@@ -134,6 +136,12 @@ def outbound_job(
 def sync_job(account_id: UUID) -> NewJob:
     """Sync the mailbox; one waiting job is enough for many requests."""
     return _about_account(HISTORY_SYNC_GMAIL, account_id)
+
+
+def backfill_job(catalogue: Catalogue, account_id: UUID, not_before: datetime | None = None) -> NewJob:
+    """Work on the backfills of the mailbox for a slice; the job enqueues the next one while there is work."""
+    payload, key = {"account_id": str(account_id)}, _key(BACKFILL_GMAIL, account_id)
+    return new_job(catalogue, BACKFILL_GMAIL.name, payload, key=key, priority=BACKFILL_PRIORITY, not_before=not_before)
 
 
 def labels_job(account_id: UUID) -> NewJob:

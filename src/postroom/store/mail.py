@@ -15,7 +15,7 @@ from postroom.core.queue.envelope import IngestionTier
 from postroom.core.rules.conditions import MessageFacts, recipients
 from postroom.core.rules.learning import list_of
 from postroom.core.rules.rule import DecisionSource
-from postroom.store import inbox
+from postroom.store import backfill_spend, inbox
 from postroom.store.engine.codecs import as_uuid, from_json, json_text
 from postroom.store.engine.database import Rows, Script, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_row
@@ -64,6 +64,9 @@ class NewMessage(NamedTuple):
     mail: MailContent
     job_id: UUID
     classify: Callable[[UUID], NewJob]
+    categories: tuple[str, ...] = ()
+    is_backfilled: bool = False
+    is_on_demand: bool = False
 
 
 @transaction
@@ -76,6 +79,10 @@ def store_messages(messages: Sequence[NewMessage], now: datetime) -> Script[None
     jobs: list[NewJob] = []
     for each in messages:
         inserted = yield from _insert_message(each, now)
+        if each.categories and inserted:
+            yield sql("insert_message_categories", inserted[0], list(each.categories))
+        if each.is_backfilled:
+            yield from backfill_spend.storing(each.leased.id, inserted, now)
         jobs += [each.classify(id) for id in inserted]
     if jobs:
         yield from enqueue_many.script(jobs, now)
@@ -106,6 +113,7 @@ def _insert_message(new: NewMessage, now: datetime) -> Script[list[UUID]]:
         mail.has_attachment,
         mail.sent_at,
         list_of(mail.headers),
+        new.is_on_demand,
         now,
     )
     if inserted:
@@ -127,6 +135,11 @@ class StoredMessage:
     provider_thread_id: str = ""
     is_gone: bool = False
     """Whether the message is known to be gone from the mailbox."""
+    backfill_job_id: UUID | None = None
+    on_demand: bool = False
+    """Whether it is here because somebody searched for it; no model is asked."""
+    may_act: bool = True
+    """False for old mail that was brought in later: decisions about it are only recorded."""
 
     @property
     def own_addresses(self) -> frozenset[str]:

@@ -6,6 +6,8 @@ the day's row until the commit; so however many workers reserve at once, on eith
 cap. `end_call` replaces the reservation with the real cost. If a process dies between the two, the reservation counts
 as the cost, since the real one is unknown; `fail_left_calls` later marks such a call as failed.
 
+Calls about mail of a backfill are charged to that, under its own cap (store/backfill_spend.py), and not to the day.
+
 In state `answered` the answer was a decision; in `refused` it was not (but was paid for); in `failed` there was none.
 Costs are in millionths of a dollar, and days are those of UTC.
 """
@@ -14,14 +16,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from uuid import UUID
 
+from postroom.core.backfill.estimate import TokenUse
 from postroom.core.errors import BudgetSpent
 from postroom.core.lifecycle import MODEL_CALL, ModelCallState
 from postroom.core.money import MICROS_PER_CENT
+from postroom.store.backfill_spend import BackfillCharge, Held, reserving, settling
+from postroom.store.engine.codecs import as_uuid
 from postroom.store.engine.database import Script, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_rows
 
 # More than any call may take: its time-out is at most ten minutes.
 LEFT_AFTER = timedelta(minutes=15)
+MEASURED = 1000
+FEWEST_MEASURED = 20
 LEFT_BEHIND = "the process ended during the call; what was reserved counts as its cost"
 
 
@@ -36,6 +43,7 @@ class NewCall:
     model: str
     prompt_version: str
     reserve_micros: int
+    backfill: BackfillCharge | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,19 +106,18 @@ def next_day(now: datetime) -> datetime:
 
 
 @transaction
-def reserve_call(call: NewCall, caps: Caps, now: datetime) -> Script[None]:
-    """Add the most the call can cost to the day, and record its start. Raises BudgetSpent."""
-    day = day_of(now)
-    yield sql("open_model_day", day)
-    added = yield sql("reserve_model_spend", day, call.reserve_micros, caps.day_micros)
-    if not added:
-        cents = caps.day_micros / MICROS_PER_CENT
-        raise BudgetSpent(
-            f"the language model's budget of {cents:g} cents for {day} is spent; calls continue at midnight UTC, or "
-            "when model.max_cents_per_day is raised",
-            next_day(now),
-        )
-    # The day's row is locked by now, so that no other call about this message can be reserved at the same time.
+def reserve_call(call: NewCall, caps: Caps, now: datetime) -> Script[Held | None]:
+    """Add the most the call can cost to the day, and record its start. Raises BudgetSpent.
+
+    Returns why a call about mail of a backfill is not made, if that has reached its own cap or was stopped.
+    """
+    day, backfill = day_of(now), call.backfill
+    if backfill is not None:
+        if (held := (yield from reserving(backfill, call.reserve_micros, now))) is not None:
+            return held
+    else:
+        yield from _reserving_day(day, call, caps, now)
+    # The day's row, or that of the backfill, is locked by now: no other call about this message is reserved meanwhile.
     [[spent]] = yield sql("sum_message_cost", call.message_id)
     if int(spent) + call.reserve_micros > caps.message_micros:
         cents = caps.message_micros / MICROS_PER_CENT
@@ -128,8 +135,23 @@ def reserve_call(call: NewCall, caps: Caps, now: datetime) -> Script[None]:
         call.prompt_version,
         day,
         call.reserve_micros,
+        None if backfill is None else backfill.job_id,
+        None if backfill is None else backfill.day,
         now,
     )
+    return None
+
+
+def _reserving_day(day: str, call: NewCall, caps: Caps, now: datetime) -> Script[None]:
+    yield sql("open_model_day", day)
+    added = yield sql("reserve_model_spend", day, call.reserve_micros, caps.day_micros)
+    if not added:
+        cents = caps.day_micros / MICROS_PER_CENT
+        raise BudgetSpent(
+            f"the language model's budget of {cents:g} cents for {day} is spent; calls continue at midnight UTC, or "
+            "when model.max_cents_per_day is raised",
+            next_day(now),
+        )
 
 
 @transaction
@@ -149,8 +171,11 @@ def end_call(id: UUID, end: CallEnd, now: datetime) -> Script[bool]:
     )
     if not rows:
         return False
-    day, reserved, cost = rows[0]
-    yield sql("settle_model_spend", day, int(cost) - int(reserved))
+    day, reserved, cost, job_id, backfill_day = rows[0]
+    if job_id is not None:
+        yield from settling(as_uuid(job_id), backfill_day, int(cost) - int(reserved), now)
+    else:
+        yield sql("settle_model_spend", day, int(cost) - int(reserved))
     return True
 
 
@@ -158,6 +183,13 @@ def end_call(id: UUID, end: CallEnd, now: datetime) -> Script[bool]:
 def fail_left_calls(now: datetime) -> Script[int]:
     """Mark calls as failed that were started long ago and never ended. Their reservations stay spent."""
     return len((yield sql("fail_left_model_calls", now - LEFT_AFTER, LEFT_BEHIND, now)))
+
+
+@query
+def average_tokens() -> Script[TokenUse | None]:
+    """The tokens sent and received for a message, on average of the last calls that made a decision; None without."""
+    ((count, sent, received),) = yield sql("average_model_tokens", MEASURED)
+    return None if count < FEWEST_MEASURED else TokenUse(round(sent), round(received), int(count))
 
 
 @query

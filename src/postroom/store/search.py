@@ -17,7 +17,7 @@ from postroom.core.mail.accounts import same_mailbox
 from postroom.core.mail.search import FIELD, SearchQuery, Term, excerpt
 from postroom.core.queue.envelope import IngestionTier
 from postroom.store.accounts import AccountView, list_accounts
-from postroom.store.engine.codecs import as_uuid, from_json, json_text
+from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text
 from postroom.store.engine.cursors import Cursor
 from postroom.store.engine.database import Dialect, Script, bounded_query, query, sql
 from postroom.store.engine.reading import read_row
@@ -107,6 +107,9 @@ def read_mail(id: UUID, account_id: UUID | None = None) -> Script[ReadMail]:
     """Read a message. Raises NotFound, also for a message of another account."""
     for row in (yield sql("select_mail", id)).by_name():
         if account_id in (None, as_uuid(row["account_id"])):
+            if row["pruned_at"] is not None:
+                when = as_time(row["pruned_at"]).date()
+                raise NotFound(f"the content of message {id} is no longer kept: its retention ended on {when}")
             names = _names((yield from list_all_labels.script()))
             return read_row(ReadMail, row, labels=_named(row, names), is_cut=row["length"] > LONGEST_TEXT)
     raise no_such_message(id)

@@ -6,7 +6,7 @@ Everything is in the store; this waits for signals, counts, and reports events.
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -116,10 +116,12 @@ class Buffer:
         """Wait until everything has been given back."""
         await self._long_poll.close()
 
-    async def lease(self, policy: Policy, most: int) -> list[inbox.LeasedMessage]:
-        """Lease up to `most` waiting messages now."""
+    async def lease(
+        self, policy: Policy, most: int, limits: Mapping[str, int] = inbox.NO_LIMITS
+    ) -> list[inbox.LeasedMessage]:
+        """Lease up to `most` waiting messages now; of some tiers only as many as `limits` says."""
         now = self._clock()
-        messages, passed = await self._database.run(inbox.lease(policy, most, new_id(), now, new_id()))
+        messages, passed = await self._database.run(inbox.lease(policy, most, new_id(), now, new_id(), limits))
         if messages or passed:
             with span("queue.next", queue=policy.queue):
                 for each in messages:

@@ -5,7 +5,8 @@ claimed in the order in which they were dispatched. With priorities by tier the 
 soon as jobs have to wait, urgent ones would overtake the others forever.
 
 It dispatches only while few jobs are outstanding, so that urgent mail has few ahead of it. Jobs waiting for a retry do
-not count.
+not count. Of old mail, from a backfill, very few may be outstanding: however slow a model is, it keeps no worker from
+mail that has just arrived.
 """
 
 import asyncio
@@ -30,7 +31,8 @@ from postroom.core.jobs.job import NewJob
 from postroom.core.jobs.types import Catalogue
 from postroom.core.lifecycle import InboxState
 from postroom.core.mail.message import read_mail
-from postroom.core.queue.queues import EMAIL, Policy
+from postroom.core.mail.stored_categories import stored_categories
+from postroom.core.queue.queues import EMAIL, HISTORY, Policy
 from postroom.store import decisions, inbox, jobs, mail
 from postroom.store.acceptance import CHANNEL
 from postroom.store.engine.clock import Clock, wall_clock
@@ -44,6 +46,7 @@ from postroom.telemetry.tracing import current_traceparent, span
 log = structlog.get_logger()
 
 MOST_OUTSTANDING = 20
+MOST_OLD = 2
 # Errors of the database as a whole, retried when it is back. Any other error concerns a single message.
 DATABASE_IS_AWAY = (DatabaseUnavailable, DatabaseFull, DatabaseReadOnly, DatabaseCorrupt, SchemaMismatch)
 
@@ -69,6 +72,7 @@ class Dispatcher:
         self._poll = poll
         self._clock = clock
         self._outstanding: set[UUID] = set()
+        self._old: set[UUID] = set()
         self._wake = asyncio.Event()
 
     async def run(self) -> None:
@@ -93,11 +97,13 @@ class Dispatcher:
         """Dispatch as many messages as there is room for; return how many."""
         if self._outstanding:
             self._outstanding = await self._database.run(jobs.active_among(sorted(self._outstanding)))
+            self._old &= self._outstanding
         room = self._most - len(self._outstanding)
         if room <= 0:
             return 0
         await self._buffer.return_expired_periodically()
-        leased = await self._buffer.lease(self._policy, room)
+        limits = {HISTORY: MOST_OLD - len(self._old)} if HISTORY in self._policy.guards else {}
+        leased = await self._buffer.lease(self._policy, room, limits)
         await self._dispatch(leased)
         return len(leased)
 
@@ -146,13 +152,25 @@ class Dispatcher:
             with span("dispatch", message.traceparent):
                 job_id = new_id()
                 classify = self._classify(account.id, job_id, message)
-                content = read_mail(message.envelope)
+                envelope = message.envelope
+                content = read_mail(envelope)
+                categories = stored_categories(content, account.email, message.policy_tier)
         except DATABASE_IS_AWAY:
             raise
         except Exception as error:
             await self._give_up(message, error)
             return None
-        return mail.NewMessage(message, account, (new_id(), new_id()), content, job_id, classify)
+        return mail.NewMessage(
+            message,
+            account,
+            (new_id(), new_id()),
+            content,
+            job_id,
+            classify,
+            categories,
+            is_backfilled=envelope.control.backfill_job_id is not None,
+            is_on_demand=envelope.is_on_demand,
+        )
 
     async def _dispatch_alone(self, ready: mail.NewMessage) -> None:
         """Store one message. Raises only if the database is away."""
@@ -176,6 +194,8 @@ class Dispatcher:
     def _note_dispatched(self, ready: mail.NewMessage) -> None:
         self._count_end(ready.leased, "done")
         self._outstanding.add(ready.job_id)
+        if ready.leased.tier == HISTORY:
+            self._old.add(ready.job_id)
 
     def _classify(self, account_id: UUID, job_id: UUID, message: inbox.LeasedMessage) -> Callable[[UUID], NewJob]:
         """Returns a function that makes the job for the row the message becomes; the same job each time."""

@@ -17,6 +17,7 @@ from postroom.core.tally import Gauges
 from postroom.store import connectors, history, inbox, rollups
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
+from postroom.switchboard.backfill_work import BackfillWork
 from postroom.switchboard.buffer import Buffer
 
 log = structlog.get_logger()
@@ -40,6 +41,7 @@ class Keeper:
         keep_rollups: timedelta,
         clock: Clock = wall_clock,
         log_bytes: Callable[[], int | None] = lambda: None,
+        backfills: BackfillWork | None = None,
     ) -> None:
         self._database = database
         self._queues = queues
@@ -49,6 +51,7 @@ class Keeper:
         self._keep_rollups = keep_rollups
         self._clock = clock
         self._log_bytes = log_bytes
+        self._backfills = backfills
         self._measure_at = float("-inf")
 
     async def run(self) -> None:
@@ -58,6 +61,8 @@ class Keeper:
             group.create_task(self._every(timedelta(seconds=5), self._measure_with_backoff))
             group.create_task(self._every(timedelta(seconds=5), self.measure_log))
             group.create_task(self._every(timedelta(minutes=1), self.forget_texts))
+            if self._backfills is not None:
+                group.create_task(self._every(timedelta(seconds=10), self._backfills.begin_day))
             group.create_task(self._every(timedelta(hours=1), self.prune))
 
     async def adopt_strays(self) -> None:

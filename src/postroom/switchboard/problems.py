@@ -12,6 +12,7 @@ from postroom.core.errors import (
     AccountUnusable,
     BadInput,
     Conflict,
+    IllegalMove,
     IntakeRefused,
     LeaseLost,
     MailboxLater,
@@ -108,6 +109,8 @@ def problem_of(error: Exception) -> Problem:
             return Problem("refused", "action", str(error), "do not repeat it, or ask the user; nothing was recorded")
         case Refused():
             return Problem("refused", "token", str(error), "use a token that may do this")
+        case IllegalMove():
+            return Problem("conflict", "status", str(error), "look up its state again")
         case NotFound():
             return Problem("not_found", "id", str(error), "look it up again")
         case LeaseLost():

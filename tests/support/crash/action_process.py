@@ -197,7 +197,7 @@ async def main(arguments: argparse.Namespace) -> None:
         return arguments.token
 
     async with (
-        httpx2.AsyncClient(transport=KillableTransport(kill_plan, arguments.token)) as mortal,
+        httpx2.AsyncClient(transport=KillableTransport(kill_plan, arguments.token), timeout=PATIENCE_S) as mortal,
         httpx2.AsyncClient(verify=False, trust_env=False, timeout=PATIENCE_S) as plain,
     ):
         gate = MailboxGate(opened, clock)

@@ -15,6 +15,7 @@ from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail import keep_account
+from support.backfills import NAMED, open_backfill
 
 OWNER = "me@example.com"
 ENDPOINT = f"gmail:user:{OWNER}"
@@ -36,8 +37,9 @@ QUEUES = Queues(POLICIES)
 
 
 async def open_account(database: Database) -> None:
-    """Mail is accepted only for an account that there is."""
+    """Mail is accepted only for an account that there is, and for a backfill that is active."""
     await database.run(keep_account(new_id(), "gmail", ENDPOINT, OWNER, wall_clock()))
+    await open_backfill(database, ENDPOINT, wall_clock())
 
 
 class Sent(NamedTuple):
@@ -71,7 +73,7 @@ def _fresh(stem: str) -> Iterator[Sent]:
     yield _mail(f"{stem}-urgent", idempotency_key=f"{stem}-urgent", policy_tier="high_priority")
     yield _mail(f"{stem}-chat", policy_tier="interactive")
     yield _mail(f"{stem}-letter", idempotency_key=f"{stem}-letter")
-    yield _mail(f"{stem}-old", backfill_job_id="b")
+    yield _mail(f"{stem}-old", **NAMED)
     yield _mail(f"{stem}-outline", ingestion_tier="metadata")
     yield _event(f"{stem}-call", channel="telegram")
     yield _event(f"{stem}-broken", kind="deploy.failed")

@@ -9,6 +9,7 @@ from postroom.core.queue.envelope import parse_envelope
 from postroom.store.acceptance import Accepted
 from postroom.store.history import streaks
 from postroom.store.inbox import LeaseRef, give_back
+from support.backfills import NAMED
 from support.store.inbox_model import Answer, Message, Model
 from support.store.inbox_setup import InboxSetup, check_books, event, mail, metadata
 
@@ -77,9 +78,9 @@ class InboxInterpreter:
         """Few enough events that many come again, in every way that is no lie."""
         number = a % 23
         control: dict[str, Any] = {"idempotency_key": f"k{number}-{b % 2}"} if b % 3 == 0 else {}
-        if b % 11 == 0:
-            control["backfill_job_id"] = "b1"
         if number % 3 == 0:
+            if b % 11 == 0:
+                control |= NAMED
             return mail(number, _choose(TIERS, b), control=control)
         name = {"external_event_id": f"event-{number}", "kind": _choose(KINDS, number)}
         said = "yes" if number % 7 == 0 else f"event {number} {b % 5}"

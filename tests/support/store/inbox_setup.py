@@ -22,6 +22,7 @@ from postroom.store.inbox import LeaseRef
 from postroom.store.mail import keep_account
 from postroom.switchboard.buffer import Buffer, Delivery
 from postroom.switchboard.intake import Intake
+from support.backfills import open_backfill
 from support.clocks import ManualClock
 
 OWNER = "mara@lindqvist.example"
@@ -162,6 +163,10 @@ class InboxSetup:
     async def open_account(self) -> None:
         """Mail is accepted only for an account that there is."""
         await self.database.run(keep_account(new_id(), "gmail", ENDPOINT, OWNER, self.clock()))
+
+    async def open_backfill(self) -> None:
+        """An active backfill, which mail may name."""
+        await open_backfill(self.database, ENDPOINT, self.clock())
 
     async def restart(self, queues: Queues | None = None) -> None:
         await self.close()

@@ -9,7 +9,17 @@ from postroom.store.engine.database import Database, Notify, Script, transaction
 from support.patience import PATIENCE_S
 
 CHANNELS = (
-    *("accounts", "actions", "connector_answers", "connector_requests", "departures", "inbox", "jobs", "outbound"),
+    *(
+        "accounts",
+        "actions",
+        "backfill",
+        "connector_answers",
+        "connector_requests",
+        "departures",
+        "inbox",
+        "jobs",
+        "outbound",
+    ),
     *("pauses", "restores", "scheduler"),
 )
 _LAST = "wake-ups"
@@ -38,6 +48,15 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
         "settle_restored",
         "withdraw_mail",
     ),
+    ("backfill",): (
+        "cancel_backfill",
+        "continue_capped",
+        "create_backfill",
+        "hand_out",
+        "pause_backfill",
+        "record_progress",
+        "resume_backfill",
+    ),
     ("connector_answers",): ("end_request",),
     ("connector_answers", "connector_requests"): ("ask_connector",),
     ("connector_requests",): ("give_back_requests",),
@@ -50,6 +69,7 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
         "disown",
         "enqueue_decisions",
         "enqueue_plain",
+        "enqueue_slices",
         "enqueue_undo",
         "enqueue_undos",
         "fire",
@@ -70,7 +90,7 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
     ("outbound",): ("admit_mail", "defer", "doubt", "give_back_mail", "hasten_mail"),
     ("pauses",): ("pause", "protect"),
     ("restores",): ("mark_restored", "observe_timeline", "suspect_restore"),
-    ("scheduler",): ("retry_later",),
+    ("scheduler",): ("complete_and_enqueue", "retry_later"),
 }
 WOKEN = {verb: frozenset(channels) for channels, verbs in _WOKEN.items() for verb in verbs}
 

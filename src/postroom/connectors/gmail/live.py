@@ -14,7 +14,8 @@ import structlog
 from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.follow import follow
 from postroom.connectors.gmail.hints import Hints, NoHints, RoundPause
-from postroom.connectors.gmail.look_back import LookBack, window_start
+from postroom.connectors.gmail.look_back import OVERLAP, LookBack, window_start
+from postroom.connectors.mail.backfill.mailbox import BackfillMailbox
 from postroom.connectors.mail.correspondents import Correspondents
 from postroom.connectors.mail.ingested_ids import IngestedIds
 from postroom.connectors.mail.ingester import IngestResult, MailIngester
@@ -23,8 +24,9 @@ from postroom.connectors.mail.message_reader import MessageReader
 from postroom.connectors.mail.refused import RefusedMail
 from postroom.connectors.mail.sent_mail import FIRST, SentMail
 from postroom.connectors.mail.set_aside import SetAside
+from postroom.connectors.mail.source import MailSource, SourceMessage
 from postroom.connectors.runtime import ConnectorHealth
-from postroom.connectors.switchboard_client import SwitchboardClient
+from postroom.connectors.switchboard_client import BackfillSource, SwitchboardClient
 from postroom.core.errors import (
     AccountUnusable,
     IntakeRefused,
@@ -100,7 +102,16 @@ class GmailConnector:
         self._waiting = RoundPause(hints or NoHints())
         self._one_at_a_time = asyncio.Lock()
         self._email = email
+        self._endpoint_identity = endpoint_identity
         self._is_right_mailbox = False
+
+    @property
+    def email(self) -> str:
+        return self._email
+
+    @property
+    def knowledge(self) -> Knowledge:
+        return self._knowledge
 
     def sync_now(self) -> None:
         """End the pause between two rounds."""
@@ -114,10 +125,50 @@ class GmailConnector:
             self._reader.begin_round()
             return await self._round() + await self._reader.try_again()
 
+    async def idle(self) -> None:
+        """Wait until no round is running."""
+        async with self._one_at_a_time:
+            pass
+
+    def backfill(
+        self, switchboard: BackfillSource, progress_interval: int, seconds: Callable[[], float]
+    ) -> BackfillMailbox:
+        """This mailbox for backfill. Only live mail moves the checkpoint."""
+        return BackfillMailbox(
+            source=self._client,
+            switchboard=switchboard,
+            ingester=self._ingester,
+            knowledge=self._knowledge,
+            live=self,
+            email=self._email,
+            endpoint_identity=self._endpoint_identity,
+            progress_interval=progress_interval,
+            clock=self._clock,
+            seconds=seconds,
+        )
+
     async def ingest(self, ids: Sequence[str]) -> dict[str, IngestResult]:
         """Ingest exactly these messages, beside a round that may be running; return the outcome of each."""
         await self._check_mailbox()
         return await self._reader.take_requested(ids)
+
+    async def ingest_found(
+        self, source: MailSource, ids: Sequence[str]
+    ) -> list[tuple[IngestResult, SourceMessage | None]]:
+        """Ingest what a search in this source found, beside a round that may be running."""
+        await self._check_mailbox()
+        return await self._reader.take_found(source, ids, self._live_since())
+
+    def _live_since(self) -> datetime:
+        """The time since which mail is live: rounds have ingested it or are going to. A day of overlap, since mail may
+        be found late; what is searched for in that time is treated as if a round had found it.
+        """
+        look_back, reached_at = self._checkpoint.look_back(), self._checkpoint.reached_at()
+        if look_back is not None:
+            return look_back.since
+        if self._checkpoint.read() is None or reached_at is None:
+            return window_start(self._gmail_now(), reached_at)
+        return reached_at - OVERLAP
 
     async def _round(self) -> int:
         since = self._checkpoint.read()

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from postroom.connectors.mail.source import SourceMessage
 from postroom.core.mail.accounts import provider_of
@@ -16,7 +17,7 @@ from postroom.core.mail.ingestion import Decision, IngestionFacts, IngestionPoli
 from postroom.core.mail.message import storable, to_raw
 from postroom.core.mail.mime import ParsedMessage
 from postroom.core.mail.tiers import Assignment, Known, assign_tier, sender_address
-from postroom.core.queue.envelope import MOST_ATTACHMENTS
+from postroom.core.queue.envelope import MOST_ATTACHMENTS, ON_DEMAND
 
 LONGEST_IDENTITY = 512
 LONGEST_GIST = 2000
@@ -43,8 +44,13 @@ def prepare(
     observed_at: datetime,
     policy: IngestionPolicy = EVERYTHING,
     parsed: ParsedMessage | None = None,
+    *,
+    on_demand: bool = False,
+    backfill_job_id: UUID | None = None,
 ) -> PreparedMessage:
-    """Build everything the switchboard needs, with the tiers that the rules give."""
+    """Build everything the switchboard needs, with the tiers that the rules give. `on_demand` marks mail that is not
+    live; `backfill_job_id` is the backfill that fetches it.
+    """
     parsed = parsed or message.parsed()
     assignment = assign_tier(parsed.headers, known)
     decision = policy.decide(IngestionFacts.of(parsed))
@@ -57,6 +63,7 @@ def prepare(
                 "external_event_id": message.id,
                 "external_thread_id": message.thread_id or None,
                 "observed_at": observed_at.isoformat(),
+                **({"kind": ON_DEMAND} if on_demand else {}),
             },
             "sender": {"identity": _identity(sender_address(parsed.headers))},
             "payload": _whole(message, parsed) if decision.tier == "full" else _gist(message, parsed),
@@ -64,6 +71,7 @@ def prepare(
                 "idempotency_key": f"{provider}:{endpoint_identity}:{message.id}",
                 "policy_tier": assignment.tier,
                 "ingestion_tier": decision.tier,
+                **({} if backfill_job_id is None else {"backfill_job_id": str(backfill_job_id)}),
             },
         }
     return PreparedMessage(message.id, envelope, assignment, decision)

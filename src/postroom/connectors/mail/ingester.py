@@ -89,9 +89,9 @@ class MailIngester:
         """The messages that had an outcome last, newest first."""
         return self._ingested.newest(most)
 
-    async def take(self, fetched: FetchResult) -> dict[str, IngestResult]:
+    async def take(self, fetched: FetchResult, live_since: datetime | None = None) -> dict[str, IngestResult]:
         """Ingest messages that were read; return the outcome of each. Raises temporary errors; the other messages are
-        done.
+        done. With `live_since`, they were searched for: those from before that time are marked as not live.
         """
         ends = {id: self._give_up(id, error) for id, error in fetched.unreadable.items()}
         ends |= dict.fromkeys(fetched.gone, IngestResult("gone"))
@@ -100,13 +100,14 @@ class MailIngester:
         known, policy, now = self._knowledge.known(), self._knowledge.policy(), self._clock()
         ready: list[PreparedMessage] = []
         for message in fetched.read:
-            if not _is_incoming(message):
+            if not is_incoming(message):
                 ends[message.id] = IngestResult("skipped", "it is not incoming mail")
                 continue
             parsed = message.parsed()
             if message.id in fetched.problems:
                 parsed = replace(parsed, problems=(fetched.problems[message.id], *parsed.problems))
-            ready.append(prepare(message, self._endpoint_identity, known, now, policy, parsed))
+            old = live_since is not None and message.internal_date < live_since
+            ready.append(prepare(message, self._endpoint_identity, known, now, policy, parsed, on_demand=old))
         ends |= self._skip([each for each in ready if each.envelope is None])
         # Spam today may be mail tomorrow, and is then read again; a message refused before stays on that list.
         only_now = {message.id for message in fetched.read if message.label_ids & NOT_MAIL}
@@ -125,40 +126,51 @@ class MailIngester:
             else:
                 self._health.counters["changes"] += len(batch)
 
+    async def deliver(self, ready: Sequence[PreparedMessage]) -> dict[str, Receipt | PostroomError]:
+        """Send the envelopes to the switchboard, and count what is new there; for each message, its receipt or its
+        error. Remember nothing.
+        """
+        results: dict[str, Receipt | PostroomError] = {}
+        for at in range(0, len(ready), MOST_AT_ONCE):
+            batch = ready[at : at + MOST_AT_ONCE]
+            answers = await self._switchboard.ingest_batch([each.envelope or {} for each in batch])
+            for prepared, answer in zip(batch, answers, strict=True):
+                result = await self._ingest_without_key(prepared) if isinstance(answer, Conflict) else answer
+                if isinstance(result, Receipt) and not result.duplicate:
+                    self._count_new(prepared)
+                results[prepared.id] = result
+        return results
+
+    def count_skipped(self, prepared: PreparedMessage) -> None:
+        """Count a message that the policy leaves out."""
+        self._count(EXTENTS[prepared.decision.tier])
+
     async def _ingest_all(self, ready: Sequence[PreparedMessage]) -> dict[str, IngestResult]:
         ends: dict[str, IngestResult] = {}
         trouble: PostroomError | None = None
-        for at in range(0, len(ready), MOST_AT_ONCE):
-            batch = ready[at : at + MOST_AT_ONCE]
-            results = await self._switchboard.ingest_batch([each.envelope or {} for each in batch])
-            for prepared, result in zip(batch, results, strict=True):
-                match result:
-                    case Receipt():
-                        ends[prepared.id] = self._accepted(prepared, result)
-                    case Conflict():
-                        ends[prepared.id] = await self._ingest_without_key(prepared)
-                    case BadInput():
-                        ends[prepared.id] = self._give_up(prepared.id, result)
-                    case PostroomError():
-                        trouble = trouble or result
+        for id, result in (await self.deliver(ready)).items():
+            match result:
+                case Receipt():
+                    ends[id] = IngestResult("duplicate" if result.duplicate else "new")
+                case BadInput():
+                    ends[id] = self._give_up(id, result)
+                case PostroomError():
+                    trouble = trouble or result
         self._note_ended(ends)
         if trouble is not None:
             raise trouble
         return ends
 
-    async def _ingest_without_key(self, prepared: PreparedMessage) -> IngestResult:
+    async def _ingest_without_key(self, prepared: PreparedMessage) -> Receipt | PostroomError:
         """Our key is already used for something else; the message is also identified by its own id."""
         envelope = prepared.envelope or {}
         control = {name: value for name, value in envelope["control"].items() if name != "idempotency_key"}
         try:
-            receipt = await self._switchboard.ingest({**envelope, "control": control})
-        except BadInput as error:
-            return self._give_up(prepared.id, error)
-        return self._accepted(prepared, receipt)
+            return await self._switchboard.ingest({**envelope, "control": control})
+        except PostroomError as error:
+            return error
 
-    def _accepted(self, prepared: PreparedMessage, receipt: Receipt) -> IngestResult:
-        if receipt.duplicate:
-            return IngestResult("duplicate")
+    def _count_new(self, prepared: PreparedMessage) -> None:
         tier, rule = prepared.assignment
         self._tally.count(TIER_ASSIGNED, self._provider, self._endpoint_identity, tier, rule)
         self._count(EXTENTS[prepared.decision.tier])
@@ -168,13 +180,12 @@ class MailIngester:
         counters[f"rule.{rule}"] += 1
         if self._knowledge.is_degraded:
             self._count(KNOWN_CONTACT_DEGRADED)
-        return IngestResult("new")
 
     def _skip(self, prepared: Sequence[PreparedMessage]) -> dict[str, IngestResult]:
         """Count the message, and store nothing else."""
         for each in prepared:
             if each.id not in self._ingested:
-                self._count(EXTENTS[each.decision.tier])
+                self.count_skipped(each)
         return {each.id: IngestResult("skipped", "an ingestion rule leaves it out") for each in prepared}
 
     def _note_ended(self, ends: Mapping[str, IngestResult]) -> None:
@@ -195,7 +206,7 @@ class MailIngester:
         return end
 
 
-def _is_incoming(message: SourceMessage) -> bool:
+def is_incoming(message: SourceMessage) -> bool:
     """Whether the user received it; mail to themselves is both sent and received."""
     if message.label_ids & NOT_MAIL:
         return False

@@ -10,6 +10,7 @@ that breaks the whole answer of its batch is found by asking for half as many th
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
+from datetime import datetime
 
 import structlog
 
@@ -85,6 +86,20 @@ class MessageReader:
                     if id in self._set_aside and not isinstance(error, NOT_ITS_OWN):
                         self._set_aside.put_off(id, error)
         return ends
+
+    async def take_found(
+        self, source: MailSource, ids: Sequence[str], live_since: datetime
+    ) -> list[tuple[IngestResult, SourceMessage | None]]:
+        """Ingest messages that somebody searched for; return the outcome of each in this order, with the message as far
+        as it could be read. The source is that of the search, whose share of the quota this uses.
+        """
+        ends, read = dict[str, IngestResult](), dict[str, SourceMessage]()
+        async with aclosing(fetch(source, ids)) as batches:
+            async for fetched in batches:
+                read |= {each.id: each for each in fetched.read}
+                ends |= await self._ingester.take(fetched, live_since)
+                ends |= {id: IngestResult("failed", reason_of(error)) for id, error in fetched.left.items()}
+        return [(ends[id], read.get(id)) for id in ids]
 
     async def try_again(self) -> int:
         """Read some of the messages that were set aside and are due, one by one; return how many were new."""

@@ -1,4 +1,5 @@
-"""Handles the requests to a mail connector: sync now, ingest given messages, count or list search results.
+"""Handles the requests to a mail connector: sync now, ingest given messages, count or list search results, work on a
+backfill, or sample one.
 
 The requester is not trusted, so arguments are checked as strictly as a tool's. Counting and listing are bulk use: they
 take the quota that live mail leaves. No request takes longer than the requester waits.
@@ -7,9 +8,13 @@ take the quota that live mail leaves. No request takes longer than the requester
 import asyncio
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from typing import Any, Protocol
 
+from postroom.connectors.mail.backfill.worker import BackfillWorker
+from postroom.connectors.mail.backfill_sample import BackfillSampler
 from postroom.connectors.mail.ingester import IngestResult
+from postroom.connectors.mail.knowledge import Knowledge
 from postroom.connectors.mail.source import MailSource, SourceMessage
 from postroom.connectors.request_server import Handler
 from postroom.core.errors import MailboxError, NotInMailbox, PostroomError
@@ -31,22 +36,40 @@ class TookTooLong(PostroomError):
 class MailConnector(Protocol):
     """The connector that handles the request."""
 
+    @property
+    def email(self) -> str: ...
+
+    @property
+    def knowledge(self) -> Knowledge: ...
+
     async def sync(self) -> int: ...
 
     def sync_now(self) -> None: ...
 
     async def ingest(self, ids: Sequence[str]) -> dict[str, IngestResult]: ...
 
+    async def ingest_found(
+        self, source: MailSource, ids: Sequence[str]
+    ) -> list[tuple[IngestResult, SourceMessage | None]]: ...
+
 
 class RequestHandlers:
     """The requests that one connector can handle."""
 
-    def __init__(self, connector: MailConnector, source: MailSource) -> None:
+    def __init__(self, connector: MailConnector, source: MailSource, backfills: BackfillWorker | None = None) -> None:
         self._connector = connector
         self._source = source.for_use("bulk")
+        self._backfills = backfills
 
     def handlers(self) -> dict[str, Handler]:
-        return {"sync_now": self.sync_now, "ingest": self.ingest, "estimate": self.estimate, "search": self.search}
+        handlers: dict[str, Handler] = {
+            "sync_now": self.sync_now,
+            "ingest": self.ingest,
+            "estimate": self.estimate,
+            "search": self.search,
+            "backfill_sample": self.backfill_sample,
+        }
+        return handlers if self._backfills is None else {**handlers, "backfill": partial(_backfill, self._backfills)}
 
     async def sync_now(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Run one round. A look-back may take many minutes: then report that, and leave the rest to the loop."""
@@ -81,14 +104,40 @@ class RequestHandlers:
         return {"messages": len(ids), "exact": exact, "estimate": max(guess, len(ids))}
 
     async def search(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The results of a search, newest first, with enough to choose from."""
+        """The results of a search, newest first, with enough to choose from. With `ingest`, ingest them as well, and
+        report the outcome of each.
+        """
         wanted = checked_arguments("search", arguments)
         query, most = str(wanted["query"]), int(wanted["max"])
         async with _in_time(), aclosing(self._source.message_pages(query, (), most)) as pages:
             page = await anext(pages)
-            ids = [ref.id for ref in page.messages][:most]
-            outcomes = await self._source.get_messages(ids, "metadata", ("From", "Subject"))
-        return {"messages": [_shown(each) for each in _readable(outcomes)], "more": page.next_page_token is not None}
+            ids = list(dict.fromkeys(ref.id for ref in page.messages))[:most]
+            found = await (self._ingested(ids) if "ingest" in wanted else self._listed(ids))
+        return {"messages": found, "more": page.next_page_token is not None}
+
+    async def _listed(self, ids: Sequence[str]) -> list[dict[str, Any]]:
+        outcomes = await self._source.get_messages(ids, "metadata", ("From", "Subject"))
+        return [_shown(each) for each in _readable(outcomes)]
+
+    async def _ingested(self, ids: Sequence[str]) -> list[dict[str, Any]]:
+        taken = await self._connector.ingest_found(self._source, ids) if ids else []
+        return [
+            {"id": id, **({} if message is None else _shown(message)), "end": end.end, "reason": end.reason}
+            for id, (end, message) in zip(ids, taken, strict=True)
+        ]
+
+    async def backfill_sample(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """How much mail a backfill would find, and what would become of a sample of it."""
+        async with _in_time():
+            return await BackfillSampler(self._source, self._connector.knowledge, self._connector.email).answer(
+                arguments
+            )
+
+
+async def _backfill(worker: BackfillWorker, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Work on a backfill for some seconds."""
+    seconds: float = checked_arguments("backfill", arguments)["seconds"]
+    return (await worker.work_for(seconds))._asdict()
 
 
 @asynccontextmanager

@@ -60,6 +60,13 @@ class Cursor:
         return {"day": self.day.isoformat(), "since": self.since.isoformat(), "id": self.id}
 
     @classmethod
+    def stored(cls, kept: Mapping[str, Any] | None) -> "Cursor | None":
+        """A cursor as `as_json` made it."""
+        if kept is None:
+            return None
+        return cls(date.fromisoformat(kept["day"]), date.fromisoformat(kept["since"]), kept["id"])
+
+    @classmethod
     def _span(cls, day: date, window: Window) -> "Cursor":
         if day < window.date_from:
             return cls(window.date_from - DAY, window.date_from - DAY)

@@ -74,6 +74,7 @@ OUTBOUND_SEND = JobType("outbound.send", retry=retry.GMAIL)
 BACKFILL_GMAIL = JobType("backfill.gmail", KeyLifetime.WHILE_LIVE, retry.GMAIL)
 HISTORY_SYNC_GMAIL = JobType("history.sync.gmail", KeyLifetime.WHILE_LIVE, retry.GMAIL)
 LABELS_SYNC_GMAIL = JobType("labels.sync.gmail", KeyLifetime.WHILE_LIVE, retry.GMAIL)
+RETENTION_PRUNE = JobType("retention.prune", KeyLifetime.WHILE_LIVE)
 
 CATALOGUE = Catalogue(
     INGEST_GMAIL,
@@ -86,6 +87,7 @@ CATALOGUE = Catalogue(
     BACKFILL_GMAIL,
     HISTORY_SYNC_GMAIL,
     LABELS_SYNC_GMAIL,
+    RETENTION_PRUNE,
 )
 
 

@@ -28,6 +28,8 @@ from postroom.core.strict import MOST_KEYS, Strict, fits_64_bits, is_crowded, pr
 PolicyTier = Literal["high_priority", "interactive", "default"]
 """The tiers that an envelope can ask for, highest first."""
 IngestionTier = Literal["full", "metadata"]
+ON_DEMAND = "mail.on_demand"
+"""The kind of mail that was fetched because somebody searched for it, and that is older than live mail."""
 LONGEST_KEY = 512
 LARGEST_ENVELOPE = 10 * 1024 * 1024
 DEEPEST_PAYLOAD = 100
@@ -183,6 +185,11 @@ class Envelope(Strict):
         parts = (source.channel, source.provider, source.endpoint_identity, self.event.external_event_id)
         joined = BETWEEN.join(parts)
         return joined if len(joined) <= LONGEST_KEY else f"sha256:{_digest(*parts)}"
+
+    @property
+    def is_on_demand(self) -> bool:
+        """Whether somebody searched for this mail, which live mail would not have brought."""
+        return self.event.kind == ON_DEMAND
 
     @property
     def identity(self) -> str:

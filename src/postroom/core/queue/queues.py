@@ -15,6 +15,7 @@ from postroom.core.errors import BadInput
 from postroom.core.queue.envelope import Envelope, PolicyTier
 
 GUARD = 10
+LOWEST: PolicyTier = "default"
 HISTORY = "history"
 NOTHING: Mapping[str, timedelta] = MappingProxyType({})
 
@@ -77,10 +78,13 @@ class Policy:
         return tuple(self.guards)
 
     def tier_of(self, envelope: Envelope) -> str:
-        """The tier of an envelope. Backfilled mail goes to `history` where that exists; no envelope can ask for it."""
+        """The tier of an envelope. Backfilled mail goes to `history` where that exists; no envelope can ask for it.
+        Mail on demand goes to the lowest tier of live mail, whatever it asks for.
+        """
         if self.otherwise is None:
-            backfilled = envelope.control.backfill_job_id is not None and HISTORY in self.guards
-            return HISTORY if backfilled else envelope.control.policy_tier
+            if envelope.control.backfill_job_id is not None and HISTORY in self.guards:
+                return HISTORY
+            return LOWEST if envelope.is_on_demand else envelope.control.policy_tier
         return next((rule.tier for rule in self.classes if rule.fits(envelope)), self.otherwise)
 
 

@@ -5,7 +5,7 @@ in time, and ids as text. PostgreSQL has types for both. Verbs read with `as_tim
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID
 
@@ -23,6 +23,10 @@ def time_text(moment: datetime) -> str:
 
 def as_time(value: Any) -> datetime:
     return value if isinstance(value, datetime) else datetime.fromisoformat(value)
+
+
+def as_date(value: Any) -> date:
+    return value if isinstance(value, date) else date.fromisoformat(value)
 
 
 def as_optional_time(value: Any) -> datetime | None:

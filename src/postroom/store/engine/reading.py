@@ -16,14 +16,14 @@ name, or a default.
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
-from datetime import datetime
+from datetime import date, datetime
 from enum import Enum
 from functools import cache
 from operator import itemgetter
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 from uuid import UUID
 
-from postroom.store.engine.codecs import as_time, as_uuid, from_json
+from postroom.store.engine.codecs import as_date, as_time, as_uuid, from_json
 from postroom.store.engine.database import Rows
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ T = TypeVar("T")
 Row = Sequence[Any]
 Decode = Callable[[Any], Any]
 _UNIONS = (Union, types.UnionType)
-_DECODERS: dict[Any, Decode] = {UUID: as_uuid, datetime: as_time, bool: bool}
+_DECODERS: dict[Any, Decode] = {UUID: as_uuid, datetime: as_time, date: as_date, bool: bool}
 
 
 def read_rows(kind: type[T], rows: Rows, /, **given: Any) -> list[T]:

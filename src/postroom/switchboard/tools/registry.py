@@ -1,7 +1,19 @@
 """All tools, in the order in which they are listed. A new family adds its tuple here."""
 
 from postroom.core.roles import Principal
-from postroom.switchboard.tools import actions, connector, contacts, control, ingest, mail, queues, requests
+from postroom.switchboard.tools import (
+    actions,
+    backfill,
+    backfill_estimate,
+    connector,
+    contacts,
+    control,
+    ingest,
+    mail,
+    on_demand,
+    queues,
+    requests,
+)
 from postroom.switchboard.tools.tool import Tool
 
 ALL_TOOLS: tuple[Tool, ...] = (
@@ -9,8 +21,11 @@ ALL_TOOLS: tuple[Tool, ...] = (
     *connector.TOOLS,
     *contacts.TOOLS,
     *requests.TOOLS,
+    *backfill.TOOLS,
+    *backfill_estimate.TOOLS,
     *queues.TOOLS,
     *mail.TOOLS,
+    *on_demand.TOOLS,
     *actions.TOOLS,
     *control.TOOLS,
 )

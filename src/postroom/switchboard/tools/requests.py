@@ -14,6 +14,7 @@ from postroom.core.mail.mailbox_requests import (
     LONGEST_QUERY,
     MOST_FOUND,
     MOST_INGESTED,
+    AskedKind,
     RequestKind,
     checked_arguments,
 )
@@ -61,7 +62,9 @@ class RequestsAnswer(TypedDict):
 async def requests(call: Call, arguments: RequestsArguments) -> RequestsAnswer:
     """Leases up to max requests to the connector that this token is bound to, the oldest first: sync_now asks it to
     look for new mail at once, ingest to ingest the messages in message_ids, estimate and search to count and to list
-    the messages that match query. With wait_s the call waits for a request to arrive. Answer each with connector.reply
+    the messages that match query; search with ingest true also ingests them, and marks those that are older than live
+    mail with event.kind mail.on_demand; backfill to work on a backfill for some seconds, backfill_sample to count and
+    sample what one would find. With wait_s the call waits for a request to arrive. Answer each with connector.reply
     before lease_until, else it is delivered again.
     """
     wait = timedelta(seconds=arguments.wait_s)
@@ -108,7 +111,7 @@ class RequestArguments(Arguments):
     endpoint_identity: Text = Field(
         min_length=1, max_length=500, description="The connector's endpoint, as `connector.list` shows it."
     )
-    kind: RequestKind = Field(
+    kind: AskedKind = Field(
         "sync_now",
         description="What to do: sync_now looks for new mail at once, ingest ingests the messages in message_ids, "
         "estimate counts the messages that match query, search lists them.",

@@ -152,6 +152,7 @@ SELECT kind, name, since FROM shadows ORDER BY kind, name
 -- Messages on which no rule or model decided, newest first, with the generation.
 SELECT d.account_id, d.message_id, d.generation FROM decisions d
 WHERE d.source = 'none' AND NOT d.shadow AND d.created_at >= :since
+    AND EXISTS (SELECT 1 FROM messages m WHERE m.id = d.message_id AND m.pruned_at IS NULL)
     AND d.generation = (SELECT max(generation) FROM decisions WHERE message_id = d.message_id AND NOT shadow)
 ORDER BY d.created_at DESC LIMIT :most
 

@@ -15,13 +15,13 @@ SET updated_at = excluded.updated_at,
         THEN excluded.last_message_at ELSE threads.last_message_at END
 RETURNING id
 
--- name: insert_message(id, account_id, thread_id, inbox_id, provider_message_id, ingestion_tier, policy_tier, sender, subject, headers_json, labels_json, snippet, body_text, has_attachment, sent_at, list_id, now)
+-- name: insert_message(id, account_id, thread_id, inbox_id, provider_message_id, ingestion_tier, policy_tier, sender, subject, headers_json, labels_json, snippet, body_text, has_attachment, sent_at, list_id, on_demand, now)
 INSERT INTO messages (id, account_id, thread_id, inbox_id, provider_message_id, ingestion_tier, policy_tier, sender,
     subject, headers_json, labels_json, snippet, body_text, has_attachment, sent_at, created_at, updated_at,
-    arrival_labels_json, list_id, accepted_seq)
+    arrival_labels_json, list_id, on_demand, accepted_seq)
 VALUES (:id, :account_id, :thread_id, :inbox_id, :provider_message_id, :ingestion_tier, :policy_tier, :sender,
     :subject, :headers_json, :labels_json, :snippet, :body_text, :has_attachment, :sent_at, :now, :now,
-    :labels_json, :list_id, COALESCE((SELECT e.seq FROM envelopes e WHERE e.id = :inbox_id), 0))
+    :labels_json, :list_id, :on_demand, COALESCE((SELECT e.seq FROM envelopes e WHERE e.id = :inbox_id), 0))
 -- A full copy replaces what was stored as metadata only.
 ON CONFLICT (account_id, provider_message_id) DO UPDATE
 SET ingestion_tier = excluded.ingestion_tier, policy_tier = excluded.policy_tier,
@@ -29,7 +29,7 @@ SET ingestion_tier = excluded.ingestion_tier, policy_tier = excluded.policy_tier
     labels_json = excluded.labels_json, snippet = excluded.snippet, body_text = excluded.body_text,
     has_attachment = excluded.has_attachment, sent_at = excluded.sent_at, updated_at = excluded.updated_at,
     arrival_labels_json = excluded.arrival_labels_json, list_id = excluded.list_id
-WHERE messages.ingestion_tier = 'metadata' AND excluded.ingestion_tier = 'full'
+WHERE messages.ingestion_tier = 'metadata' AND excluded.ingestion_tier = 'full' AND messages.pruned_at IS NULL
 RETURNING id
 
 -- name: select_message_id(account_id, gmail_id)
@@ -41,7 +41,10 @@ SELECT account_id, sender, labels_json FROM messages WHERE id = :id
 -- name: select_message(id)
 SELECT m.id, m.account_id, m.provider_message_id, m.sender, m.subject, m.headers_json, m.labels_json, m.body_text,
     m.has_attachment, m.ingestion_tier, m.sent_at, m.deleted_at IS NOT NULL AS is_gone, t.provider_thread_id,
-    a.email AS account_email
+    a.email AS account_email, m.on_demand,
+    (SELECT b.job_id FROM backfill_mail b WHERE b.message_id = m.id ORDER BY b.inbox_id DESC LIMIT 1) AS backfill_job_id,
+    NOT m.on_demand AND m.pruned_at IS NULL AND COALESCE((SELECT r.acts FROM backfill_mail b
+        JOIN backfill_runs r ON r.job_id = b.job_id WHERE b.message_id = m.id ORDER BY b.inbox_id DESC LIMIT 1), true) AS may_act
 FROM messages m JOIN threads t ON t.id = m.thread_id JOIN accounts a ON a.id = m.account_id WHERE m.id = :id
 
 -- name: select_last_decision(message_id)

@@ -16,22 +16,33 @@ SELECT micros, calls FROM model_spend WHERE day = :day
 -- name: sum_message_cost(message_id)
 SELECT COALESCE(SUM(COALESCE(cost_micros, reserved_micros)), 0) FROM model_calls WHERE message_id = :message_id
 
--- name: insert_model_call(id, account_id, message_id, provider, model, prompt_version, day, reserved_micros, now)
+-- name: insert_model_call(id, account_id, message_id, provider, model, prompt_version, day, reserved_micros, backfill_job_id, backfill_day, now)
 INSERT INTO model_calls (id, account_id, message_id, provider, model, prompt_version, state, day, reserved_micros,
-    started_at)
-VALUES (:id, :account_id, :message_id, :provider, :model, :prompt_version, 'started', :day, :reserved_micros, :now)
+    backfill_job_id, backfill_day, started_at)
+VALUES (:id, :account_id, :message_id, :provider, :model, :prompt_version, 'started', :day, :reserved_micros,
+    :backfill_job_id, :backfill_day, :now)
 
 -- name: end_model_call(id, state, input_tokens, output_tokens, cost_micros, latency_ms, error, now)
 UPDATE model_calls
 SET state = :state, input_tokens = :input_tokens, output_tokens = :output_tokens,
     cost_micros = COALESCE(:cost_micros, reserved_micros), latency_ms = :latency_ms, error = :error, ended_at = :now
 WHERE id = :id AND state = 'started'
-RETURNING day, reserved_micros, cost_micros
+RETURNING day, reserved_micros, cost_micros, backfill_job_id, backfill_day
 
 -- name: fail_left_model_calls(before, error, now)
 UPDATE model_calls SET state = 'failed', cost_micros = reserved_micros, error = :error, ended_at = :now
 WHERE state = 'started' AND started_at < :before
 RETURNING id
+
+-- name: average_model_tokens(most)
+-- All calls about a message count, also those that were asked again.
+SELECT count(*), COALESCE(AVG(sent), 0), COALESCE(AVG(received), 0) FROM (
+    SELECT SUM(input_tokens) AS sent, SUM(output_tokens) AS received FROM model_calls
+    WHERE message_id IN (
+        SELECT message_id FROM model_calls WHERE state = 'answered' AND input_tokens > 0
+        ORDER BY day DESC, started_at DESC LIMIT :most
+    ) AND state IN ('answered', 'refused') GROUP BY message_id
+) AS per_message
 
 -- name: select_model_calls_of(message_id)
 SELECT id, account_id, message_id, provider, model, prompt_version, state, input_tokens, output_tokens,

@@ -12,7 +12,7 @@ DELETE FROM search_backlog
 
 -- name: select_mail(id)
 SELECT m.id, m.account_id, a.email AS account, m.sender, m.subject, m.sent_at, m.labels_json, m.headers_json,
-    m.ingestion_tier, m.deleted_at IS NOT NULL AS is_gone, substr(m.body_text, 1, 20000) AS text,
+    m.ingestion_tier, m.deleted_at IS NOT NULL AS is_gone, m.pruned_at, substr(m.body_text, 1, 20000) AS text,
     length(m.body_text) AS length
 FROM messages m JOIN accounts a ON a.id = m.account_id WHERE m.id = :id
 
@@ -39,3 +39,6 @@ WHERE asked_by = :asked_by AND created_at > :since AND approved_at IS NULL
 -- name: count_undone_by(actor, since)
 SELECT count(*) FROM audit
 WHERE actor = :actor AND action = 'action.undo' AND at > :since AND after_json IS NULL
+
+-- name: count_mailbox_searches(actor, since)
+SELECT count(*) FROM audit WHERE actor = :actor AND action = 'mailbox.search' AND at > :since

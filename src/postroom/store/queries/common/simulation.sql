@@ -2,7 +2,7 @@
 -- In the order of acceptance. The text of messages is read only when needed, and measured before that.
 WITH page AS (
     SELECT m.accepted_seq AS seq, m.id, CASE WHEN :with_body THEN length(m.body_text) ELSE 0 END AS size FROM messages m
-    WHERE (m.accepted_seq, m.id) > (:seq, :id) AND m.created_at >= :since
+    WHERE (m.accepted_seq, m.id) > (:seq, :id) AND m.created_at >= :since AND m.pruned_at IS NULL
         AND (CAST(:account_id AS text) IS NULL OR CAST(m.account_id AS text) = CAST(:account_id AS text))
     ORDER BY m.accepted_seq, m.id LIMIT :most
 ), fitting AS (SELECT p.id, sum(p.size) OVER (ORDER BY p.seq, p.id) - p.size AS before FROM page p)
@@ -16,7 +16,7 @@ WHERE f.before < :most_text ORDER BY m.accepted_seq, m.id
 -- name: select_back(account_id, since, seq, id, most)
 WITH passed AS (
     SELECT m.accepted_seq AS seq, m.id FROM messages m
-    WHERE (m.accepted_seq, m.id) < (:seq, :id) AND m.created_at >= :since
+    WHERE (m.accepted_seq, m.id) < (:seq, :id) AND m.created_at >= :since AND m.pruned_at IS NULL
         AND (CAST(:account_id AS text) IS NULL OR CAST(m.account_id AS text) = CAST(:account_id AS text))
     ORDER BY m.accepted_seq DESC, m.id DESC LIMIT :most
 )

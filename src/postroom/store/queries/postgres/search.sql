@@ -4,7 +4,7 @@ SELECT below FROM search_backlog FOR UPDATE SKIP LOCKED
 
 -- name: select_backlog(lowest, below)
 SELECT id, subject, left(body_text, 200000) FROM messages
-WHERE id >= :lowest AND id < :below AND words IS NULL
+WHERE id >= :lowest AND id < :below AND words IS NULL AND pruned_at IS NULL
 
 -- name: index_backlog(lowest, below, rows)
 -- Only by id, and without another indexed condition, so that no plan scans all messages.
@@ -27,7 +27,7 @@ ORDER BY m.sent_at DESC, m.id DESC LIMIT :most
 SELECT m.id, m.account_id, a.email AS account, m.sender, m.subject, m.sent_at, m.labels_json, m.snippet,
     substr(m.body_text, 1, 20000) AS text
 FROM messages m JOIN accounts a ON a.id = m.account_id
-WHERE m.deleted_at IS NULL AND m.account_id = ANY(:accounts::uuid[])
+WHERE m.deleted_at IS NULL AND m.pruned_at IS NULL AND m.account_id = ANY(:accounts::uuid[])
     AND m.sent_at >= :after AND m.sent_at < :before AND (m.sent_at, m.id) < (:cursor_at, :cursor_id)
     AND NOT EXISTS (SELECT 1 FROM json_array_elements(:labels::json) AS wanted WHERE NOT EXISTS (
         SELECT 1 FROM json_array_elements_text(m.labels_json) AS held, json_array_elements_text(wanted) AS key

@@ -3,7 +3,7 @@ SELECT below FROM search_backlog
 
 -- name: select_backlog(lowest, below)
 SELECT id, subject, substr(body_text, 1, 200000) FROM messages
-WHERE id >= :lowest AND id < :below AND deleted_at IS NULL
+WHERE id >= :lowest AND id < :below AND deleted_at IS NULL AND pruned_at IS NULL
     AND NOT EXISTS (SELECT 1 FROM message_documents d WHERE d.message_id = messages.id)
 
 -- name: index_backlog(lowest, below, rows)

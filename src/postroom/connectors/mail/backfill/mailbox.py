@@ -1,0 +1,53 @@
+"""The mailbox of a connector as backfill uses it: puts together what the walk of an assignment needs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from postroom.connectors.mail.backfill.archive import Archive
+from postroom.connectors.mail.backfill.delivery import Delivery
+from postroom.connectors.mail.backfill.reporting import Reporting
+from postroom.connectors.mail.backfill.selection import Selection
+from postroom.connectors.mail.backfill.walk import LiveMail, Walk
+from postroom.connectors.mail.ingester import MailIngester
+from postroom.connectors.mail.knowledge import Knowledge
+from postroom.connectors.mail.source import MailSource
+from postroom.connectors.switchboard_client import BackfillAssignment, BackfillSource
+from postroom.core.mail.categories import chosen_categories
+
+
+@dataclass(frozen=True)
+class BackfillMailbox:
+    """`progress_interval` is after how many messages progress is reported. `seconds` is a monotonic clock."""
+
+    source: MailSource
+    switchboard: BackfillSource
+    ingester: MailIngester
+    knowledge: Knowledge
+    live: LiveMail
+    email: str
+    endpoint_identity: str
+    progress_interval: int
+    clock: Callable[[], datetime]
+    seconds: Callable[[], float]
+
+    def begin(self, assignment: BackfillAssignment) -> Walk:
+        """The walk of an assignment. Raises BadInput if it has a category that is unknown here."""
+        categories = chosen_categories(assignment.categories)
+        queries = [" OR ".join(f"({each.query(self.email)})" for each in categories)]
+        return Walk(
+            assignment,
+            Archive(self.source, queries),
+            Selection(
+                assignment.job_id,
+                categories,
+                assignment.window,
+                endpoint_identity=self.endpoint_identity,
+                knowledge=self.knowledge,
+                clock=self.clock,
+            ),
+            Delivery(self.ingester, assignment.message_cost_micros),
+            Reporting(self.switchboard, assignment, self.progress_interval, self.seconds),
+            self.live,
+            clock=self.seconds,
+        )

@@ -1,0 +1,23 @@
+"""The jobs that drive backfills inside one process, slice by slice."""
+
+from datetime import datetime
+from uuid import UUID, uuid5
+
+from postroom.core.jobs.types import Catalogue
+from postroom.store.engine.codecs import as_uuid
+from postroom.store.engine.database import Script, sql, transaction
+from postroom.store.job_builders import backfill_job
+from postroom.store.jobs import enqueue_many
+
+
+@transaction
+def enqueue_slices(catalogue: Catalogue, seed: UUID, now: datetime) -> Script[int]:
+    """Enqueue a slice for each mailbox that has a backfill to work on and no slice yet; return how many. Their ids
+    derive from the seed.
+    """
+    accounts = [as_uuid(id) for (id,) in (yield sql("select_accounts_with_backfills", "gmail"))]
+    if not accounts:
+        return 0
+    wanted = [backfill_job(catalogue, id)._replace(id=uuid5(seed, str(id)), traceparent=None) for id in accounts]
+    enqueued = yield from enqueue_many.script(wanted, now)
+    return sum(not each.duplicate for each in enqueued)

@@ -1,0 +1,162 @@
+"""The connector's side of a backfill: a job is handed out under a lease, and progress is recorded.
+
+Progress renews the lease. Each report has a number, so that one that is sent twice counts once. When a connector dies,
+its job is handed out again with the cursor of the last report: what was read after it is read again, and recognised. A
+report of work done before a pause or a cancellation still counts; it ends the lease.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from postroom.core.backfill.job import BackfillJob, Progress, check_progress
+from postroom.core.errors import Conflict, LeaseLost
+from postroom.core.lifecycle import BackfillStatus
+from postroom.core.mail.message import storable
+from postroom.core.queue.queues import HISTORY, Policy
+from postroom.store.audit import Signature
+from postroom.store.backfill import capping, locked, moving, reading, showing_spend
+from postroom.store.engine.codecs import as_optional_time, as_uuid, json_text, rows_text
+from postroom.store.engine.database import Script, sql, transaction
+
+LEASE = timedelta(minutes=5)
+LONGEST_REASON = 500
+LONGEST_ERROR = 2000
+# A pace that lies further ahead comes from a clock that was wrong.
+LONGEST_WAIT = timedelta(hours=1)
+
+
+class Assigned(NamedTuple):
+    """A job handed to a connector, and whether live mail waits."""
+
+    job: BackfillJob
+    live_backlog: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """The state after a report: `job.status` is the truth, whatever the connector reported."""
+
+    job: BackfillJob
+    live_backlog: bool
+
+
+@transaction
+def hand_out(
+    connector_type: str, endpoint_identity: str, token: UUID, policy: Policy, day: str, now: datetime, signed: Signature
+) -> Script[Assigned | None]:
+    """Hand out the mailbox's job whose connector died, or the one that has waited longest.
+
+    A mailbox has one active job at a time: two would share its quota and finish no sooner.
+    """
+    yield sql("lock_endpoint", endpoint_identity)
+    backlog = yield from _live_backlog(policy)
+    for id, status, mode, lease_until in (yield sql("select_backfill_work", connector_type, endpoint_identity)):
+        if status == "active" and _holds(as_optional_time(lease_until), now):
+            return None
+        if mode == "background" and backlog:
+            continue
+        job_id = as_uuid(id)
+        before = yield from locked(job_id)
+        if before == "pending":
+            yield from moving(job_id, before, "active", now, signed, "backfill.start")
+        elif before != "active":
+            continue
+        yield sql("lease_backfill", job_id, token, now + LEASE)
+        return Assigned((yield from reading(job_id, day, now)), backlog)
+    return None
+
+
+def _holds(until: datetime | None, now: datetime) -> bool:
+    """Whether a lease is valid. One that ends later than a lease can last was written by a wrong clock."""
+    return until is not None and now < until <= now + LEASE
+
+
+@transaction
+def record_progress(
+    id: UUID, progress: Progress, policy: Policy, zone: ZoneInfo, day: str, now: datetime, signed: Signature
+) -> Script[Reported]:
+    """Apply a report, and return the state of the job. Raises BadInput, Conflict and LeaseLost."""
+    status = yield from locked(id)
+    job = yield from reading(id, day, now)
+    if _is_repeated(progress, job):
+        return Reported(job, (yield from _live_backlog(policy)))
+    if job.lease_token is None or (progress.lease_token is not None and progress.lease_token != job.lease_token):
+        raise LeaseLost(
+            f"the backfill {id} is {status}, and not held under this lease; ask for work with backfill.poll"
+        )
+    check_progress(progress, job, job.window(zone))
+    extra = _unexpected_cost(progress, job)
+    yield sql("record_backfill_rows", id, progress.rows_processed, progress.rows_skipped,
+        None if progress.cursor is None else json_text(progress.cursor.as_json()), now)  # fmt: skip
+    yield sql("add_backfill_progress", id, progress.batch_seq or job.batch_seq + 1, len(progress.failed), extra,
+        json_text(_added(job.categories, progress)), _paced_until(progress, job, now))  # fmt: skip
+    yield sql("open_backfill_day", id, day)
+    if extra:
+        yield sql("add_backfill_day", id, day, extra)
+    if progress.failed:
+        rows = [(each.message_id[:512], storable(each.reason)[:LONGEST_REASON]) for each in progress.failed]
+        yield sql("insert_backfill_failures", id, rows_text(rows), now)
+    yield from showing_spend(id, now)
+    after = yield from _status_after(progress, (yield from reading(id, day, now)), day, now, signed)
+    if after == "active":
+        yield sql("lease_backfill", id, job.lease_token, now + LEASE)
+    else:
+        yield sql("end_backfill_lease", id)
+    return Reported((yield from reading(id, day, now)), (yield from _live_backlog(policy)))
+
+
+def _is_repeated(progress: Progress, job: BackfillJob) -> bool:
+    """Whether the report was applied before. Raises Conflict if one before it is missing."""
+    if progress.batch_seq is None:
+        return False
+    # A report that arrives late, under an earlier lease, must not pass for one of the current holder.
+    if progress.lease_token is not None and job.lease_token not in (None, progress.lease_token):
+        return False
+    if progress.batch_seq > job.batch_seq + 1:
+        raise Conflict("batch_seq", f"is {progress.batch_seq}, but {job.batch_seq} was the last", "report in order")
+    return progress.batch_seq <= job.batch_seq
+
+
+def _unexpected_cost(progress: Progress, job: BackfillJob) -> int:
+    """What the connector reports beyond what is expected for the messages that came in: it counts as spent."""
+    expected = (job.accepted_new - job.covered) * job.message_cost_micros
+    return max(0, progress.cost_micros - expected)
+
+
+def _added(counts: dict[str, int], progress: Progress) -> dict[str, int]:
+    total = dict(counts)
+    for name, count in progress.categories.items():
+        total[name] = total.get(name, 0) + count
+    return total
+
+
+def _paced_until(progress: Progress, job: BackfillJob, now: datetime) -> datetime:
+    """When the next message is due, so that the rate also holds across restarts."""
+    read = progress.rows_processed + progress.rows_skipped
+    return now + min(LONGEST_WAIT, timedelta(hours=1) / job.rate_limit_per_hour) if read else job.paced_until or now
+
+
+def _status_after(
+    progress: Progress, job: BackfillJob, day: str, now: datetime, signed: Signature
+) -> Script[BackfillStatus]:
+    if job.status != "active":
+        return job.status
+    if progress.status == "completed":
+        yield from moving(job.id, "active", "completed", now, signed, "backfill.complete")
+        return "completed"
+    if progress.status == "error":
+        error = storable(progress.error or "the connector did not say why")[:LONGEST_ERROR]
+        yield from moving(job.id, "active", "error", now, signed, "backfill.error", error)
+        return "error"
+    if not job.left_today_micros:
+        yield from capping(job.id, day, now, signed)
+        return "cost_capped"
+    return "active"
+
+
+def _live_backlog(policy: Policy) -> Script[bool]:
+    tiers = [tier for tier in policy.tiers if tier != HISTORY]
+    return bool((yield sql("select_live_backlog", policy.queue, tiers)))

@@ -1,0 +1,39 @@
+-- Mail that somebody searched for, and mail whose content is no longer kept.
+
+-- Brought in by a search, and older than live mail: decisions about it are only recorded.
+ALTER TABLE messages ADD COLUMN on_demand boolean NOT NULL DEFAULT false;
+-- How often one agent has searched mailboxes within the hour.
+CREATE INDEX audit_mailbox_searches ON audit (actor, at) WHERE action = 'mailbox.search';
+
+-- When the content of a message was removed because its time was over. The row stays, so that the message is still known.
+ALTER TABLE messages ADD COLUMN pruned_at timestamptz;
+CREATE INDEX messages_kept ON messages (created_at, id) WHERE pruned_at IS NULL;
+CREATE OR REPLACE FUNCTION index_message() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    new.words := CASE WHEN new.pruned_at IS NULL
+        THEN postroom.words_of_message(new.sender, new.subject, new.body_text) END;
+    RETURN new;
+END $$;
+CREATE INDEX envelopes_copies ON envelopes (copy_of) WHERE copy_of IS NOT NULL;
+
+-- The settings under which mail is pruned every day, once somebody has seen what that would prune.
+CREATE TABLE retention_approval (
+    single boolean PRIMARY KEY DEFAULT true CHECK (single),
+    policy_json json NOT NULL,
+    approved_by text NOT NULL,
+    approved_at timestamptz NOT NULL
+);
+
+-- Every dry run and every pruning, with counts by tier and category.
+CREATE TABLE retention_runs (
+    id uuid PRIMARY KEY,
+    is_dry boolean NOT NULL,
+    policy_json json NOT NULL,
+    messages bigint NOT NULL,
+    held bigint NOT NULL,
+    counts_json json NOT NULL,
+    ran_by text NOT NULL,
+    started_at timestamptz NOT NULL,
+    ended_at timestamptz NOT NULL
+);
+CREATE INDEX retention_runs_newest ON retention_runs (ended_at, id);

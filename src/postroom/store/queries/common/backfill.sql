@@ -1,0 +1,118 @@
+-- name: select_backfill(id, day, recent)
+SELECT j.id, j.connector_type, j.endpoint_identity, CAST(j.target_categories AS text) AS target_categories,
+    CAST(j.date_from AS text) AS date_from, CAST(j.date_to AS text) AS date_to, j.rate_limit_per_hour,
+    j.daily_cost_cap_cents, j.status, CAST(j.cursor AS text) AS cursor, j.rows_processed, j.rows_skipped,
+    j.cost_spent_cents, j.error, j.created_at, j.started_at, j.completed_at, j.updated_at, r.mode, r.resume_daily, r.acts,
+    r.message_cost_micros, r.estimate_id, r.lease_token, r.lease_until, r.batch_seq, r.paced_until, r.accepted,
+    r.accepted_new, r.covered, r.rows_failed, r.spent_micros, r.categories_json, r.capped_on,
+    COALESCE((SELECT d.micros FROM backfill_days d WHERE d.job_id = j.id AND d.day = :day), 0) AS spent_today_micros,
+    (SELECT count(*) FROM backfill_mail m WHERE m.job_id = j.id AND m.waits AND m.accepted_at >= :recent)
+        AS messages_waiting
+FROM backfill_jobs j JOIN backfill_runs r ON r.job_id = j.id WHERE j.id = :id
+
+-- name: insert_backfill_run(job_id, mode, resume_daily, acts, message_cost_micros, estimate_id)
+INSERT INTO backfill_runs (job_id, mode, resume_daily, acts, message_cost_micros, estimate_id)
+VALUES (:job_id, :mode, :resume_daily, :acts, :message_cost_micros, :estimate_id)
+
+-- name: select_open_backfills(endpoint_identity)
+SELECT id, connector_type, status, CAST(target_categories AS text) AS target_categories,
+    CAST(date_from AS text) AS date_from, CAST(date_to AS text) AS date_to
+FROM backfill_jobs WHERE endpoint_identity = :endpoint_identity
+    AND status IN ('pending', 'active', 'paused', 'cost_capped', 'error')
+ORDER BY created_at, id
+
+-- name: select_backfill_ids(connector_type, endpoint_identity, status, before_at, before_id, most)
+SELECT id FROM backfill_jobs
+WHERE (CAST(:connector_type AS text) IS NULL OR connector_type = :connector_type)
+    AND (CAST(:endpoint_identity AS text) IS NULL OR endpoint_identity = :endpoint_identity)
+    AND (CAST(:status AS text) IS NULL OR status = :status)
+    AND (created_at, id) < (:before_at, :before_id)
+ORDER BY created_at DESC, id DESC LIMIT :most
+
+-- name: move_backfill(id, before, after, error, now)
+UPDATE backfill_jobs SET status = :after, error = :error, updated_at = :now,
+    started_at = CASE WHEN :after = 'active' THEN COALESCE(started_at, :now) ELSE started_at END,
+    completed_at = CASE WHEN :after IN ('completed', 'cancelled') THEN :now END
+WHERE id = :id AND status = :before RETURNING id
+
+-- name: select_backfill_work(connector_type, endpoint_identity)
+-- Active ones first: whoever worked on one may have died.
+SELECT j.id, j.status, r.mode, r.lease_until FROM backfill_jobs j JOIN backfill_runs r ON r.job_id = j.id
+WHERE j.endpoint_identity = :endpoint_identity AND j.connector_type = :connector_type AND j.status IN ('pending', 'active')
+ORDER BY j.status, j.created_at, j.id
+
+-- name: select_backfilled_endpoints()
+SELECT DISTINCT connector_type, endpoint_identity FROM backfill_jobs WHERE status IN ('pending', 'active')
+
+-- name: lease_backfill(id, lease_token, lease_until)
+UPDATE backfill_runs SET lease_token = :lease_token, lease_until = :lease_until WHERE job_id = :id
+
+-- name: end_backfill_lease(id)
+UPDATE backfill_runs SET lease_token = NULL, lease_until = NULL WHERE job_id = :id
+
+-- name: add_backfill_progress(id, batch_seq, failed, spent_micros, categories_json, paced_until)
+UPDATE backfill_runs SET batch_seq = :batch_seq, rows_failed = rows_failed + :failed,
+    spent_micros = spent_micros + :spent_micros, covered = accepted_new, categories_json = :categories_json,
+    paced_until = :paced_until
+WHERE job_id = :id
+
+-- name: cap_backfill(id, day)
+UPDATE backfill_runs SET capped_on = :day WHERE job_id = :id
+
+-- name: hold_backfill(id, day)
+UPDATE backfill_runs SET held_on = :day WHERE job_id = :id
+
+-- name: release_backfill(id)
+UPDATE backfill_runs SET held_on = NULL WHERE job_id = :id
+
+-- name: select_held_backfills(day, recent)
+-- Also one that is not held: a job may have been parked just after the others were released.
+SELECT r.job_id FROM backfill_runs r JOIN backfill_jobs j ON j.id = r.job_id
+WHERE r.job_id IN (SELECT m.job_id FROM backfill_mail m WHERE m.waits AND m.accepted_at >= :recent)
+    AND (r.held_on IS NULL OR r.held_on <> :day) AND j.status <> 'paused'
+
+-- name: select_capped_backfills(day)
+SELECT j.id FROM backfill_jobs j JOIN backfill_runs r ON r.job_id = j.id
+WHERE j.status = 'cost_capped' AND r.resume_daily AND r.capped_on <> :day
+
+-- name: open_backfill_day(id, day)
+INSERT INTO backfill_days (job_id, day) VALUES (:id, :day) ON CONFLICT (job_id, day) DO NOTHING
+
+-- name: add_backfill_day(id, day, micros)
+UPDATE backfill_days SET micros = micros + :micros WHERE job_id = :id AND day = :day
+
+-- name: reserve_backfill_day(id, day, micros, cap)
+-- The first message of a day may cost more than the cap: otherwise a small cap would hold it for ever.
+UPDATE backfill_days SET micros = micros + :micros
+WHERE job_id = :id AND day = :day AND (micros + :micros <= :cap OR micros = 0) RETURNING micros
+
+-- name: add_backfill_spend(id, micros)
+UPDATE backfill_runs SET spent_micros = spent_micros + :micros WHERE job_id = :id
+
+-- name: show_backfill_spend(id, recent)
+-- In cents, rounded up, with what the messages that wait will probably cost.
+UPDATE backfill_jobs SET cost_spent_cents = (
+    SELECT (r.spent_micros + r.message_cost_micros * (
+        SELECT count(*) FROM backfill_mail m WHERE m.job_id = r.job_id AND m.waits AND m.accepted_at >= :recent
+    ) + 9999) / 10000 FROM backfill_runs r WHERE r.job_id = backfill_jobs.id
+) WHERE id = :id
+
+-- name: accept_backfilled(id, accepted, accepted_new)
+UPDATE backfill_runs SET accepted = accepted + :accepted, accepted_new = accepted_new + :accepted_new WHERE job_id = :id
+
+-- name: link_backfill_mail(inbox_id, message_id)
+UPDATE backfill_mail SET message_id = :message_id WHERE inbox_id = :inbox_id
+
+-- name: settle_backfill_mail(message_id)
+UPDATE backfill_mail SET waits = false WHERE message_id = :message_id AND waits RETURNING job_id
+
+-- name: drop_backfill_mail(inbox_id)
+UPDATE backfill_mail SET waits = false WHERE inbox_id = :inbox_id AND waits RETURNING job_id
+
+-- name: select_backfill_failures(id, most)
+SELECT provider_message_id AS message_id, reason FROM backfill_failures WHERE job_id = :id
+ORDER BY at DESC, provider_message_id LIMIT :most
+
+-- name: select_accounts_with_backfills(provider)
+SELECT DISTINCT a.id FROM backfill_jobs j JOIN accounts a ON a.endpoint_identity = j.endpoint_identity
+WHERE j.status IN ('pending', 'active') AND a.provider = :provider AND a.state = 'active' ORDER BY a.id

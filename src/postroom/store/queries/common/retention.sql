@@ -1,0 +1,27 @@
+-- name: select_kept_page(before, at, id, most)
+-- Mail whose content is kept and that was stored before, oldest first, after a position.
+SELECT m.id, m.ingestion_tier, m.sender, m.subject, m.headers_json, m.created_at AS stored_at, a.email AS account_email,
+    a.endpoint_identity
+FROM messages m JOIN accounts a ON a.id = m.account_id
+WHERE m.pruned_at IS NULL AND m.created_at <= :before AND (m.created_at, m.id) > (:at, :id)
+ORDER BY m.created_at, m.id LIMIT :most
+
+-- name: insert_retention_run(id, is_dry, policy_json, messages, held, counts_json, ran_by, started_at, ended_at)
+INSERT INTO retention_runs (id, is_dry, policy_json, messages, held, counts_json, ran_by, started_at, ended_at)
+VALUES (:id, :is_dry, :policy_json, :messages, :held, :counts_json, :ran_by, :started_at, :ended_at)
+
+-- name: prune_retention_runs(before)
+DELETE FROM retention_runs WHERE ended_at < :before
+
+-- name: select_retention_runs(most)
+SELECT id, is_dry, policy_json, messages, held, counts_json, ran_by, started_at, ended_at FROM retention_runs
+ORDER BY ended_at DESC, id DESC LIMIT :most
+
+-- name: select_retention_approval()
+SELECT policy_json, approved_by, approved_at FROM retention_approval
+
+-- name: insert_retention_approval(policy_json, approved_by, now)
+INSERT INTO retention_approval (policy_json, approved_by, approved_at) VALUES (:policy_json, :approved_by, :now)
+
+-- name: delete_retention_approval()
+DELETE FROM retention_approval RETURNING policy_json

@@ -1,0 +1,39 @@
+-- name: insert_backfill(id, connector_type, endpoint_identity, target_categories, date_from, date_to, rate, cap, now)
+INSERT INTO backfill_jobs (id, connector_type, endpoint_identity, target_categories, date_from, date_to,
+    rate_limit_per_hour, daily_cost_cap_cents, created_at, updated_at)
+VALUES (:id, :connector_type, :endpoint_identity, CAST(:target_categories AS jsonb), to_date(:date_from, 'YYYY-MM-DD'),
+    to_date(:date_to, 'YYYY-MM-DD'), :rate, :cap, :now, :now)
+
+-- name: lock_backfill(id)
+SELECT id, endpoint_identity, status FROM backfill_jobs WHERE id = :id FOR UPDATE
+
+-- name: share_backfills(ids)
+-- What changes the state of a job waits until the messages accepted for it are visible.
+SELECT id, endpoint_identity, status FROM backfill_jobs WHERE id = ANY(:ids::uuid[]) ORDER BY id FOR SHARE
+
+-- name: lock_endpoint(endpoint_identity)
+-- Of two that poll or create at once, the second sees what the first did.
+SELECT endpoint_identity FROM accounts WHERE endpoint_identity = :endpoint_identity FOR NO KEY UPDATE
+
+-- name: record_backfill_rows(id, rows_processed, rows_skipped, cursor, now)
+UPDATE backfill_jobs SET rows_processed = rows_processed + :rows_processed, rows_skipped = rows_skipped + :rows_skipped,
+    cursor = COALESCE(CAST(:cursor AS jsonb), cursor), updated_at = :now
+WHERE id = :id
+
+-- name: insert_backfill_mail(rows, now)
+INSERT INTO backfill_mail (inbox_id, job_id, waits, accepted_at)
+SELECT (e ->> 0)::uuid, (e ->> 1)::uuid, (e ->> 2)::boolean, :now FROM jsonb_array_elements(:rows::jsonb) AS e
+ON CONFLICT DO NOTHING
+
+-- name: insert_backfill_failures(id, rows, now)
+INSERT INTO backfill_failures (job_id, provider_message_id, reason, at)
+SELECT :id, e ->> 0, e ->> 1, :now FROM jsonb_array_elements(:rows::jsonb) AS e ON CONFLICT DO NOTHING
+
+-- name: insert_message_categories(message_id, categories)
+INSERT INTO message_categories (message_id, category) SELECT :message_id, unnest(:categories::text[])
+ON CONFLICT DO NOTHING
+
+-- name: select_live_backlog(queue, tiers)
+SELECT 1 FROM unnest(:tiers::text[]) AS t(tier) WHERE EXISTS (
+    SELECT 1 FROM inbox_queue q WHERE q.state = 'waiting' AND q.queue = :queue AND q.tier = t.tier
+) LIMIT 1

@@ -1,0 +1,36 @@
+-- name: insert_backfill(id, connector_type, endpoint_identity, target_categories, date_from, date_to, rate, cap, now)
+INSERT INTO backfill_jobs (id, connector_type, endpoint_identity, target_categories, date_from, date_to,
+    rate_limit_per_hour, daily_cost_cap_cents, created_at, updated_at)
+VALUES (:id, :connector_type, :endpoint_identity, :target_categories, :date_from, :date_to, :rate, :cap, :now, :now)
+
+-- name: lock_backfill(id)
+-- There is one writer, so no lock is needed.
+SELECT id, endpoint_identity, status FROM backfill_jobs WHERE id = :id
+
+-- name: share_backfills(ids)
+SELECT id, endpoint_identity, status FROM backfill_jobs WHERE id IN (SELECT value FROM json_each(:ids))
+
+-- name: lock_endpoint(endpoint_identity)
+SELECT endpoint_identity FROM accounts WHERE endpoint_identity = :endpoint_identity
+
+-- name: record_backfill_rows(id, rows_processed, rows_skipped, cursor, now)
+UPDATE backfill_jobs SET rows_processed = rows_processed + :rows_processed, rows_skipped = rows_skipped + :rows_skipped,
+    cursor = COALESCE(:cursor, cursor), updated_at = :now
+WHERE id = :id
+
+-- name: insert_backfill_mail(rows, now)
+INSERT INTO backfill_mail (inbox_id, job_id, waits, accepted_at)
+SELECT value ->> 0, value ->> 1, value ->> 2, :now FROM json_each(:rows) WHERE true ON CONFLICT DO NOTHING
+
+-- name: insert_backfill_failures(id, rows, now)
+INSERT INTO backfill_failures (job_id, provider_message_id, reason, at)
+SELECT :id, value ->> 0, value ->> 1, :now FROM json_each(:rows) WHERE true ON CONFLICT DO NOTHING
+
+-- name: insert_message_categories(message_id, categories)
+INSERT INTO message_categories (message_id, category) SELECT :message_id, value FROM json_each(:categories) WHERE true
+ON CONFLICT DO NOTHING
+
+-- name: select_live_backlog(queue, tiers)
+SELECT 1 FROM json_each(:tiers) AS t WHERE EXISTS (
+    SELECT 1 FROM inbox_queue q WHERE q.state = 'waiting' AND q.queue = :queue AND q.tier = t.value
+) LIMIT 1
