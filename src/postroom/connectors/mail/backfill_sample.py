@@ -21,7 +21,7 @@ from postroom.connectors.mail.source import CHUNK, MailSource, SourceMessage
 from postroom.core.backfill.estimate import Count, Sample, exactly
 from postroom.core.backfill.window import Window, zone_named
 from postroom.core.errors import MailboxLater
-from postroom.core.mail.categories import CATEGORIES, categories_of
+from postroom.core.mail.categories import CATEGORIES, categories_of, queries_of
 from postroom.core.mail.ingestion import IngestionFacts
 from postroom.core.mail.mailbox_requests import checked_arguments
 
@@ -58,7 +58,10 @@ class BackfillSampler:
         window, names = Window(*days, zone_named(given["time_zone"])), list[str](given["categories"])
         ends_at = asyncio.get_running_loop().time() + SAMPLES_UNTIL_S
         everything = Listed(_within(window))
-        lists = {name: [Listed(_within(window, query)) for query in queries_of(name, self._email)] for name in names}
+        lists = {
+            name: [Listed(_within(window, query)) for query in queries_of([CATEGORIES[name]], self._email)]
+            for name in names
+        }
         flat = [each for of_category in lists.values() for each in of_category]
         await self._list_all([*flat, everything])
         counts = {name: await self._count(of_category, window) for name, of_category in lists.items()}
@@ -154,11 +157,6 @@ class BackfillSampler:
         return self._knowledge.policy().decide(facts).tier
 
 
-def queries_of(category: str, user_address: str) -> list[str]:
-    """The searches that find the mail of a category."""
-    return [CATEGORIES[category].query(user_address)]
-
-
 def spread(ids: Sequence[str], most: int) -> list[str]:
     """Up to this many of the ids, evenly spread, in such an order that each batch is spread over all of them."""
     count = min(len(ids), most)
@@ -171,7 +169,7 @@ def _within(window: Window, query: str = "") -> str:
     """The search within the window, whose last moment before its start a provider may count as in it."""
     start, end = (int(moment.timestamp()) for moment in (window.start, window.end))
     dates = f"after:{max(0, start - 1)} before:{end}"
-    return f"{dates} ({query})" if query else dates
+    return f"{dates} {query}".strip()
 
 
 def _union(lists: Sequence[Listed]) -> list[str]:
