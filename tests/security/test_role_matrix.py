@@ -4,6 +4,8 @@ The table is what is meant, written out by hand; the code has its own. `yes` is 
 for the reason that stands there, and audited.
 """
 
+from collections.abc import Collection
+from datetime import date
 from typing import Any
 from uuid import UUID
 
@@ -12,13 +14,28 @@ import pytest
 from mcp.client import Client
 from mcp.types import CallToolResult
 
+from postroom.core.backfill.job import NewBackfill
 from postroom.core.metrics import ACCESS_REFUSED
+from postroom.core.roles import Principal, Role
+from postroom.manage.audit import signature
+from postroom.manage.backfill_estimate import SampledMailbox, read_sample
+from postroom.store import backfill
 from postroom.store.engine.ids import new_id
+from postroom.store.mail import keep_account as store_account
 from support.mail import done, keep_account, keep_mail
 from support.patience import PATIENCE_S
 from support.switchboard import Served, envelope, mail
 
 OWN, OTHER = "webhook:ci", "webhook:other"
+MAILBOX = "gmail:user:ada@example.com"
+WINDOW: dict[str, Any] = {
+    "connector_type": "gmail",
+    "endpoint_identity": MAILBOX,
+    "target_categories": ["finance"],
+    "date_from": "2024-01-01",
+    "date_to": "2024-01-31",
+}
+COUNTS = ("rows_processed", "rows_skipped", "cost_spent_cents")
 TABLE = """
 tool                      on        connector  dashboard  agent  admin
 ingest                    own       yes        role       role   yes
@@ -37,6 +54,15 @@ connector.requests        own       yes        role       role   role
 connector.reply           own       yes        role       role   role
 connector.request         -         role       yes        role   yes
 connector.list            -         role       yes        role   yes
+create_backfill_job       -         role       yes        role   yes
+backfill.pause            -         role       yes        role   yes
+backfill.resume           -         role       yes        role   yes
+backfill.cancel           -         role       yes        role   yes
+backfill.list             -         role       yes        role   yes
+backfill.estimate         -         role       yes        role   yes
+backfill.poll             own       yes        role       role   role
+backfill.poll             other     identity   role       role   role
+backfill.progress         own       yes        role       role   role
 queue.next                gateway   role       role       yes    yes
 queue.next                email     role       role       queue  yes
 queue.ack                 gateway   role       role       yes    yes
@@ -84,7 +110,18 @@ async def arguments(switchboard: Served, tool: str, on: str, role: str) -> dict[
             return {"items": [envelope(f"{role}-{on}", **identity)]}
         case "connector.heartbeat":
             return {"report": report(identity["source"]["endpoint_identity"])}
-        case "connector.list" | "queue.stats" | "credentials.access_token":
+        case "create_backfill_job":
+            return {**WINDOW, "consent": True}
+        case "backfill.estimate":
+            switchboard.services.estimates.__dict__["_sampled"] = sampled
+            return WINDOW
+        case "backfill.pause" | "backfill.resume" | "backfill.cancel":
+            return {"job_id": await backfilled(switchboard, MAILBOX, paused=tool == "backfill.resume")}
+        case "backfill.poll":
+            return {"connector_type": "gmail", **identity["source"]}
+        case "backfill.progress":
+            return {"job_id": await worked_on(switchboard), **dict.fromkeys(COUNTS, 0)}
+        case "connector.list" | "queue.stats" | "credentials.access_token" | "backfill.list":
             return {}
         case "actions.list" | "mutations.resume" | "mutations.status":
             return {}
@@ -92,7 +129,7 @@ async def arguments(switchboard: Served, tool: str, on: str, role: str) -> dict[
             return {"query": "words"}
         case "email_search_and_ingest":
             await stored(switchboard)
-            return {"query": "words", "wait_s": 0}
+            return {"query": "words", "endpoint_identity": "gmail:user:ada@example.com", "wait_s": 0}
         case "mail.read" | "decisions.explain":
             return {"message_id": str(await stored(switchboard))}
         case "mail.propose_action":
@@ -124,6 +161,36 @@ async def arguments(switchboard: Served, tool: str, on: str, role: str) -> dict[
             return {**refs, "reason": "a test"} if tool == "queue.nack" else refs
         case _:
             raise AssertionError(tool)
+
+
+async def backfilled(switchboard: Served, endpoint: str, *, paused: bool = False) -> str:
+    """A backfill that waits, or is paused."""
+    database, now, id = switchboard.services.database, switchboard.services.clock(), new_id()
+    new = NewBackfill("gmail", endpoint, ("finance",), date(2024, 1, 1), date(2024, 1, 31), consent=True)
+    await database.run(backfill.create_backfill(id, new, 0, now, signature("test", "admin")))
+    if paused:
+        await database.run(backfill.pause_backfill(id, now, signature("test", "admin")))
+    return str(id)
+
+
+async def worked_on(switchboard: Served) -> str:
+    """The backfill that the connector works on."""
+    services = switchboard.services
+    if not (found := await services.backfills.list_jobs(1, endpoint_identity=OWN)):
+        await services.database.run(store_account(new_id(), "gmail", OWN, "ci@example.com", services.clock()))
+        await backfilled(switchboard, OWN)
+        assert await services.backfill_work.poll("gmail", OWN, Principal(Role.CONNECTOR, OWN))
+        found = await services.backfills.list_jobs(1, endpoint_identity=OWN)
+    return str(found[0].id)
+
+
+async def sampled(_endpoint: str, names: Collection[str], _arguments: dict[str, Any]) -> SampledMailbox:
+    none = {"counted": 0, "about": 0}
+    sample = dict.fromkeys(("read", "in_category", "full", "metadata", "skipped"), 0)
+    categories = dict.fromkeys(names, none)
+    return read_sample(
+        {"total": none, "candidates": none, "categories": categories, "queries": 1, "sample": sample}, names
+    )
 
 
 async def stored(switchboard: Served) -> UUID:

@@ -137,7 +137,7 @@ async def arguments(tool: str, message: UUID, action: UUID, services: Services) 
         case "email_search_and_ingest":
             answering = asyncio.create_task(answer_searches(services))
             answering.add_done_callback(lambda done: done.cancelled() or done.result())
-            return {"query": "words"}
+            return {"query": "words", "endpoint_identity": gmail_endpoint(OWNER)}
         case "actions.undo":
             return {"action_id": str(action)}
         case "queue.ack" | "queue.nack" | "queue.replay" | "ingest" | "ingest.batch" | "contacts.add":
@@ -147,7 +147,7 @@ async def arguments(tool: str, message: UUID, action: UUID, services: Services) 
         case "backfill.list":
             await plant_backfill(services)
             return {}
-        case "create_backfill_job" | "backfill.pause" | "backfill.resume" | "backfill.cancel":
+        case "create_backfill_job" | "backfill.pause" | "backfill.resume" | "backfill.cancel" | "backfill.estimate":
             return None
         case _:
             raise AssertionError(f"{tool}: call it here, with words of strangers where it answers with them")

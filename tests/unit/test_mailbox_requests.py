@@ -59,3 +59,35 @@ def test_what_is_wrong_is_named(kind: RequestKind, given: dict[str, Any], field:
 def test_a_mistyped_name_is_reported_the_right_one() -> None:
     with pytest.raises(BadInput, match=r"did you mean query\?"):
         checked_arguments("search", {"qurey": "tax"})
+
+
+WINDOW = {"date_from": "2024-02-29", "date_to": "2026-11-16"}
+
+
+def test_a_sample_of_a_backfill_names_categories_and_days() -> None:
+    given = {"categories": ["finance", "health", "finance"], **WINDOW}
+    passed = {"categories": ["finance", "health"], **WINDOW, "time_zone": "UTC"}
+    assert checked_arguments("backfill_sample", given) == passed
+    zoned = {**given, "time_zone": "Europe/Berlin"}
+    assert checked_arguments("backfill_sample", zoned) == {**passed, "time_zone": "Europe/Berlin"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"categories": []}, "categories"),
+        ({"categories": "finance"}, "categories"),
+        ({"categories": ["finanse"]}, "category"),
+        ({"date_from": "2026-11-17"}, "date_from"),
+        ({"date_from": "1969-12-31"}, "date_from"),
+        ({"date_from": None}, "date_from"),
+        ({"date_to": "2026-02-30"}, "date_to"),
+        ({"date_to": "9999-12-31"}, "date_to"),
+        ({"time_zone": "Mars/Base"}, "time_zone"),
+        ({"query": "tax"}, "query"),
+    ],
+)
+def test_a_wrong_sample_of_a_backfill_is_named(changed: dict[str, Any], field: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        checked_arguments("backfill_sample", {"categories": ["finance"], **WINDOW, **changed})
+    assert refused.value.field == field

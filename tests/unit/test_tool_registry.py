@@ -8,6 +8,7 @@ from postroom.core.roles import Principal, Role
 from postroom.switchboard.tools import (
     actions,
     backfill,
+    backfill_estimate,
     connector,
     contacts,
     control,
@@ -20,7 +21,19 @@ from postroom.switchboard.tools import (
 from postroom.switchboard.tools.registry import ALL_TOOLS, tools_of
 from postroom.switchboard.tools.tool import Tool
 
-FAMILIES = (actions, backfill, connector, contacts, control, ingest, mail, on_demand, queues, requests)
+FAMILIES = (
+    actions,
+    backfill,
+    backfill_estimate,
+    connector,
+    contacts,
+    control,
+    ingest,
+    mail,
+    on_demand,
+    queues,
+    requests,
+)
 QUEUES = {"queue.next", "queue.ack", "queue.nack", "queue.peek", "queue.stats"}
 
 

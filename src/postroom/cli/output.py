@@ -27,15 +27,15 @@ def show_list(rows: Iterable[Row], columns: Sequence[str], *, as_json: bool) -> 
         typer.echo("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
 
 
-def show_one(row: Row, *, as_json: bool = False) -> None:
-    """Print one line per field."""
+def show_one(row: Row, *, as_json: bool = False, err: bool = False) -> None:
+    """Print one line per field; on stderr if `err`."""
     if as_json:
         show_json(row)
         return
     named = _named(row)
     width = max(len(name) for name in named)
     for name, value in named.items():
-        typer.echo(f"{name.replace('_', ' '):<{width}}  {cell(value)}".rstrip())
+        typer.echo(f"{name.replace('_', ' '):<{width}}  {cell(value)}".rstrip(), err=err)
 
 
 def show_result(name: object, result: str, *, as_json: bool, key: str = "id") -> None:

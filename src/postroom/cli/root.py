@@ -45,6 +45,7 @@ COMMANDS = {
     "directions": "Give the model general instructions; list or change them.",
     "labels": "List labels; describe what they are for, and allow or deny them to the classifier.",
     "actions": "Show what was done with messages, and why.",
+    "backfill": "Fetch old mail of chosen categories: plan, estimate, create, watch, pause.",
     "approvals": "List actions that wait for your approval; approve or reject them.",
     "reclassify": "Decide again about messages, with today's rules and model.",
     "outbound": "List outgoing mail; settle mail whose fate is unknown.",

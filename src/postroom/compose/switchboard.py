@@ -13,6 +13,7 @@ from postroom.connectors.mcp_switchboard import McpSwitchboard, switchboard_with
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.roles import Principal, Role
 from postroom.core.tally import Gauges, Tally
+from postroom.manage.backfill_estimate import quota_pace
 from postroom.settings.queues import queues_of
 from postroom.settings.reading import Settings
 from postroom.settings.safety import policy_of
@@ -48,6 +49,7 @@ async def open_services(
             agents=_agents(settings, database),
             backfill_settings=settings.backfill,
             model_settings=settings.model,
+            quota_pace=quota_pace(settings.gmail),
         )
         try:
             yield services

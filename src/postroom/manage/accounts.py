@@ -6,6 +6,7 @@ from uuid import UUID
 from postroom.core.errors import BadInput, Conflict, NotFound
 from postroom.core.mail.account_repair import consent_command, reactivate_command, repair_in, resume_command
 from postroom.core.mail.accounts import normalised_address
+from postroom.core.suggestions import did_you_mean
 from postroom.manage.pausing import forbid_and_wait
 from postroom.store import accounts
 from postroom.store.accounts import AccountView
@@ -18,6 +19,7 @@ from postroom.store.jobs import enqueue_many
 __all__ = [
     "AccountSync",
     "AccountView",
+    "account_for",
     "check_in_use",
     "find_account",
     "gmail_account",
@@ -62,6 +64,22 @@ async def find_account(database: Database, name: str) -> AccountView:
         ids = ", ".join(str(account.id) for account in found)
         raise Conflict("account", f"several have the address {name}", f"name one by its id: {ids}")
     return found[0]
+
+
+async def account_for(database: Database, name: str | None) -> AccountView:
+    """Find the account with this address, id or endpoint identity; without a name, the only one there is."""
+    known = [each for each in await database.run(accounts.list_accounts()) if each.state != "removed"]
+    if name is None:
+        if len(known) == 1:
+            return known[0]
+        remedy = f"name one of {', '.join(each.email for each in known)}" if known else "connect a mailbox first"
+        raise BadInput("--account", "is missing", remedy)
+    wanted = name.strip().lower()
+    for each in known:
+        if wanted in (each.email, each.endpoint_identity, str(each.id)):
+            return each
+    remedy = did_you_mean(wanted, [each.email for each in known], "`postroom account list` shows all")
+    raise BadInput("--account", f"{name[:200]!r} is no account", remedy)
 
 
 async def pause_account(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> AccountView:

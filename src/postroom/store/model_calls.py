@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from uuid import UUID
 
+from postroom.core.backfill.estimate import TokenUse
 from postroom.core.errors import BudgetSpent
 from postroom.core.lifecycle import MODEL_CALL, ModelCallState
 from postroom.core.money import MICROS_PER_CENT
@@ -185,10 +186,10 @@ def fail_left_calls(now: datetime) -> Script[int]:
 
 
 @query
-def average_tokens() -> Script[tuple[int, int] | None]:
+def average_tokens() -> Script[TokenUse | None]:
     """The tokens sent and received for a message, on average of the last calls that made a decision; None without."""
     ((count, sent, received),) = yield sql("average_model_tokens", MEASURED)
-    return None if count < FEWEST_MEASURED else (round(sent), round(received))
+    return None if count < FEWEST_MEASURED else TokenUse(round(sent), round(received), int(count))
 
 
 @query

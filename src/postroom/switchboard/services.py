@@ -6,10 +6,12 @@ from datetime import datetime, timedelta
 from postroom.accounts.credentials import AccessTokens
 from postroom.accounts.mailbox_requests import ConnectorRequests
 from postroom.act.agents import Agents
+from postroom.core.backfill.estimate import QuotaPace
 from postroom.core.queue.queues import Queues
 from postroom.core.tally import Tally
 from postroom.manage.backfill import Backfills
-from postroom.settings.sections import BackfillSettings, ModelSettings
+from postroom.manage.backfill_estimate import BackfillEstimates, quota_pace
+from postroom.settings.sections import BackfillSettings, GmailSettings, ModelSettings
 from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.switchboard.backfill_work import BackfillWork
@@ -57,13 +59,17 @@ class Services:
     agents: Agents | None = None
     backfill_settings: BackfillSettings = field(default_factory=lambda: BackfillSettings.model_validate({}))
     model_settings: ModelSettings = field(default_factory=lambda: ModelSettings.model_validate({}))
+    quota_pace: QuotaPace = field(default_factory=lambda: quota_pace(GmailSettings.model_validate({})))
     requests: ConnectorRequests = field(init=False)
     backfills: Backfills = field(init=False)
+    estimates: BackfillEstimates = field(init=False)
     backfill_work: BackfillWork = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "requests", ConnectorRequests(self.database, self.clock))
         backfills = Backfills(self.database, self.backfill_settings, self.model_settings, self.clock)
         object.__setattr__(self, "backfills", backfills)
+        estimates = BackfillEstimates(backfills, self.model_settings, self.quota_pace)
+        object.__setattr__(self, "estimates", estimates)
         work = BackfillWork(self.database, backfills, self.queues["email"], self.clock)
         object.__setattr__(self, "backfill_work", work)

@@ -101,4 +101,4 @@ async def _lines(place: Place, policy: Policy) -> dict[str, list[int]]:
 
 async def _streaks(place: Place, policy: Policy) -> dict[str, int]:
     kept = dict(await place.rows("SELECT queue, streaks_json FROM queue_state"))
-    return {tier: from_json(kept[policy.queue]).get(tier, 0) for tier in policy.tiers}
+    return {tier: from_json(kept.get(policy.queue, "{}")).get(tier, 0) for tier in policy.tiers}

@@ -105,6 +105,14 @@ class GmailConnector:
         self._endpoint_identity = endpoint_identity
         self._is_right_mailbox = False
 
+    @property
+    def email(self) -> str:
+        return self._email
+
+    @property
+    def knowledge(self) -> Knowledge:
+        return self._knowledge
+
     def sync_now(self) -> None:
         """End the pause between two rounds."""
         self._waiting.end()

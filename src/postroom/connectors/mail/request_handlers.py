@@ -1,5 +1,5 @@
 """Handles the requests to a mail connector: sync now, ingest given messages, count or list search results, work on a
-backfill.
+backfill, or sample one.
 
 The requester is not trusted, so arguments are checked as strictly as a tool's. Counting and listing are bulk use: they
 take the quota that live mail leaves. No request takes longer than the requester waits.
@@ -12,7 +12,9 @@ from functools import partial
 from typing import Any, Protocol
 
 from postroom.connectors.mail.backfill.worker import BackfillWorker
+from postroom.connectors.mail.backfill_sample import BackfillSampler
 from postroom.connectors.mail.ingester import IngestResult
+from postroom.connectors.mail.knowledge import Knowledge
 from postroom.connectors.mail.source import MailSource, SourceMessage
 from postroom.connectors.request_server import Handler
 from postroom.core.errors import MailboxError, NotInMailbox, PostroomError
@@ -33,6 +35,12 @@ class TookTooLong(PostroomError):
 
 class MailConnector(Protocol):
     """The connector that handles the request."""
+
+    @property
+    def email(self) -> str: ...
+
+    @property
+    def knowledge(self) -> Knowledge: ...
 
     async def sync(self) -> int: ...
 
@@ -59,6 +67,7 @@ class RequestHandlers:
             "ingest": self.ingest,
             "estimate": self.estimate,
             "search": self.search,
+            "backfill_sample": self.backfill_sample,
         }
         return handlers if self._backfills is None else {**handlers, "backfill": partial(_backfill, self._backfills)}
 
@@ -116,6 +125,13 @@ class RequestHandlers:
             {"id": id, **({} if message is None else _shown(message)), "end": end.end, "reason": end.reason}
             for id, (end, message) in zip(ids, taken, strict=True)
         ]
+
+    async def backfill_sample(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """How much mail a backfill would find, and what would become of a sample of it."""
+        async with _in_time():
+            return await BackfillSampler(self._source, self._connector.knowledge, self._connector.email).answer(
+                arguments
+            )
 
 
 async def _backfill(worker: BackfillWorker, arguments: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -4,21 +4,26 @@ connector, which does not trust its callers.
 
 import re
 from collections.abc import Collection, Mapping
+from datetime import date
 from typing import Any, Literal, assert_never, cast
 
+from postroom.core.backfill.window import checked_window, zone_named
 from postroom.core.errors import BadInput
+from postroom.core.mail.categories import CATEGORIES, chosen_categories
 from postroom.core.suggestions import did_you_mean
 
 AskedKind = Literal["sync_now", "ingest", "estimate", "search"]
 """The kinds that the tool `connector.request` offers."""
 
-RequestKind = Literal[AskedKind, "backfill"]
+RequestKind = Literal[AskedKind, "backfill", "backfill_sample"]
 
 MOST_INGESTED = 100
 MOST_FOUND = 50
 FOUND = 20
 LONGEST_QUERY = 1_000
 LONGEST_SLICE_S = 45
+# The requester knows which day it is; here only days that exist matter.
+LATEST = date(9000, 1, 1)
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
@@ -41,6 +46,9 @@ def checked_arguments(kind: RequestKind, given: Mapping[str, Any]) -> dict[str, 
         case "backfill":
             refuse_unknown_arguments(given, ("seconds",))
             return {"seconds": slice_seconds(given.get("seconds", LONGEST_SLICE_S))}
+        case "backfill_sample":
+            refuse_unknown_arguments(given, ("categories", "date_from", "date_to", "time_zone"))
+            return sampled_backfill(given)
         case _:
             assert_never(kind)
 
@@ -97,3 +105,25 @@ def slice_seconds(given: object) -> float:
     if not isinstance(given, int | float) or isinstance(given, bool) or not 1 <= given <= LONGEST_SLICE_S:
         raise BadInput("seconds", f"is {str(given)[:80]!r}", f"use a number from 1 to {LONGEST_SLICE_S}")
     return float(given)
+
+
+def sampled_backfill(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The categories and the window of a backfill that is to be estimated."""
+    zone = zone_named(str(given.get("time_zone", "UTC")))
+    window = checked_window(_day("date_from", given), _day("date_to", given), zone, LATEST)
+    names = given.get("categories")
+    if not isinstance(names, list) or not names:
+        raise BadInput("categories", "is not a list of categories", f"choose from {', '.join(CATEGORIES)}")
+    return {
+        "categories": [each.name for each in chosen_categories([str(name) for name in cast("list[object]", names)])],
+        "date_from": window.date_from.isoformat(),
+        "date_to": window.date_to.isoformat(),
+        "time_zone": zone.key,
+    }
+
+
+def _day(name: str, given: Mapping[str, Any]) -> date:
+    try:
+        return date.fromisoformat(str(given.get(name)))
+    except ValueError:
+        raise BadInput(name, f"{str(given.get(name))[:40]!r} is not a day", "write it as 2026-11-16") from None

@@ -1,5 +1,6 @@
 """The tools for backfills: people create and control them, connectors work on them."""
 
+from dataclasses import replace
 from datetime import date
 from typing import Annotated, Any
 from uuid import UUID
@@ -23,6 +24,7 @@ from postroom.core.backfill.job import (
 from postroom.core.lifecycle import BackfillStatus
 from postroom.core.money import MICROS_PER_CENT
 from postroom.core.roles import Role
+from postroom.settings.sections import BackfillSettings
 from postroom.store.backfill_work import LEASE
 from postroom.store.engine.codecs import time_text
 from postroom.store.engine.cursors import Cursor, read_cursor
@@ -36,7 +38,7 @@ Category = Annotated[Text, StringConstraints(min_length=1, max_length=80)]
 Count = Annotated[int, Field(ge=0, le=MOST_ROWS)]
 
 
-class CreateArguments(Arguments):
+class BackfillArguments(Arguments):
     connector_type: Text = Field(min_length=1, max_length=80, description="The kind of connector, such as `gmail`.")
     endpoint_identity: Identity = Field(description="The mailbox, as `connector.list` shows it.")
     target_categories: list[Category] = Field(
@@ -52,6 +54,21 @@ class CreateArguments(Arguments):
     daily_cost_cap_cents: int | None = Field(
         None, ge=1, le=HIGHEST_CAP, description="What a day may cost, in US cents; default: the setting."
     )
+
+    def wanted(self, defaults: BackfillSettings) -> NewBackfill:
+        """The backfill that is meant, with the settings where nothing was said."""
+        return NewBackfill(
+            connector_type=self.connector_type,
+            endpoint_identity=self.endpoint_identity,
+            target_categories=tuple(self.target_categories),
+            date_from=self.date_from,
+            date_to=self.date_to,
+            rate_limit_per_hour=self.rate_limit_per_hour or defaults.rate_limit_per_hour,
+            daily_cost_cap_cents=self.daily_cost_cap_cents or defaults.daily_cost_cap_cents,
+        )
+
+
+class CreateArguments(BackfillArguments):
     consent: bool = Field(description="True if the owner of the mailbox has agreed to read this old mail.")
     mode: BackfillMode = Field(
         "batch", description="`background` works only while no live mail waits; `batch` works at its rate."
@@ -79,15 +96,8 @@ async def create(call: Call, arguments: CreateArguments) -> CreateAnswer:
     and a cap on what a day may cost. Ask for the consent of the mailbox's owner first, with the numbers of
     backfill.estimate.
     """
-    defaults = call.services.backfills.settings
-    new = NewBackfill(
-        connector_type=arguments.connector_type,
-        endpoint_identity=arguments.endpoint_identity,
-        target_categories=tuple(arguments.target_categories),
-        date_from=arguments.date_from,
-        date_to=arguments.date_to,
-        rate_limit_per_hour=arguments.rate_limit_per_hour or defaults.rate_limit_per_hour,
-        daily_cost_cap_cents=arguments.daily_cost_cap_cents or defaults.daily_cost_cap_cents,
+    new = replace(
+        arguments.wanted(call.services.backfills.settings),
         consent=arguments.consent,
         mode=arguments.mode,
         resume_daily=arguments.resume_daily,

@@ -4,6 +4,7 @@ from postroom.core.roles import Principal
 from postroom.switchboard.tools import (
     actions,
     backfill,
+    backfill_estimate,
     connector,
     contacts,
     control,
@@ -21,6 +22,7 @@ ALL_TOOLS: tuple[Tool, ...] = (
     *contacts.TOOLS,
     *requests.TOOLS,
     *backfill.TOOLS,
+    *backfill_estimate.TOOLS,
     *queues.TOOLS,
     *mail.TOOLS,
     *on_demand.TOOLS,
