@@ -33,6 +33,7 @@ _FOLD = re.compile(r"[ \t]*[\r\n]+[ \t]*")
 _SPACES = re.compile(r"\s+")
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n|\r\r")
 _LINE_END = re.compile(r"\r\n|\r|\n")
+_WORD = re.compile(r"[^\W_]+")
 _HEADER = re.compile(r"([!-9;-~]+)[ \t]*:(.*)", re.DOTALL)
 
 
@@ -53,6 +54,20 @@ class Mail:
 
     def all_headers(self, *names: str) -> list[str]:
         return [_readable(value) for key, value in self._raw_headers if key.lower() in names]
+
+    def words(self, *names: str) -> str:
+        """The words of these headers, as `as_words` gives them, with a line end between two headers."""
+        if names not in self._header_words:
+            self._header_words[names] = "\n".join(as_words(value) for value in self.all_headers(*names))
+        return self._header_words[names]
+
+    @cached_property
+    def text_words(self) -> str:
+        return as_words(self.text)
+
+    @cached_property
+    def _header_words(self) -> dict[tuple[str, ...], str]:
+        return {}
 
     @cached_property
     def text(self) -> str:
@@ -120,6 +135,11 @@ class Mail:
         except RecursionError:
             # Hundreds of nested multiparts: their content is kept as one opaque text.
             return BytesHeaderParser().parsebytes(self.raw)
+
+
+def as_words(text: str) -> str:
+    """The words of a text in lower case, with a blank before and after each: a phrase is found by `in`."""
+    return f" {' '.join(_WORD.findall(text.lower()))} "
 
 
 def _head_end(raw: bytes) -> int:

@@ -4,8 +4,9 @@
 
 Adjacent terms must all match; OR binds more tightly: `a OR b c` is `(a or b) and c`. Braces are an OR of their content;
 parentheses group, also after an operator: `subject:(dinner movie)`. A leading minus negates, quotes hold words
-together. An unknown operator is refused instead of ignored: a test with a search that silently finds too much would
-prove nothing.
+together. Words are found whole, in any case, whatever marks stand between them: `from:post.example` finds
+ida@post.example, and `tax` finds no taxi. An unknown operator is refused instead of ignored: a test with a search that
+silently finds too much would prove nothing.
 """
 
 import re
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from postroom_sandbox.mime import Mail
+from postroom_sandbox.mime import Mail, as_words
 from postroom_sandbox.refusal import invalid
 
 _TOKEN = re.compile(
@@ -38,6 +39,7 @@ _HEADERS = {
     "list": ("list-id",),
     "deliveredto": ("delivered-to",),
 }
+_MENTIONED = ("subject", "from", "to", "cc")
 DEEPEST_GROUP = 50
 
 
@@ -170,7 +172,8 @@ def _test(operator: str, value: str, label_named: LabelNamed, now: datetime) -> 
         case "is" if wanted in _STATES:
             return _labelled(_STATES[wanted])
         case name if name in _HEADERS:
-            return lambda message: any(wanted in header.lower() for header in message.mail.all_headers(*_HEADERS[name]))
+            names, phrase = _HEADERS[name], as_words(wanted)
+            return lambda message: phrase in message.mail.words(*names)
         case "rfc822msgid":
             return lambda message: message.mail.header("Message-ID").strip("<> ") == value.strip("<> ")
         case "has" if wanted == "attachment":
@@ -180,7 +183,8 @@ def _test(operator: str, value: str, label_named: LabelNamed, now: datetime) -> 
         case "has" if wanted == "nouserlabels":
             return lambda message: not any(label.startswith("Label_") for label in message.labels)
         case "filename":
-            return lambda message: any(wanted in name.lower() for name in message.mail.filenames)
+            phrase = as_words(wanted)
+            return lambda message: any(phrase in as_words(name) for name in message.mail.filenames)
         case "larger" | "size":
             least = _bytes(wanted)
             return lambda message: len(message.mail.raw) >= least
@@ -188,7 +192,8 @@ def _test(operator: str, value: str, label_named: LabelNamed, now: datetime) -> 
             most = _bytes(wanted)
             return lambda message: len(message.mail.raw) < most
         case "":
-            return lambda message: _mentions(message.mail, wanted)
+            phrase = as_words(wanted)
+            return lambda message: phrase in message.mail.words(*_MENTIONED) or phrase in message.mail.text_words
         case _:
             return _in_time(operator, wanted, now)
 
@@ -209,11 +214,6 @@ def _in_time(operator: str, wanted: str, now: datetime) -> Test:
             return lambda message: message.received_at < last
         case _:
             raise invalid(f"The sandbox does not know the search term {operator}:{wanted}")
-
-
-def _mentions(mail: Mail, wanted: str) -> bool:
-    places = mail.all_headers("subject", "from", "to", "cc")
-    return any(wanted in place.lower() for place in places) or wanted in mail.text.lower()
 
 
 def _every(tests: Sequence[Test]) -> Test:

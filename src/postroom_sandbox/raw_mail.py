@@ -29,7 +29,7 @@ class Person:
         return self.address.partition("@")[2]
 
     def as_header(self, charset: str = "utf-8") -> str:
-        return f"{_word(self.name, charset)} <{self.address}>"
+        return f"{header_text(self.name, charset)} <{self.address}>"
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def write(
     lines = {
         "From": sender.as_header(charset),
         "To": to.as_header(),
-        "Subject": _word(subject, charset),
+        "Subject": header_text(subject, charset),
         "Date": format_datetime(at),
         "Message-ID": message_id,
         **(headers or {}),
@@ -97,6 +97,6 @@ def _boundary(message_id: str) -> str:
     return "=_" + message_id.strip("<>").partition("@")[0]
 
 
-def _word(text: str, charset: str) -> str:
+def header_text(text: str, charset: str = "utf-8") -> str:
     """The text of a header, as encoded words unless it is plain ASCII."""
     return text if text.isascii() else Header(text, charset, maxlinelen=64).encode(linesep="\r\n")

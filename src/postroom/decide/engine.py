@@ -11,7 +11,7 @@ from typing import Any
 
 from postroom.core.actions.safety import Policy, Proposed, Ruling, safety_ruling
 from postroom.core.mail.categories import categories_of
-from postroom.core.mail.ingestion import IngestionFacts
+from postroom.core.mail.ingestion import IngestionFacts, excerpt
 from postroom.core.mail.tiers import Known
 from postroom.core.rules.model_decision import ModelDecision
 from postroom.core.rules.rule import Outcome, Rule
@@ -130,7 +130,7 @@ class Safeguards:
     def _shadowed_category(self, message: StoredMessage) -> str | None:
         if not self.restraints.shadowed_categories:
             return None
-        facts = IngestionFacts(message.facts.sender, message.facts.headers)
+        facts = IngestionFacts(message.facts.sender, message.facts.headers, text=excerpt(message.facts.body_text))
         known = Known(frozenset(message.own_addresses))
         found = set(categories_of(facts, known)) & self.restraints.shadowed_categories
         return sorted(found)[0] if found else None

@@ -28,24 +28,36 @@ ConditionKind = Literal[
 ]
 DEFAULT_RULE = "default"
 LONGEST_TEXT = 512
+EXCERPT_START, EXCERPT_END = 1_000, 399
 HIGHEST_NUMBER = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class IngestionFacts:
-    """The facts about a message that ingestion rules and categories look at. `sender` is canonical."""
+    """The facts about a message that ingestion rules and categories look at.
+
+    `sender` is canonical; `text` is an `excerpt`, empty if the text is not known.
+    """
 
     sender: str
     headers: Headers = field(repr=False)
     mime_types: tuple[str, ...] = ()
+    text: str = field(default="", repr=False)
 
     @classmethod
     def of(cls, parsed: ParsedMessage) -> "IngestionFacts":
-        return cls(sender_address(parsed.headers), parsed.headers, parsed.mime_types)
+        return cls(sender_address(parsed.headers), parsed.headers, parsed.mime_types, excerpt(parsed.text))
 
     @property
     def domain(self) -> str:
         return self.sender.rpartition("@")[2]
+
+
+def excerpt(text: str) -> str:
+    """The beginning and the end of a text: enough to tell its category."""
+    if len(text) <= EXCERPT_START + EXCERPT_END:
+        return text
+    return f"{text[:EXCERPT_START]}\n{text[-EXCERPT_END:]}"
 
 
 @dataclass(frozen=True, slots=True)
