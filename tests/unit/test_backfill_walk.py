@@ -19,7 +19,7 @@ from postroom.core.errors import (
     RequestRefused,
     SwitchboardUnavailable,
 )
-from postroom.core.mail.ingestion import BULK_PACK, IngestionPolicy, IngestionRule
+from postroom.core.mail.ingestion import IngestionPolicy, IngestionRule
 from support.backfill import (
     ENDPOINT,
     UNTIL_2025,
@@ -97,15 +97,18 @@ def test_mail_in_no_category_and_mail_that_did_not_come_in_are_skipped() -> None
 
 
 def test_the_ingestion_policy_applies_as_for_live_mail() -> None:
-    rules = (IngestionRule(1, "shop", "header_equals", "skip", "no", "x-wanted"), *BULK_PACK)
+    rules = (
+        IngestionRule(1, "unwanted", "header_equals", "skip", "no", "x-wanted"),
+        IngestionRule(2, "hardly wanted", "header_equals", "metadata", "hardly", "x-wanted"),
+    )
     setup = backfill_setup(message_cost_micros=30_000)
     setup.policy = lambda: IngestionPolicy(rules)
     deliver(setup, at(2, 1), more="X-Wanted: no\r\n")
-    (bulk,) = deliver(setup, at(2, 2), more="List-Unsubscribe: <mailto:off@example.org>\r\n")
+    (part,) = deliver(setup, at(2, 2), more="X-Wanted: hardly\r\n")
     (whole,) = deliver(setup, at(2, 3))
     run(walk(setup))
     tiers = {id: envelope["control"]["ingestion_tier"] for id, envelope in setup.board.envelopes.items()}
-    assert tiers == {bulk: "metadata", whole: "full"}
+    assert tiers == {part: "metadata", whole: "full"}
     assert (setup.board.processed, setup.board.skipped, setup.board.spent_micros) == (2, 1, 30_000)
 
 

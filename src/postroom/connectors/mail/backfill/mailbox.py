@@ -34,10 +34,9 @@ class BackfillMailbox:
     def begin(self, assignment: BackfillAssignment) -> Walk:
         """The walk of an assignment. Raises BadInput if it has a category that is unknown here."""
         categories = chosen_categories(assignment.categories)
-        queries = queries_of(categories, self.email)
         return Walk(
             assignment,
-            Archive(self.source, queries),
+            Archive(self.source, queries_of(categories, self.email)),
             Selection(
                 assignment.job_id,
                 categories,
