@@ -21,7 +21,7 @@ from postroom.connectors.mail.source import CHUNK, MailSource, SourceMessage
 from postroom.core.backfill.estimate import Count, Sample, exactly
 from postroom.core.backfill.window import Window, zone_named
 from postroom.core.errors import MailboxLater
-from postroom.core.mail.categories import CATEGORIES, categories_of
+from postroom.core.mail.categories import CATEGORIES, categories_of, queries_of
 from postroom.core.mail.ingestion import IngestionFacts
 from postroom.core.mail.mailbox_requests import checked_arguments
 
@@ -58,7 +58,10 @@ class BackfillSampler:
         window, names = Window(*days, zone_named(given["time_zone"])), list[str](given["categories"])
         ends_at = asyncio.get_running_loop().time() + SAMPLES_UNTIL_S
         everything = Listed(_within(window))
-        lists = {name: [Listed(_within(window, query)) for query in queries_of(name, self._email)] for name in names}
+        lists = {
+            name: [Listed(_within(window, query)) for query in queries_of([CATEGORIES[name]], self._email)]
+            for name in names
+        }
         flat = [each for of_category in lists.values() for each in of_category]
         await self._list_all([*flat, everything])
         counts = {name: await self._count(of_category, window) for name, of_category in lists.items()}
@@ -152,11 +155,6 @@ class BackfillSampler:
         if names.isdisjoint(categories_of(facts, self._knowledge.known())):
             return None
         return self._knowledge.policy().decide(facts).tier
-
-
-def queries_of(category: str, user_address: str) -> list[str]:
-    """The searches that find the mail of a category."""
-    return [CATEGORIES[category].query(user_address)]
 
 
 def spread(ids: Sequence[str], most: int) -> list[str]:

@@ -13,7 +13,7 @@ from postroom.connectors.mail.ingester import MailIngester
 from postroom.connectors.mail.knowledge import Knowledge
 from postroom.connectors.mail.source import MailSource
 from postroom.connectors.switchboard_client import BackfillAssignment, BackfillSource
-from postroom.core.mail.categories import chosen_categories
+from postroom.core.mail.categories import chosen_categories, queries_of
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class BackfillMailbox:
     def begin(self, assignment: BackfillAssignment) -> Walk:
         """The walk of an assignment. Raises BadInput if it has a category that is unknown here."""
         categories = chosen_categories(assignment.categories)
-        queries = [" OR ".join(f"({each.query(self.email)})" for each in categories)]
+        queries = queries_of(categories, self.email)
         return Walk(
             assignment,
             Archive(self.source, queries),
