@@ -251,7 +251,8 @@ async def test_actions_that_nobody_has_approved_yet_still_wait_under_their_new_s
     (found,) = await database.run(list_waiting(9))
     assert (found.id, found.state) == (waiting, "awaiting_approval")
     for name, rows in before.items():
-        if name.split(".")[-1] not in ("schema_migrations", "outbound"):
+        # Messages have more columns since.
+        if name.split(".")[-1] not in ("schema_migrations", "outbound", "messages"):
             assert after[name] == [row.replace("approved_pending", "awaiting_approval") for row in rows], name
     with pytest.raises(StoreError):
         await database.run(laying("UPDATE actions SET state = 'approved_pending'"))

@@ -3,6 +3,7 @@
 import signal
 
 from support.crash.evidence import Place
+from support.patience import PATIENCE_S
 from support.processes import ProcessGroup
 
 WORKER = "support.crash.worker_process"
@@ -15,6 +16,6 @@ async def finish_all(children: ProcessGroup, place: Place) -> None:
     async def all_ended() -> bool:
         return await place.live_jobs() == 0 and await place.leases() == 1
 
-    await worker.until(all_ended)
+    await worker.until(all_ended, patience_s=5 * PATIENCE_S)  # on a busy machine much is left
     worker.signal(signal.SIGTERM)
     assert await worker.ended() == 0, worker.complaints()

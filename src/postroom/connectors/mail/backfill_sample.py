@@ -169,7 +169,7 @@ def _within(window: Window, query: str = "") -> str:
     """The search within the window, whose last moment before its start a provider may count as in it."""
     start, end = (int(moment.timestamp()) for moment in (window.start, window.end))
     dates = f"after:{max(0, start - 1)} before:{end}"
-    return f"{dates} ({query})" if query else dates
+    return f"{dates} {query}".strip()
 
 
 def _union(lists: Sequence[Listed]) -> list[str]:

@@ -8,12 +8,6 @@ CREATE INDEX audit_mailbox_searches ON audit (actor, at) WHERE action = 'mailbox
 -- When the content of a message was removed because its time was over. The row stays, so that the message is still known.
 ALTER TABLE messages ADD COLUMN pruned_at timestamptz;
 CREATE INDEX messages_kept ON messages (created_at, id) WHERE pruned_at IS NULL;
-CREATE OR REPLACE FUNCTION index_message() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    new.words := CASE WHEN new.pruned_at IS NULL
-        THEN postroom.words_of_message(new.sender, new.subject, new.body_text) END;
-    RETURN new;
-END $$;
 CREATE INDEX envelopes_copies ON envelopes (copy_of) WHERE copy_of IS NOT NULL;
 
 -- The settings under which mail is pruned every day, once somebody has seen what that would prune.

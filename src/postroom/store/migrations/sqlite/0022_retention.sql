@@ -8,11 +8,6 @@ CREATE INDEX audit_mailbox_searches ON audit (actor, at) WHERE action = 'mailbox
 -- When the content of a message was removed because its time was over. The row stays, so that the message is still known.
 ALTER TABLE messages ADD COLUMN pruned_at TEXT;
 CREATE INDEX messages_kept ON messages (created_at, id) WHERE pruned_at IS NULL;
-CREATE TRIGGER message_is_pruned AFTER UPDATE OF pruned_at ON messages WHEN new.pruned_at IS NOT NULL
-BEGIN
-    DELETE FROM message_words WHERE rowid = (SELECT number FROM message_documents WHERE message_id = new.id);
-    DELETE FROM message_documents WHERE message_id = new.id;
-END;
 CREATE INDEX envelopes_copies ON envelopes (copy_of) WHERE copy_of IS NOT NULL;
 
 -- The settings under which mail is pruned every day, once somebody has seen what that would prune.
