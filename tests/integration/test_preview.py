@@ -42,7 +42,7 @@ def test_every_message_is_shown_with_exactly_the_promised_keys(shell: Shell, mai
     assert all(list(line) == KEYS for line in lines)
     assert [tuple(line.values())[1:] for line in lines] == [
         ("high_priority", "known_contact", "full", ["relationship"], None),
-        ("high_priority", "reply_to_outbound", "full", [], None),
+        ("high_priority", "reply_to_outbound", "full", ["relationship"], None),
         ("interactive", "direct_correspondence", "full", ["finance", "relationship"], None),
         ("default", "fallback_default", "metadata", ["newsletters"], None),
         ("default", "fallback_default", "full", [], None),
@@ -61,7 +61,7 @@ def test_the_table_ends_with_a_summary(shell: Shell, mail: Path) -> None:
         "rule      fallback_default 3 (50%), known_contact 1 (17%), reply_to_outbound 1 (17%), "
         "direct_correspondence 1 (17%)",
         "taken in  full 5 (83%), metadata 1 (17%)",
-        "category  relationship 2 (33%), finance 1 (17%), newsletters 1 (17%)",
+        "category  relationship 3 (50%), finance 1 (17%), newsletters 1 (17%)",
     ]
 
 
