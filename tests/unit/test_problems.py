@@ -33,7 +33,7 @@ CANARY = "canary"
         (IntakeRefused(f"the disk of /{CANARY} is full", timedelta(seconds=90)), "no_room", 503, 90),
         (DatabaseUnavailable(f"no answer from {CANARY}"), "unavailable", 503, 5),
         (RuntimeError(CANARY), "internal", 500, None),
-        (IllegalMove(CANARY), "internal", 500, None),
+        (IllegalMove("backfill job is active and cannot become pending"), "conflict", 409, None),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
