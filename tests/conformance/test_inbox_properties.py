@@ -8,7 +8,7 @@ it did.
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -97,8 +97,10 @@ class Journal:
         turn, lease = count(), inbox.lease.script
 
         @transaction
-        def noted(policy: Policy, most: int, token: UUID, now: Any, summary_id: UUID) -> Script[inbox.Lease]:
-            made = yield from lease(policy, most, token, now, summary_id)
+        def noted(
+            policy: Policy, most: int, token: UUID, now: Any, summary_id: UUID, limits: Mapping[str, int]
+        ) -> Script[inbox.Lease]:
+            made = yield from lease(policy, most, token, now, summary_id, limits)
             self.turns[token] = next(turn), most, made
             return made
 

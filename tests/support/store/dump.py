@@ -61,4 +61,5 @@ async def clear(database: Database) -> None:
     """
     kept = ("schema_migrations", "audit", "message_documents", "message_words")
     tables = [name for name in await dump(database) if not name.split(".")[-1].startswith(kept)]
-    await database.run(_delete_all(tables))
+    # What the others refer to goes last.
+    await database.run(_delete_all(sorted(tables, key=lambda name: name.endswith("backfill_jobs"))))
