@@ -326,10 +326,10 @@ async def test_every_tool_says_what_it_is_takes_and_answers(switchboard_on_sqlit
     hints = {name: tool.annotations for name, tool in listed.items()}
     reading = {name for name, each in hints.items() if each.read_only_hint}
     assert reading == {
-        *("connector.list", "contacts.export", "filters.export", "queue.peek", "queue.stats"),
+        *("backfill.list", "connector.list", "contacts.export", "filters.export", "queue.peek", "queue.stats"),
         *("mail.search", "mail.read", "actions.list", "decisions.explain", "mutations.status"),
     }
-    assert {name for name, each in hints.items() if each.destructive_hint} == {"queue.ack"}
+    assert {name for name, each in hints.items() if each.destructive_hint} == {"backfill.cancel", "queue.ack"}
 
 
 async def test_mail_for_an_account_that_does_not_exist_is_refused_by_both_tools(switchboard_served: Served):
