@@ -17,7 +17,7 @@ from postroom.core.rules.rule import DecisionSource
 from postroom.store import actions, decisions, jobs, mail, retention, undos
 from postroom.store.audit import list_audit
 from postroom.store.engine.cursors import Cursor
-from postroom.store.engine.database import Database, Dialect, Transaction
+from postroom.store.engine.database import Database, Dialect, Script, Text, Transaction, sql, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.job_builders import classify_job
 from postroom.store.new_jobs import new_job
@@ -308,3 +308,28 @@ async def test_a_run_that_is_killed_anywhere_leaves_no_message_half_pruned_and_t
     assert await database.run(retention.kept_messages(clock(), START, 10)) == []
     entries = await database.run(history_of("retention.prune"))
     assert sum(each.after["messages"] for each in entries if each.after) == 6
+
+
+async def test_a_category_that_only_the_text_tells_keeps_a_message_as_long_as_any_other(
+    database: Database, clock: ManualClock
+):
+    """Both the categories that were stored with it, and, for mail from before those, its text."""
+    policy = RetentionPolicy(full_days=30, categories={"finance": 0})
+    await keep_account(database, clock())
+    stored = await keep_mail(database, clock, 1, sender="shop@store.example")
+    older = await keep_mail(database, clock, 2, sender="shop@store.example")
+    await database.run(_with_category(stored, "finance"))
+    await database.run(_with_text(older, "Your invoice 4711: amount due 12.00 EUR. Payment received, thank you."))
+    clock.forward(40 * DAY)
+    assert (await Retention(database, policy, clock).prune(signed())).messages == 0
+    assert (await Retention(database, RetentionPolicy(full_days=30), clock).prune(signed())).messages == 2
+
+
+@transaction
+def _with_category(id: UUID, category: str) -> Script[None]:
+    yield sql("insert_message_categories", id, [category])
+
+
+@transaction
+def _with_text(id: UUID, text: str) -> Script[None]:
+    yield Text(f"UPDATE messages SET body_text = '{text}' WHERE id = '{id}'")

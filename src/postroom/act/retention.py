@@ -111,8 +111,11 @@ class Retention:
             position = Cursor(page[-1].stored_at, page[-1].id)
 
     async def _judged(self, message: KeptMessage, now: datetime) -> PastMessage | None:
-        known = self._known.get(message.endpoint_identity) or await self._load_known(message)
-        categories = tuple(categories_of(IngestionFacts(message.sender, message.headers), known))
+        categories = message.stored_categories
+        if not categories:
+            known = self._known.get(message.endpoint_identity) or await self._load_known(message)
+            facts = IngestionFacts(message.sender, message.headers, text=message.text_start)
+            categories = tuple(categories_of(facts, known))
         if not self._policy.is_past(message.ingestion_tier, categories, message.stored_at, now):
             return None
         return PastMessage(message.id, message.ingestion_tier, categories)

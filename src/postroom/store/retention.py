@@ -8,7 +8,7 @@ still to be made, or a snooze.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -37,6 +37,9 @@ class KeptMessage:
     stored_at: datetime
     account_email: str
     endpoint_identity: str
+    text_start: str
+    stored_categories: tuple[str, ...] = ()
+    """Those it was stored with; none for mail from before they were stored."""
 
 
 class PastMessage(NamedTuple):
@@ -94,8 +97,11 @@ class RetentionApproval:
 @query
 def kept_messages(before: datetime, after: Cursor, most: int) -> Script[list[KeptMessage]]:
     """Messages whose content is kept and that were stored before then, oldest first, after a position."""
-    rows = yield sql("select_kept_page", before, after.at, after.id, most)
-    return read_rows(KeptMessage, rows)
+    page = read_rows(KeptMessage, (yield sql("select_kept_page", before, after.at, after.id, most)))
+    found: dict[UUID, list[str]] = {}
+    for id, category in (yield sql("select_categories_of", [each.id for each in page])):
+        found.setdefault(as_uuid(id), []).append(category)
+    return [replace(each, stored_categories=tuple(found.get(each.id, ()))) for each in page]
 
 
 @query

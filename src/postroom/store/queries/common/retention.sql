@@ -1,7 +1,7 @@
 -- name: select_kept_page(before, at, id, most)
 -- Mail whose content is kept and that was stored before, oldest first, after a position.
 SELECT m.id, m.ingestion_tier, m.sender, m.subject, m.headers_json, m.created_at AS stored_at, a.email AS account_email,
-    a.endpoint_identity
+    a.endpoint_identity, substr(m.body_text, 1, 1400) AS text_start
 FROM messages m JOIN accounts a ON a.id = m.account_id
 WHERE m.pruned_at IS NULL AND m.created_at <= :before AND (m.created_at, m.id) > (:at, :id)
 ORDER BY m.created_at, m.id LIMIT :most

@@ -1,3 +1,6 @@
+-- name: select_categories_of(message_ids)
+SELECT message_id, category FROM message_categories WHERE message_id = ANY(:message_ids::uuid[]) ORDER BY category
+
 -- name: lock_kept(ids)
 -- Whoever adds an action to one of them waits until these are pruned.
 SELECT m.id, m.inbox_id, m.thread_id FROM messages m WHERE m.id = ANY(:ids::uuid[]) AND m.pruned_at IS NULL

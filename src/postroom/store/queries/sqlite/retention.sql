@@ -1,3 +1,7 @@
+-- name: select_categories_of(message_ids)
+SELECT message_id, category FROM message_categories WHERE message_id IN (SELECT value FROM json_each(:message_ids))
+ORDER BY category
+
 -- name: lock_kept(ids)
 -- One transaction writes at a time, so no lock is needed.
 SELECT m.id, m.inbox_id, m.thread_id FROM messages m WHERE m.id IN (SELECT value FROM json_each(:ids)) AND m.pruned_at IS NULL
