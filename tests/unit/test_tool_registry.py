@@ -1,39 +1,17 @@
 """Which tools exist for which caller."""
 
+import importlib
+import pkgutil
 from uuid import uuid4
 
 import pytest
 
 from postroom.core.roles import Principal, Role
-from postroom.switchboard.tools import (
-    actions,
-    backfill,
-    backfill_estimate,
-    connector,
-    contacts,
-    control,
-    ingest,
-    mail,
-    on_demand,
-    queues,
-    requests,
-)
+from postroom.switchboard import tools
 from postroom.switchboard.tools.registry import ALL_TOOLS, tools_of
 from postroom.switchboard.tools.tool import Tool
 
-FAMILIES = (
-    actions,
-    backfill,
-    backfill_estimate,
-    connector,
-    contacts,
-    control,
-    ingest,
-    mail,
-    on_demand,
-    queues,
-    requests,
-)
+FAMILIES = [importlib.import_module(each.name) for each in pkgutil.iter_modules(tools.__path__, f"{tools.__name__}.")]
 QUEUES = {"queue.next", "queue.ack", "queue.nack", "queue.peek", "queue.stats"}
 
 
@@ -42,8 +20,9 @@ def names(principal: Principal) -> set[str]:
 
 
 def test_every_declared_tool_is_registered() -> None:
-    declared = [each for family in FAMILIES for each in vars(family).values() if isinstance(each, Tool)]
-    assert sorted(each.name for each in declared) == sorted(each.name for each in ALL_TOOLS)
+    declared = {each.name for family in FAMILIES for each in vars(family).values() if isinstance(each, Tool)}
+    assert declared == {each.name for each in ALL_TOOLS}
+    assert len(ALL_TOOLS) == len(declared)
 
 
 @pytest.mark.parametrize("role", Role)

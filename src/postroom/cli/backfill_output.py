@@ -54,7 +54,9 @@ def estimate_lines(made: "MadeEstimate") -> dict[str, object]:
         "in_the_window": f"{form['total']['about']:,} messages",
         "to_read": f"{form['to_read']['expected']:,} messages ({found})",
         "ingested": _spread(form["ingested"]),
-        "read_by_a_model": _spread(form["classified"]),
+        "read_by_a_model": "none, since no model is set"
+        if form["basis"]["input_price_micros"] is None
+        else _spread(form["classified"]),
         "cost": f"{dollars(cost['expected'])}, from {dollars(cost['low'])} to {dollars(cost['high'])}",
         "instead_of": f"{dollars(naive['cost_cents'])} for everything ({form['saved_percent']} % saved), or "
         f"{dollars(on_demand['cost_cents'])} for 200 searches ({on_demand['saved_percent']} % saved)",

@@ -8,7 +8,6 @@ A verb that changes a job locks its row first. So what a connector reports, what
 calls cost are applied one after another.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from uuid import UUID
@@ -26,7 +25,6 @@ from postroom.store.jobs import unpark
 CHANNEL = "backfill"
 # A message whose decision takes longer than this was lost on the way, and no longer counts as expected cost.
 RECENT = timedelta(days=7)
-DayOf = Callable[[datetime], str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ its job is handed out again with the cursor of the last report: what was read af
 report of work done before a pause or a cancellation still counts; it ends the lease.
 """
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
@@ -28,16 +27,10 @@ LONGEST_ERROR = 2000
 LONGEST_WAIT = timedelta(hours=1)
 
 
-class Assigned(NamedTuple):
-    """A job handed to a connector, and whether live mail waits."""
-
-    job: BackfillJob
-    live_backlog: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Reported:
-    """The state after a report: `job.status` is the truth, whatever the connector reported."""
+class HeldJob(NamedTuple):
+    """A job as its connector is told of it, and whether live mail waits. `job.status` is the truth, whatever the
+    connector reported.
+    """
 
     job: BackfillJob
     live_backlog: bool
@@ -46,7 +39,7 @@ class Reported:
 @transaction
 def hand_out(
     connector_type: str, endpoint_identity: str, token: UUID, policy: Policy, day: str, now: datetime, signed: Signature
-) -> Script[Assigned | None]:
+) -> Script[HeldJob | None]:
     """Hand out the mailbox's job whose connector died, or the one that has waited longest.
 
     A mailbox has one active job at a time: two would share its quota and finish no sooner.
@@ -65,7 +58,7 @@ def hand_out(
         elif before != "active":
             continue
         yield sql("lease_backfill", job_id, token, now + LEASE)
-        return Assigned((yield from reading(job_id, day, now)), backlog)
+        return HeldJob((yield from reading(job_id, day, now)), backlog)
     return None
 
 
@@ -77,12 +70,12 @@ def _holds(until: datetime | None, now: datetime) -> bool:
 @transaction
 def record_progress(
     id: UUID, progress: Progress, policy: Policy, zone: ZoneInfo, day: str, now: datetime, signed: Signature
-) -> Script[Reported]:
+) -> Script[HeldJob]:
     """Apply a report, and return the state of the job. Raises BadInput, Conflict and LeaseLost."""
     status = yield from locked(id)
     job = yield from reading(id, day, now)
     if _is_repeated(progress, job):
-        return Reported(job, (yield from _live_backlog(policy)))
+        return HeldJob(job, (yield from _live_backlog(policy)))
     if job.lease_token is None or (progress.lease_token is not None and progress.lease_token != job.lease_token):
         raise LeaseLost(
             f"the backfill {id} is {status}, and not held under this lease; ask for work with backfill.poll"
@@ -105,7 +98,7 @@ def record_progress(
         yield sql("lease_backfill", id, job.lease_token, now + LEASE)
     else:
         yield sql("end_backfill_lease", id)
-    return Reported((yield from reading(id, day, now)), (yield from _live_backlog(policy)))
+    return HeldJob((yield from reading(id, day, now)), (yield from _live_backlog(policy)))
 
 
 def _is_repeated(progress: Progress, job: BackfillJob) -> bool:

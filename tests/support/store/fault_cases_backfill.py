@@ -38,7 +38,7 @@ async def created(setup: JobSetup, new: NewBackfill = FINANCE, cost: int = COST)
     return id
 
 
-def handing_out(setup: JobSetup, endpoint: str = ENDPOINT) -> Transaction[backfill_work.Assigned | None]:
+def handing_out(setup: JobSetup, endpoint: str = ENDPOINT) -> Transaction[backfill_work.HeldJob | None]:
     return backfill_work.hand_out("gmail", endpoint, new_id(), EMAIL, day(setup), setup.clock(), signed())
 
 
@@ -49,7 +49,7 @@ async def active(setup: JobSetup, new: NewBackfill = FINANCE, cost: int = COST) 
     return assigned.job
 
 
-def reporting(setup: JobSetup, job: BackfillJob, **report: Any) -> Transaction[backfill_work.Reported]:
+def reporting(setup: JobSetup, job: BackfillJob, **report: Any) -> Transaction[backfill_work.HeldJob]:
     """A report of the job's holder; with a number, unless another is given."""
     given: dict[str, Any] = {"batch_seq": job.batch_seq + 1, "lease_token": job.lease_token, **report}
     return backfill_work.record_progress(

@@ -74,10 +74,6 @@ class Category:
     name: str
     searches: tuple[Search, ...]
 
-    def holds(self, facts: IngestionFacts, known: Known) -> bool:
-        """Whether the message is in the category."""
-        return self.name in categories_of(facts, known)
-
 
 def categories_of(facts: IngestionFacts, known: Known) -> list[str]:
     """The names of the categories that the message is in, in fixed order."""

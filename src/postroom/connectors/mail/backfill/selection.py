@@ -15,7 +15,7 @@ from postroom.connectors.mail.ingester import is_incoming
 from postroom.connectors.mail.knowledge import Knowledge
 from postroom.connectors.mail.refused import reason_of
 from postroom.core.backfill.window import Window
-from postroom.core.mail.categories import Category
+from postroom.core.mail.categories import Category, categories_of
 from postroom.core.mail.ingestion import IngestionFacts
 
 
@@ -43,7 +43,7 @@ class Selection:
         clock: Callable[[], datetime],
     ) -> None:
         self._job_id = job_id
-        self._categories = categories
+        self._names = frozenset(each.name for each in categories)
         self._window = window
         self._endpoint_identity = endpoint_identity
         self._knowledge = knowledge
@@ -61,7 +61,7 @@ class Selection:
                 continue
             parsed = message.parsed()
             facts = IngestionFacts.of(parsed)
-            names = [each.name for each in self._categories if each.holds(facts, known)]
+            names = [name for name in categories_of(facts, known) if name in self._names]
             if not names or not is_incoming(message):
                 batch.ends[message.id] = End("skipped")
                 continue

@@ -41,9 +41,6 @@ SELECT j.id, j.status, r.mode, r.lease_until FROM backfill_jobs j JOIN backfill_
 WHERE j.endpoint_identity = :endpoint_identity AND j.connector_type = :connector_type AND j.status IN ('pending', 'active')
 ORDER BY j.status, j.created_at, j.id
 
--- name: select_backfilled_endpoints()
-SELECT DISTINCT connector_type, endpoint_identity FROM backfill_jobs WHERE status IN ('pending', 'active')
-
 -- name: lease_backfill(id, lease_token, lease_until)
 UPDATE backfill_runs SET lease_token = :lease_token, lease_until = :lease_until WHERE job_id = :id
 
