@@ -30,7 +30,7 @@ START = Cursor(datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
 
 @dataclass(slots=True)
 class RetentionPreview:
-    """What would be pruned now: counts, when the oldest and the newest were stored, and a few of the messages."""
+    """A dry run: counts, when the oldest and the newest were stored, and a few of the messages."""
 
     counts: PruneCounts = field(default_factory=PruneCounts)
     oldest: datetime | None = None

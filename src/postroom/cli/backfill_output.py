@@ -136,7 +136,7 @@ def progress_line(job: "BackfillJob", at: Standing, *, bar: bool = True) -> str:
 
 
 def ended_line(job: "BackfillJob") -> str:
-    """What to do when a job does not go on by itself."""
+    """The remedy for a job that does not go on by itself."""
     resume = f"`postroom backfill resume {job.id}` continues it"
     match job.status:
         case "completed":

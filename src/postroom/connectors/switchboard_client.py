@@ -132,7 +132,7 @@ class FailedMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BackfillProgress:
-    """What was done since the last progress. The same `batch_seq` twice counts once."""
+    """The work done since the last report. The same `batch_seq` twice counts once."""
 
     job_id: UUID
     lease_token: str

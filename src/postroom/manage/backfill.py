@@ -96,7 +96,7 @@ class Backfills:
             raise BadInput("estimate_id", "is for another mailbox, other categories or other days", "estimate this one")
 
     async def expected_cost(self) -> int:
-        """What a message that a model reads will probably cost, in millionths of a dollar; zero without a model."""
+        """The expected cost of a message that a model reads, in millionths of a dollar; zero without a model."""
         return cost_micros(1, await measured_tokens(self.database), token_prices(self._model))
 
     async def pause(self, id: UUID, signed: Signature) -> BackfillJob:

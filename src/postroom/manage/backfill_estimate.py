@@ -310,7 +310,7 @@ def _alternative(given: Alternative, saved_percent: int) -> AlternativeForm:
 
 
 def _notes(facts: BackfillFacts) -> list[str]:
-    """What the numbers are based on, in words."""
+    """The basis of the numbers, in words."""
     sample, tokens, learned = facts.sample, facts.tokens, facts.learned
     notes = [f"{sample.read:,} of {facts.candidates.about:,} messages were read as a sample"]
     if not facts.candidates.is_exact:

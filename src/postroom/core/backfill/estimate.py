@@ -1,4 +1,4 @@
-"""What a backfill will cost and how long it takes, from counts, a sample, and what was measured before.
+"""The cost and the duration of a backfill, from counts, a sample, and what was measured before.
 
 **Cost.** `C = N_full × T_full × R`: the messages that a model will read, the tokens of each, and the price of a token.
 Only messages ingested in full are read. Their share is measured on a sample of those that the search finds, and its
@@ -58,7 +58,7 @@ def exactly(counted: int) -> Count:
 
 
 class Sample(NamedTuple):
-    """What became of the messages of a sample. Those read and not in a category are in none of the other numbers."""
+    """The outcomes of the messages of a sample. Those read and not in a category are in none of the other numbers."""
 
     read: int = 0
     in_category: int = 0
@@ -183,7 +183,7 @@ class Estimate:
 
     @property
     def saved_percent(self) -> int:
-        """What is saved against reading everything."""
+        """The savings against reading everything."""
         return saved_percent(self.cost_micros.expected, self.naive.cost_micros)
 
     @property
@@ -218,7 +218,7 @@ def estimate(facts: BackfillFacts) -> Estimate:
 
 
 def cost_micros(messages: int, tokens: TokenUse, prices: TokenPrices | None) -> int:
-    """What it costs to have a model read this many messages, in millionths of a dollar."""
+    """The cost of having a model read this many messages, in millionths of a dollar."""
     if prices is None:
         return 0
     return -(-messages * (tokens.input * prices.input_micros + tokens.output * prices.output_micros) // MILLION)
@@ -230,7 +230,7 @@ def cents(micros: int) -> int:
 
 
 def saved_percent(cost: int, naive: int) -> int:
-    """What is saved against the naive cost, in percent; negative if it costs more, and 0 if nothing costs anything."""
+    """The savings against the naive cost, in percent; negative if it costs more, and 0 if nothing costs anything."""
     return (naive - cost) * 100 // naive if naive else 0
 
 

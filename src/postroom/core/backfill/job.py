@@ -89,12 +89,12 @@ class BackfillJob:
 
     @property
     def expected_micros(self) -> int:
-        """What the messages that wait for a decision will probably cost."""
+        """The expected cost of the messages that wait for a decision."""
         return self.messages_waiting * self.message_cost_micros
 
     @property
     def left_today_micros(self) -> int:
-        """What may still be spent today, with what is in progress taken as spent."""
+        """The rest of the cap for today, with what is in progress taken as spent."""
         cap = self.daily_cost_cap_cents * MICROS_PER_CENT
         return max(0, cap - self.spent_today_micros - self.expected_micros)
 

@@ -1,4 +1,4 @@
-"""What speaks for a category in a message: words of the subject, the sender and the text, each with a weight.
+"""The evidence for a category in a message: words of the subject, the sender and the text, each with a weight.
 
 The work does not grow with the message: subject, sender and text are cut, and every step is linear.
 """

@@ -34,7 +34,7 @@ class End(NamedTuple):
 
 @dataclass(slots=True)
 class Done:
-    """What was done since the last report."""
+    """The work done since the last report."""
 
     processed: int = 0
     skipped: int = 0
