@@ -108,7 +108,7 @@ DELETE FROM rollups WHERE hour < :before RETURNING hour
 SELECT e.seq FROM envelopes e
 WHERE e.queue = :queue AND e.accepted_at < :before
     AND EXISTS (SELECT 1 FROM inbox_ends x WHERE x.seq = e.seq AND x.ended_at < :before)
-ORDER BY e.accepted_at LIMIT :most
+ORDER BY e.accepted_at, e.seq LIMIT :most
 
 -- name: count_states(queue)
 SELECT tier, state, count(*) FROM inbox WHERE queue = :queue GROUP BY tier, state
