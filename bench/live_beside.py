@@ -78,18 +78,26 @@ async def emulate() -> None:
     emulator.pubsub.subscribe(SUBSCRIPTION, TOPIC)
 
     async def deliver(told: Words) -> Words:
-        """The same at the same moments each time, for a given number."""
-        rng, delivered_at, due = Random(SEED), dict[str, float](), time.monotonic()
-        while len(delivered_at) < told["new_mail"]:
-            due += rng.expovariate(1 / MEAN_GAP_S)
-            await asyncio.sleep(max(0.0, due - time.monotonic()))
-            for _ in range(min(rng.choice(TOGETHER), told["new_mail"] - len(delivered_at))):
-                delivered_at[mailbox.deliver(given[len(delivered_at) % len(given)]).id] = time.monotonic()
-        quota = emulator.quota
-        spent = {"most_units": quota.most_in_a_minute(USER), "refused": quota.counters.refused.total()}
-        return {"delivered_at": delivered_at, **spent}
+        return {"delivered_at": await delivered(mailbox, given, told["new_mail"]), **spent(emulator)}
 
     await serve(emulator, {"since": mailbox.history_id, "old": old}, deliver)
+
+
+async def delivered(mailbox: Mailbox, given: Sequence[bytes], count: int) -> dict[str, float]:
+    """When each was delivered: the same at the same moments each time, for a given number."""
+    rng, delivered_at, due = Random(SEED), dict[str, float](), time.monotonic()
+    while len(delivered_at) < count:
+        due += rng.expovariate(1 / MEAN_GAP_S)
+        await asyncio.sleep(max(0.0, due - time.monotonic()))
+        for _ in range(min(rng.choice(TOGETHER), count - len(delivered_at))):
+            delivered_at[mailbox.deliver(given[len(delivered_at) % len(given)]).id] = time.monotonic()
+    return delivered_at
+
+
+def spent(emulator: Emulator) -> Words:
+    """What Google saw of the quota."""
+    quota = emulator.quota
+    return {"most_units": quota.most_in_a_minute(USER), "refused": quota.counters.refused.total()}
 
 
 class _TimedIntake(Intake):

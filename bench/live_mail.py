@@ -93,11 +93,11 @@ class _Gauge(ConnectorHealth):
     def reach(self, cursor: str) -> None:
         super().reach(cursor)
         if self._settled_mib is None and self.counters["ingested"] >= self._settled_at:
-            self._settled_mib = _memory_mib()
+            self._settled_mib = memory_mib()
 
     @property
     def grown_mib(self) -> float:
-        return _memory_mib() - (self._settled_mib or 0.0)
+        return memory_mib() - (self._settled_mib or 0.0)
 
 
 async def connect(count: int, emulator: Mapping[str, Any]) -> Measured:
@@ -147,7 +147,7 @@ async def services_on(database: Database, users: Sequence[str] = (USER,)) -> Ser
     )
 
 
-def _memory_mib() -> float:
+def memory_mib() -> float:
     """What the process has in memory now, not what it had at most."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() / 2**20

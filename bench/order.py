@@ -28,6 +28,7 @@ Verb = Literal[
     "arrive",
 ]
 Door = Literal["ingest.batch", "ingest", "http"]
+Terms = Literal["new", "older", "none"]
 
 # A finished drain is noticed this late at most; at a second and more per drain that is below the noise.
 POLL_SECONDS = 0.005

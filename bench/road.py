@@ -31,6 +31,7 @@ from postroom.store.rules import add_rules
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.history import Change
 from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.quota import Limits
 
 from .live_beside import SUBSCRIPTION, TOPIC
 from .live_mail import TOKEN
@@ -41,7 +42,8 @@ from .told_emulator import ToldEmulator, Words, serve, told_emulator
 DOMAIN = "shop.example"
 WARM_UP = 50
 SEED = 2026
-# The emulator has no quota; the product is not to keep to one either.
+# Where the emulator has no quota, the product is not to keep to one either.
+WITHOUT_QUOTA = Limits()
 WITHOUT_END = 1_000_000_000
 PATIENCE_S = 300.0
 
@@ -143,7 +145,7 @@ async def travel(at_once: int, per_second: int, seconds: int) -> Outcome:
         await database.run(add_rules([rule], wall_clock()))
         emulator = await stack.enter_async_context(told_emulator("bench.road"))
         stop, ready = asyncio.Event(), asyncio.Event()
-        settings = _settings(folder, emulator.said["address"])
+        settings = product_settings(folder, emulator.said["address"])
         running = asyncio.create_task(run_product(settings, database, stop, lambda _address: ready.set()))
         running.add_done_callback(lambda _task: ready.set())
         await ready.wait()
@@ -156,11 +158,13 @@ async def travel(at_once: int, per_second: int, seconds: int) -> Outcome:
         return await measuring
 
 
-def _settings(folder: Path, address: str) -> Settings:
+def product_settings(folder: Path, address: str, limits: Limits = WITHOUT_QUOTA) -> Settings:
+    """The settings for an emulator there that has these limits."""
     gmail = {
         "base_url": address,
         "token": TOKEN,
-        "units_per_minute": WITHOUT_END,
+        "units_per_minute": limits.per_user_minute or WITHOUT_END,
+        "prices": {"messages.get": limits.prices["messages.get"]},
         "pubsub_topic": TOPIC,
         "pubsub_subscription": SUBSCRIPTION,
         "pubsub_url": address,

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from postroom_sandbox.mime import Mail, as_words
 from postroom_sandbox.refusal import invalid
@@ -58,12 +58,40 @@ Test = Callable[[Found], bool]
 LabelNamed = Callable[[str], str | None]
 
 
+class Received(NamedTuple):
+    """When a message must have been received: since a moment and before another."""
+
+    since: datetime = datetime.min.replace(tzinfo=UTC)
+    before: datetime = datetime.max.replace(tzinfo=UTC)
+
+    def __call__(self, message: Found) -> bool:
+        return self.since <= message.received_at < self.before
+
+
+ANY_TIME = Received()
+
+
+class Mentions(NamedTuple):
+    """One of these phrases must be in the headers, or in the text if `in_text`."""
+
+    phrases: tuple[str, ...]
+    headers: tuple[str, ...]
+    in_text: bool = False
+
+    def __call__(self, message: Found) -> bool:
+        words = message.mail.words(*self.headers)
+        return any(phrase in words for phrase in self.phrases) or (
+            self.in_text and any(phrase in message.mail.text_words for phrase in self.phrases)
+        )
+
+
 @dataclass(frozen=True)
 class Query:
-    """A parsed search. `everywhere` is set if it names spam or trash."""
+    """A parsed search. `everywhere` is set if it names spam or trash; nothing outside of `received` can match."""
 
     test: Test = lambda _message: True
     everywhere: bool = False
+    received: Received = ANY_TIME
 
     def matches(self, message: Found) -> bool:
         return self.test(message)
@@ -72,8 +100,13 @@ class Query:
 def parse_query(text: str, label_named: LabelNamed, now: datetime) -> Query:
     """Parse a search. `label_named` returns the id of a label by its name."""
     reader = _Reader(text, label_named, now)
-    test = reader.all_until("")
-    return Query(test, reader.everywhere)
+    tests = reader.tests_until("")
+    limits = [test for test in tests if isinstance(test, Received)]
+    received = Received(
+        max((each.since for each in limits), default=ANY_TIME.since),
+        min((each.before for each in limits), default=ANY_TIME.before),
+    )
+    return Query(_every(tests), reader.everywhere, received)
 
 
 @dataclass(frozen=True)
@@ -93,7 +126,7 @@ class _Reader:
         self._label_named = label_named
         self._now = now
 
-    def all_until(self, end: str, operator: str = "") -> Test:
+    def tests_until(self, end: str, operator: str = "") -> list[Test]:
         """Parse terms up to a closing mark; all must match, apart from alternatives joined by OR."""
         groups: list[list[Test]] = []
         joined = False
@@ -109,7 +142,7 @@ class _Reader:
                 else:
                     groups.append([test])
                 joined = False
-        return _every([_any(group) for group in groups])
+        return [_any(group) for group in groups]
 
     def _any_until(self, end: str, operator: str) -> Test:
         tests: list[Test] = []
@@ -136,7 +169,7 @@ class _Reader:
         self._depth += 1
         if self._depth > DEEPEST_GROUP:
             raise invalid("Invalid search: nested too deeply")
-        test = self.all_until(")", operator) if mark == "(" else self._any_until("}", operator)
+        test = _every(self.tests_until(")", operator)) if mark == "(" else self._any_until("}", operator)
         self._depth -= 1
         return test
 
@@ -172,8 +205,7 @@ def _test(operator: str, value: str, label_named: LabelNamed, now: datetime) -> 
         case "is" if wanted in _STATES:
             return _labelled(_STATES[wanted])
         case name if name in _HEADERS:
-            names, phrase = _HEADERS[name], as_words(wanted)
-            return lambda message: phrase in message.mail.words(*names)
+            return Mentions((as_words(wanted),), _HEADERS[name])
         case "rfc822msgid":
             return lambda message: message.mail.header("Message-ID").strip("<> ") == value.strip("<> ")
         case "has" if wanted == "attachment":
@@ -192,8 +224,7 @@ def _test(operator: str, value: str, label_named: LabelNamed, now: datetime) -> 
             most = _bytes(wanted)
             return lambda message: len(message.mail.raw) < most
         case "":
-            phrase = as_words(wanted)
-            return lambda message: phrase in message.mail.words(*_MENTIONED) or phrase in message.mail.text_words
+            return Mentions((as_words(wanted),), _MENTIONED, in_text=True)
         case _:
             return _in_time(operator, wanted, now)
 
@@ -201,17 +232,13 @@ def _test(operator: str, value: str, label_named: LabelNamed, now: datetime) -> 
 def _in_time(operator: str, wanted: str, now: datetime) -> Test:
     match operator:
         case "newer_than":
-            since = _ago(wanted, now)
-            return lambda message: message.received_at >= since
+            return Received(since=_ago(wanted, now))
         case "older_than":
-            until = _ago(wanted, now)
-            return lambda message: message.received_at < until
+            return Received(before=_ago(wanted, now))
         case "after" | "newer":
-            first = _day(wanted)
-            return lambda message: message.received_at >= first
+            return Received(since=_day(wanted))
         case "before" | "older":
-            last = _day(wanted)
-            return lambda message: message.received_at < last
+            return Received(before=_day(wanted))
         case _:
             raise invalid(f"The sandbox does not know the search term {operator}:{wanted}")
 
@@ -221,7 +248,21 @@ def _every(tests: Sequence[Test]) -> Test:
 
 
 def _any(tests: Sequence[Test]) -> Test:
+    tests = _joined(tests)
     return tests[0] if len(tests) == 1 else lambda message: any(test(message) for test in tests)
+
+
+def _joined(tests: Sequence[Test]) -> list[Test]:
+    """The same alternatives, with phrases for the same place in one test: a search may have hundreds of them."""
+    joined: dict[object, Test] = {}
+    for test in tests:
+        if not isinstance(test, Mentions):
+            joined[test] = test
+            continue
+        place = test.headers, test.in_text
+        before = joined.get(place)
+        joined[place] = test._replace(phrases=before.phrases + test.phrases) if isinstance(before, Mentions) else test
+    return list(joined.values())
 
 
 def _labelled(label_id: str | None) -> Test:

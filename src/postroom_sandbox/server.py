@@ -17,6 +17,8 @@ from postroom_sandbox.emulator import Emulator
 LOOPBACK = "127.0.0.1"
 # How long to wait for running requests when the server stops.
 GRACE_S = 1.0
+# As long as Google's. Clients close idle connections after 5 s; if the server did so too, requests would meet its end.
+KEEP_ALIVE_S = 240
 
 
 class LoopbackServer(uvicorn.Server):
@@ -112,6 +114,7 @@ def _config(app: ASGIApp) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         date_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
         lifespan="off",
     )
 

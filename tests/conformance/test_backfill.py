@@ -1,24 +1,36 @@
 """Backfill jobs: their moves, their leases, and reports that are lost, repeated, late, or lies."""
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
 from itertools import product
+from random import Random
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from postroom.core.backfill.cursor import Cursor
-from postroom.core.backfill.job import MOST_OPEN, BackfillJob, FailedMessage
+from postroom.core.backfill.job import MOST_OPEN, BackfillJob, FailedMessage, Progress
+from postroom.core.backfill.window import DAY, day_in, start_of
 from postroom.core.errors import BadInput, Conflict, IllegalMove, LeaseLost, NotFound, Refused, TooManyRequests
+from postroom.core.jobs.types import CATALOGUE
 from postroom.core.lifecycle import BACKFILL
+from postroom.core.queue.queues import EMAIL
+from postroom.core.roles import Principal, Role
+from postroom.manage.backfill import Backfills
+from postroom.settings.sections import BackfillSettings, ModelSettings
 from postroom.store import backfill, backfill_spend, backfill_work
 from postroom.store.acceptance import Accepted
 from postroom.store.audit import list_audit
 from postroom.store.engine.cursors import Cursor as Place
 from postroom.store.engine.database import Script, transaction
 from postroom.store.engine.ids import new_id
+from postroom.switchboard.backfill_work import BackfillWork
+from postroom.switchboard.dispatcher import Dispatcher
 from postroom.switchboard.intake import Intake
+from support.scale import scale
 from support.store.fault_cases_backfill import (
     COST,
     ENDPOINT,
@@ -95,6 +107,31 @@ async def test_people_make_exactly_the_legal_moves(setup: JobSetup, before: str,
         assert (await load(setup, job.id)).status == before
 
 
+@pytest.mark.parametrize(
+    ("before", "reported"), list(product(sorted(BACKFILL.states), ("active", "completed", "error")))
+)
+async def test_a_connector_ends_an_active_job_that_it_holds_and_no_other(
+    setup: JobSetup, before: str, reported: Any
+) -> None:
+    job = await in_status(setup, before)
+    given = replace(job, lease_token=job.lease_token or new_id())
+    try:
+        await report(setup, given, status=reported, cursor=END if reported == "completed" else None)
+    except LeaseLost:
+        assert job.lease_token is None
+    assert (await load(setup, job.id)).status == (reported if before == "active" else before)
+
+
+@pytest.mark.parametrize("before", sorted(BACKFILL.states))
+async def test_only_a_pending_job_is_started_and_only_a_capped_one_continued(setup: JobSetup, before: str) -> None:
+    job = await in_status(setup, before)
+    assigned = await setup.database.run(handing_out(setup))
+    assert (assigned is not None) is (before == "pending")
+    setup.clock.forward(86_400)
+    moved = await setup.database.run(backfill_spend.continue_capped(job.id, day(setup), setup.clock(), signed()))
+    assert moved is (before == "cost_capped")
+
+
 async def test_every_step_is_in_the_audit_log(setup: JobSetup) -> None:
     job = await active(setup)
     await setup.database.run(backfill.pause_backfill(job.id, setup.clock(), signed()))
@@ -118,6 +155,15 @@ async def test_the_oldest_job_is_handed_out_to_one_connector_only(setup: JobSetu
     following = await setup.database.run(handing_out(setup))
     assert following is not None
     assert following.job.id == second
+
+
+async def test_of_many_connectors_that_poll_at_once_one_gets_the_job(setup: JobSetup) -> None:
+    for _ in range(3):
+        await created(setup)
+    polls = await asyncio.gather(*(setup.database.run(handing_out(setup)) for _ in range(20)))
+    assert sum(each is not None for each in polls) == 1
+    listed = await setup.database.run(backfill.list_backfills(10, day(setup), setup.clock(), status="active"))
+    assert len(listed) == 1
 
 
 async def test_a_job_whose_connector_died_is_handed_out_again_with_its_cursor(setup: JobSetup) -> None:
@@ -171,6 +217,47 @@ async def test_work_done_before_a_stop_still_counts_and_then_the_lease_ends(setu
         await report(setup, replace(job, batch_seq=1), rows_skipped=1)
     with pytest.raises(Refused):
         await ingest(setup, job, 2)
+
+
+async def test_whatever_becomes_of_reports_the_counters_equal_the_truth(setup: JobSetup) -> None:
+    """Reports are lost, repeated, out of order, late after a pause, or under a lease that has ended."""
+    rng, truth, stale = Random(seed := 1211), 0, list[tuple[BackfillJob, dict[str, Any]]]()
+    print(f"seed {seed}")
+    job = await active(setup)
+    for _ in range(scale(60, 1_000)):
+        given = {"rows_skipped": rng.randint(0, 9), "batch_seq": job.batch_seq + 1}
+        match rng.choice(["sent", "sent", "repeated", "lost", "ahead", "stale", "paused", "died"]):
+            case "sent" | "repeated" as way:
+                for _ in range(1 if way == "sent" else 3):
+                    await report(setup, job, **given)
+                truth += given["rows_skipped"]
+            case "ahead":
+                with pytest.raises(Conflict):
+                    await report(setup, job, **{**given, "batch_seq": job.batch_seq + rng.randint(2, 9)})
+            case "stale" if stale:
+                with pytest.raises((LeaseLost, Conflict)):
+                    await report(setup, stale[-1][0], **stale[-1][1])
+            case "paused":
+                await setup.database.run(backfill.pause_backfill(job.id, setup.clock(), signed()))
+                for _ in range(rng.randint(1, 2)):
+                    await report(setup, job, **given)
+                truth += given["rows_skipped"]
+                stale.append((job, given))
+                await setup.database.run(backfill.resume_backfill(job.id, setup.clock(), signed()))
+            case "died":
+                stale.append((job, given))
+                setup.clock.forward(301)
+            case _:
+                pass
+        job = await load(setup, job.id)
+        if (assigned := await setup.database.run(handing_out(setup))) is not None:
+            job = assigned.job
+        assert job.rows_skipped == truth
+    await setup.database.run(backfill.cancel_backfill(job.id, setup.clock(), signed()))
+    await report(setup, job, rows_skipped=5)
+    with pytest.raises(LeaseLost):
+        await report(setup, replace(job, batch_seq=job.batch_seq + 1), rows_skipped=5)
+    assert (await load(setup, job.id)).rows_skipped == truth + 5
 
 
 async def test_a_resumed_job_does_not_listen_to_its_former_holder(setup: JobSetup) -> None:
@@ -240,6 +327,20 @@ async def test_arrivals_are_counted_and_those_a_model_may_read_are_expected_to_c
     assert (shown.cost_spent_cents, shown.spent_micros) == (6, 0)  # expected, not spent yet
 
 
+@pytest.mark.parametrize("end", ["failed", "canceled"])
+async def test_mail_whose_decision_failed_is_no_longer_expected_to_cost(setup: JobSetup, end: str) -> None:
+    job = await active(setup)
+    await ingest(setup, job, 1, 2)
+    await Dispatcher(setup.database, CATALOGUE, clock=setup.clock).tick()
+    deciding = await setup.claim_one()
+    assert (await load(setup, job.id)).messages_waiting == 2
+    assert await setup.database.run(backfill_spend.release_undecided(setup.clock())) == 0
+    await (setup.fail(deciding) if end == "failed" else setup.cancel_claimed(deciding))
+    assert [await setup.database.run(backfill_spend.release_undecided(setup.clock())) for _ in "ab"] == [1, 0]
+    shown = await load(setup, job.id)
+    assert (shown.messages_waiting, shown.left_today_micros) == (1, 5_000_000 - COST)
+
+
 async def test_cost_beyond_what_arrived_counts_and_caps(setup: JobSetup) -> None:
     job = await active(setup)
     shown = await report(setup, job, cost_micros=4_999_999)
@@ -260,6 +361,22 @@ async def test_a_capped_job_continues_on_the_next_day_only_if_asked_to(setup: Jo
     shown = await load(setup, job.id)
     assert shown.status == ("pending" if resume_daily else "cost_capped")
     assert (shown.spent_today_micros, shown.spent_micros) == (0, 100_000)
+
+
+@pytest.mark.parametrize("zone", [ZoneInfo("Pacific/Auckland"), ZoneInfo("America/Los_Angeles")], ids=str)
+async def test_the_cap_begins_anew_at_midnight_in_the_zone_of_the_settings(setup: JobSetup, zone: ZoneInfo) -> None:
+    settings, connector = BackfillSettings.model_validate({"time_zone": zone.key}), Principal(Role.CONNECTOR, ENDPOINT)
+    backfills = Backfills(setup.database, settings, ModelSettings.model_validate({}), setup.clock)
+    work = BackfillWork(setup.database, backfills, EMAIL, setup.clock)
+    id = await created(setup, replace(FINANCE, resume_daily=True, daily_cost_cap_cents=10))
+    assert await work.poll("gmail", ENDPOINT, connector) is not None
+    state = await work.progress(id, Progress(cost_micros=100_000), connector)
+    assert state.job.status == "cost_capped"
+    midnight = start_of(day_in(setup.clock(), zone) + DAY, zone)
+    for moment, status in ((midnight - timedelta(seconds=1), "cost_capped"), (midnight, "pending")):
+        setup.clock.now = moment
+        await work.begin_day()
+        assert (await backfills.load(id)).status == status
 
 
 async def test_a_background_job_waits_while_live_mail_waits(setup: JobSetup) -> None:

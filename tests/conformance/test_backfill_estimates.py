@@ -1,7 +1,8 @@
 """Estimates of backfills: stored as shown, put beside what then happened, and learned from."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -11,14 +12,16 @@ from postroom.core.backfill.cursor import Cursor
 from postroom.core.backfill.estimate import FinishedBackfill, TokenUse
 from postroom.core.backfill.job import BackfillJob
 from postroom.core.errors import NotFound
+from postroom.core.jobs.types import CATALOGUE
 from postroom.store import backfill_estimates as estimates
 from postroom.store import model_calls
 from postroom.store.backfill_spend import BackfillCharge
 from postroom.store.engine.ids import new_id
 from postroom.store.model_calls import CallEnd, Caps, NewCall
+from postroom.switchboard.dispatcher import Dispatcher
 from postroom.switchboard.intake import Intake
 from support.mail import keep_account, keep_mail
-from support.store.fault_cases_backfill import ENDPOINT, FINANCE, WINDOW, active, day, load, reporting
+from support.store.fault_cases_backfill import ENDPOINT, FINANCE, OWNER, WINDOW, active, day, load, reporting
 from support.store.fault_cases_backfill_estimates import recording, result_of
 from support.store.fault_cases_registry import signed
 from support.store.inbox_setup import mail, metadata
@@ -152,3 +155,32 @@ async def test_tokens_are_averaged_over_messages_once_there_are_enough(setup: Jo
     assert await setup.database.run(model_calls.average_tokens()) is None
     await read_by_model(setup, job, 1)
     assert await setup.database.run(model_calls.average_tokens()) == TokenUse(900, 50, model_calls.FEWEST_MEASURED)
+
+
+async def test_mail_that_is_stored_in_full_is_counted_by_mailbox_categories_and_days(setup: JobSetup):
+    await keep_account(setup.database, setup.clock(), OWNER)
+    intake, dispatcher = (
+        Intake(setup.database, None, setup.clock),
+        Dispatcher(setup.database, CATALOGUE, clock=setup.clock),
+    )
+
+    async def keep(
+        number: int, subject: str, sent_at: datetime, form: Callable[[Any], Any] = lambda whole: whole
+    ) -> None:
+        raw = {"headers": [["From", "shop@store.example"], ["Subject", subject]], "sent_at": sent_at.isoformat()}
+        await intake.ingest(form(mail(number, payload={"raw": raw, "normalized_text": "Thank you."})))
+
+    second = timedelta(seconds=1)
+    await keep(1, "Your invoice 7", WINDOW.start)
+    await keep(2, "Your invoice 8", WINDOW.end - second)
+    await keep(3, "Your invoice 9", WINDOW.end)
+    await keep(4, "Your invoice 10", WINDOW.start - second)
+    await keep(5, "Lunch", WINDOW.start)
+    await keep(6, "Your invoice 11", WINDOW.start, metadata)
+    assert await dispatcher.tick() == 6
+
+    async def counted(*categories: str, endpoint: str = ENDPOINT) -> int:
+        return await setup.database.run(estimates.stored_in_categories(endpoint, categories, WINDOW))
+
+    assert await counted("finance") == await counted("finance", "travel") == 2
+    assert await counted("travel") == await counted("finance", endpoint="gmail:user:other@example.com") == 0

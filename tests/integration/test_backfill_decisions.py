@@ -1,6 +1,5 @@
 """What becomes of backfilled mail: decided as live mail is, charged to its backfill, and not acted on unless asked."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import date
@@ -19,15 +18,14 @@ from postroom.settings.sections import BackfillSettings, ModelSettings
 from postroom.store import backfill, decisions, jobs
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
-from postroom.store.engine.listeners import signalled
 from postroom.store.model_calls import day_of, spend_of
 from postroom.switchboard.backfill_work import BackfillWork
 from postroom.switchboard.intake import Intake
 from postroom_sandbox.model_api import ModelApi, running_model_api
 from postroom_sandbox.model_moods import decides
 from support.message_setup import message_id_of
-from support.patience import PATIENCE_S
 from support.product import ENDPOINT, OWNER, Product, envelope, raw_mail, running_product
+from support.until import CHANNELS, until
 
 FINANCE = NewBackfill("gmail", ENDPOINT, ("finance",), date(2020, 1, 1), date(2020, 12, 31), consent=True)
 T = TypeVar("T")
@@ -72,20 +70,8 @@ class OldMail:
 
         return await self.until(look, bool)
 
-    async def until(self, look: Callable[[], Awaitable[T]], holds: Callable[[T], bool]) -> T:
-        """Looks again whenever something has changed."""
-        changed = asyncio.Event()
-        channels = (decisions.CHANNEL, jobs.CHANNEL, backfill.CHANNEL)
-        subscriptions = [self.database.subscribe(each, lambda _message: changed.set()) for each in channels]
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                while not holds(found := await look()):
-                    await signalled(changed, 0.2)
-                    changed.clear()
-                return found
-        finally:
-            for subscription in subscriptions:
-                subscription.close()
+    async def until(self, look: Callable[[], Awaitable[T]], holds: Callable[[T], object]) -> T:
+        return await until(self.database, look, holds, (*CHANNELS, backfill.CHANNEL))
 
 
 async def begin(product: Product, api: ModelApi, model: dict[str, Any], **changes: Any) -> OldMail:

@@ -1,10 +1,8 @@
 """Estimates through the whole product: tool or command, request, real connector, emulator, arithmetic, store."""
 
-import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -14,13 +12,11 @@ from typing import Any
 import pytest
 
 from postroom.connectors.mail.backfill.walk import JobStopped
-from postroom.connectors.mail.request_handlers import RequestHandlers
-from postroom.connectors.request_server import RequestServer
 from postroom.core.backfill.estimate import QuotaPace
 from postroom.core.backfill.job import NewBackfill
 from postroom.core.errors import BadInput, MailboxLater
+from postroom.core.jobs.types import CATALOGUE
 from postroom.core.roles import Principal, Role
-from postroom.gmail.client import GmailClient
 from postroom.manage import backfill_estimate
 from postroom.manage.audit import signature
 from postroom.manage.backfill import Backfills, token_prices
@@ -30,13 +26,15 @@ from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail import keep_account
+from postroom.switchboard.dispatcher import Dispatcher
 from postroom.switchboard.tools.backfill import BackfillArguments
 from postroom.switchboard.tools.registry import TOOLS_BY_NAME
 from postroom.switchboard.tools.tool import Call
 from postroom_sandbox.faults import Fault
+from support.answering import answering
 from support.clocks import ManualClock
 from support.gmail_setup import SEED, GmailSetup, gmail_setup
-from support.product import ENDPOINT, OWNER, TOKEN, raw_mail
+from support.product import ENDPOINT, OWNER, raw_mail
 
 MODEL = {
     "provider": "openai",
@@ -53,23 +51,6 @@ async def setup(sqlite: Database, clock: ManualClock, tmp_path: Path) -> AsyncIt
     await sqlite.run(keep_account(new_id(), "gmail", ENDPOINT, OWNER, wall_clock()))
     async with gmail_setup(sqlite, clock, tmp_path / "state") as found:
         yield found
-
-
-@asynccontextmanager
-async def answering(setup: GmailSetup) -> AsyncGenerator[None]:
-    """The connector answers requests meanwhile."""
-
-    async def token() -> str:
-        return TOKEN
-
-    client = GmailClient(setup.http, setup.address, token)
-    handlers, stop = RequestHandlers(setup.connector(), client).handlers(), asyncio.Event()
-    serving = asyncio.create_task(RequestServer(setup.board, handlers, beside=1).run(stop))
-    try:
-        yield
-    finally:
-        serving.cancel()
-        await asyncio.wait({serving})
 
 
 def estimates(setup: GmailSetup, **model: Any) -> BackfillEstimates:
@@ -90,7 +71,7 @@ def deliver(setup: GmailSetup, count: int, subject: str, **headers: str) -> None
 
 
 async def estimated(setup: GmailSetup, new: NewBackfill, **model: Any) -> MadeEstimate:
-    async with answering(setup):
+    async with answering(setup.board, setup.connector(), setup.client()):
         return await estimates(setup, **model).estimate(new, SIGNED)
 
 
@@ -111,6 +92,23 @@ async def test_an_estimate_counts_computes_and_is_stored(setup: GmailSetup):
     assert (stored.endpoint_identity, stored.created_by) == (ENDPOINT, "cli:ada")
     assert made.agreed.estimate_id == made.id
     assert made.agreed.consent
+
+
+async def test_mail_that_is_stored_already_is_not_paid_for_again(setup: GmailSetup):
+    deliver(setup, 30, "invoice")
+    today = setup.clock().date()
+    first = NewBackfill("gmail", ENDPOINT, ("finance",), today - timedelta(days=40), today, 1_000_000, consent=True)
+    await setup.services.backfills.create(first, signature("test", Role.ADMIN))
+    assignment = await setup.board.poll_backfill("gmail", ENDPOINT)
+    assert assignment is not None
+    with pytest.raises(JobStopped):
+        await setup.connector().backfill(setup.board, 50, time.monotonic).begin(assignment).work()
+    dispatcher = Dispatcher(setup.services.database, CATALOGUE, clock=setup.clock)
+    assert await dispatcher.tick() == 2  # few old messages are decided at once
+    form = (await estimated(setup, finance(setup), **MODEL)).form
+    assert (form["to_read"]["expected"], form["classified"]["expected"]) == (30, 28)
+    assert form["cost_cents"]["expected"] == 28 * 3
+    assert "2 messages are stored already; they are not read by a model again" in form["notes"]
 
 
 async def test_without_a_model_it_costs_nothing_and_says_so(setup: GmailSetup):
@@ -134,7 +132,7 @@ async def test_the_tool_answers_with_numbers_and_the_id_to_create_with(setup: Gm
         rate_limit_per_hour=None,
         daily_cost_cap_cents=None,
     )
-    async with answering(setup):
+    async with answering(setup.board, setup.connector(), setup.client()):
         answer = dict(await tool.run(Call(setup.services, Principal(Role.DASHBOARD, None)), arguments))
     assert answer["to_read"]["expected"] == 5
     create = TOOLS_BY_NAME["create_backfill_job"]

@@ -1,17 +1,22 @@
 """The tools for backfills over real MCP: who may call which, and what they refuse."""
 
+import math
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
+from postroom.core.backfill.job import MOST_OPEN
 from postroom.core.roles import Principal, Role
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
 from postroom.switchboard.services import Services
+from postroom.switchboard.tools.registry import TOOLS_BY_NAME
 from support.agent_client import ADMIN, AGENT, ask, audited, client_of, refused
 from support.clocks import ManualClock
+from support.scale import scale
 from support.switchboard import mail, open_account, services_on
 
 MAILBOX = "gmail:user:ada@example.com"
@@ -136,7 +141,9 @@ async def test_a_connector_gets_and_reports_only_its_own(services: Services) -> 
         ({"endpoint_identity": "gmail:user:nobody@example.com"}, "endpoint_identity"),
         ({"rate_limit_per_hour": 0}, "rate_limit_per_hour"),
         ({"rate_limit_per_hour": -5}, "rate_limit_per_hour"),
+        ({"rate_limit_per_hour": "NaN"}, "rate_limit_per_hour"),
         ({"daily_cost_cap_cents": 0}, "daily_cost_cap_cents"),
+        ({"daily_cost_cap_cents": -1}, "daily_cost_cap_cents"),
         ({"daily_cost_cap_cents": 2**40}, "daily_cost_cap_cents"),
         ({"mode": "fast"}, "mode"),
         ({"cap": 5}, "cap"),
@@ -162,9 +169,16 @@ async def test_a_backfill_that_cannot_be_is_refused_by_name(
         ({"cost_spent_cents": "a lot"}, "cost_spent_cents"),
         ({"cost_spent_cents": -3}, "cost_spent_cents"),
         ({"cost_spent_micros": -3}, "cost_spent_micros"),
+        ({"rows_processed": math.nan}, "rows_processed"),
+        ({"cost_spent_cents": math.nan}, "cost_spent_cents"),
+        ({"cost_spent_micros": "NaN"}, "cost_spent_micros"),
+        ({"categories": {"finance": math.nan}}, "categories.finance"),
         ({"rows_processed": 5}, "rows_processed"),
         ({"cursor": {"day": "2030-01-01", "since": "2030-01-01"}}, "cursor"),
         ({"cursor": {"page": "token"}}, "cursor"),
+        ({"cursor": {"day": "2024-12-31", "since": "2024-12-01", "id": "x" * 10_000}}, "cursor.id"),
+        ({"cursor": {"day": "2024-12-31", "since": "2024-12-01", "id": {"deep": [[[]]]}}}, "cursor.id"),
+        ({"cursor": [1, 2]}, "cursor"),
         ({"cursor": {"day": "x" * 10_000, "since": "2024-12-01"}}, "cursor.day"),
         ({"status": "cancelled"}, "status"),
         ({"status": "completed"}, "status"),
@@ -186,6 +200,37 @@ async def test_a_report_that_cannot_be_true_is_refused_by_name(
     async with client_of(services, DASHBOARD) as dashboard:
         [shown] = (await ask(dashboard, "backfill.list"))["backfills"]
     assert (shown["status"], shown["rows_processed"], shown["cost_spent_cents"]) == ("active", 0, 0)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize(
+    "name", ["rows_processed", "rows_skipped", "cost_spent_cents", "cost_spent_micros", "batch_seq"]
+)
+def test_a_number_that_is_none_is_no_delta(name: str, number: float) -> None:
+    """Over HTTP a body may say NaN, though JSON has no such number."""
+    with pytest.raises(ValidationError):
+        TOOLS_BY_NAME["backfill.progress"].arguments.model_validate({"job_id": str(new_id()), **NOTHING, name: number})
+
+
+async def test_backfills_in_a_status_that_does_not_exist_are_not_listed_but_refused(services: Services) -> None:
+    await create(services)
+    async with client_of(services, DASHBOARD) as client:
+        told = await refused(client, "backfill.list", status="canceled")
+        assert (told["code"], told["field"]) == ("bad_input", "status")
+
+
+async def test_of_10000_backfills_of_one_mailbox_a_hundred_are_accepted(services: Services) -> None:
+    """Those beyond are refused without harm to others; so as many are asked for as show it."""
+    async with client_of(services, DASHBOARD) as client:
+        for _ in range(MOST_OPEN):
+            await ask(client, "create_backfill_job", **NEW)
+        for _ in range(scale(20, 9_900)):
+            told = await refused(client, "create_backfill_job", **NEW)
+            assert (told["code"], told["field"]) == ("bad_input", "endpoint_identity")
+        await ask(client, "create_backfill_job", **{**NEW, "endpoint_identity": OTHER})
+    assert len(await services.backfills.list_jobs(500)) == MOST_OPEN + 1
+    async with client_of(services, CONNECTOR) as connector:
+        assert (await ask(connector, "backfill.poll", **POLL))["job_id"] is not None
 
 
 async def test_a_stale_lease_and_an_illegal_move_have_codes_to_act_on(services: Services) -> None:

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from postroom.connectors.mail.request_handlers import RequestHandlers
+from postroom.compose.switchboard import dispatcher_of
+from postroom.compose.tasks import background
 from postroom.connectors.mcp_switchboard import switchboard_within
-from postroom.connectors.request_server import RequestServer
 from postroom.core.mail.ingestion import IngestionPolicy, parse_rule
 from postroom.core.roles import Principal, Role
-from postroom.gmail.client import GmailClient
 from postroom.manage import on_demand as manage
 from postroom.manage.audit import list_audit, next_entry
 from postroom.manage.on_demand import MOST_PER_AGENT_AND_HOUR, OnDemand
@@ -26,10 +25,11 @@ from postroom.store.mail import account_of, keep_account
 from postroom.web.mcp_server import build_server
 from postroom_sandbox.faults import Fault
 from support.agent_client import AGENT, client_of
+from support.answering import answering
 from support.clocks import ManualClock
 from support.gmail_setup import GmailSetup, gmail_setup
 from support.patience import PATIENCE_S
-from support.product import ENDPOINT, TOKEN, raw_mail
+from support.product import ENDPOINT, raw_mail
 
 OTHER = "gmail:user:ben@example.com"
 TOOL = "email_search_and_ingest"
@@ -51,19 +51,9 @@ async def setup(sqlite: Database, clock: ManualClock, tmp_path: Path) -> AsyncIt
 @contextlib.asynccontextmanager
 async def connector_running(setup: GmailSetup) -> AsyncGenerator[None]:
     """The connector answers requests, as it does beside its rounds."""
-
-    async def token() -> str:
-        return TOKEN
-
-    handlers = RequestHandlers(setup.connector(), GmailClient(setup.http, setup.address, token)).handlers()
     board = switchboard_within(build_server(setup.services, Principal(Role.CONNECTOR, ENDPOINT)))
-    answering = asyncio.create_task(RequestServer(board, handlers).run(asyncio.Event()))
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            yield
-    finally:
-        answering.cancel()
-        await asyncio.wait({answering})
+    async with answering(board, setup.connector(), setup.client()), asyncio.timeout(PATIENCE_S):
+        yield
 
 
 async def call(setup: GmailSetup, principal: Principal = AGENT, **arguments: Any) -> Any:
@@ -101,6 +91,18 @@ async def test_each_message_that_is_found_tells_what_became_of_it(setup: GmailSe
     assert ends[old]["untrusted"]["subject"] == "visit 1"
     assert ends[skipped]["untrusted"]["reason"] == "an ingestion rule leaves it out"
     assert "503" in ends[failing]["untrusted"]["reason"]
+
+
+async def test_the_answer_comes_with_the_ids_as_soon_as_the_mail_is_stored(
+    setup: GmailSetup, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(manage, "STORED_WITHIN", timedelta(seconds=2 * PATIENCE_S))
+    monkeypatch.setattr(manage, "LOOK_S", 2 * PATIENCE_S)
+    await setup.connector().sync()
+    setup.mailbox.deliver(raw_mail("visit"), received_at=clock() - timedelta(days=400))
+    async with connector_running(setup), background(dispatcher_of(setup.services).run(), asyncio.Event()):
+        answer = (await call(setup, query="subject:visit")).structured_content
+    assert [each["message_id"] is not None for each in answer["messages"]] == [True]
 
 
 async def test_old_mail_waits_with_the_lowest_live_mail_and_is_marked_and_new_mail_is_live(

@@ -120,12 +120,15 @@ class GmailSetup:
     def calls(self) -> Counter[str]:
         return self.emulator.quota.counters.calls
 
-    def connector(self, email: str = OWNER, knowledge: Knowledge | None = None, **options: Any) -> GmailConnector:
+    def client(self) -> GmailClient:
         async def token() -> str:
             return TOKEN
 
+        return GmailClient(self.http, self.address, token)
+
+    def connector(self, email: str = OWNER, knowledge: Knowledge | None = None, **options: Any) -> GmailConnector:
         return GmailConnector(
-            GmailClient(self.http, self.address, token),
+            self.client(),
             self.board,
             Checkpoint(self.folder / "checkpoint.json"),
             email=email,
@@ -148,12 +151,17 @@ class GmailSetup:
 
 @contextlib.asynccontextmanager
 async def gmail_setup(
-    database: Database, clock: ManualClock, folder: Path, search_lag: timedelta = timedelta(0), **options: Any
+    database: Database,
+    clock: ManualClock,
+    folder: Path,
+    search_lag: timedelta = timedelta(0),
+    time_zone: str = "UTC",
+    **options: Any,
 ) -> AsyncGenerator[GmailSetup]:
     print(f"seed {SEED}")
     mailbox = Mailbox(OWNER, Random(SEED), clock=clock, search_lag=search_lag)
     emulator = Emulator(mailbox, TOKEN, seed=SEED)
-    services = services_on(database, clock)
+    services = services_on(database, clock, time_zone=time_zone)
     await open_account(services, OWNER)
     async with running_emulator(emulator) as address, httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_S) as http:
         yield GmailSetup(folder, emulator, address, http, services, listening_within(services), clock, **options)

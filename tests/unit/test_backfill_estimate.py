@@ -128,6 +128,14 @@ def test_a_count_that_is_only_guessed_widens_the_range():
     assert high > 14_000 * 0.3
 
 
+def test_what_is_stored_already_costs_nothing():
+    whole, rest = estimate(facts_of()), estimate(facts_of(stored=5_000))
+    assert rest.classified.expected == rest.uncorrected == 10_000
+    assert cents(rest.cost_micros.expected) == 30_000
+    assert (rest.to_read, rest.ingested, rest.naive) == (whole.to_read, whole.ingested, whole.naive)
+    assert estimate(facts_of(stored=60_000)).cost_micros == Range(0, 0, 0)
+
+
 def test_the_interval_is_wilsons():
     # 60 of 200, of a population so large that the sample is nothing of it: from 24.1 % to 36.7 %.
     low, high = wilson_interval(60, 200, 10**12)
@@ -193,6 +201,7 @@ all_facts = st.builds(
     prices=st.none() | st.builds(TokenPrices, st.integers(0, 10**8), st.integers(0, 10**8)),
     tokens=st.just(ASSUMED_TOKENS) | st.builds(TokenUse, st.integers(0, 10**5), st.integers(0, 10**4), st.just(10)),
     learned=st.builds(Learned, st.integers(500, 2_000), st.integers(0, 10)),
+    stored=st.integers(0, 10**6),
     list_pages=st.integers(0, 1_000),
 )
 

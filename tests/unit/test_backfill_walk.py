@@ -1,11 +1,12 @@
 """The walk of a backfill: its order, what it ingests and counts, and how it stops."""
 
 import asyncio
-from datetime import timedelta
+from datetime import date, timedelta
 from itertools import pairwise
 
 import pytest
 
+from postroom.core.backfill.cursor import Cursor
 from postroom.core.backfill.window import Window, zone_named
 from postroom.core.errors import (
     AccountUnusable,
@@ -408,3 +409,13 @@ def test_a_walk_without_mail_completes() -> None:
     setup = backfill_setup()
     assert run(walk(setup)) == "completed"
     assert setup.live.rounds == 0
+
+
+def test_the_years_before_the_first_message_are_not_searched() -> None:
+    setup = backfill_setup(window=Window(date(1970, 1, 1), at(3, 31).date(), zone_named("UTC")))
+    setup.interval = 1_000
+    ids = deliver(setup, at(3, 1), at(3, 1, year=2020), at(3, 1, year=2019))
+    assert run(walk(setup)) == "completed"
+    assert set(setup.board.envelopes) == set(ids)
+    assert setup.board.cursor == Cursor(date(1969, 12, 31), date(1969, 12, 31))
+    assert len(setup.source.searches) < 1_000  # the years from 1970 on would take more than 4,000

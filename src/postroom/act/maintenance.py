@@ -9,6 +9,7 @@ import structlog
 from postroom.core.errors import StoreError
 from postroom.store.actions import end_orphans, release_capped
 from postroom.store.approvals import ask_to_close, expire_approvals
+from postroom.store.backfill_spend import release_undecided
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
@@ -31,6 +32,7 @@ def maintenance_tasks(hourly_cap: int) -> dict[str, Chore]:
         "approvals.notices_to_close": lambda now: ask_to_close(new_id(), now),
         "actions.capped_released": lambda now: release_capped(hourly_cap, now),
         "model.calls_left": fail_left_calls,
+        "backfill.undecided_released": release_undecided,
         "search.older_mail_indexed": lambda _now: index_older_mail(),
     }
 

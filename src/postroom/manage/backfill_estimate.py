@@ -25,7 +25,7 @@ from postroom.core.backfill.estimate import (
     learned_from,
 )
 from postroom.core.backfill.job import NewBackfill, check_limits
-from postroom.core.backfill.window import DAY
+from postroom.core.backfill.window import DAY, Window
 from postroom.core.errors import MailboxLater
 from postroom.gmail.terms import PRICES
 from postroom.manage.backfill import Backfills, backfills_of, measured_tokens, token_prices
@@ -164,6 +164,10 @@ class BackfillEstimates:
         }
         found = await self._sampled(wanted.endpoint_identity, wanted.target_categories, arguments)
         finished = await self._database.run(store.finished_backfills(wanted.endpoint_identity, LEARNS_FROM))
+        window = Window(wanted.date_from, wanted.date_to, self._backfills.zone)
+        stored = await self._database.run(
+            store.stored_in_categories(wanted.endpoint_identity, wanted.target_categories, window)
+        )
         spans = -(-((wanted.date_to - wanted.date_from) + DAY) // LONGEST_SPAN)
         made = estimate(
             BackfillFacts(
@@ -176,6 +180,7 @@ class BackfillEstimates:
                 prices=prices,
                 tokens=await measured_tokens(self._database),
                 learned=learned_from(finished),
+                stored=stored,
                 list_pages=spans * found.queries,
             )
         )
@@ -315,6 +320,8 @@ def _notes(facts: BackfillFacts) -> list[str]:
     notes = [f"{sample.read:,} of {facts.candidates.about:,} messages were read as a sample"]
     if not facts.candidates.is_exact:
         notes.append(f"only {facts.candidates.counted:,} messages could be counted in time; the rest is a guess")
+    if facts.stored:
+        notes.append(f"{facts.stored:,} messages are stored already; they are not read by a model again")
     if facts.prices is None:
         notes.append("no model is set, so nothing is charged: rules alone decide")
     elif tokens.messages:

@@ -18,10 +18,11 @@ from postroom.core.lifecycle import RequestState
 from postroom.core.mail.mailbox_requests import checked_arguments, is_message_id
 from postroom.manage.accounts import AccountView, check_in_use, find_account, list_accounts
 from postroom.manage.audit import Signature, next_entry
-from postroom.store import connectors
+from postroom.store import connectors, jobs
 from postroom.store.audit import record_audit
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
+from postroom.store.engine.listeners import signalled
 from postroom.store.mailbox_searches import begin_mailbox_search, stored_messages
 
 MOST_PER_AGENT_AND_HOUR = 30
@@ -31,7 +32,8 @@ PATIENCE = timedelta(seconds=55)
 PATIENCE_IF_OFFLINE = timedelta(seconds=5)
 # What was accepted is stored within moments, unless live mail waits in large numbers.
 STORED_WITHIN = timedelta(seconds=3)
-LOOK_S = 0.1
+# How often to look where no signal comes: from another process on SQLite.
+LOOK_S = 0.5
 LONGEST_TEXT = 300
 
 FoundOutcome = Literal["new", "known", "skipped", "gone", "failed"]
@@ -139,15 +141,21 @@ class OnDemand:
 
     async def _with_ids(self, account_id: UUID, found: Sequence[FoundMessage]) -> tuple[FoundMessage, ...]:
         """The messages with their ids; waits a moment until those that are new have been stored."""
-        loop = asyncio.get_running_loop()
+        loop, changed = asyncio.get_running_loop(), asyncio.Event()
         deadline = loop.time() + STORED_WITHIN.total_seconds()
         fresh = {each.provider_message_id for each in found if each.outcome == "new"}
         wanted = [each.provider_message_id for each in found if each.outcome in ("new", "known")]
-        while True:
-            stored = await self._database.run(stored_messages(account_id, wanted))
-            if fresh <= stored.keys() or loop.time() >= deadline:
-                break
-            await asyncio.sleep(LOOK_S)
+        # Mail is stored together with its job.
+        subscription = self._database.subscribe(jobs.CHANNEL, lambda _message: changed.set())
+        try:
+            while True:
+                changed.clear()
+                stored = await self._database.run(stored_messages(account_id, wanted))
+                if fresh <= stored.keys() or loop.time() >= deadline:
+                    break
+                await signalled(changed, LOOK_S)
+        finally:
+            subscription.close()
         return tuple(replace(each, message_id=stored.get(each.provider_message_id)) for each in found)
 
     async def _note_result(self, account_id: UUID, result: OnDemandResult, signed: Signature) -> None:

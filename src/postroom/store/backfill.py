@@ -16,7 +16,7 @@ from postroom.core.backfill.job import MOST_OPEN, BackfillJob, FailedMessage, Ne
 from postroom.core.errors import NotFound, TooManyRequests
 from postroom.core.lifecycle import BACKFILL, BackfillStatus
 from postroom.store.audit import Signature, auditing
-from postroom.store.engine.codecs import as_uuid, json_text
+from postroom.store.engine.codecs import json_text
 from postroom.store.engine.cursors import Cursor
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_rows
@@ -178,11 +178,8 @@ def list_backfills(
 ) -> Script[list[BackfillJob]]:
     """Jobs, newest first."""
     last = before or Cursor(datetime.max.replace(tzinfo=now.tzinfo), UUID(int=2**128 - 1))
-    ids = yield sql("select_backfill_ids", connector_type, endpoint_identity, status, last.at, last.id, most)
-    found: list[BackfillJob] = []
-    for (id,) in ids:
-        found.append((yield from reading(as_uuid(id), day, now)))
-    return found
+    filters = connector_type, endpoint_identity, status, last.at, last.id, most
+    return read_rows(BackfillJob, (yield sql("select_backfills", *filters, day, now - RECENT)))
 
 
 @query

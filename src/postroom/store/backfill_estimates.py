@@ -1,12 +1,13 @@
 """Estimates of backfills: stored as they were shown, and compared with what the backfill then did and cost."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from postroom.core.backfill.estimate import FinishedBackfill
+from postroom.core.backfill.window import Window
 from postroom.core.errors import NotFound
 from postroom.core.lifecycle import BackfillStatus
 from postroom.store.engine.codecs import from_json, json_text
@@ -79,6 +80,13 @@ def backfill_outcome(job_id: UUID) -> Script[BackfillOutcome]:
     if found is None:
         raise NotFound(f"there is no backfill {job_id}; `postroom backfill list` shows all")
     return found
+
+
+@query
+def stored_in_categories(endpoint_identity: str, categories: Sequence[str], window: Window) -> Script[int]:
+    """How many messages of a mailbox in these categories and days are stored in full."""
+    [[count]] = yield sql("count_stored_in_categories", endpoint_identity, categories, window.start, window.end)
+    return count
 
 
 @query

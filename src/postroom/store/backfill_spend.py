@@ -7,7 +7,7 @@ calls are in progress, a day costs at most its cap, or one message. What is refu
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 from uuid import UUID
 
@@ -17,6 +17,9 @@ from postroom.store.audit import Signature
 from postroom.store.backfill import RECENT, capping, locked, moving, parking_key, reading, releasing, showing_spend
 from postroom.store.engine.codecs import as_uuid, rows_text
 from postroom.store.engine.database import Script, query, sql, transaction
+
+# How long ago a decision may have failed to be noticed.
+UNDECIDED = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +130,15 @@ def giving_up(inbox_id: UUID, now: datetime) -> Script[None]:
     """Part of a transaction: there will be no decision about this message of a backfill."""
     for (job_id,) in (yield sql("drop_backfill_mail", inbox_id)):
         yield from showing_spend(as_uuid(job_id), now)
+
+
+@transaction
+def release_undecided(now: datetime) -> Script[int]:
+    """Mail of backfills whose decision failed for good, or was canceled, no longer waits; return how many."""
+    rows = yield sql("drop_undecided_backfill_mail", now - UNDECIDED)
+    for job_id in sorted({as_uuid(id) for (id,) in rows}):
+        yield from showing_spend(job_id, now)
+    return len(rows)
 
 
 @query

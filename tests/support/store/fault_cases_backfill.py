@@ -14,6 +14,9 @@ from postroom.core.queue.queues import EMAIL
 from postroom.store import backfill, backfill_slices, backfill_spend, backfill_work, mail
 from postroom.store.engine.database import Script, Transaction, transaction
 from postroom.store.engine.ids import new_id
+from postroom.switchboard.dispatcher import Dispatcher
+from postroom.switchboard.intake import Intake
+from support.store import inbox_setup
 from support.store.fault_cases_jobs import Case
 from support.store.fault_cases_registry import signed
 from support.store.job_setup import JobSetup
@@ -111,6 +114,15 @@ async def release_held(setup: JobSetup) -> Transaction[Any]:
     return backfill_spend.release_held(job.id, setup.clock())
 
 
+async def release_undecided(setup: JobSetup) -> Transaction[Any]:
+    job = await active(setup)
+    old = inbox_setup.mail(1, control={"backfill_job_id": str(job.id)})
+    await Intake(setup.database, None, setup.clock).ingest(old)
+    await Dispatcher(setup.database, CATALOGUE, clock=setup.clock).tick()
+    await setup.fail(await setup.claim_one())
+    return backfill_spend.release_undecided(setup.clock())
+
+
 def _reserve_too_much(charge: backfill_spend.BackfillCharge, setup: JobSetup) -> Transaction[Any]:
     @transaction
     def reserve() -> Script[None]:
@@ -134,5 +146,6 @@ CASES: list[Case] = [
     record_progress,
     continue_capped,
     release_held,
+    release_undecided,
     enqueue_slices,
 ]

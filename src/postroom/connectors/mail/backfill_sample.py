@@ -2,9 +2,9 @@
 
 Everything in the window is counted, and what the searches of the categories find, by listing ids; the lists are read
 beside each other, for at most half of the time. A list that is longer than that is guessed from how far back its part
-reaches. Then up to 200 of the messages found, spread evenly over the list, are read and judged as a backfill would
-judge them. Each batch of them is itself spread over the whole list, so that a sample cut short by the quota is still
-fair.
+reaches. Then up to 200 of the messages found are read and judged as a backfill would judge them. They are spread evenly
+over the searches that found them, of which some find much that is in no category, and over time. Each batch of them is
+itself spread over the whole list, so that a sample cut short by the quota is still fair.
 """
 
 import asyncio
@@ -30,6 +30,7 @@ MOST_PAGES = 400
 LARGEST_SAMPLE = 200
 LISTS_FOR_S = 20.0
 SAMPLES_UNTIL_S = 44.0
+AGAIN_AFTER_S = 1.0
 # How precisely the beginning of a mailbox is looked for.
 PRECISION = timedelta(days=31)
 
@@ -65,7 +66,7 @@ class BackfillSampler:
         flat = [each for of_category in lists.values() for each in of_category]
         await self._list_all([*flat, everything])
         counts = {name: await self._count(of_category, window) for name, of_category in lists.items()}
-        found = _union(flat)
+        found = _by_search(flat)
         candidates = _together(len(found), list(counts.values()))
         return {
             "total": (await self._count([everything], window))._asdict(),
@@ -87,6 +88,14 @@ class BackfillSampler:
             await asyncio.wait(tasks)
 
     async def _list(self, listed: Listed) -> None:
+        """Read the list. If the mailbox fails, read it once more."""
+        try:
+            await self._read_list(listed)
+        except MailboxLater:
+            await asyncio.sleep(AGAIN_AFTER_S)
+            await self._read_list(listed)
+
+    async def _read_list(self, listed: Listed) -> None:
         pages = 0
         async with aclosing(self._source.message_pages(listed.query, (), PAGE)) as found:
             async for page in found:
@@ -97,7 +106,7 @@ class BackfillSampler:
                     break
 
     async def _count(self, lists: Sequence[Listed], window: Window) -> Count:
-        together = len(_union(lists))
+        together = len(_by_search(lists))
         return _together(together, [await self._guess(each, window) for each in lists])
 
     async def _guess(self, listed: Listed, window: Window) -> Count:
@@ -172,9 +181,13 @@ def _within(window: Window, query: str = "") -> str:
     return f"{dates} {query}".strip()
 
 
-def _union(lists: Sequence[Listed]) -> list[str]:
-    """All ids found, newest first, as a backfill orders them."""
-    return sorted({id for each in lists for id in each.ids}, key=lambda id: (len(id), id), reverse=True)
+def _by_search(lists: Sequence[Listed]) -> list[str]:
+    """All ids found: those together that the same searches found, and of them the newest first."""
+    searches: dict[str, int] = {}
+    for number, each in enumerate(lists):
+        for id in each.ids:
+            searches[id] = searches.get(id, 0) | 1 << number
+    return sorted(searches, key=lambda id: (searches[id], len(id), id), reverse=True)
 
 
 def _together(counted: int, counts: Sequence[Count]) -> Count:

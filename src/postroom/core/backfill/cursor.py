@@ -32,6 +32,11 @@ class Cursor:
         """The cursor of a walk that has not begun."""
         return cls._span(window.date_to, window)
 
+    @classmethod
+    def end(cls, window: Window) -> "Cursor":
+        """The cursor of a walk that is done."""
+        return cls(window.date_from - DAY, window.date_from - DAY)
+
     def next_span(self, window: Window) -> "Cursor":
         """The cursor when the span is done: that of the span before it, or the end of the walk."""
         return self._span(self.since - DAY, window)
@@ -69,7 +74,7 @@ class Cursor:
     @classmethod
     def _span(cls, day: date, window: Window) -> "Cursor":
         if day < window.date_from:
-            return cls(window.date_from - DAY, window.date_from - DAY)
+            return cls.end(window)
         return cls(day, max(window.date_from, day - LONGEST_SPAN + DAY))
 
 
@@ -81,7 +86,7 @@ def parse_cursor(given: Mapping[str, Any], window: Window) -> Cursor:
     if not isinstance(id, str) or not _ID.fullmatch(id):
         raise BadInput("cursor.id", "is not the id of a message", _REMEDY)
     cursor = Cursor(day, since, id)
-    if cursor == Cursor(window.date_from - DAY, window.date_from - DAY):
+    if cursor == Cursor.end(window):
         return cursor
     if not window.date_from <= since <= day <= window.date_to:
         problem = f"goes from {since} to {day}, outside of {window.date_from} to {window.date_to}"

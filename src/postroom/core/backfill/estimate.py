@@ -2,7 +2,8 @@
 
 **Cost.** `C = N_full × T_full × R`: the messages that a model will read, the tokens of each, and the price of a token.
 Only messages ingested in full are read. Their share is measured on a sample of those that the search finds, and its
-range is the Wilson interval at 95 %, narrowed as the sample approaches the whole. A naive backfill reads everything;
+range is the Wilson interval at 95 %, narrowed as the sample approaches the whole. Those that are stored already are
+subtracted: they are recognised, and no model reads them again. A naive backfill reads everything;
 on demand, mail is fetched by 200 searches a year of 25 results each.
 
 **Time.** Every message that the search finds is read, at the job's rate and within the quota that live mail leaves,
@@ -148,6 +149,8 @@ class BackfillFacts:
     prices: TokenPrices | None
     tokens: TokenUse = ASSUMED_TOKENS
     learned: Learned = NOTHING_LEARNED
+    stored: int = 0
+    """Messages in the categories that are stored already: no model reads them again."""
     list_pages: int = 0
     """Pages that are listed even if they are empty: one for each span of the walk and each query."""
 
@@ -195,8 +198,8 @@ def estimate(facts: BackfillFacts) -> Estimate:
     """The estimate from these facts."""
     candidates, sample = facts.candidates, facts.sample
     kept = _scaled(candidates, sample.full + sample.metadata, sample.read, NOTHING_LEARNED)
-    uncorrected = _scaled(candidates, sample.full, sample.read, NOTHING_LEARNED)
-    full = _scaled(candidates, sample.full, sample.read, facts.learned)
+    uncorrected = _scaled(candidates, sample.full, sample.read, NOTHING_LEARNED, facts.stored)
+    full = _scaled(candidates, sample.full, sample.read, facts.learned, facts.stored)
     units = candidates.about * facts.quota.message_units
     units += (facts.list_pages + candidates.about // facts.quota.page_size) * facts.quota.page_units
     cost = Range(*(cost_micros(messages, facts.tokens, facts.prices) for messages in full))
@@ -255,14 +258,17 @@ def wilson_interval(hits: int, sampled: int, population: int) -> tuple[float, fl
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def _scaled(candidates: Count, hits: int, sampled: int, learned: Learned) -> Range:
-    """The hits of the sample among all candidates, corrected. Without a sample, all may be hits."""
+def _scaled(candidates: Count, hits: int, sampled: int, learned: Learned, stored: int = 0) -> Range:
+    """The hits of the sample among all candidates, without those stored already, corrected. Without a sample, all may
+    be hits.
+    """
     found, of = (hits, sampled) if sampled else (1, 1)
-    expected = min(candidates.about, _rounded(candidates.about * found * learned.permille, of * PERMILLE))
+    new = max(0, candidates.about * found - stored * of)
+    expected = min(candidates.about, _rounded(new * learned.permille, of * PERMILLE))
     low, high = wilson_interval(hits, sampled, candidates.about)
     factor = learned.permille / PERMILLE
-    lowest = min(expected, math.floor(candidates.counted * low * factor + TINY))
-    highest = max(expected, math.ceil(candidates.most * high * factor - TINY))
+    lowest = min(expected, math.floor(max(0, candidates.counted * low - stored) * factor + TINY))
+    highest = max(expected, math.ceil(max(0, candidates.most * high - stored) * factor - TINY))
     return Range(lowest, expected, min(highest, candidates.most))
 
 

@@ -40,14 +40,20 @@ class Archive:
 
     async def ids(self, span: Window) -> set[str]:
         """The ids of the messages in these days; perhaps also of some a second before and after them."""
-        start, end = (max(0, int(moment.timestamp())) for moment in (span.start - SLACK, span.end + SLACK))
         found: set[str] = set()
         for query in self._queries:
-            limited = f"after:{start} before:{end} {query}".strip()
-            async with aclosing(self._source.message_pages(limited, (), PAGE)) as pages:
+            async with aclosing(self._source.message_pages(_within(span, query), (), PAGE)) as pages:
                 async for page in pages:
                     found.update(each.id for each in page.messages)
         return found
+
+    async def has_mail(self, span: Window) -> bool:
+        """Whether there is any message in these days."""
+        for query in self._queries:
+            async with aclosing(self._source.message_pages(_within(span, query), (), 1)) as pages:
+                if (await anext(pages)).messages:
+                    return True
+        return False
 
     async def read(self, ids: Sequence[str]) -> FetchResult:
         """Read all of them: each is read, gone or unreadable at the end. Raises if the mailbox itself fails."""
@@ -104,6 +110,11 @@ class Archive:
         return any(
             not isinstance(each, MailboxError) or isinstance(each, NotInMailbox | UnreadableAnswer) for each in outcomes
         )
+
+
+def _within(span: Window, query: str) -> str:
+    start, end = (max(0, int(moment.timestamp())) for moment in (span.start - SLACK, span.end + SLACK))
+    return f"after:{start} before:{end} {query}".strip()
 
 
 def _to_retry(found: FetchResult) -> list[str]:

@@ -6,6 +6,9 @@ said that the job is active. A report that fails is repeated until it gets throu
 **Live mail first.** When the messages of a span have been listed, live mail is brought up to date before any of them is
 ingested. So a message that has just come is ingested as live mail, and the walk finds it ingested already.
 
+**Only where mail is.** After a span without mail, the walk looks whether anything is older. So a window from 1970 on
+does not cost hundreds of searches in the years before the first message.
+
 **Slices.** With a time limit the walk does not wait: it returns how long to wait, and is continued later.
 """
 
@@ -23,6 +26,7 @@ from postroom.connectors.mail.backfill.pace import Pace
 from postroom.connectors.mail.backfill.reporting import Reporting
 from postroom.connectors.mail.backfill.selection import Batch, Selection
 from postroom.connectors.switchboard_client import BackfillAssignment
+from postroom.core.backfill.cursor import Cursor
 from postroom.core.backfill.window import Window
 from postroom.core.errors import (
     AccountUnusable,
@@ -136,6 +140,9 @@ class Walk:
         span = self._cursor.span(self._window)
         if self._ids is None:
             self._ids = await self._patiently(lambda: self._listed(span))
+            if not self._ids and await self._patiently(self._is_last):
+                self._cursor = Cursor.end(self._window)
+                return
         while self._ids or self._batch:
             if self._batch is None:
                 ids = [self._ids[place] for place in range(min(await self._turn(), len(self._ids)))]
@@ -152,6 +159,13 @@ class Walk:
         if left:
             await self._live.sync()
         return deque(left)
+
+    async def _is_last(self) -> bool:
+        """Whether nothing is older than the span."""
+        before = self._cursor.next_span(self._window)
+        if before.at_end(self._window):
+            return True
+        return not await self._archive.has_mail(Window(self._window.date_from, before.day, self._window.zone))
 
     async def _read(self, ids: list[str], span: Window) -> Batch:
         return self._selection.of(ids, await self._archive.read(ids), span)

@@ -37,3 +37,17 @@ ON CONFLICT DO NOTHING
 SELECT 1 FROM unnest(:tiers::text[]) AS t(tier) WHERE EXISTS (
     SELECT 1 FROM inbox_queue q WHERE q.state = 'waiting' AND q.queue = :queue AND q.tier = t.tier
 ) LIMIT 1
+
+-- name: drop_undecided_backfill_mail(since)
+-- Compared as text: a payload may have anything in place of an id.
+UPDATE backfill_mail SET waits = false WHERE waits AND message_id::text IN (
+    SELECT b.payload_json ->> 'message_id' FROM job_ends e JOIN job_bodies b ON b.seq = e.seq
+    WHERE e.state IN ('failed', 'canceled') AND e.finished_at >= :since AND b.type = 'classify'
+) RETURNING job_id
+
+-- name: count_stored_in_categories(endpoint_identity, categories, since, until)
+SELECT count(*) FROM messages m JOIN accounts a ON a.id = m.account_id
+WHERE a.endpoint_identity = :endpoint_identity AND m.ingestion_tier = 'full' AND m.sent_at >= :since AND m.sent_at < :until
+    AND EXISTS (
+        SELECT 1 FROM message_categories c WHERE c.message_id = m.id AND c.category = ANY(:categories::text[])
+    )

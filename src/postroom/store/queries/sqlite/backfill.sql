@@ -34,3 +34,17 @@ ON CONFLICT DO NOTHING
 SELECT 1 FROM json_each(:tiers) AS t WHERE EXISTS (
     SELECT 1 FROM inbox_queue q WHERE q.state = 'waiting' AND q.queue = :queue AND q.tier = t.value
 ) LIMIT 1
+
+-- name: drop_undecided_backfill_mail(since)
+UPDATE backfill_mail SET waits = false WHERE waits AND message_id IN (
+    SELECT payload_json ->> 'message_id' FROM jobs
+    WHERE state IN ('failed', 'canceled') AND finished_at >= :since AND type = 'classify'
+) RETURNING job_id
+
+-- name: count_stored_in_categories(endpoint_identity, categories, since, until)
+SELECT count(*) FROM messages m JOIN accounts a ON a.id = m.account_id
+WHERE a.endpoint_identity = :endpoint_identity AND m.ingestion_tier = 'full' AND m.sent_at >= :since AND m.sent_at < :until
+    AND EXISTS (
+        SELECT 1 FROM message_categories c
+        WHERE c.message_id = m.id AND c.category IN (SELECT value FROM json_each(:categories))
+    )
