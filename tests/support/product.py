@@ -12,12 +12,13 @@ from typing import Any
 from uuid import UUID
 
 from postroom.compose.gate import MailboxGate
-from postroom.compose.gmail import connector_parts
+from postroom.compose.gmail import ConnectorParts, connector_parts
 from postroom.compose.mailboxes import Mailboxes, keep_sandbox_account
 from postroom.compose.switchboard import dispatcher_of, open_services, switchboard_for
 from postroom.compose.tasks import background
 from postroom.compose.worker import running_jobs
 from postroom.connectors.gmail.live import GmailConnector
+from postroom.connectors.mcp_switchboard import McpSwitchboard
 from postroom.connectors.runtime import ConnectorHealth
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.ingestion import IngestionPolicy, as_data
@@ -34,11 +35,13 @@ from postroom.store.engine.ids import new_id
 from postroom.store.new_jobs import new_job
 from postroom.store.rules import add_rules
 from postroom.switchboard.intake import Intake
+from postroom.switchboard.services import Services
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
 from support import storing
 from support.patience import PATIENCE_S
+from support.until import until
 
 OWNER = "mara@lindqvist.example"
 ENDPOINT = f"gmail:user:{OWNER}"
@@ -57,6 +60,9 @@ class Product:
     address: str
     patience_s: float
     emulator: Emulator
+    services: Services
+    switchboard: McpSwitchboard
+    parts: ConnectorParts
 
     async def rule(self, name: str, conditions: dict[str, Any], action: Any, **parameters: str) -> None:
         rule = (new_id(), RuleDraft(name, conditions, action, parameters))
@@ -71,22 +77,11 @@ class Product:
         return await self._until(count, lambda row: row.action_type is not None)
 
     async def _until(self, count: int, holds: Callable[[feed.FeedRow], bool]) -> list[feed.FeedRow]:
-        changed = asyncio.Event()
-        channels = (decisions.CHANNEL, jobs.CHANNEL)
-        subscriptions = [self.database.subscribe(each, lambda _message: changed.set()) for each in channels]
-        try:
-            async with asyncio.timeout(self.patience_s):
-                while True:
-                    changed.clear()
-                    rows = await self.database.run(feed.recent_messages(10_000))
-                    done = [row for row in rows if holds(row)]
-                    if len(done) >= count:
-                        return sorted(done, key=lambda row: row.seq)
-                    with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(changed.wait(), 0.2)
-        finally:
-            for subscription in subscriptions:
-                subscription.close()
+        async def done() -> list[feed.FeedRow]:
+            return [row for row in await self.database.run(feed.recent_messages(10_000)) if holds(row)]
+
+        rows = await until(self.database, done, lambda rows: len(rows) >= count, patience_s=self.patience_s)
+        return sorted(rows, key=lambda row: row.seq)
 
 
 def _is_settled(row: feed.FeedRow) -> bool:
@@ -107,10 +102,11 @@ async def running_product(
     patience_s: float = PATIENCE_S,
     policy: IngestionPolicy | None = None,
     model: dict[str, Any] | None = None,
+    time_zone: str = "UTC",
 ) -> AsyncGenerator[Product]:
     """What `postroom serve` runs, but for the pages, on an emulated mailbox; the test tells the connector when to look.
 
-    Without a policy all mail is taken in whole. `model` is the section of the settings.
+    Without a policy all mail is taken in whole. `model` is the section of the settings; `time_zone` that of backfills.
     """
     emulator, stop = Emulator(Mailbox(OWNER, Random(1)), TOKEN, fill=prepare), asyncio.Event()
     _keep_filters(folder, policy or IngestionPolicy())
@@ -123,6 +119,7 @@ async def running_product(
                 # Nothing answers the requests to a connector here: what waits for an answer at the end is interrupted.
                 "jobs": {"poll_s": 0.1, "drain_s": 1},
                 "model": model or {},
+                "backfill": {"time_zone": time_zone},
             }
         )
         await keep_sandbox_account(settings, database)
@@ -137,7 +134,8 @@ async def running_product(
         ):
             switchboard, health = switchboard_for(services, ENDPOINT), ConnectorHealth(wall_clock)
             with connector_parts(settings, switchboard, http, folder, health, [OWNER]) as parts:
-                yield Product(database, emulator.mailbox, parts.connector, address, patience_s, emulator)
+                mailbox, live = emulator.mailbox, parts.connector
+                yield Product(database, mailbox, live, address, patience_s, emulator, services, switchboard, parts)
 
 
 def _keep_filters(folder: Path, policy: IngestionPolicy) -> None:
@@ -148,19 +146,12 @@ def _keep_filters(folder: Path, policy: IngestionPolicy) -> None:
 
 async def until_job(database: Database, id: UUID, state: str) -> None:
     """Waits until the job is in this state."""
-    changed = asyncio.Event()
-    subscription = database.subscribe(jobs.CHANNEL, lambda _message: changed.set())
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            while True:
-                changed.clear()
-                shown = await database.run(jobs.show_job(id))
-                if shown is not None and shown.state == state:
-                    return
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(changed.wait(), 0.1)
-    finally:
-        subscription.close()
+    await until(
+        database,
+        lambda: database.run(jobs.show_job(id)),
+        lambda shown: shown is not None and shown.state == state,
+        (jobs.CHANNEL,),
+    )
 
 
 async def decided_action(

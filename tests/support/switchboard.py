@@ -22,6 +22,7 @@ from postroom.core.jobs.types import CATALOGUE
 from postroom.core.queue.queues import Queues
 from postroom.core.roles import Role
 from postroom.core.tally import Tally
+from postroom.settings.sections import BackfillSettings
 from postroom.store.audit import AuditView, Signature, list_audit
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -47,8 +48,11 @@ def services_on(
     poll_s: float = 60,
     credentials: AccessTokens | None = None,
     policy: Policy | None = None,
+    time_zone: str = "UTC",
 ) -> Services:
-    """The services. Whoever waits is woken by signals; polls are too rare to help a test."""
+    """The services. Whoever waits is woken by signals; polls are too rare to help a test. `time_zone` is that of
+    backfills.
+    """
     queues, tally = Queues(), Tally()
     return Services(
         intake=Intake(database, reserve, clock, queues=queues, tally=tally),
@@ -60,6 +64,7 @@ def services_on(
         clock=clock,
         credentials=credentials,
         agents=Agents(ActionRequests(database, CATALOGUE, policy or Policy(), clock)),
+        backfill_settings=BackfillSettings.model_validate({"time_zone": time_zone}),
     )
 
 
@@ -125,7 +130,9 @@ async def _serve(services: Services, port: int, up: asyncio.Future[Served], down
         listener = socket.create_server(("127.0.0.1", port))
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         app = Starlette(routes=switchboard_routes(services, mcp))
-        server = _Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
+        # Clients close idle connections first: a server that does so breaks a request that is just being sent.
+        config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_keep_alive=240)
+        server = _Server(config)
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         try:
             await server.ready.wait()

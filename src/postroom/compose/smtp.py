@@ -1,0 +1,96 @@
+"""Composes the SMTP transport from the settings."""
+
+import contextlib
+import socket
+from collections.abc import AsyncGenerator
+from concurrent.futures import ThreadPoolExecutor
+from random import SystemRandom
+from typing import Literal
+
+import dns.asyncresolver
+import httpx2
+
+from postroom.core.hosts import bare_name
+from postroom.core.outbound.destinations import DestinationPauses, SigningKeys, StsPolicies
+from postroom.core.outbound.pacing import PaceLimits
+from postroom.settings.delivery import DeliverySettings
+from postroom.smtp.dkim import Signer
+from postroom.smtp.dns import Dns
+from postroom.smtp.mta_sts import HttpsPolicies, StsCache
+from postroom.smtp.options import Reuse, SmartHost, SmtpOptions, Timeouts, TlsContexts
+from postroom.smtp.transport import SmtpTransport
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.system.boot_clock import since_boot
+
+SIGNING_THREADS = 2
+
+
+@contextlib.asynccontextmanager
+async def smtp_transport(
+    delivery: DeliverySettings,
+    policies: StsPolicies,
+    keys: SigningKeys,
+    pauses: DestinationPauses | None = None,
+    clock: Clock = wall_clock,
+) -> AsyncGenerator[SmtpTransport]:
+    options = smtp_options(delivery)
+    contexts = TlsContexts.with_authorities(delivery.tls_ca_file)
+    resolver = dns.asyncresolver.Resolver(configure=not delivery.dns_servers)
+    if delivery.dns_servers:
+        resolver.nameservers = list(delivery.dns_servers)
+    names = Dns(resolver, since_boot, options.timeouts.dns)
+    async with contextlib.AsyncExitStack() as stack:
+        http = await stack.enter_async_context(httpx2.AsyncClient(verify=contexts.checked, trust_env=False))
+        threads = stack.enter_context(ThreadPoolExecutor(SIGNING_THREADS, "postroom-dkim"))
+        sts = StsCache(names, policies, HttpsPolicies(http, names, options), since_boot, clock)
+        transport = SmtpTransport(
+            options,
+            contexts,
+            names,
+            SystemRandom(),
+            since_boot,
+            sts=sts if options.mta_sts else None,
+            signer=Signer(keys, clock, threads),
+            pauses=pauses,
+        )
+        stack.push_async_callback(transport.close)
+        yield transport
+
+
+def smtp_options(delivery: DeliverySettings) -> SmtpOptions:
+    families: dict[str, tuple[Literal[4, 6], ...]] = {"both": (6, 4), "ipv4": (4,), "ipv6": (6,)}
+    return SmtpOptions(
+        hostname=delivery.hostname or socket.getfqdn(),
+        own_names=frozenset(name.lower() for name in delivery.own_names),
+        port=delivery.port,
+        smart_host=_smart_host(delivery),
+        require_tls=delivery.tls == "required",
+        allow_private=delivery.allow_private_networks,
+        families=families[delivery.address_families],
+        mta_sts=delivery.mta_sts,
+        timeouts=Timeouts(
+            connect=delivery.connect_s,
+            greeting=delivery.greeting_s,
+            ehlo=delivery.greeting_s,
+            mail=delivery.command_s,
+            rcpt=delivery.command_s,
+            data=delivery.data_s,
+            block=delivery.block_s,
+            final=delivery.final_s,
+        ),
+        reuse=Reuse(messages=delivery.keep_messages, idle_s=delivery.keep_idle_s),
+        pace=PaceLimits(delivery.connections_first, delivery.connections_most, delivery.slow_s),
+    )
+
+
+def _smart_host(delivery: DeliverySettings) -> SmartHost | None:
+    if delivery.smart_host is None:
+        return None
+    password = delivery.smart_host_password
+    return SmartHost(
+        bare_name(delivery.smart_host),
+        delivery.smart_host_port,
+        delivery.smart_host_tls,
+        delivery.smart_host_username,
+        password.get_secret_value() if password is not None else None,
+    )

@@ -1,0 +1,142 @@
+"""Destinations of outgoing mail: the domain of a recipient's address, or the smart host.
+
+What is written here is decided without the network: how an address is written in SMTP, in which order the mail servers
+of a domain are tried, and which addresses on the network mail may go to. The protocols at the end are what a transport
+wants to be told, or to have kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+
+from postroom.core.hosts import bare_name
+from postroom.core.mail.addresses import canonical_domain
+
+if TYPE_CHECKING:
+    from random import Random
+
+IPAddress = IPv4Address | IPv6Address
+
+LONGEST_LOCAL = 256
+LONGEST_DOMAIN = 255
+# More than any domain needs. The rest is not tried.
+MOST_HOSTS = 20
+
+# Unicode in the local part is allowed with SMTPUTF8 (RFC 6531); control characters and blanks never are outside quotes.
+_ATEXT = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\-\u00a0-\U0010ffff]"
+_LOCAL = re.compile(rf"""{_ATEXT}+(?:\.{_ATEXT}+)*|"(?:[ !#-\[\]-~\u00a0-\U0010ffff]|\\[ -~])*\"""")
+_LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_DOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+_LITERAL = re.compile(r"\[(?:IPv6:)?([0-9A-Fa-f:.]+)\]", re.IGNORECASE)
+_TRANSLATED = IPv6Network("64:ff9b::/96")
+
+
+class Address(NamedTuple):
+    """An address as SMTP writes it: the local part as it was given, the domain in ASCII and lower case."""
+
+    local: str
+    destination: str
+
+    def __str__(self) -> str:
+        return f"{self.local}@{self.destination}"
+
+    @property
+    def is_ascii(self) -> bool:
+        return self.local.isascii()
+
+
+def smtp_address(address: str) -> Address | None:
+    """The address in the form in which it may stand in a command; None if it is no address.
+
+    What would end the command, or begin another, is not part of any address.
+    """
+    local, at, domain = address.rpartition("@")
+    if not at or len(local) > LONGEST_LOCAL or not _LOCAL.fullmatch(local) or not local.isprintable():
+        return None
+    if literal := literal_address(domain):
+        return Address(local, f"[{'IPv6:' if literal.version == 6 else ''}{literal}]")
+    written = canonical_domain(domain.removesuffix("."))
+    return Address(local, written) if len(written) <= LONGEST_DOMAIN and _DOMAIN.fullmatch(written) else None
+
+
+def literal_address(domain: str) -> IPAddress | None:
+    """The address on the network that a domain names itself: `[192.0.2.1]`, `[IPv6:2001:db8::1]`."""
+    found = _LITERAL.fullmatch(domain)
+    try:
+        return ip_address(found[1]) if found else None
+    except ValueError:
+        return None
+
+
+class MailHost(NamedTuple):
+    """One mail server of a domain, from its MX record."""
+
+    preference: int
+    name: str
+
+
+def in_order(hosts: Iterable[MailHost], rng: Random) -> list[MailHost]:
+    """The order in which hosts are tried: by preference, and by chance among equals (RFC 5321, 5.1)."""
+    return sorted(dict.fromkeys(hosts), key=lambda host: (host.preference, rng.random()))[:MOST_HOSTS]
+
+
+def before_ourselves(hosts: Iterable[MailHost], own_names: Collection[str]) -> list[MailHost]:
+    """The hosts that are closer to the recipient than we are: from the others mail would come back (RFC 5321, 5.1)."""
+    hosts = list(hosts)
+    ours = [host.preference for host in hosts if bare_name(host.name) in own_names]
+    return [host for host in hosts if not ours or host.preference < min(ours)]
+
+
+def is_public(address: IPAddress) -> bool:
+    """Whether the address belongs to the public network. One inside another, as in IPv4-mapped ones, must too."""
+    if isinstance(address, IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour
+        if address in _TRANSLATED:
+            inner = IPv4Address(int(address) & 0xFFFFFFFF)
+        if inner is not None:
+            return is_public(inner)
+        if address.teredo is not None:
+            return False
+    return address.is_global and not address.is_multicast
+
+
+class DestinationPauses(Protocol):
+    async def reason(self, destination: str) -> str | None:
+        """Why mail to this destination waits, if somebody has paused it."""
+        ...
+
+
+class StsPolicy(NamedTuple):
+    """What a domain wants of those that send to it (RFC 8461). `mx` are patterns of host names."""
+
+    id: str
+    mode: Literal["enforce", "testing", "none"]
+    mx: tuple[str, ...]
+    expires_at: datetime
+
+
+class StsPolicies(Protocol):
+    """Keeps policies beyond the life of the process: a policy holds although it can not be fetched any more."""
+
+    async def kept(self, domain: str) -> StsPolicy | None: ...
+
+    async def keep(self, domain: str, policy: StsPolicy) -> None: ...
+
+
+class SigningKey(NamedTuple):
+    """A key with which mail of a domain is signed. `private` is a PEM, or for Ed25519 the 32 bytes themselves."""
+
+    domain: str
+    selector: str
+    algorithm: Literal["rsa-sha256", "ed25519-sha256"]
+    private: bytes
+
+
+class SigningKeys(Protocol):
+    async def keys_of(self, domain: str) -> Sequence[SigningKey]:
+        """The keys that sign mail from this domain; none if it is not signed."""
+        ...

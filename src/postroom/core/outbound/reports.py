@@ -1,0 +1,170 @@
+"""Reads reports about mail that we sent: of delivery (RFC 3464) and of complaints (ARF, RFC 5965).
+
+Anybody can write such a report. It says what it says; whether it is about a mail of ours, to a recipient of that mail,
+is for the caller to check, by the mark or the Message-ID of the original that it returns.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+from uuid import UUID
+
+from postroom.core.mail.addresses import addresses, canonical
+from postroom.core.mail.carrier import MARK
+from postroom.core.mail.headers import Headers, head_of, read_head, values, with_line_ends
+from postroom.core.mail.mime import decoded_content
+from postroom.core.mail.parts import Part, find_parts
+from postroom.core.outbound.bounce_classes import BounceClass
+from postroom.core.outbound.replies import Reply, bounce_class, reply_of
+
+LARGEST_STATUS = 262_144
+MOST_RECIPIENTS = 1_000
+
+Action = Literal["failed", "delayed", "delivered", "relayed", "expanded"]
+
+_STATUS = ("message/delivery-status", "message/global-delivery-status")
+_FEEDBACK = "message/feedback-report"
+_ORIGINALS = (
+    "message/rfc822",
+    "text/rfc822-headers",
+    "message/rfc822-headers",
+    "message/global",
+    "message/global-headers",
+)
+_ACTIONS = ("failed", "delayed", "delivered", "relayed", "expanded")
+_BLANK_LINES = re.compile(rb"(?:\r?\n[ \t]*){2,}")
+_CODE = re.compile(rb"\s*([245][0-9]{2})(?:[ -]|$)")
+_DOTTED = re.compile(r"[245]\.[0-9]{1,3}\.[0-9]{1,3}")
+_CHARACTER = re.compile(r"\\x\{([0-9A-Fa-f]{1,6})\}")
+
+
+class Original(NamedTuple):
+    """What the report returns of the mail that it is about. `mark` is our own id of it."""
+
+    message_id: str | None = None
+    mark: UUID | None = None
+
+
+class ReportedRecipient(NamedTuple):
+    """What became of a recipient, in canonical form. `reply` is what the last server said, as far as it was told."""
+
+    address: str
+    action: Action
+    reply: Reply
+    bounce_class: BounceClass | None
+
+
+class DeliveryReport(NamedTuple):
+    original: Original
+    recipients: tuple[ReportedRecipient, ...]
+
+
+class FeedbackReport(NamedTuple):
+    """A complaint of a recipient, passed on by its provider. `kind` is `abuse` in most."""
+
+    original: Original
+    kind: str
+    recipients: tuple[str, ...]
+
+
+def read_report(raw: bytes) -> DeliveryReport | FeedbackReport | None:
+    """The report in a message; None if it is none, or says nothing about any recipient or mail."""
+    raw = with_line_ends(raw)
+    head = head_of(raw)
+    root, _ = find_parts(raw, head.block, head.body_at)
+    parts = list(_leaves(root))
+    original = _original(parts)
+    for part in parts:
+        content = _decoded(part)
+        if part.fields.content_type in _STATUS:
+            found = tuple(_recipients(content))
+            return DeliveryReport(original, found) if found else None
+        if part.fields.content_type == _FEEDBACK:
+            return _feedback(content, original)
+    return None
+
+
+def _leaves(part: Part) -> Iterator[Part]:
+    if part.is_multipart:
+        for each in part.parts:
+            yield from _leaves(each)
+    else:
+        yield part
+
+
+def _decoded(part: Part) -> bytes:
+    return (decoded_content(part.fields, part.content[: 2 * LARGEST_STATUS]) or b"")[:LARGEST_STATUS]
+
+
+def _original(parts: list[Part]) -> Original:
+    for part in parts:
+        if part.fields.content_type in _ORIGINALS:
+            headers = _headers(_decoded(part))
+            marks = [mark for value in values(headers, MARK.lower()) if (mark := _uuid(value)) is not None]
+            ids = values(headers, "message-id")
+            return Original(ids[0].strip()[:998] if ids else None, marks[0] if marks else None)
+    return Original()
+
+
+def _recipients(status: bytes) -> Iterator[ReportedRecipient]:
+    """A delivery status has a group of fields about the mail, then one for each recipient."""
+    for group in _BLANK_LINES.split(status.strip())[: MOST_RECIPIENTS + 1]:
+        headers = _headers(group)
+        actions = [value.strip().lower() for value in values(headers, "action")]
+        named = values(headers, "original-recipient") + values(headers, "final-recipient")
+        address = next((found for value in named if (found := _typed_address(value)) is not None), None)
+        if address is None or not actions or actions[0] not in _ACTIONS:
+            continue
+        action: Action = actions[0]
+        reply = _reply(group, headers, action)
+        why = bounce_class(reply) if action in ("failed", "delayed") else None
+        yield ReportedRecipient(address, action, reply, why)
+
+
+def _reply(group: bytes, headers: Headers, action: Action) -> Reply:
+    """The diagnostic code, or else the status alone."""
+    status = next((found[0] for value in values(headers, "status") if (found := _DOTTED.match(value))), None)
+    host = next((_after_type(value)[:255] for value in values(headers, "remote-mta")), None)
+    diagnostic = next((_after_type(value).encode() for value in values(headers, "diagnostic-code")), b"")
+    if coded := _CODE.match(diagnostic):
+        reply = reply_of(int(coded[1]), [diagnostic[coded.end() :]], host, "rcpt")
+        return reply if reply.enhanced is not None or status is None else reply._replace(enhanced=status)
+    severity = {"failed": 5, "delayed": 4}.get(action, 2)
+    said = reply_of(severity * 100, [diagnostic], host, "rcpt")
+    return said._replace(code=None, enhanced=status or f"{severity}.0.0")
+
+
+def _feedback(content: bytes, original: Original) -> FeedbackReport | None:
+    headers = _headers(content)
+    kinds = [value.strip().lower() for value in values(headers, "feedback-type")]
+    if not kinds or not re.fullmatch(r"[a-z0-9-]{1,40}", kinds[0]):
+        return None
+    named = values(headers, "original-rcpt-to") + values(headers, "removal-recipient")
+    recipients = [address for value in named[:MOST_RECIPIENTS] for address in addresses(value)]
+    return FeedbackReport(original, kinds[0], tuple(dict.fromkeys(recipients)))
+
+
+def _headers(block: bytes) -> Headers:
+    return read_head(head_of(block + b"\n\n")).headers
+
+
+def _typed_address(value: str) -> str | None:
+    """The address in `rfc822; ada@example.org`, or in `utf-8; \\x{E4}da@example.org` (RFC 6533)."""
+    text = _after_type(value).strip("<>")
+    return canonical(_CHARACTER.sub(lambda found: _character(int(found[1], 16)), text))
+
+
+def _character(point: int) -> str:
+    return chr(point) if point <= 0x10FFFF and not 0xD800 <= point <= 0xDFFF else "\ufffd"
+
+
+def _after_type(value: str) -> str:
+    kind, semicolon, rest = value.partition(";")
+    return (rest if semicolon else kind).strip()
+
+
+def _uuid(value: str) -> UUID | None:
+    try:
+        return UUID(value.strip())
+    except ValueError:
+        return None

@@ -1,0 +1,1 @@
+"""Delivers mail to other servers by SMTP; knows nothing of ours but the core."""

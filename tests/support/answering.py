@@ -1,0 +1,22 @@
+"""A mail connector that answers the requests of the switchboard while a test waits for the answers."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from postroom.connectors.mail.request_handlers import MailConnector, RequestHandlers
+from postroom.connectors.mail.source import MailSource
+from postroom.connectors.request_server import RequestServer
+from postroom.connectors.switchboard_client import RequestSource
+
+
+@asynccontextmanager
+async def answering(switchboard: RequestSource, connector: MailConnector, source: MailSource) -> AsyncGenerator[None]:
+    """The connector answers requests meanwhile."""
+    handlers = RequestHandlers(connector, source).handlers()
+    serving = asyncio.create_task(RequestServer(switchboard, handlers).run(asyncio.Event()))
+    try:
+        yield
+    finally:
+        serving.cancel()
+        await asyncio.wait({serving})
