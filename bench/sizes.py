@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from .order import Door
+from .order import Door, Terms
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,9 @@ class Sizes:
     road_s: int
     replayed: int
     beside_readers_mib: int
+    backfill: int
+    backfill_jobs: int
+    beside_archive: dict[Terms, int]  # messages
 
 
 FULL = Sizes(
@@ -62,6 +65,9 @@ FULL = Sizes(
     road_s=30,
     replayed=50_000,
     beside_readers_mib=512,
+    backfill=50_000,
+    backfill_jobs=10_000,
+    beside_archive={"new": 5_000, "older": 15_000, "none": 40_000},
 )
 QUICK = Sizes(
     drain=10_000,
@@ -89,4 +95,7 @@ QUICK = Sizes(
     road_s=5,
     replayed=2_000,
     beside_readers_mib=96,
+    backfill=1_000,
+    backfill_jobs=200,
+    beside_archive={"new": 500, "older": 500, "none": 500},
 )

@@ -4,7 +4,22 @@ from collections.abc import Callable
 
 from ..rounds import Run
 from ..table import Line
-from . import backlog, drain, enqueue, horizon, intake, live_mail, picker, readers, road, rules, simulate, tiers
+from . import (
+    backfill,
+    backlog,
+    dkim,
+    drain,
+    enqueue,
+    horizon,
+    intake,
+    live_mail,
+    picker,
+    readers,
+    road,
+    rules,
+    simulate,
+    tiers,
+)
 
 CLAIMS: dict[str, Callable[[Run], list[Line]]] = {
     "drain-postgres": drain.postgres,
@@ -31,4 +46,9 @@ CLAIMS: dict[str, Callable[[Run], list[Line]]] = {
     "live-beside-bulk": live_mail.beside_bulk,
     "readers": readers.sqlite,
     "road": road.one_process,
+    "backfill": backfill.one_process,
+    "backfill-jobs-postgres": backfill.jobs_postgres,
+    "backfill-jobs-sqlite": backfill.jobs_sqlite,
+    "backfill-beside": backfill.beside,
+    "dkim": dkim.one_core,
 }

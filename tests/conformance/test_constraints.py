@@ -30,6 +30,8 @@ from postroom.core.mail.accounts import Provider
 from postroom.core.mail.contacts import ContactSource
 from postroom.core.mail.ingestion import Extent
 from postroom.core.mail.mailbox_requests import RequestKind
+from postroom.core.outbound.lanes import Lane
+from postroom.core.outbound.priority import SenderLane
 from postroom.core.queue.envelope import IngestionTier, PolicyTier
 from postroom.core.rules.rule import DecisionSource, RuleMode, ScopeName
 from postroom.gmail.scopes import Level
@@ -39,11 +41,13 @@ from postroom.store.engine.postgres import PostgresDatabase
 from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.ingestion_rules import Origin
 from postroom.store.outbound import MailKind, MessageClass
+from postroom.store.senders import SenderState, ThrottleCause
+from postroom.store.tenants import TenantState
 from postroom.store.timeline import NoticedBy
 from support.store.job_setup import JobSetup
 
 # States that a person sets as they like, or a connector says of itself: they have no moves, and so no lifecycle.
-FREE = {"accounts", "connectors"}
+FREE = {"accounts", "connectors", "senders", "tenants"}
 # A lifecycle whose states are spread over several tables: together they hold all of them.
 SPREAD = {"job_queue": JOB, "job_ends": JOB, "inbox_queue": INBOX, "inbox_ends": INBOX}
 _SQLITE_CHECK = re.compile(r"\b(?:state|status) TEXT[^,(]*CHECK \((?:state|status) IN \(([^)]*)\)\)", re.IGNORECASE)
@@ -140,6 +144,7 @@ async def test_the_schema_itself_refuses_a_job_that_cannot_be(setup: JobSetup, c
 
 # The closed lists of `core`, and of the few modules that own one alone, by the columns that hold their words.
 LISTS: dict[str, Any] = {
+    "accepted_days.level": Literal["sender", "domain"],
     "accounts.provider": Provider,
     "accounts.state": AccountState,
     "action_links.relation_type": Literal["undo_of", "approval_for", "spawned", "related"],
@@ -170,7 +175,14 @@ LISTS: dict[str, Any] = {
     "rules.action_type": DecidedType,
     "rules.mode": RuleMode,
     "rules.scope": ScopeName,
+    "sender_throttles.ended_by": ThrottleCause,
+    "sender_throttles.started_by": ThrottleCause,
+    "outbound_turns.lane": Lane,
+    "outbound_turns.level": Literal["root", "lane", "tenant", "domain", "sender"],
+    "senders.queue_lane": SenderLane,
+    "senders.state": SenderState,
     "shadows.kind": ShadowKind,
+    "tenants.state": TenantState,
     "tokens.role": Literal["connector", "dashboard", "agent", "admin"],
 }
 EVERYWHERE: dict[str, Any] = {"ingestion_tier": IngestionTier, "policy_tier": PolicyTier}

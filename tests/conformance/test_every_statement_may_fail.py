@@ -27,6 +27,7 @@ from support.store import (
     fault_cases_restores,
     fault_cases_retention,
     fault_cases_rules,
+    fault_cases_senders,
 )
 from support.store.dump import Dump, dump
 from support.store.fault_cases_jobs import CHANGES_NOTHING, ONLY_ON, Case
@@ -51,6 +52,7 @@ SUBJECTS = (
     fault_cases_restores,
     fault_cases_retention,
     fault_cases_rules,
+    fault_cases_senders,
 )
 CASES = {case.__name__: case for subject in SUBJECTS for case in subject.CASES}
 ELSEWHERE = {"apply"}  # test_migrate does the same to a database of its own

@@ -176,6 +176,7 @@ async def test_mail_of_an_account_that_is_not_used_waits_and_that_of_a_removed_o
 
 async def test_a_removed_account_admits_nothing(setup: JobSetup) -> None:
     job, new = await sending_job(setup)
+    assert new.account_id is not None
     await setup.database.run(accounts.remove_account(new.account_id, signed(), setup.clock()))
     with pytest.raises(Fatal, match="was removed"):
         await setup.database.run(outbound.admit_mail(job, new, NOBODY, setup.clock()))

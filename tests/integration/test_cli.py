@@ -29,7 +29,7 @@ HEAVY = """
 COMMANDS = """
     demo serve worker sandbox preview account key contacts filters retention search-and-ingest migrate backup restore
     queue jobs rules simulate shadow proposals model model-rules directions labels actions backfill approvals reclassify
-    outbound undo pause resume protect token audit connector doctor settings
+    outbound tenant sender undo pause resume protect token audit connector doctor settings
 """
 
 

@@ -328,12 +328,13 @@ async def test_spans_wait_in_a_bounded_queue(collector: OtlpCollector):
     for _ in range(4 * MOST_SPANS_WAITING):
         with span("later"):
             pass
-    # A request that is not answered in time is given up, and the next one makes room for as many spans as it carries.
+    # A request that is not answered in time is given up, and the next one makes room for as many spans as it carries;
+    # one may be on its way that the collector has not seen.
     collector.answering.set()
     sent_meanwhile = collector.requests * MOST_SPANS_AT_ONCE
     await exporter.close(within_s=10)
     names = [each.name for each in collector.spans()]
-    assert names.count("later") <= MOST_SPANS_WAITING + sent_meanwhile - MOST_SPANS_AT_ONCE
+    assert names.count("later") <= MOST_SPANS_WAITING + sent_meanwhile
     assert len(names) >= MOST_SPANS_WAITING
 
 

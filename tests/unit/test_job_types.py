@@ -23,7 +23,7 @@ from postroom.core.jobs.types import (
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "jobs.md"
 
 
-def test_the_ten_types_of_the_design_are_there_and_one_for_retention() -> None:
+def test_the_ten_types_of_the_design_are_there_and_two_of_our_own() -> None:
     assert set(CATALOGUE) == {
         "ingest.gmail",
         "classify",
@@ -36,8 +36,9 @@ def test_the_ten_types_of_the_design_are_there_and_one_for_retention() -> None:
         "history.sync.gmail",
         "labels.sync.gmail",
         "retention.prune",
+        "sender.notify",
     }
-    assert len(CATALOGUE) == 11
+    assert len(CATALOGUE) == 12
 
 
 def test_keys_of_recurring_types_hold_while_live_and_the_others_for_good() -> None:
@@ -47,7 +48,8 @@ def test_keys_of_recurring_types_hold_while_live_and_the_others_for_good() -> No
 
 def test_types_that_talk_to_others_are_tried_for_longer() -> None:
     for name, kind in CATALOGUE.items():
-        talks_to_others = name.endswith(".gmail") or name in ("undo.action", "outbound.send", "approval.notify")
+        others = ("undo.action", "outbound.send", "approval.notify", "sender.notify")
+        talks_to_others = name.endswith(".gmail") or name in others
         usual = retry.GMAIL if talks_to_others else retry.DEFAULT
         assert kind.retry == {"classify": retry.CLASSIFY, "unsnooze.gmail": retry.WAKING}.get(name, usual), name
 

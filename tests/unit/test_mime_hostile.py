@@ -18,8 +18,11 @@ TEXT = b"From: ida@x.example\r\nContent-Type: text/plain%s\r\nContent-Transfer-E
 
 
 def within_time(raw: bytes) -> ParsedMessage:
-    """Read, and given a tier from headers and from bytes, at the cost of a loop of 40 million turns."""
-    letter = within_turns(40 * MILLION, lambda: _read(raw))
+    """Read, and given a tier from headers and from bytes, at the cost of a loop of 100 million turns.
+
+    What grows with the square costs a hundred times as much.
+    """
+    letter = within_turns(100 * MILLION, lambda: _read(raw))
     assert not any("cannot be read" in problem for problem in letter.problems)
     assert len(letter.text) <= LONGEST_TEXT
     return letter

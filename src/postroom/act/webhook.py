@@ -9,7 +9,7 @@ words back to us as an answer. An answer is valid for five minutes, and once, be
 import hmac
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -90,6 +90,23 @@ class WebhookChannel:
         return id
 
     async def _deliver(self, id: str, notice: Mapping[str, Any]) -> None:
+        hook = SignedWebhook(self.http, self.url, self.secret, self.clock, "approvals", "approvals.webhook_url")
+        await hook.deliver(id, notice)
+
+
+@dataclass(frozen=True, slots=True)
+class SignedWebhook:
+    """An address that receives signed notices. `about` and `setting` are for its errors."""
+
+    http: httpx2.AsyncClient
+    url: str
+    secret: str = field(repr=False)
+    clock: Clock
+    about: str
+    setting: str
+
+    async def deliver(self, id: str, notice: Mapping[str, Any]) -> None:
+        """Send a notice, whose id tells repeats. Raises Retryable or Fatal if it was not accepted."""
         body = orjson.dumps(notice)
         headers = {
             "Content-Type": "application/json",
@@ -101,20 +118,18 @@ class WebhookChannel:
             async with self.http.stream(
                 "POST", self.url, content=body, headers=headers, timeout=TIMEOUT_S, follow_redirects=False
             ) as answer:
-                _check_status(answer.status_code, answer.headers.get("Retry-After", ""))
+                self._check_status(answer.status_code, answer.headers.get("Retry-After", ""))
         except httpx2.HTTPError as error:
-            raise Retryable(f"the webhook of approvals cannot be reached ({type(error).__name__})") from None
+            raise Retryable(f"the webhook of {self.about} cannot be reached ({type(error).__name__})") from None
 
-
-def _check_status(status: int, retry_after: str) -> None:
-    if 200 <= status < 300:
-        return
-    if status >= 500 or status in _PASSING:
-        wait = timedelta(seconds=int(retry_after)) if re.fullmatch(r"[0-9]{1,6}", retry_after) else None
-        raise Retryable(
-            f"the webhook of approvals answered {status}", None if wait is None else min(wait, LONGEST_WAIT)
-        )
-    raise Fatal(f"the webhook of approvals answered {status}; check approvals.webhook_url, redirects are not followed")
+    def _check_status(self, status: int, retry_after: str) -> None:
+        if 200 <= status < 300:
+            return
+        answered = f"the webhook of {self.about} answered {status}"
+        if status >= 500 or status in _PASSING:
+            wait = timedelta(seconds=int(retry_after)) if re.fullmatch(r"[0-9]{1,6}", retry_after) else None
+            raise Retryable(answered, None if wait is None else min(wait, LONGEST_WAIT))
+        raise Fatal(f"{answered}; check {self.setting}, redirects are not followed")
 
 
 def _document(id: str, event: str, approval: Approval, public_url: str | None) -> dict[str, Any]:

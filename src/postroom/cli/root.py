@@ -49,6 +49,8 @@ COMMANDS = {
     "approvals": "List actions that wait for your approval; approve or reject them.",
     "reclassify": "Decide again about messages, with today's rules and model.",
     "outbound": "List outgoing mail; settle mail whose fate is unknown.",
+    "tenant": "Add the tenants on whose account mail is sent; pause them, set their weights.",
+    "sender": "Add the users who may submit mail; throttle, release or disable them.",
     "undo": "Take back one action, or all of a rule, a batch or a period.",
     "pause": "Stop every change to mailboxes at once.",
     "resume": "Allow changes to mailboxes again.",

@@ -8,6 +8,7 @@ from postroom.act.executor import Executor
 from postroom.act.undo import UndoService
 from postroom.compose.mailboxes import Mailboxes
 from postroom.core.jobs.types import CATALOGUE
+from postroom.core.outbound.lanes import LanePolicy
 from postroom.handlers.action_gmail import ActionGmail
 from postroom.handlers.approval_notify import ApprovalNotify
 from postroom.handlers.backfill_gmail import BackfillGmail
@@ -66,6 +67,7 @@ def job_handlers(
             mailboxes.mailbox,
             settings.safety.hourly_cap,
             timedelta(days=settings.outbound.auto_reply_days),
+            settings.outbound.rollout,
         ),
     }
 
@@ -83,4 +85,11 @@ def sender(
     """Return what delivers the mail that `outbound.send` has admitted."""
     outbound = settings.outbound
     usual = Pace(give_up=timedelta(days=outbound.expire_days), at_once=outbound.concurrency)
-    return Sender(database, mailboxes.carrier, pace or usual, before_sending=watch.before_sending)
+    return Sender(
+        database,
+        mailboxes.carrier,
+        pace or usual,
+        before_sending=watch.before_sending,
+        rollout=outbound.rollout,
+        policy=LanePolicy.of(outbound.priority_multipliers, outbound.rollout.fair_share),
+    )

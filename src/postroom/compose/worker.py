@@ -12,6 +12,7 @@ from postroom.compose.credentials import open_credentials
 from postroom.compose.gate import MailboxGate
 from postroom.compose.jobs import RECURRING, job_handlers, restore_watch, sender
 from postroom.compose.mailboxes import Mailboxes
+from postroom.compose.senders import SenderWatch
 from postroom.compose.tasks import background
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.tally import Gauges, Tally
@@ -88,7 +89,9 @@ async def running_jobs(
     model = configured_model(database, settings.model, zone=ZoneInfo(settings.backfill.time_zone))
     adviser = None if model is None else _adviser(settings, database, model)
     approvals = ApprovalChannels(settings, database)
+    senders = SenderWatch(settings, database)
     handlers = job_handlers(settings, database, mailboxes, adviser, approvals.channels)
+    handlers["sender.notify"] = senders.handler()
     clock = clock_of(database)
     worker = Worker(database, CATALOGUE, handlers, options, clock)
     leadership = Leadership(
@@ -107,6 +110,8 @@ async def running_jobs(
     sending = sender(settings, database, mailboxes, watch, pace).run()
     async with (
         approvals,
+        senders,
+        background(senders.scoring().run(), stop),
         background(run_maintenance(database, chores, clock=clock), stop),
         background(run_maintenance(database, slices, EVERY_MINUTE, clock), stop),
         background(sending, stop),

@@ -43,6 +43,11 @@ PostroomError
 ├── AlreadyServed         another process serves this database
 ├── BackupError           a backup cannot be made, or is damaged or incomplete
 ├── IntakeRefused         nothing new is accepted now; says when to come back
+├── NotAdmitted           mail of this sender is not accepted; says until when, if waiting helps
+│   ├── DailyLimitReached     the day's limit of the sender or its domain
+│   ├── SenderThrottled       a throttle is in force
+│   ├── SenderDisabled        the sender was disabled
+│   └── TenantPaused          the tenant is paused
 ├── SwitchboardUnavailable    the switchboard could not be reached or could not work; try again later
 ├── ModelError            the language model made no decision
 │   ├── ModelUnavailable      not now: down, too slow, too busy; says when to come back, if known
@@ -256,6 +261,30 @@ class IntakeRefused(PostroomError):
     def __init__(self, message: str, retry_after: timedelta) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class NotAdmitted(PostroomError):
+    """Mail of this sender is not accepted: until `until`, or, when that is None, until a person has acted."""
+
+    def __init__(self, message: str, until: datetime | None = None) -> None:
+        super().__init__(message)
+        self.until = until
+
+
+class DailyLimitReached(NotAdmitted):
+    """The sender, or its domain, has submitted as much as is allowed on one day."""
+
+
+class SenderThrottled(NotAdmitted):
+    """The sender is throttled: nothing is accepted before the throttle's end."""
+
+
+class SenderDisabled(NotAdmitted):
+    """The sender was disabled by the operator."""
+
+
+class TenantPaused(NotAdmitted):
+    """The sender's tenant was paused by the operator."""
 
 
 class SwitchboardUnavailable(PostroomError):

@@ -16,6 +16,7 @@ from postroom.core.mail.auto_reply import why_not_answered
 from postroom.core.mail.mailbox import MailboxOf, job_error_of
 from postroom.core.mail.mime import parse_message
 from postroom.core.mail.restores import source_key
+from postroom.core.outbound.rollout import Rollout
 from postroom.handlers.action_gmail import is_the_end, may_begin
 from postroom.handlers.payload import text_field, uuid_field
 from postroom.jobs.run import JobRun
@@ -42,12 +43,14 @@ class OutboundSend:
         mailbox_of: MailboxOf,
         hourly_cap: int,
         answer_again: timedelta,
+        rollout: Rollout = outbound.EVERYWHERE,
         clock: Clock = wall_clock,
     ) -> None:
         self._database = database
         self._mailbox_of = mailbox_of
         self._hourly_cap = hourly_cap
         self._answer_again = answer_again
+        self._rollout = rollout
         self._clock = clock
 
     async def __call__(self, run: JobRun) -> None:
@@ -95,7 +98,7 @@ class OutboundSend:
         # Twenty-five megabytes of attachments take time: the event loop must not wait for them.
         built = await asyncio.to_thread(build)
         guard = outbound.SendGuard(message.facts.sender, message.facts.labels)
-        return outbound.admit_mail(run.job, _new(id, action, message, built, source), guard, now)
+        return outbound.admit_mail(run.job, _new(id, action, message, built, source), guard, now, self._rollout)
 
     async def _reply(self, run: JobRun, action: actions.Action, message: StoredMessage) -> Ending:
         """Replies go to the address in `Reply-To`, and only if both it and the sender may be answered (RFC 3834)."""
@@ -108,7 +111,7 @@ class OutboundSend:
         built = build_reply(id, await self._author(message), original, action.parameters, now, source)
         guard = outbound.SendGuard(found.sender, found.labels, once_since=now - self._answer_again)
         new = _new(id, action, message, built, source, message.provider_thread_id or None)
-        return outbound.admit_mail(run.job, new, guard, now)
+        return outbound.admit_mail(run.job, new, guard, now, self._rollout)
 
     async def _author(self, message: StoredMessage) -> Author:
         """The account's address, under the name that the user has given themselves in the mailbox."""

@@ -12,6 +12,7 @@ works; every change it writes names the lease.
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Awaitable, Callable, Generator
 from typing import TypeVar
 from uuid import UUID
@@ -21,6 +22,9 @@ import structlog
 from postroom.core.actions.permits import HeldLease, Permit
 from postroom.core.errors import Canceled, LeaseLost, Parked, PostroomError, ProtectedMail, StoreError
 from postroom.core.mail.carrier import Carrier, CarrierUnder, DraftKept
+from postroom.core.outbound.fair_picker import InFlight
+from postroom.core.outbound.lanes import Lane, LanePolicy
+from postroom.core.outbound.rollout import Rollout
 from postroom.outbound.holding import while_renewed
 from postroom.outbound.pace import Pace, asked_to_wait, is_refusal, wait_after
 from postroom.store import accounts, pauses
@@ -69,7 +73,12 @@ class Sender:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         sleep_between_beats: Callable[[float], Awaitable[None]] = asyncio.sleep,
         before_sending: BeforeSending | None = None,
+        rollout: Rollout = store.EVERYWHERE,
+        policy: LanePolicy | None = None,
     ) -> None:
+        """`rollout` says which tenants are on the fair queue, and `policy` how lanes share the capacity."""
+        self._rollout = rollout
+        self._policy = policy or LanePolicy.of(fair=rollout.fair_share)
         self._sleep_between_beats = sleep_between_beats
         self._before_sending = before_sending
         self._database = database
@@ -78,7 +87,7 @@ class Sender:
         self._clock = clock
         self._sleep = sleep
         self._wake = asyncio.Event()
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[asyncio.Task[None], store.LeasedMail] = {}
 
     async def run(self) -> None:
         """Run until canceled. Deliveries under way are interrupted: the next sender asks what became of them."""
@@ -105,15 +114,23 @@ class Sender:
         if free <= 0 or not await self._database.run(store.any_mail_due(self._clock())):
             return
         now, started = self._clock(), since_boot()
-        leased = await self._database.run(store.lease_mail(new_id(), free, now, now + self._pace.lease))
+        leasing = store.lease_mail(new_id(), free, now, now + self._pace.lease, self._capacity())
+        leased = await self._database.run(leasing)
         for each in leased:
             lease = HeldLease(self._pace.usable_until(started))
             task = asyncio.create_task(self._deliver(each, lease), name="postroom-delivery")
-            self._running.add(task)
+            self._running[task] = each
             task.add_done_callback(self._ended)
 
+    def _capacity(self) -> store.Capacity:
+        lanes, tenants = Counter[Lane](), Counter[int]()
+        for each in self._running.values():
+            lanes[each.lane] += 1
+            tenants[each.tenant_id] += 1
+        return store.Capacity(InFlight(self._pace.at_once, lanes, tenants), self._policy, self._rollout)
+
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
+        self._running.pop(task, None)
         self._wake.set()
 
     async def _deliver(self, leased: store.LeasedMail, lease: HeldLease) -> None:

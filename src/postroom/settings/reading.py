@@ -21,6 +21,8 @@ from pydantic.fields import FieldInfo
 from postroom.core.errors import SettingsError
 from postroom.core.suggestions import did_you_mean
 from postroom.settings.approvals import ApprovalsSettings, DiscordSettings
+from postroom.settings.delivery import DeliverySettings
+from postroom.settings.outbound import OutboundSettings
 from postroom.settings.queues import QueueTables, RouteTables, queues_of
 from postroom.settings.sections import (
     AccountSettings,
@@ -32,7 +34,6 @@ from postroom.settings.sections import (
     JobsSettings,
     LogSettings,
     ModelSettings,
-    OutboundSettings,
     RedisSettings,
     RetentionSettings,
     SafetySettings,
@@ -50,10 +51,16 @@ CONFIG = "POSTROOM_CONFIG"
 FILE_NAME = "postroom.toml"
 DEFAULT_DATA_DIR = Path("postroom-data")
 
-# Other names under which the environment may give a setting, for connectors of all kinds.
+# Other names under which the environment may give a setting: those of connectors of all kinds, and of the fair queue.
 ALIASES = {
     "CONNECTOR_BACKFILL_POLL_INTERVAL_S": "backfill.poll_interval_s",
     "CONNECTOR_BACKFILL_PROGRESS_INTERVAL": "backfill.progress_interval",
+    "SMTP_FAIR_QUEUE_ENABLED": "outbound.fair_queue",
+    "SMTP_MAX_QUEUE": "outbound.max_queue",
+    "SMTP_PRIORITY_MULTIPLIERS": "outbound.priority_multipliers",
+    "SMTP_ABUSE_DETECTION_ENABLED": "outbound.abuse_detection",
+    "SMTP_ABUSE_THRESHOLD": "outbound.abuse_threshold",
+    "SMTP_MAX_THROTTLE_DURATION": "outbound.max_throttle_ms",
 }
 # Names with our prefix that are not settings: the path of the file, and what only the tests read.
 NOT_SETTINGS = re.compile(r"POSTROOM_(CONFIG|SAMPLE_MAIL|TEST_\w+)")
@@ -94,6 +101,7 @@ class Settings(Section):
     approvals: ApprovalsSettings = ApprovalsSettings.model_validate({})
     discord: DiscordSettings = DiscordSettings.model_validate({})
     outbound: OutboundSettings = OutboundSettings.model_validate({})
+    delivery: DeliverySettings = DeliverySettings.model_validate({})
     inbox: InboxSettings = InboxSettings.model_validate({})
     account: AccountSettings = AccountSettings.model_validate({})
     connector: ConnectorSettings = ConnectorSettings.model_validate({})
@@ -343,7 +351,8 @@ def _allowed(field: FieldInfo) -> str:
     if get_origin(field.annotation) is dict:
         return "tables, or as text their JSON"
     if get_origin(field.annotation) is tuple:
-        return "names, at least one" if kinds[0] is str else "a list of tables, or as text its JSON"
+        lists: dict[object, str] = {str: "names, at least one", float: "numbers, separated by commas"}
+        return lists.get(kinds[0], "a list of tables, or as text its JSON")
     words: dict[object, str] = {
         bool: "true or false",
         int: "a whole number",

@@ -23,7 +23,8 @@ from postroom.core.mail.categories import chosen_categories
 from postroom.core.mail.retention import FOR_GOOD, MOST_DAYS
 
 
-def _no_bool(value: object) -> object:
+def no_bool(value: object) -> object:
+    """Refuse true and false, which are numbers to Python."""
     if isinstance(value, bool):
         raise ValueError("must be a number, not true or false")
     return value
@@ -39,15 +40,16 @@ def from_json(value: object) -> object:
         raise ValueError("a table, or as text its JSON") from None
 
 
-def _split_commas(value: object) -> object:
+def split_commas(value: object) -> object:
+    """Split a list that was written as one text, as in the environment."""
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
-Whole = Annotated[int, BeforeValidator(_no_bool)]
-Seconds = Annotated[float, BeforeValidator(_no_bool), Field(allow_inf_nan=False)]
-Share = Annotated[float, BeforeValidator(_no_bool), Field(ge=0, le=1, allow_inf_nan=False)]
-Cents = Annotated[float, BeforeValidator(_no_bool), Field(allow_inf_nan=False, le=10_000_000)]
-Names = Annotated[tuple[str, ...], BeforeValidator(_split_commas)]
+Whole = Annotated[int, BeforeValidator(no_bool)]
+Seconds = Annotated[float, BeforeValidator(no_bool), Field(allow_inf_nan=False)]
+Share = Annotated[float, BeforeValidator(no_bool), Field(ge=0, le=1, allow_inf_nan=False)]
+Cents = Annotated[float, BeforeValidator(no_bool), Field(allow_inf_nan=False, le=10_000_000)]
+Names = Annotated[tuple[str, ...], BeforeValidator(split_commas)]
 
 
 class Section(BaseModel):
@@ -257,7 +259,7 @@ class ModelSettings(Section):
     @field_validator("input_cents_per_million", "output_cents_per_million", mode="before")
     @classmethod
     def _is_a_price(cls, value: object) -> object:
-        return _no_bool(value)
+        return no_bool(value)
 
     @field_validator("name")
     @classmethod
@@ -318,23 +320,6 @@ class SafetySettings(Section):
         if unknown := sorted(set(value) - set(ACTION_TYPES)):
             raise ValueError(f"actions, and {unknown[0]!r} is not one: {', '.join(ACTION_TYPES)}")
         return value
-
-
-class OutboundSettings(Section):
-    auto_reply_days: Whole = Field(
-        7, ge=1, le=365, description="Days in which one sender gets at most one automatic reply."
-    )
-    expire_days: Whole = Field(
-        5, ge=1, le=30, description="Days after which sending a mail is given up and its action fails."
-    )
-    concurrency: Whole = Field(4, ge=1, le=100, description="Mails one process sends at the same time.")
-    restore_settle_s: Whole = Field(
-        30,
-        ge=0,
-        le=3600,
-        description="Seconds to wait after a restore before sent mail is compared with the database, since requests of "
-        "a process that has ended may still take effect.",
-    )
 
 
 class InboxSettings(Section):
@@ -424,7 +409,7 @@ class BackfillSettings(Section):
         return value
 
 
-Days = Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=MOST_DAYS)]
+Days = Annotated[int, BeforeValidator(no_bool), Field(ge=0, le=MOST_DAYS)]
 
 
 class RetentionSettings(Section):

@@ -20,6 +20,7 @@ from postroom.core.jobs.types import (
     INGEST_GMAIL,
     LABELS_SYNC_GMAIL,
     OUTBOUND_SEND,
+    SENDER_NOTIFY,
     UNDO_ACTION,
     UNSNOOZE_GMAIL,
     Catalogue,
@@ -131,6 +132,12 @@ def outbound_job(
 ) -> NewJob:
     """Build the mail that an action sends."""
     return _about_action(catalogue, OUTBOUND_SEND, account_id, action_id, payload=payload, priority=priority)
+
+
+def sender_notice_job(channel: str, notice: Mapping[str, Any], at: datetime) -> NewJob:
+    """Tell people, on one channel, that a sender was throttled at this time."""
+    key = _key(SENDER_NOTIFY, notice["sender_id"], at.isoformat(), channel)
+    return new_job(CATALOGUE, SENDER_NOTIFY.name, {**notice, "channel": channel}, key=key)
 
 
 def sync_job(account_id: UUID) -> NewJob:

@@ -5,6 +5,8 @@
       give_back_mail ┘   deferred ◄──defer──┘ └─────doubt──────► unknown     (a person says what happened)
                                  withdraw_mail ──► canceled | expired
 
+Mail that is due waits for its turn (outbound_turns); which mail is next, the fair picker says.
+
 A mail stands on its own: a user of a tenant's domain sends it, and an action may have asked for it. Each recipient is
 a row with a state of its own; a mailbox sends to all of them at once, so there they share the state of their mail.
 
@@ -14,7 +16,7 @@ say about outgoing mail is in outbound_answers.
 """
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
@@ -22,21 +24,40 @@ from postroom.core.actions.permits import DeliveryLease
 from postroom.core.errors import Fatal, NotFound
 from postroom.core.jobs.job import Job
 from postroom.core.lifecycle import AccountState, DeliveryState
+from postroom.core.outbound.fair_picker import InFlight
+from postroom.core.outbound.lanes import Lane, LanePolicy
+from postroom.core.outbound.rollout import Rollout
 from postroom.store import outbound_moves as moves
 from postroom.store.actions import locking
 from postroom.store.engine.codecs import as_time, as_uuid
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
-from postroom.store.engine.reading import read_first, read_rows
+from postroom.store.engine.reading import read_first, read_row, read_rows
 from postroom.store.jobs import completing_one
 from postroom.store.outbound_moves import CHANNEL as CHANNEL
 from postroom.store.outbound_moves import DraftIds
-from postroom.store.pauses import unless_paused
+from postroom.store.outbound_turns import ReadyMail, choosing, joining, waking
+from postroom.store.pauses import is_all_paused, unless_paused
 from postroom.store.protection import protected_now
 from postroom.store.restores import OpenMail, sent_before_restore, settling_at_admission
+from postroom.store.senders import ending_holds, sender_for, standing
 
 MailKind = Literal["forward", "reply", "submitted"]
 MessageClass = Literal["transactional", "bulk"]
 Withdrawn = Literal["canceled", "expired"]
+
+WOKEN_AT_ONCE = 1000
+LOOK_AGAIN = timedelta(minutes=1)
+"""When mail is looked at again whose mailbox cannot be used."""
+EVERYWHERE = Rollout("all")
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What a dispatcher can deliver at once, what it is delivering, and how lanes and tenants share it."""
+
+    in_flight: InFlight
+    policy: LanePolicy = field(default_factory=LanePolicy.of)
+    rollout: Rollout = EVERYWHERE
 
 
 class MailSender(NamedTuple):
@@ -59,7 +80,8 @@ class NewMail:
     """A finished mail. `thread_id` is the conversation of a reply; `source_key` names what it is about."""
 
     id: UUID
-    account_id: UUID
+    account_id: UUID | None
+    """The mailbox that it leaves through, if it does not leave by SMTP."""
     action_id: UUID | None
     """The action that asked for it, if one did."""
     sender: MailSender
@@ -70,6 +92,7 @@ class NewMail:
     thread_id: str | None = None
     source_key: str | None = None
     message_class: MessageClass = "transactional"
+    not_before: datetime | None = None
 
 
 class SendGuard(NamedTuple):
@@ -87,6 +110,8 @@ class LeasedMail:
 
     id: UUID
     lease_token: UUID
+    lane: Lane
+    tenant_id: int
     account_id: UUID
     action_id: UUID | None
     thread_id: str | None
@@ -104,48 +129,69 @@ class LeasedMail:
 
 
 @transaction
-def admit_mail(job: Job, new: NewMail, guard: SendGuard | None, now: datetime) -> Script[str | None]:
+def admit_mail(
+    job: Job, new: NewMail, guard: SendGuard | None, now: datetime, rollout: Rollout = EVERYWHERE
+) -> Script[str | None]:
     """Let the mail wait to be sent, and end the job; or return the reason why it is not sent.
 
     Raises Parked while a pause stands. The account is locked, so that two answers to one sender are not both the first.
     """
+    account_id = _mailbox_of(new)
     yield from completing_one(job, now)
-    for state, _ in (yield sql("lock_account", new.account_id)):
+    for state, _ in (yield sql("lock_account", account_id)):
         if state == "removed":
             raise Fatal("the account was removed; connect it with `postroom account add gmail`")
-    yield from unless_paused(new.account_id)
-    if (refused := (yield from _refusal(new, guard, now))) is not None:
+    yield from unless_paused(account_id)
+    if (refused := (yield from _refusal(new, account_id, guard, now))) is not None:
         yield from moves.canceling(new.action_id, refused, now)
         return refused
-    names = (new.kind, new.subject, new.account_id, new.thread_id, new.source_key, new.action_id)
-    tenant, domain, username, envelope_sender = new.sender
-    sender = (tenant, domain, username, new.message_class, envelope_sender)
-    yield sql("insert_outbound_mail", new.id, *sender, *names, now)
-    for position, address in enumerate(new.recipients):
-        yield sql("insert_outbound_recipient", new.id, position, address, now)
-    yield sql("insert_outbound_content", new.id, new.content)
+    yield from queueing_mail(new, now, rollout)
     waiting = OpenMail(new.id, new.action_id, "queued", new.source_key, now)
-    yield from settling_at_admission(waiting, new.account_id, new.id, now)
-    yield Notify(CHANNEL, "queued")
+    yield from settling_at_admission(waiting, account_id, new.id, now)
     return None
 
 
-def _refusal(new: NewMail, guard: SendGuard | None, now: datetime) -> Script[str | None]:
+def queueing_mail(new: NewMail, now: datetime, rollout: Rollout = EVERYWHERE) -> Script[None]:
+    """Part of a transaction: let the mail, its recipients and its content wait until it is their turn."""
+    tenant, domain, username, envelope_sender = new.sender
+    sender = yield from sender_for(tenant, domain, username, now)
+    turn = yield from standing(sender, now)
+    names = (new.kind, new.subject, new.account_id, new.thread_id, new.source_key, new.action_id)
+    not_before = new.not_before or now
+    ready = not_before <= now
+    owner = (sender.tenant, domain, username, sender.id, new.message_class, envelope_sender)
+    ((seq,),) = yield sql("insert_outbound_mail", new.id, *owner, *names, ready, not_before, now)
+    for position, address in enumerate(new.recipients):
+        yield sql("insert_outbound_recipient", new.id, position, address, not_before, now)
+    yield sql("insert_outbound_content", new.id, new.content)
+    if ready:
+        mail = ReadyMail(new.id, seq, new.message_class == "bulk", max(1, len(new.recipients)))
+        yield from joining([(turn.standing(rollout), mail)])
+    yield Notify(CHANNEL, "queued")
+
+
+def _mailbox_of(new: NewMail) -> UUID:
+    if new.account_id is None:
+        raise Fatal("the mail of an action leaves through a mailbox, and this one names none")
+    return new.account_id
+
+
+def _refusal(new: NewMail, account_id: UUID, guard: SendGuard | None, now: datetime) -> Script[str | None]:
     if guard is None:
         return None
-    refused = (yield from protected_now(new.account_id)).reason(guard.sender, guard.labels)
-    was_sent = yield from sent_before_restore(new.account_id, new.source_key)
+    refused = (yield from protected_now(account_id)).reason(guard.sender, guard.labels)
+    was_sent = yield from sent_before_restore(account_id, new.source_key)
     if refused is None and guard.once_since is not None and not was_sent:
-        refused = yield from _answer_once(new, guard.once_since, now)
+        refused = yield from _answer_once(new, account_id, guard.once_since, now)
     return refused
 
 
-def _answer_once(new: NewMail, since: datetime, now: datetime) -> Script[str | None]:
+def _answer_once(new: NewMail, account_id: UUID, since: datetime, now: datetime) -> Script[str | None]:
     to, asker = new.recipients[0], new.action_id or new.id
-    for action_id, replied_at in (yield sql("select_auto_reply", new.account_id, to)):
+    for action_id, replied_at in (yield sql("select_auto_reply", account_id, to)):
         if as_time(replied_at) > since and as_uuid(action_id) != asker:
             return f"this sender was answered on {as_time(replied_at):%Y-%m-%d}; one answer is enough for a while"
-    yield sql("upsert_auto_reply", new.account_id, to, asker, now)
+    yield sql("upsert_auto_reply", account_id, to, asker, now)
     return None
 
 
@@ -159,19 +205,35 @@ def refuse_mail(job: Job, action_id: UUID | None, reason: str, now: datetime) ->
 
 @query
 def any_mail_due(now: datetime) -> Script[bool]:
-    """Whether a lease would find something: idle senders only read."""
-    return bool((yield sql("select_due_mail", now)))
+    """Whether choosing would find something: idle dispatchers only read."""
+    if (yield from is_all_paused()):
+        return False
+    if (yield sql("select_any_turn")) or (yield sql("select_due_mail", now)):
+        return True
+    return bool((yield sql("select_ended_holds", 1, now)))
 
 
 @transaction
-def lease_mail(lease_token: UUID, most: int, now: datetime, until: datetime) -> Script[list[LeasedMail]]:
-    """Take mail that is due, the longest due first, and mail whose sender has died. The token is new each time."""
+def lease_mail(
+    lease_token: UUID, most: int, now: datetime, until: datetime, capacity: Capacity | None = None
+) -> Script[list[LeasedMail]]:
+    """Take the mails whose turn it is. Those whose holder has died wait for their turn again. The token is new each
+    time."""
+    capacity = capacity or Capacity(InFlight(most))
     for (id,) in (yield sql("return_expired_mail", now)):
         yield sql("move_recipients", as_uuid(id), "queued", None, None, now)
-    yield sql("lease_mail", lease_token, until, most, now)
+    if (yield from is_all_paused()):
+        return []
+    yield from ending_holds(now)
+    yield from waking(capacity.rollout, WOKEN_AT_ONCE, now)
+    picks = yield from choosing(capacity.policy, capacity.in_flight, most)
+    if not picks:
+        return []
+    lanes = {picked.mail.seq: picked.lane for picked in picks}
+    yield sql("lease_chosen", list(lanes), lease_token, until, now + LOOK_AGAIN, now)
     yield sql("lease_recipients", lease_token, until, now)
     rows = yield sql("select_leased_mail", lease_token, until)
-    return read_rows(LeasedMail, rows, lease_token=lease_token)
+    return [read_row(LeasedMail, row, lease_token=lease_token, lane=lanes[row["seq"]]) for row in rows.by_name()]
 
 
 @query

@@ -18,8 +18,8 @@ from postroom.store.actions import locking
 from postroom.store.decisions import CHANNEL as DECISIONS
 from postroom.store.engine.codecs import as_uuid, json_text
 from postroom.store.engine.database import Notify, Rows, Script, sql
-
-CHANNEL = "outbound"
+from postroom.store.outbound_signals import CHANNEL as CHANNEL
+from postroom.store.outbound_turns import leaving
 
 DraftIds = tuple[str, str]
 """The id of a draft, and that of the message in it."""
@@ -89,6 +89,7 @@ def ending_unheld(
     id: UUID, state: DeliveryState, sent_message_id: str | None, error: str | None, now: datetime
 ) -> Script[None]:
     """Ends a mail that no sender holds. Its action is the caller's to end."""
+    yield from leaving(id)
     yield sql("end_waiting_mail", id, state, sent_message_id, error, now)
     yield from _moving_recipients(id, state, None, None, now)
 

@@ -72,6 +72,11 @@ def unless_paused(account_id: UUID) -> Script[None]:
         raise Parked(f"{PAUSE}{scope}", f"Postroom is paused: {reason}; `postroom resume` continues")
 
 
+def is_all_paused() -> Script[bool]:
+    """Part of a transaction: whether everything is paused."""
+    return bool((yield sql("select_pauses_of", "all")))
+
+
 @query
 def check_paused(account_id: UUID) -> Script[None]:
     """Raise Parked during a pause: for a change that has no record of its own to begin."""

@@ -23,6 +23,7 @@ from postroom.store.engine.codecs import as_time
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_rows
 from postroom.store.outbound_moves import CHANNEL, completing, delivering, doubting, ending_unheld, returning
+from postroom.store.outbound_turns import leaving
 
 # Clocks differ, so sent mail is searched from this long before the backup.
 MARGIN = timedelta(hours=1)
@@ -153,6 +154,7 @@ def _settle(
 
 
 def _taking_over(waiting: OpenMail, lease_token: UUID, now: datetime) -> Script[DeliveryLease]:
+    yield from leaving(waiting.id)
     yield sql("take_over_mail", waiting.id, lease_token, now)
     return DeliveryLease(waiting.id, lease_token)
 

@@ -74,6 +74,7 @@ OUTBOUND_SEND = JobType("outbound.send", retry=retry.GMAIL)
 BACKFILL_GMAIL = JobType("backfill.gmail", KeyLifetime.WHILE_LIVE, retry.GMAIL)
 HISTORY_SYNC_GMAIL = JobType("history.sync.gmail", KeyLifetime.WHILE_LIVE, retry.GMAIL)
 LABELS_SYNC_GMAIL = JobType("labels.sync.gmail", KeyLifetime.WHILE_LIVE, retry.GMAIL)
+SENDER_NOTIFY = JobType("sender.notify", retry=retry.GMAIL)
 RETENTION_PRUNE = JobType("retention.prune", KeyLifetime.WHILE_LIVE)
 
 CATALOGUE = Catalogue(
@@ -87,6 +88,7 @@ CATALOGUE = Catalogue(
     BACKFILL_GMAIL,
     HISTORY_SYNC_GMAIL,
     LABELS_SYNC_GMAIL,
+    SENDER_NOTIFY,
     RETENTION_PRUNE,
 )
 

@@ -1,13 +1,6 @@
--- name: insert_outbound_mail(id, tenant, domain, username, message_class, envelope_sender, kind, subject, account_id, thread_id, source_key, action_id, now)
-INSERT INTO outbound_mail (id, tenant, domain, username, message_class, envelope_sender, kind, subject, account_id,
-    thread_id, source_key, action_id, state, not_before, asked_at, admitted_at, updated_at)
-VALUES (:id, :tenant, :domain, :username, :message_class, :envelope_sender, :kind, :subject, :account_id,
-    :thread_id, :source_key, :action_id, 'queued', :now,
-    COALESCE((SELECT created_at FROM actions WHERE id = :action_id), :now), :now, :now)
-
--- name: insert_outbound_recipient(mail_id, position, address, now)
+-- name: insert_outbound_recipient(mail_id, position, address, not_before, now)
 INSERT INTO outbound_recipients (mail_id, position, address, state, not_before, updated_at)
-VALUES (:mail_id, :position, :address, 'queued', :now, :now)
+VALUES (:mail_id, :position, :address, 'queued', :not_before, :now)
 
 -- name: select_outbound_recipients(mail_id)
 SELECT address, state, attempts, not_before, last_reply FROM outbound_recipients WHERE mail_id = :mail_id ORDER BY position
@@ -44,13 +37,8 @@ DELETE FROM auto_replies WHERE action_id = :action_id AND (account_id, sender) I
 )
 
 -- name: select_due_mail(now)
-SELECT 1 FROM outbound_mail m JOIN accounts a ON a.id = m.account_id
-WHERE ((m.state IN ('queued', 'deferred') AND m.not_before <= :now) OR (m.state = 'sending' AND m.lease_until <= :now))
-    AND a.state IN ('active', 'removed')
-    AND NOT EXISTS (SELECT 1 FROM pauses p WHERE p.scope IN ('all', CAST(m.account_id AS text)))
-    AND (a.state = 'removed'
-        OR NOT EXISTS (SELECT 1 FROM restore_checks r WHERE r.account_id = m.account_id AND r.checked_at IS NULL))
-LIMIT 1
+SELECT 1 FROM outbound_mail
+WHERE (state IN ('queued', 'deferred') AND NOT ready AND not_before <= :now) OR (state = 'sending' AND lease_until <= :now) LIMIT 1
 
 -- name: return_expired_mail(now)
 -- Its holder has died, or is presumed dead.
@@ -65,10 +53,11 @@ WHERE state IN ('queued', 'deferred') AND not_before <= :now AND mail_id IN (
 )
 
 -- name: select_leased_mail(lease_token, lease_until)
-SELECT m.id, m.account_id, m.action_id, m.thread_id, d.draft_id, d.provider_message_id AS draft_message_id,
+SELECT m.id, m.seq, sd.tenant_id, m.account_id, m.action_id, m.thread_id, d.draft_id, d.provider_message_id AS draft_message_id,
     (SELECT max(r.attempts) FROM outbound_recipients r WHERE r.mail_id = m.id) AS attempts,
     m.admitted_at, m.asked_at, a.state AS account_state
 FROM outbound_mail m JOIN accounts a ON a.id = m.account_id LEFT JOIN outbound_drafts d ON d.mail_id = m.id
+    JOIN senders s ON s.id = m.sender_id JOIN sender_domains sd ON sd.id = s.domain_id
 WHERE m.state = 'sending' AND m.lease_until = :lease_until AND m.lease_token = :lease_token ORDER BY m.not_before, m.id
 
 -- name: renew_mail_lease(id, lease_token, lease_until, now)
@@ -116,7 +105,8 @@ WHERE mail_id = :id AND state IN ('queued', 'deferred')
 -- name: hasten_mail_of_account(account_id, now)
 -- What waited while the account could not be used.
 UPDATE outbound_mail SET not_before = :now, updated_at = :now
-WHERE state IN ('queued', 'deferred') AND not_before > :now AND account_id = :account_id;
+WHERE account_id = :account_id AND state IN ('queued', 'sending', 'deferred', 'unknown')
+    AND state IN ('queued', 'deferred') AND not_before > :now;
 UPDATE outbound_recipients SET not_before = :now, updated_at = :now
 WHERE state IN ('queued', 'deferred') AND not_before > :now AND mail_id IN (
     SELECT id FROM outbound_mail

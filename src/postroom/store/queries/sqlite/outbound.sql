@@ -1,13 +1,11 @@
--- name: lease_mail(lease_token, lease_until, most, now)
-UPDATE outbound_mail SET state = 'sending', lease_token = :lease_token, lease_until = :lease_until, updated_at = :now
-WHERE id IN (
-    SELECT m.id FROM outbound_mail m JOIN accounts a ON a.id = m.account_id
-    WHERE m.state IN ('queued', 'deferred') AND m.not_before <= :now AND a.state IN ('active', 'removed')
-        AND NOT EXISTS (SELECT 1 FROM pauses p WHERE p.scope IN ('all', m.account_id))
-        AND (a.state = 'removed'
-            OR NOT EXISTS (SELECT 1 FROM restore_checks r WHERE r.account_id = m.account_id AND r.checked_at IS NULL))
-    ORDER BY m.not_before, m.id LIMIT :most
-)
+-- name: insert_outbound_mail(id, tenant, domain, username, sender_id, message_class, envelope_sender, kind, subject, account_id, thread_id, source_key, action_id, ready, not_before, now)
+INSERT INTO outbound_mail (seq, id, tenant, domain, username, sender_id, message_class, envelope_sender, kind, subject, account_id,
+    thread_id, source_key, action_id, state, ready, not_before, asked_at, admitted_at, updated_at)
+VALUES ((SELECT COALESCE(max(seq), 0) + 1 FROM outbound_mail),
+    :id, :tenant, :domain, :username, :sender_id, :message_class, :envelope_sender, :kind, :subject, :account_id,
+    :thread_id, :source_key, :action_id, 'queued', :ready, :not_before,
+    COALESCE((SELECT created_at FROM actions WHERE id = :action_id), :now), :now, :now)
+RETURNING seq
 
 -- name: lock_mail(id)
 SELECT state, action_id FROM outbound_mail WHERE id = :id

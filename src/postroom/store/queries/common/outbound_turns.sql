@@ -1,0 +1,53 @@
+-- name: insert_lanes()
+INSERT INTO outbound_turns (lane, level, node_id, parent_id)
+VALUES ('fifo', 'root', 0, 0), ('high', 'lane', 0, 0), ('normal', 'lane', 0, 0), ('low', 'lane', 0, 0), ('throttled', 'lane', 0, 0),
+    ('retry', 'lane', 0, 0), ('fifo', 'lane', 0, 0)
+ON CONFLICT DO NOTHING
+
+-- name: select_lanes()
+-- The root first, then the lanes, and whether anything waits in each.
+SELECT t.lane, t.level, t.start, t.clock,
+    EXISTS (SELECT 1 FROM outbound_turns c WHERE c.lane = t.lane AND c.level = 'tenant' AND c.parent_id = 0
+        AND c.waiting > 0 AND NOT c.held) AS busy
+FROM outbound_turns t WHERE t.level IN ('root', 'lane')
+
+-- name: insert_ready(seq, mail_id, turn_id, retry, bulk, cost)
+INSERT INTO outbound_ready (seq, mail_id, turn_id, retry, bulk, cost) VALUES (:seq, :mail_id, :turn_id, :retry, :bulk, :cost)
+
+-- name: delete_ready(mail_id)
+DELETE FROM outbound_ready WHERE mail_id = :mail_id RETURNING turn_id, retry
+
+-- name: unready_mail(mail_id)
+UPDATE outbound_mail SET ready = false WHERE id = :mail_id
+
+-- name: select_any_turn()
+SELECT 1 FROM outbound_turns WHERE level = 'tenant' AND waiting > 0 AND NOT held LIMIT 1
+
+-- name: keep_root_clock(clock)
+UPDATE outbound_turns SET clock = :clock WHERE lane = 'fifo' AND level = 'root' AND node_id = 0
+
+-- name: weigh_turns(level, node_id, weight)
+UPDATE outbound_turns SET weight = :weight WHERE level = :level AND node_id = :node_id
+
+-- name: place_sender(id, lane, held)
+UPDATE senders SET queue_lane = :lane, queue_held = :held WHERE id = :id
+
+-- name: select_miscounted_turns()
+-- Nodes that count another number of waiting children than they have.
+WITH mails AS (
+    SELECT CASE WHEN r.turn_id = 0 THEN 'fifo' WHEN r.retry THEN 'retry' ELSE s.queue_lane END AS lane, r.turn_id AS node_id,
+        count(*) AS waiting
+    FROM outbound_ready r LEFT JOIN senders s ON s.id = r.turn_id GROUP BY 1, 2
+), right_counts AS (
+    SELECT lane, 'sender' AS level, node_id, waiting FROM mails
+    UNION ALL SELECT lane, 'domain', parent_id, count(*) FROM outbound_turns
+    WHERE level = 'sender' AND waiting > 0 AND NOT held GROUP BY lane, parent_id
+    UNION ALL SELECT lane, 'tenant', parent_id, count(*) FROM outbound_turns
+    WHERE level = 'domain' AND waiting > 0 AND NOT held GROUP BY lane, parent_id
+)
+SELECT t.lane, t.level, t.node_id, t.waiting, COALESCE(c.waiting, 0) AS right_count
+FROM outbound_turns t LEFT JOIN right_counts c ON c.lane = t.lane AND c.level = t.level AND c.node_id = t.node_id
+WHERE t.level IN ('tenant', 'domain', 'sender') AND t.waiting <> COALESCE(c.waiting, 0)
+UNION ALL SELECT c.lane, c.level, c.node_id, 0, c.waiting FROM right_counts c WHERE NOT EXISTS (
+    SELECT 1 FROM outbound_turns t WHERE t.lane = c.lane AND t.level = c.level AND t.node_id = c.node_id
+)

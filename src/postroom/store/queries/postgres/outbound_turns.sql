@@ -1,0 +1,91 @@
+-- name: lock_turns()
+-- Batches are chosen one after another: each depends on the turns that the last one left.
+SELECT 1 FROM outbound_turns WHERE level = 'root' FOR UPDATE
+
+-- name: select_next_turns(wanted)
+-- The next children of each node that was asked for: a few steps into the index, however many there are. They are locked,
+-- so that nobody makes one idle or busy meanwhile.
+SELECT w.place - 1, t.node_id, t.start, t.clock, t.weight, t.waiting
+FROM jsonb_array_elements(:wanted::jsonb) WITH ORDINALITY AS w (value, place) CROSS JOIN LATERAL (
+    SELECT c.node_id, c.start, c.clock, c.weight, c.waiting FROM outbound_turns c
+    WHERE c.lane = w.value ->> 0 AND c.level = w.value ->> 1 AND c.parent_id = (w.value ->> 2)::bigint
+        AND c.waiting > 0 AND NOT c.held
+        AND (c.start, c.node_id) > (COALESCE((w.value ->> 3)::float8, '-infinity'), (w.value ->> 4)::bigint)
+    ORDER BY c.start, c.node_id LIMIT (w.value ->> 5)::bigint FOR UPDATE
+) AS t ORDER BY w.place, t.start, t.node_id
+
+-- name: select_ready(wanted)
+SELECT w.place - 1, r.seq, r.cost, r.bulk
+FROM jsonb_array_elements(:wanted::jsonb) WITH ORDINALITY AS w (value, place) CROSS JOIN LATERAL (
+    SELECT m.seq, m.cost, m.bulk FROM outbound_ready m
+    WHERE m.turn_id = (w.value ->> 0)::bigint AND m.retry = (w.value ->> 1)::boolean
+        AND (m.bulk, m.seq) > ((w.value ->> 2)::boolean, (w.value ->> 3)::bigint)
+    ORDER BY m.bulk, m.seq LIMIT (w.value ->> 4)::bigint
+) AS r ORDER BY w.place, r.bulk, r.seq
+
+-- name: keep_turns(rows)
+UPDATE outbound_turns t SET start = (e ->> 3)::float8, clock = (e ->> 4)::float8, waiting = (e ->> 5)::bigint
+FROM jsonb_array_elements(:rows::jsonb) AS e
+WHERE t.lane = e ->> 0 AND t.level = e ->> 1 AND t.node_id = (e ->> 2)::bigint
+
+-- name: move_tenants_back(rows, lead)
+UPDATE outbound_turns t
+SET start = GREATEST(t.start, LEAST(t.start + (e ->> 1)::float8, l.clock + :lead / t.weight))
+FROM jsonb_array_elements(:rows::jsonb) AS e, outbound_turns l
+WHERE t.level = 'tenant' AND t.node_id = (e ->> 0)::bigint AND t.waiting > 0 AND NOT (e -> 2) ? t.lane
+    AND l.lane = t.lane AND l.level = 'lane' AND l.node_id = 0
+
+-- name: add_waiting(rows)
+-- In the order of their keys, so that two writers cannot deadlock.
+INSERT INTO outbound_turns (lane, level, node_id, parent_id, weight, waiting, held)
+SELECT e ->> 0, e ->> 1, (e ->> 2)::bigint, (e ->> 3)::bigint, (e ->> 4)::float8, (e ->> 5)::bigint, (e ->> 6)::boolean
+FROM jsonb_array_elements(:rows::jsonb) AS e ORDER BY 1, 2, 3
+ON CONFLICT (lane, level, node_id)
+DO UPDATE SET waiting = outbound_turns.waiting + excluded.waiting, weight = excluded.weight
+RETURNING lane, node_id, waiting, held
+
+-- name: subtract_waiting(rows)
+UPDATE outbound_turns t SET waiting = t.waiting - (e ->> 3)::bigint
+FROM (SELECT value AS e FROM jsonb_array_elements(:rows::jsonb)) AS r
+WHERE t.lane = e ->> 0 AND t.level = e ->> 1 AND t.node_id = (e ->> 2)::bigint
+RETURNING t.lane, t.node_id, t.waiting, t.held
+
+-- name: lock_turn(lane, level, node_id)
+SELECT waiting FROM outbound_turns WHERE lane = :lane AND level = :level AND node_id = :node_id FOR UPDATE
+
+-- name: hold_turns(level, node_id, held)
+UPDATE outbound_turns SET held = :held WHERE level = :level AND node_id = :node_id AND held <> :held
+RETURNING lane, waiting
+
+-- name: wake_mail(most, now)
+-- Mail that has become due, or that its holder gave back: from now on it waits for its turn.
+UPDATE outbound_mail SET ready = true WHERE id IN (
+    SELECT id FROM outbound_mail WHERE state IN ('queued', 'deferred') AND NOT ready AND not_before <= :now
+    ORDER BY not_before, seq LIMIT :most FOR UPDATE SKIP LOCKED
+)
+RETURNING id, seq, sender_id, message_class,
+    (SELECT count(*) FROM outbound_recipients r WHERE r.mail_id = outbound_mail.id AND r.state IN ('queued', 'deferred')) AS cost,
+    EXISTS (SELECT 1 FROM outbound_recipients r WHERE r.mail_id = outbound_mail.id AND r.attempts > 0) AS retry
+
+-- name: lease_chosen(seqs, lease_token, lease_until, later, now)
+-- Mail whose mailbox cannot be used now is looked at again later; it is not held against it.
+WITH taken AS (
+    DELETE FROM outbound_ready WHERE seq = ANY(:seqs::bigint[]) RETURNING mail_id
+), free AS (
+    SELECT m.id, COALESCE(a.state IN ('active', 'removed')
+        AND NOT EXISTS (SELECT 1 FROM pauses p WHERE p.scope = CAST(m.account_id AS text))
+        AND (a.state = 'removed'
+            OR NOT EXISTS (SELECT 1 FROM restore_checks r WHERE r.account_id = m.account_id AND r.checked_at IS NULL)), false) AS usable
+    FROM outbound_mail m LEFT JOIN accounts a ON a.id = m.account_id WHERE m.id IN (SELECT mail_id FROM taken)
+)
+UPDATE outbound_mail m SET ready = false, updated_at = :now,
+    state = CASE WHEN f.usable THEN 'sending' ELSE m.state END,
+    lease_token = CASE WHEN f.usable THEN :lease_token::uuid END,
+    lease_until = CASE WHEN f.usable THEN :lease_until::timestamptz END,
+    not_before = CASE WHEN f.usable THEN m.not_before ELSE :later::timestamptz END
+FROM free f WHERE f.id = m.id AND m.state IN ('queued', 'deferred')
+
+-- name: select_sender_turns(ids)
+SELECT s.id, s.domain_id, d.tenant_id, t.name AS tenant, s.weight, d.weight AS domain_weight, t.weight AS tenant_weight,
+    t.state = 'paused' AS tenant_paused, s.queue_lane AS lane, s.queue_held AS held
+FROM senders s JOIN sender_domains d ON d.id = s.domain_id JOIN tenants t ON t.id = d.tenant_id WHERE s.id = ANY(:ids::bigint[])

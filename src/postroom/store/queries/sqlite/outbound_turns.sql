@@ -1,0 +1,99 @@
+-- name: lock_turns()
+-- There is one writer: batches are chosen one after another.
+SELECT 1 FROM outbound_turns WHERE level = 'root'
+
+-- name: select_next_turns(wanted)
+-- The next children of each node that was asked for, one step into the index after another, however many there are.
+WITH RECURSIVE step (place, lane, level, parent_id, start, node_id, remaining, found) AS (
+    SELECT key, value ->> 0, value ->> 1, value ->> 2, COALESCE(value ->> 3, -1e308), value ->> 4, value ->> 5, 0
+    FROM json_each(:wanted)
+    UNION ALL
+    SELECT s.place, s.lane, s.level, s.parent_id, c.start, c.node_id, s.remaining - 1, 1
+    FROM step s JOIN outbound_turns c ON c.lane = s.lane AND c.level = s.level AND c.node_id = (
+        SELECT n.node_id FROM outbound_turns n
+        WHERE n.lane = s.lane AND n.level = s.level AND n.parent_id = s.parent_id AND n.waiting > 0 AND NOT n.held
+            AND (n.start, n.node_id) > (s.start, s.node_id)
+        ORDER BY n.start, n.node_id LIMIT 1
+    )
+    WHERE s.remaining > 0
+)
+SELECT s.place, t.node_id, t.start, t.clock, t.weight, t.waiting
+FROM step s JOIN outbound_turns t ON t.lane = s.lane AND t.level = s.level AND t.node_id = s.node_id
+WHERE s.found
+ORDER BY s.place, t.start, t.node_id
+
+-- name: select_ready(wanted)
+WITH RECURSIVE step (place, turn_id, retry, bulk, seq, remaining, found) AS (
+    SELECT key, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, 0 FROM json_each(:wanted)
+    UNION ALL
+    SELECT s.place, s.turn_id, s.retry, r.bulk, r.seq, s.remaining - 1, 1
+    FROM step s JOIN outbound_ready r ON r.seq = (
+        SELECT n.seq FROM outbound_ready n
+        WHERE n.turn_id = s.turn_id AND n.retry = s.retry AND (n.bulk, n.seq) > (s.bulk, s.seq)
+        ORDER BY n.bulk, n.seq LIMIT 1
+    )
+    WHERE s.remaining > 0
+)
+SELECT s.place, r.seq, r.cost, r.bulk FROM step s JOIN outbound_ready r ON r.seq = s.seq WHERE s.found ORDER BY s.place, r.bulk, r.seq
+
+-- name: keep_turns(rows)
+UPDATE outbound_turns SET start = e.value ->> 3, clock = e.value ->> 4, waiting = e.value ->> 5
+FROM json_each(:rows) AS e
+WHERE outbound_turns.lane = e.value ->> 0 AND outbound_turns.level = e.value ->> 1 AND outbound_turns.node_id = e.value ->> 2
+
+-- name: move_tenants_back(rows, lead)
+UPDATE outbound_turns
+SET start = max(outbound_turns.start, min(outbound_turns.start + (e.value ->> 1), l.clock + :lead / outbound_turns.weight))
+FROM json_each(:rows) AS e, outbound_turns l
+WHERE outbound_turns.level = 'tenant' AND outbound_turns.node_id = e.value ->> 0 AND outbound_turns.waiting > 0
+    AND outbound_turns.lane NOT IN (SELECT value FROM json_each(e.value -> 2))
+    AND l.lane = outbound_turns.lane AND l.level = 'lane' AND l.node_id = 0
+
+-- name: add_waiting(rows)
+INSERT INTO outbound_turns (lane, level, node_id, parent_id, weight, waiting, held)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6 FROM json_each(:rows) WHERE true
+ON CONFLICT (lane, level, node_id)
+DO UPDATE SET waiting = outbound_turns.waiting + excluded.waiting, weight = excluded.weight
+RETURNING lane, node_id, waiting, held
+
+-- name: subtract_waiting(rows)
+UPDATE outbound_turns SET waiting = waiting - (e.value ->> 3)
+FROM json_each(:rows) AS e
+WHERE outbound_turns.lane = e.value ->> 0 AND outbound_turns.level = e.value ->> 1 AND outbound_turns.node_id = e.value ->> 2
+RETURNING lane, node_id, waiting, held
+
+-- name: lock_turn(lane, level, node_id)
+SELECT waiting FROM outbound_turns WHERE lane = :lane AND level = :level AND node_id = :node_id
+
+-- name: hold_turns(level, node_id, held)
+UPDATE outbound_turns SET held = :held WHERE level = :level AND node_id = :node_id AND held <> :held
+RETURNING lane, waiting
+
+-- name: wake_mail(most, now)
+-- Mail that has become due, or that its holder gave back: from now on it waits for its turn.
+UPDATE outbound_mail SET ready = true WHERE id IN (
+    SELECT id FROM outbound_mail WHERE state IN ('queued', 'deferred') AND NOT ready AND not_before <= :now
+    ORDER BY not_before, seq LIMIT :most
+)
+RETURNING id, seq, sender_id, message_class,
+    (SELECT count(*) FROM outbound_recipients r WHERE r.mail_id = outbound_mail.id AND r.state IN ('queued', 'deferred')) AS cost,
+    EXISTS (SELECT 1 FROM outbound_recipients r WHERE r.mail_id = outbound_mail.id AND r.attempts > 0) AS retry
+
+-- name: lease_chosen(seqs, lease_token, lease_until, later, now)
+-- Mail whose mailbox cannot be used now is looked at again later; it is not held against it.
+UPDATE outbound_mail SET ready = false, updated_at = :now, state = 'sending', lease_token = :lease_token, lease_until = :lease_until
+WHERE id IN (SELECT r.mail_id FROM json_each(:seqs) AS s JOIN outbound_ready r ON r.seq = s.value)
+    AND state IN ('queued', 'deferred') AND EXISTS (
+        SELECT 1 FROM accounts a WHERE a.id = outbound_mail.account_id AND a.state IN ('active', 'removed')
+            AND NOT EXISTS (SELECT 1 FROM pauses p WHERE p.scope = outbound_mail.account_id)
+            AND (a.state = 'removed' OR NOT EXISTS (
+                SELECT 1 FROM restore_checks c WHERE c.account_id = outbound_mail.account_id AND c.checked_at IS NULL))
+    );
+UPDATE outbound_mail SET ready = false, not_before = :later
+WHERE ready AND id IN (SELECT r.mail_id FROM json_each(:seqs) AS s JOIN outbound_ready r ON r.seq = s.value);
+DELETE FROM outbound_ready WHERE seq IN (SELECT value FROM json_each(:seqs))
+
+-- name: select_sender_turns(ids)
+SELECT s.id, s.domain_id, d.tenant_id, t.name AS tenant, s.weight, d.weight AS domain_weight, t.weight AS tenant_weight,
+    t.state = 'paused' AS tenant_paused, s.queue_lane AS lane, s.queue_held AS held
+FROM senders s JOIN sender_domains d ON d.id = s.domain_id JOIN tenants t ON t.id = d.tenant_id WHERE s.id IN (SELECT value FROM json_each(:ids))
