@@ -84,7 +84,6 @@ class SmtpSending:
     async def mail(self, id: UUID) -> MailView:
         return await self.database.run(outbound.load_mail(id))
 
-    async def reports(self) -> list[tuple[MailView, bytes]]:
-        """The reports that wait to be sent, with their text."""
-        views = [each for each in await self.database.run(outbound.list_mail(1000)) if each.kind == "report"]
-        return [(each, await self.database.run(outbound.load_content(each.id))) for each in views]
+    async def reports(self) -> list[MailView]:
+        """The reports that were made, newest first."""
+        return [each for each in await self.database.run(outbound.list_mail(1000)) if each.kind == "report"]

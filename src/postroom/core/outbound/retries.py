@@ -1,8 +1,13 @@
 """When mail is tried again after it was deferred, when that ends, and when its sender is told of the delay."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from random import Random
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from random import Random
 
 JITTER = 0.25
 
