@@ -73,3 +73,11 @@ WHERE mail_id = :mail_id ORDER BY position
 
 -- name: select_unknown_recipients(mail_id)
 SELECT position FROM outbound_recipients WHERE mail_id = :mail_id AND state = 'unknown'
+
+-- name: correct_recipient(mail_id, position, state, last_reply, enhanced, bounce_class, now)
+UPDATE outbound_recipients SET state = :state, last_reply = :last_reply, enhanced = :enhanced, bounce_class = :bounce_class,
+    updated_at = :now
+WHERE mail_id = :mail_id AND position = :position AND state IN ('sent', 'unknown')
+
+-- name: select_mail_action(id)
+SELECT action_id FROM outbound_mail WHERE id = :id

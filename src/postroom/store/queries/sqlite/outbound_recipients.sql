@@ -11,3 +11,9 @@ WHERE outbound_recipients.mail_id = :mail_id AND outbound_recipients.position = 
 
 -- name: select_suppressed(tenant, addresses)
 SELECT address, cause, detail FROM suppressions WHERE tenant = :tenant AND address IN (SELECT value FROM json_each(:addresses))
+
+-- name: lock_reported_mail(mark, message_id, most)
+SELECT id, tenant, sender_id, state FROM outbound_mail
+WHERE account_id IS NULL AND sender_id IS NOT NULL
+    AND (CAST(id AS text) = CAST(:mark AS text) OR (CAST(:mark AS text) IS NULL AND message_id = :message_id))
+ORDER BY id LIMIT :most
