@@ -36,7 +36,7 @@ from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
 from postroom.store.jobs import PAUSE
 from postroom.store.outbound_moves import CHANNEL
-from postroom.store.outbound_recipients import resend_unknown
+from postroom.store.outbound_recipients import has_unknown, resend_unknown
 from postroom.system.boot_clock import since_boot
 
 log = structlog.get_logger()
@@ -118,7 +118,7 @@ class Sender:
                 await asyncio.wait(self._running)
 
     async def _begin(self) -> None:
-        if self._smtp.unknown == "resend":
+        if self._smtp.unknown == "resend" and await self._database.run(has_unknown()):
             for id in await self._database.run(resend_unknown(SENT_AGAIN_AT_ONCE, self._clock())):
                 log.warning("outbound.sent_again", delivery=id)
         free = self._pace.at_once - len(self._running)

@@ -224,6 +224,12 @@ def release_mail(hold: DeliveryLease, now: datetime) -> Script[None]:
     yield from moves.releasing(hold, STOPPED, now)
 
 
+@query
+def has_unknown() -> Script[bool]:
+    """Whether `resend_unknown` would find something."""
+    return bool((yield sql("select_unknown_mail", 1)))
+
+
 @transaction
 def resend_unknown(most: int, now: datetime) -> Script[list[UUID]]:
     """By the rule `resend`: let mail whose fate is unknown be sent again. Returns which."""

@@ -14,7 +14,7 @@ def mail_state(recipients: Collection[RecipientState]) -> DeliveryState:
     for state in _OPEN:
         if state in recipients:
             return state
-    failed = [state for state in _FAILED if state in recipients]
+    failed: list[DeliveryState] = [state for state in _FAILED if state in recipients]
     if "sent" in recipients:
         return "partially_sent" if failed else "sent"
     return failed[0] if failed else "queued"
