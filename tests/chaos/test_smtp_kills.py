@@ -63,7 +63,7 @@ class Sink:
         self.news.set()
         if self._rng.random() < LOST:
             self.lost += 1
-            assert server.transport is not None
+            assert isinstance(server.transport, asyncio.Transport)
             server.transport.abort()
         return "250 2.0.0 Ok"
 

@@ -1,5 +1,6 @@
 """Mail that leaves by SMTP: an outcome for each recipient, retries by the clock, reports, and what is unknown."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from postroom.core.errors import IllegalMove
 from postroom.core.outbound.pacing import PaceLimits
+from postroom.core.outbound.replies import Reply
 from postroom.core.outbound.reports import DeliveryReport, read_report
 from postroom.core.outbound.transport import (
     Leaving,
@@ -17,6 +19,7 @@ from postroom.core.outbound.transport import (
     OutgoingRecipient,
     RecipientOutcome,
     Transport,
+    decided,
 )
 from postroom.smtp.options import Reuse
 from postroom.store import destinations, outbound_answers, pauses, sender_counts, tenants
@@ -334,3 +337,46 @@ async def test_mail_that_requires_tls_does_not_leave_without_it(quickly: SmtpSen
     (ada,) = await quickly.results(new.id)
     assert (ada.state, server.received) == ("deferred", [])
     assert not any(each.startswith("MAIL") for each in server.commands)
+
+
+class Slow:
+    """A transport at which the content has begun to leave; it has an answer when the test says so."""
+
+    def __init__(self) -> None:
+        self.is_leaving = asyncio.Event()
+        self.answers = asyncio.Event()
+
+    async def deliver(
+        self, mail: OutgoingMail, recipients: Sequence[OutgoingRecipient], leaving: Leaving
+    ) -> list[RecipientOutcome]:
+        await leaving([each.position for each in recipients])
+        self.is_leaving.set()
+        await self.answers.wait()
+        return [decided(each.position, Reply(250, None, "Ok", None, "content")) for each in recipients]
+
+
+async def test_a_process_that_is_stopped_hears_the_answer_to_what_is_leaving(sending: SmtpSending) -> None:
+    id, transport = await sending.put(ADA), Slow()
+    (leased,) = await sending.lease()
+    delivering = asyncio.create_task(sending.delivery(leased, transport).run())
+    await transport.is_leaving.wait()
+    delivering.cancel()
+    await asyncio.sleep(0)
+    transport.answers.set()
+    await asyncio.wait({delivering})
+    assert delivering.cancelled()
+    assert await sending.states(id) == ["sent"]
+
+
+async def test_without_an_answer_it_is_unknown_and_what_was_not_leaving_waits(
+    sending: SmtpSending, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postroom.outbound.smtp_delivery.STOP_GRACE_S", 0.0)
+    id, transport = await sending.put(ADA), Slow()
+    (leased,) = await sending.lease()
+    delivering = asyncio.create_task(sending.delivery(leased, transport).run())
+    await transport.is_leaving.wait()
+    delivering.cancel()
+    await asyncio.wait({delivering})
+    (ada,) = await sending.results(id)
+    assert (ada.state, "the process ended" in (ada.last_reply or "")) == ("unknown", True)

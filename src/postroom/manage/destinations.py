@@ -18,7 +18,7 @@ from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.secret_keys import list_key_uses
-from postroom.vault.sealing import Vault
+from postroom.vault.sealing import Sealed, Vault
 
 RSA_BITS = 2048
 _SELECTOR = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
@@ -93,7 +93,7 @@ async def remove_dkim(
     await database.run(dkim_keys.remove_dkim_key(checked_domain(domain), selector.lower(), signed, clock()))
 
 
-def _sealed(vault: Vault, id: UUID, secret: str) -> dkim_keys.Sealed:
+def _sealed(vault: Vault, id: UUID, secret: str) -> Sealed:
     return vault.seal(id, dkim_keys.FIELD, secret)
 
 

@@ -146,27 +146,9 @@ class Sender:
 
     async def _deliver(self, leased: store.LeasedMail, lease: HeldLease) -> None:
         if leased.account_id is None:
-            await self._deliver_by_smtp(leased, lease)
-        else:
-            await self._deliver_from_mailbox(leased, lease)
-
-    async def _deliver_by_smtp(self, leased: store.LeasedMail, lease: HeldLease) -> None:
-        delivery = SmtpDelivery(self._database, leased, lease, self._smtp, self._pace, self._clock)
-        try:
-            await while_renewed(delivery.attempt(), delivery.renew, self._pace, self._sleep_between_beats)
-        except LeaseLost:
-            log.info("outbound.taken_over", delivery=leased.id)
-        except StoreError as error:
-            # What was leaving is unknown when the lease has run out; the rest is leased again.
-            log.warning("outbound.interrupted", delivery=leased.id, error=type(error).__name__)
-        except asyncio.CancelledError:
-            await delivery.release()
-            raise
-        except Exception as error:
-            log.error("outbound.broken", delivery=leased.id, error=type(error).__name__)
-            await delivery.release()
-
-    async def _deliver_from_mailbox(self, leased: store.LeasedMail, lease: HeldLease) -> None:
+            by_smtp = SmtpDelivery(self._database, leased, lease, self._smtp, self._pace, self._clock)
+            await by_smtp.run(self._sleep_between_beats)
+            return
         delivery = Delivery(self._database, leased, lease, self._carrier_of, self._pace, self._clock, self._sleep)
         delivery.before_sending = self._before_sending
         try:

@@ -29,6 +29,7 @@ from postroom.core.outbound.transport import (
     Transport,
     decided,
 )
+from postroom.outbound.holding import while_renewed
 from postroom.outbound.pace import Pace
 from postroom.outbound.reporting import reports_about
 from postroom.store.engine.clock import Clock
@@ -98,6 +99,23 @@ class SmtpDelivery:
         self._pace = pace
         self._clock = clock
         self._is_leaving = False
+
+    async def run(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        """Attempt it, renewing the lease. Whatever goes wrong, the mail is given back, or left to its lease."""
+        id = self._leased.id
+        try:
+            await while_renewed(self.attempt(), self.renew, self._pace, sleep)
+        except LeaseLost:
+            log.info("outbound.taken_over", delivery=id)
+        except StoreError as error:
+            # What was leaving is unknown when the lease has run out; the rest is leased again.
+            log.warning("outbound.interrupted", delivery=id, error=type(error).__name__)
+        except asyncio.CancelledError:
+            await self.release()
+            raise
+        except Exception as error:
+            log.error("outbound.broken", delivery=id, error=type(error).__name__)
+            await self.release()
 
     async def attempt(self) -> None:
         """Bring the mail to its next state. After LeaseLost or StoreError the next holder finds what is known."""

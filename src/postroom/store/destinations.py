@@ -1,5 +1,6 @@
 """What is kept about destinations of outgoing mail: pauses, and the MTA-STS policies that they have published."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
@@ -13,7 +14,8 @@ from postroom.store.outbound_signals import CHANNEL
 from postroom.store.pauses import standing_reason
 
 
-class DestinationPause(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class DestinationPause:
     """A destination to which no mail leaves now: the domain of recipients, or the smart host."""
 
     destination: str

@@ -243,7 +243,8 @@ def resend_unknown(most: int, now: datetime) -> Script[list[UUID]]:
     return found
 
 
-class RecipientResult(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RecipientResult:
     """A recipient of an outgoing mail as it is shown in full."""
 
     position: int

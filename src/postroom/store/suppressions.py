@@ -1,7 +1,8 @@
 """The suppression list: addresses that get no more mail of a tenant, because it bounced, or because they complained."""
 
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Literal
 from uuid import UUID
 
 from postroom.core.errors import BadInput, NotFound
@@ -15,7 +16,8 @@ SuppressionCause = Literal["bounce", "complaint", "person"]
 LONGEST_DETAIL = 500
 
 
-class Suppression(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Suppression:
     """An address that gets no more mail of the tenant, and why."""
 
     tenant: str
