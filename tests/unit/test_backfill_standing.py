@@ -42,6 +42,7 @@ def job_with(**changes: Any) -> BackfillJob:
         estimate_id=None,
         lease_token=None,
         lease_until=None,
+        lease_holder=None,
         batch_seq=0,
         paced_until=None,
         accepted=0,

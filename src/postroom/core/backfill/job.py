@@ -75,6 +75,7 @@ class BackfillJob:
     estimate_id: UUID | None
     lease_token: UUID | None
     lease_until: datetime | None
+    lease_holder: str | None
     batch_seq: int
     paced_until: datetime | None
     accepted: int
