@@ -21,7 +21,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from postroom.core.errors import AccountUnusable, BadInput, Conflict, Refused
+from postroom.core.errors import AccountUnusable, BadInput, Conflict, Refused, TooFast
 from postroom.core.queue.envelope import BETWEEN, Envelope
 from postroom.core.queue.queues import Policy
 from postroom.store import backfill_spend
@@ -42,7 +42,7 @@ class Accepted(NamedTuple):
     known_by: str | None = None
 
 
-Outcome = Accepted | BadInput | AccountUnusable | Refused
+Outcome = Accepted | BadInput | AccountUnusable | Refused | TooFast
 
 
 @dataclass(frozen=True, slots=True)
