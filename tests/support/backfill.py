@@ -142,6 +142,8 @@ class MemorySwitchboard:
     refuse: dict[str, PostroomError] = field(default_factory=dict[str, PostroomError])
     polls: list[float] = field(default_factory=list[float])
     reports: list[tuple[float, BackfillProgress]] = field(default_factory=list[tuple[float, BackfillProgress]])
+    poll_errors: list[PostroomError] = field(default_factory=list[PostroomError])
+    """Errors of the next polls."""
     fail_reports: list[PostroomError] = field(default_factory=list[PostroomError])
     """Errors of the next reports, which are lost on the way."""
     lose_answers: list[PostroomError] = field(default_factory=list[PostroomError])
@@ -152,6 +154,8 @@ class MemorySwitchboard:
     ) -> BackfillAssignment | None:
         self.step("poll")
         self.polls.append(now())
+        if self.poll_errors:
+            raise self.poll_errors.pop(0)
         is_free = self.status == "pending" or (
             self.status == "active" and (now() >= self.lease_until or lease_token == self.lease_token)
         )
