@@ -26,6 +26,7 @@ from postroom.jobs.schedule import Recurring
 from postroom.outbound.delivery import Sender
 from postroom.outbound.pace import Pace
 from postroom.outbound.restored import RestorePace, RestoreWatch
+from postroom.outbound.smtp_delivery import SmtpRoad
 from postroom.settings.reading import Settings
 from postroom.settings.retention import retention_policy
 from postroom.settings.safety import policy_of
@@ -80,9 +81,14 @@ def restore_watch(settings: Settings, database: Database, mailboxes: Mailboxes) 
 
 
 def sender(
-    settings: Settings, database: Database, mailboxes: Mailboxes, watch: RestoreWatch, pace: Pace | None = None
+    settings: Settings,
+    database: Database,
+    mailboxes: Mailboxes,
+    watch: RestoreWatch,
+    pace: Pace | None = None,
+    smtp: SmtpRoad | None = None,
 ) -> Sender:
-    """Return what delivers the mail that `outbound.send` has admitted."""
+    """Return what delivers outgoing mail: through mailboxes, and by SMTP."""
     outbound = settings.outbound
     usual = Pace(give_up=timedelta(days=outbound.expire_days), at_once=outbound.concurrency)
     return Sender(
@@ -92,4 +98,5 @@ def sender(
         before_sending=watch.before_sending,
         rollout=outbound.rollout,
         policy=LanePolicy.of(outbound.priority_multipliers, outbound.rollout.fair_share),
+        smtp=smtp,
     )

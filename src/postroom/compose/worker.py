@@ -13,6 +13,7 @@ from postroom.compose.gate import MailboxGate
 from postroom.compose.jobs import RECURRING, job_handlers, restore_watch, sender
 from postroom.compose.mailboxes import Mailboxes
 from postroom.compose.senders import SenderWatch
+from postroom.compose.smtp import SmtpOnDemand
 from postroom.compose.tasks import background
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.tally import Gauges, Tally
@@ -107,8 +108,10 @@ async def running_jobs(
     slices: dict[str, Chore] = {"backfill.slices_enqueued": lambda now: enqueue_slices(CATALOGUE, new_id(), now)}
     watch = restore_watch(settings, database, mailboxes)
     await watch.observe()
-    sending = sender(settings, database, mailboxes, watch, pace).run()
+    smtp = SmtpOnDemand(settings, database)
+    sending = sender(settings, database, mailboxes, watch, pace, smtp.road()).run()
     async with (
+        smtp,
         approvals,
         senders,
         background(senders.scoring().run(), stop),

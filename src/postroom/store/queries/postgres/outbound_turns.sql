@@ -75,7 +75,7 @@ WITH taken AS (
     SELECT m.id, COALESCE(a.state IN ('active', 'removed')
         AND NOT EXISTS (SELECT 1 FROM pauses p WHERE p.scope = CAST(m.account_id AS text))
         AND (a.state = 'removed'
-            OR NOT EXISTS (SELECT 1 FROM restore_checks r WHERE r.account_id = m.account_id AND r.checked_at IS NULL)), false) AS usable
+            OR NOT EXISTS (SELECT 1 FROM restore_checks r WHERE r.account_id = m.account_id AND r.checked_at IS NULL)), m.account_id IS NULL) AS usable
     FROM outbound_mail m LEFT JOIN accounts a ON a.id = m.account_id WHERE m.id IN (SELECT mail_id FROM taken)
 )
 UPDATE outbound_mail m SET ready = false, updated_at = :now,
