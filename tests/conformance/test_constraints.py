@@ -30,6 +30,7 @@ from postroom.core.mail.accounts import Provider
 from postroom.core.mail.contacts import ContactSource
 from postroom.core.mail.ingestion import Extent
 from postroom.core.mail.mailbox_requests import RequestKind
+from postroom.core.outbound.fairness import Discipline
 from postroom.core.outbound.lanes import Lane
 from postroom.core.outbound.priority import SenderLane
 from postroom.core.queue.envelope import IngestionTier, PolicyTier
@@ -41,6 +42,7 @@ from postroom.store.engine.postgres import PostgresDatabase
 from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.ingestion_rules import Origin
 from postroom.store.outbound import MailKind, MessageClass
+from postroom.store.outbound_figures import TimedDiscipline, TimedLane, TimeMeasure
 from postroom.store.senders import SenderState, ThrottleCause
 from postroom.store.tenants import TenantState
 from postroom.store.timeline import NoticedBy
@@ -167,8 +169,13 @@ LISTS: dict[str, Any] = {
     "labels.kind": Literal["system", "user"],
     "model_rules.mode": RuleMode,
     "model_rules.scope": ScopeName,
+    "outbound_mail.discipline": Discipline,
     "outbound_mail.kind": MailKind,
     "outbound_mail.message_class": MessageClass,
+    "outbound_service.discipline": Discipline,
+    "outbound_times.discipline": TimedDiscipline,
+    "outbound_times.lane": TimedLane,
+    "outbound_times.measure": TimeMeasure,
     "protected.kind": ProtectedKind,
     "restores.noticed_by": NoticedBy,
     "rollups.measure": Literal["accepted", "duplicate", "wait", "ended", "decision", "rule"],

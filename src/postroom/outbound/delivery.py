@@ -26,7 +26,9 @@ from postroom.core.outbound.fair_picker import InFlight
 from postroom.core.outbound.lanes import Lane, LanePolicy
 from postroom.core.outbound.rollout import Rollout
 from postroom.outbound.holding import while_renewed
+from postroom.outbound.meter import OutboundMeter
 from postroom.outbound.pace import Pace, asked_to_wait, is_refusal, wait_after
+from postroom.outbound.queue_watch import QueueWatch
 from postroom.store import accounts, pauses
 from postroom.store import outbound as store
 from postroom.store.engine.clock import Clock, wall_clock
@@ -35,6 +37,7 @@ from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
 from postroom.store.jobs import PAUSE
 from postroom.store.outbound_moves import CHANNEL
+from postroom.store.outbound_rollout import apply_rollout
 from postroom.system.boot_clock import since_boot
 
 log = structlog.get_logger()
@@ -75,9 +78,16 @@ class Sender:
         before_sending: BeforeSending | None = None,
         rollout: Rollout = store.EVERYWHERE,
         policy: LanePolicy | None = None,
+        watch: QueueWatch | None = None,
+        meter: OutboundMeter | None = None,
     ) -> None:
-        """`rollout` says which tenants are on the fair queue, and `policy` how lanes share the capacity."""
+        """`rollout` says which tenants are on the fair queue, and `policy` how lanes share the capacity; `watch` limits
+        the lanes by the health of the queue."""
         self._rollout = rollout
+        self._rejoined: int | None = 0
+        """How far waiting mail has been brought to where the roll-out wants it; None once all has."""
+        self._watch = watch
+        self._meter = meter or OutboundMeter()
         self._policy = policy or LanePolicy.of(fair=rollout.fair_share)
         self._sleep_between_beats = sleep_between_beats
         self._before_sending = before_sending
@@ -110,12 +120,15 @@ class Sender:
                 await asyncio.wait(self._running)
 
     async def _begin(self) -> None:
+        while self._rejoined is not None:
+            self._rejoined = await self._database.run(apply_rollout(self._rollout, self._rejoined))
         free = self._pace.at_once - len(self._running)
         if free <= 0 or not await self._database.run(store.any_mail_due(self._clock())):
             return
         now, started = self._clock(), since_boot()
         leasing = store.lease_mail(new_id(), free, now, now + self._pace.lease, self._capacity())
         leased = await self._database.run(leasing)
+        self._meter.leased(leased, now)
         for each in leased:
             lease = HeldLease(self._pace.usable_until(started))
             task = asyncio.create_task(self._deliver(each, lease), name="postroom-delivery")
@@ -127,7 +140,10 @@ class Sender:
         for each in self._running.values():
             lanes[each.lane] += 1
             tenants[each.tenant_id] += 1
-        return store.Capacity(InFlight(self._pace.at_once, lanes, tenants), self._policy, self._rollout)
+        slots = self._pace.at_once
+        limits = {} if self._watch is None else self._watch.limits(slots)
+        in_flight = InFlight(slots, lanes, tenants, limits)
+        return store.Capacity(in_flight, self._policy, self._rollout, self._meter.stopwatch)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.pop(task, None)
@@ -136,6 +152,7 @@ class Sender:
     async def _deliver(self, leased: store.LeasedMail, lease: HeldLease) -> None:
         delivery = Delivery(self._database, leased, lease, self._carrier_of, self._pace, self._clock, self._sleep)
         delivery.before_sending = self._before_sending
+        delivery.meter = self._meter
         try:
             await while_renewed(delivery.attempt(), delivery.renew, self._pace, self._sleep_between_beats)
         except LeaseLost:
@@ -171,6 +188,7 @@ class Delivery:
         self._sleep = sleep
         self._draft_id = leased.draft_id
         self.before_sending: BeforeSending | None = None
+        self.meter = OutboundMeter()
         self.draft: DraftKept | None = None
         """The draft that this attempt has made or found, whose id may not be stored yet."""
 
@@ -266,7 +284,9 @@ class Delivery:
 
     async def _delivered(self, carrier: Carrier, sent_message_id: str) -> None:
         """Record the delivery first. Removing spare drafts may take long, and its failure changes nothing."""
-        await self._database.run(store.deliver(self._leased.hold, sent_message_id, self._clock()))
+        now = self._clock()
+        await self._database.run(store.deliver(self._leased.hold, sent_message_id, now))
+        self.meter.delivered(self._leased, now)
         log.info("outbound.delivered", delivery=self._leased.id, attempts=self._leased.attempts)
         if self._leased.attempts > 1:
             # A lost answer may have left a second draft behind. It does no harm if it cannot be removed now.

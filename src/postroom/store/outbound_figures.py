@@ -9,6 +9,7 @@ one priority can be compared between the disciplines.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 from uuid import UUID
@@ -62,8 +63,8 @@ def recording_leases(leases: Iterable[Lease], choosing: timedelta | None, now: d
     if not service:
         return
     if choosing is not None:
-        disciplines = {discipline for discipline, _ in service}
-        chosen: TimedDiscipline = disciplines.pop() if len(disciplines) == 1 else "both"
+        used: set[Discipline] = {discipline for discipline, _ in service}
+        chosen: TimedDiscipline = "both" if len(used) > 1 else min(used)
         times.append(_Time("choosing", chosen, "all", microseconds(choosing)))
     rows = [(*key, *served) for key, served in sorted(service.items())]
     yield sql("add_outbound_service", rows_text(rows), hour_of(now))
@@ -117,7 +118,8 @@ class SenderService(NamedTuple):
     sender_weight: float
 
 
-class TimeCount(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class TimeCount:
     """How many times fell into a bucket in a window."""
 
     measure: TimeMeasure

@@ -158,7 +158,7 @@ def rejoining(rollout: Rollout, after: int, most: int) -> Script[int | None]:
 
     Returns the place up to which it is done; None at the end. Nothing is chosen meanwhile.
     """
-    yield sql("lock_turns")
+    yield from _locking()
     rows = yield sql("lock_ready", after, most)
     turns = yield from _turns_of(sorted({row[3] for row in rows}))
     counts: Counter[Standing] = Counter()
@@ -200,9 +200,7 @@ def miscounted_turns() -> Script[list[Miscounted]]:
 
 def choosing(policy: LanePolicy, held: InFlight, most: int) -> Script[list[Picked]]:
     """Part of a transaction: take the turns of the next mails."""
-    if not (yield sql("lock_turns")):
-        yield sql("insert_lanes")
-        yield sql("lock_turns")
+    yield from _locking()
     clock, lanes = 0.0, dict[Lane, Turn]()
     for lane, level, start, lane_clock, busy in (yield sql("select_lanes")):
         if level == "root":
@@ -228,6 +226,13 @@ def choosing(policy: LanePolicy, held: InFlight, most: int) -> Script[list[Picke
         yield sql("move_tenants_back", rows_text([tuple(each) for each in picker.moved_back()]), LEAD)
         yield sql("keep_root_clock", picker.clock)
     return picks
+
+
+def _locking() -> Script[None]:
+    """Let nothing be chosen by others until the end of the transaction."""
+    if not (yield sql("lock_turns")):
+        yield sql("insert_lanes")
+        yield sql("lock_turns")
 
 
 def _loading(picker: FairPicker, wanted: Sequence[Wanted]) -> Script[None]:

@@ -11,6 +11,7 @@ nobody was kept waiting: how long mail waited says that.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import fsum
 from typing import Literal, NamedTuple
 
@@ -26,7 +27,8 @@ class Service(NamedTuple):
     weight: float = 1.0
 
 
-class Evenness(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Evenness:
     """How evenly several were served."""
 
     members: int

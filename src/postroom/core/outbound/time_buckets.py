@@ -6,13 +6,14 @@ microseconds and ends where the next begins, so that a time read from a bucket i
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import NamedTuple
 
 _MICROSECOND = timedelta(microseconds=1)
 
 
-class Spread(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Spread:
     """How long something took, in seconds. The mean is exact, the percentiles are as exact as the buckets."""
 
     count: int
