@@ -1,8 +1,10 @@
 """Figures of the outbound queue: they equal what happened, for both disciplines, across restarts and changed stages."""
 
+import asyncio
 from collections import Counter
 from datetime import datetime, timedelta
 from random import Random
+from uuid import UUID
 
 import pytest
 
@@ -28,6 +30,7 @@ from postroom.outbound.queue_watch import QueueWatch
 from postroom.settings.outbound import OutboundSettings
 from postroom.store import outbound, outbound_answers, senders, tenants
 from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.store.outbound_figures import (
     KEEP,
     OutboundFigures,
@@ -35,10 +38,13 @@ from postroom.store.outbound_figures import (
     prune_outbound_figures,
     waiting_lanes,
 )
+from postroom.store.outbound_rollout import apply_rollout
 from postroom.store.outbound_turns import miscounted_turns
 from postroom.store.sender_counts import next_hour
 from postroom.store.senders import Grounds
+from support.patience import PATIENCE_S
 from support.scale import scale
+from support.store.fault_cases_outbound import LEASE
 from support.store.fault_cases_registry import signed
 from support.store.job_setup import JobSetup
 from support.store.outbound_traffic import Traffic
@@ -151,6 +157,37 @@ async def test_a_stage_that_changes_while_mail_waits_loses_and_repeats_nothing(s
     assert await setup.database.run(miscounted_turns()) == []
 
 
+async def test_mail_is_moved_while_it_is_chosen_and_queued(setup: JobSetup, second_database: Database) -> None:
+    traffic, rounds = await Traffic.open(setup), scale(6, 60)
+    share = half_of(traffic)
+    for name in sorted(traffic.owners):
+        await traffic.put(name, 5, MEASURE)
+    leased: Counter[UUID] = Counter()
+
+    async def choose(database: Database) -> None:
+        for _ in range(rounds):
+            now = setup.clock()
+            leased.update(each.id for each in await database.run(outbound.lease_mail(new_id(), 4, now, now + LEASE)))
+
+    async def move(rollout: Rollout) -> None:
+        for _ in range(rounds):
+            after: int | None = 0
+            while after is not None:
+                after = await setup.database.run(apply_rollout(rollout, after, 7))
+
+    async def queue(rollout: Rollout) -> None:
+        for number in range(rounds):
+            await traffic.put(sorted(traffic.owners)[number % len(traffic.owners)], 2, rollout)
+
+    work = (choose(setup.database), choose(second_database), move(ALL), move(share), queue(ALL), queue(MEASURE))
+    async with asyncio.timeout(PATIENCE_S):
+        await asyncio.gather(*work)
+    assert await setup.database.run(miscounted_turns()) == []
+    while batch := await setup.database.run(outbound.lease_mail(new_id(), 50, setup.clock(), setup.clock() + LEASE)):
+        leased.update(each.id for each in batch)
+    assert leased == Counter(list(traffic.mails))
+
+
 async def test_a_tenant_that_joins_the_fair_queue_overtakes_the_flood_before_it(setup: JobSetup) -> None:
     traffic = await Traffic.open(setup)
     await traffic.put("team@d1.example", 50, MEASURE)
@@ -240,7 +277,7 @@ async def test_the_health_of_the_queue_limits_lanes_that_compete(setup: JobSetup
     health = await watch.look()
     assert (health.condition, health.queued, health.oldest_wait) == ("overloaded", 20, timedelta(minutes=31))
     assert health.multiplier == pytest.approx(0.35)
-    assert watch.limits(20) == {"high": 10, "normal": 7, "low": 3, "throttled": 1}
+    assert watch.limits(20) == {"high": 10, "normal": 7, "low": 3, "throttled": 1, "retry": 7, "fifo": 7}
 
 
 async def test_mail_that_is_held_back_is_no_burden_to_the_queue(setup: JobSetup) -> None:

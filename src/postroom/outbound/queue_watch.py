@@ -49,8 +49,15 @@ class QueueWatch:
         return self.health
 
     def limits(self, slots: int) -> dict[Lane, int]:
-        """How many of so many slots each lane may have while others have mail too."""
-        return {} if self.health is None else {**adaptive_limits(self.health, slots)}
+        """How many of so many slots each lane may have while others have mail too.
+
+        Retries, and mail that goes first in, first out, are bounded like normal mail: without a limit they would get
+        all that a bad queue takes from the other lanes.
+        """
+        if self.health is None:
+            return {}
+        limits = adaptive_limits(self.health, slots)
+        return {**limits, "retry": limits["normal"], "fifo": limits["normal"]}
 
 
 def health_of(lanes: Sequence[WaitingLane], max_queue: int, now: datetime) -> QueueHealth:

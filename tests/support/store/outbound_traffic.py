@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from random import Random
 from uuid import UUID
 
 from postroom.core.errors import LeaseLost
+from postroom.core.mail.carrier import MARK
 from postroom.core.outbound.fair_picker import InFlight
 from postroom.core.outbound.lanes import LanePolicy
 from postroom.core.outbound.rollout import Rollout
@@ -73,11 +74,12 @@ class Traffic:
     async def put(self, name: str, count: int, rollout: Rollout, recipients: int = 1, bulk: bool = False) -> None:
         owner, lane, _ = self.owners[name]
         now, to = self.setup.clock(), tuple(f"r{n}@example.com" for n in range(recipients))
-        mail_class = "bulk" if bulk else "transactional"
         news = [
-            NewMail(new_id(), self.account_id, None, owner, "submitted", to, "s", b"x\r\n", message_class=mail_class)
-            for _ in range(count)
+            NewMail(id, self.account_id, None, owner, "submitted", to, "s", f"{MARK}: {id}\r\n\r\n".encode())
+            for id in (new_id() for _ in range(count))
         ]
+        if bulk:
+            news = [replace(each, message_class="bulk") for each in news]
         await self.setup.database.run(queue_mail(news, rollout, now))
         for new in news:
             self.mails[new.id] = Accepted(name, owner.tenant, lane, recipients, now)
@@ -100,6 +102,7 @@ class Traffic:
             mail.leases += 1
             if not rollout.is_measured:
                 continue
+            assert (each.discipline == "fair") == rollout.is_fair(mail.tenant)
             self.measured.add(each.lease_token)
             disciplines.add(each.discipline)
             self.service[hour, each.discipline, self.owners[mail.owner][2]] += mail.recipients
@@ -110,7 +113,7 @@ class Traffic:
             self.times[hour, "choosing", used, "all", _bucket(timedelta(seconds=self.stopwatch_s))] += 1
 
     async def end_some(self, rng: Random) -> None:
-        """Deliver, defer, bounce or give back some of what is held; some leases may have run out, and change nothing."""
+        """Deliver, defer, bounce or give back some of what is held. Where the lease has run out, nothing changes."""
         for each in rng.sample(self.held, k=rng.randrange(len(self.held) + 1)):
             now = self.setup.clock()
             self.held.remove(each)
