@@ -106,6 +106,8 @@ def _abuse(stats: "OutboundStats") -> Iterator[str]:
 
 def short_time(seconds: float) -> str:
     """A time in the largest units that tell enough."""
+    if not seconds:
+        return "0 s"
     if seconds < 0.001:
         return f"{seconds * 1e6:.0f} us"
     if seconds < 1:
