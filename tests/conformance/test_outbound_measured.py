@@ -74,7 +74,7 @@ async def test_what_was_leased_and_delivered_is_counted_in_metrics_and_figures(s
     meter = OutboundMeter(tally)
     sender = Sender(sqlite_setup.database, always(post_office()), Pace(), clock, rollout=ALL, meter=meter)
     async with running(sender):
-        await in_state(sqlite_setup, "delivered", 5)
+        await in_state(sqlite_setup, "sent", 5)
     expected = {("fair", "high"): 3, ("fair", "low"): 2}
     assert tally.counts_of(OUTBOUND_LEASED) == tally.counts_of(OUTBOUND_DELIVERED) == expected
     for metric in (OUTBOUND_WAIT, OUTBOUND_LATENCY):

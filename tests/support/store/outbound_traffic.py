@@ -16,7 +16,7 @@ from postroom.core.outbound.time_buckets import bucket_of, microseconds
 from postroom.store import outbound, outbound_rollout, senders
 from postroom.store.engine.database import Database, Script, transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.outbound import Capacity, LeasedMail, MailSender, NewMail, queueing_mail
+from postroom.store.outbound import Capacity, LeasedMail, MailSender, NewMail, NewRecipient, queueing_mail
 from postroom.store.outbound_turns import miscounted_turns
 from postroom.store.rollups import hour_of
 from postroom.store.senders import NewSender
@@ -73,7 +73,7 @@ class Traffic:
 
     async def put(self, name: str, count: int, rollout: Rollout, recipients: int = 1, bulk: bool = False) -> None:
         owner, lane, _ = self.owners[name]
-        now, to = self.setup.clock(), tuple(f"r{n}@example.com" for n in range(recipients))
+        now, to = self.setup.clock(), tuple(NewRecipient(f"r{n}@example.com") for n in range(recipients))
         news = [
             NewMail(id, self.account_id, None, owner, "submitted", to, "s", f"{MARK}: {id}\r\n\r\n".encode())
             for id in (new_id() for _ in range(count))

@@ -1,7 +1,9 @@
 -- Figures of the outbound queue by hour, written with the leases and deliveries that they count.
 
--- The discipline under which a mail was leased last; NULL while nothing was measured.
+-- How often a mail was leased, and the discipline under which it was leased last; NULL if that was not measured.
+ALTER TABLE outbound_mail ADD COLUMN leases INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE outbound_mail ADD COLUMN discipline TEXT CHECK (discipline IN ('fair', 'fifo'));
+UPDATE outbound_mail SET leases = COALESCE((SELECT max(r.attempts) FROM outbound_recipients r WHERE r.mail_id = outbound_mail.id), 0);
 
 -- What each sender was served: mails leased, and their recipients. Domains and tenants are the sums of their senders.
 CREATE TABLE outbound_service (

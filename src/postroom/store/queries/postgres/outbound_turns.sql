@@ -83,6 +83,7 @@ UPDATE outbound_mail m SET ready = false, updated_at = :now,
     lease_token = CASE WHEN f.usable THEN :lease_token::uuid END,
     lease_until = CASE WHEN f.usable THEN :lease_until::timestamptz END,
     not_before = CASE WHEN f.usable THEN m.not_before ELSE :later::timestamptz END,
+    leases = m.leases + CASE WHEN f.usable THEN 1 ELSE 0 END,
     discipline = CASE WHEN NOT f.usable THEN m.discipline WHEN :measured::boolean THEN CASE WHEN f.turn_id = 0 THEN 'fifo' ELSE 'fair' END END
 FROM free f WHERE f.id = m.id AND m.state IN ('queued', 'deferred')
 
