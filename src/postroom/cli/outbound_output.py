@@ -21,7 +21,9 @@ NAMES = {"fair": "fair queue", "fifo": "first in, first out"}
 
 def stats_lines(stats: "OutboundStats") -> Iterator[str]:
     """The page for people."""
-    shown = {name: each for name, each in stats.disciplines.items() if each.leased or each.delivered}
+    shown: dict[Discipline, DisciplineStats] = {
+        name: each for name, each in stats.disciplines.items() if each.leased or each.delivered
+    }
     yield f"since {cell(stats.since)}"
     yield f"stage {STAGES[stats.stage].format(share=stats.share or 0)}"
     yield ""
