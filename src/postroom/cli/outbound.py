@@ -18,6 +18,7 @@ from postroom.core.lifecycle import DELIVERY
 app = command_group("List outgoing mail; settle mail whose fate is unknown; see how fairly it is served.")
 
 COLUMNS = ("id", "kind", "state", "recipients", "subject", "attempts", "not_before", "account", "error")
+RECIPIENT_COLUMNS = ("address", "state", "attempts", "not_before", "enhanced", "bounce_class", "last_reply")
 
 DeliveryId = Annotated[UUID, typer.Argument(metavar="ID", help="The id, as `postroom outbound list` shows it.")]
 
@@ -41,6 +42,26 @@ def show(session: Session, delivery_id: DeliveryId) -> None:
     from postroom.manage.outbound import load_mail
 
     session.show_one(session.call(load_mail, delivery_id))
+
+
+@app.command()
+def recipients(session: Session, delivery_id: DeliveryId) -> None:
+    """Show what has become of each recipient of a mail."""
+    from postroom.manage.outbound import list_recipients
+
+    session.show_list(session.call(list_recipients, delivery_id), RECIPIENT_COLUMNS)
+
+
+@app.command()
+def report(
+    session: Session,
+    file: Annotated[typer.FileBinaryRead, typer.Argument(metavar="FILE", help="A whole message; - reads stdin.")],
+) -> None:
+    """Take a delivery report or a complaint about mail that was sent."""
+    from postroom.manage.reports import take_report
+
+    concerned = session.call(take_report, file.read())
+    session.show_line({"recipients": concerned}, f"recipients concerned: {concerned}")
 
 
 @app.command()

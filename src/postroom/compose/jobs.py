@@ -29,6 +29,7 @@ from postroom.outbound.meter import OutboundMeter
 from postroom.outbound.pace import Pace
 from postroom.outbound.queue_watch import QueueWatch
 from postroom.outbound.restored import RestorePace, RestoreWatch
+from postroom.outbound.smtp_delivery import SmtpRoad
 from postroom.settings.reading import Settings
 from postroom.settings.retention import retention_policy
 from postroom.settings.safety import policy_of
@@ -88,10 +89,11 @@ def sender(
     mailboxes: Mailboxes,
     watch: RestoreWatch,
     pace: Pace | None = None,
+    smtp: SmtpRoad | None = None,
     queue_watch: QueueWatch | None = None,
     tally: Tally | None = None,
 ) -> Sender:
-    """Return what delivers the mail that `outbound.send` has admitted."""
+    """Return what delivers outgoing mail: through mailboxes, and by SMTP."""
     outbound = settings.outbound
     usual = Pace(give_up=timedelta(days=outbound.expire_days), at_once=outbound.concurrency)
     return Sender(
@@ -101,6 +103,7 @@ def sender(
         before_sending=watch.before_sending,
         rollout=outbound.rollout,
         policy=LanePolicy.of(outbound.priority_multipliers, outbound.rollout.fair_share),
+        smtp=smtp,
         watch=queue_watch,
         meter=OutboundMeter(tally),
     )

@@ -13,6 +13,7 @@ from postroom.compose.gate import MailboxGate
 from postroom.compose.jobs import RECURRING, job_handlers, restore_watch, sender
 from postroom.compose.mailboxes import Mailboxes
 from postroom.compose.senders import SenderWatch
+from postroom.compose.smtp import SmtpOnDemand
 from postroom.compose.tasks import background
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.tally import Gauges, Tally
@@ -114,11 +115,13 @@ async def running_jobs(
     slices: dict[str, Chore] = {"backfill.slices_enqueued": lambda now: enqueue_slices(CATALOGUE, new_id(), now)}
     watch = restore_watch(settings, database, mailboxes)
     await watch.observe()
+    smtp = SmtpOnDemand(settings, database)
     queue_watch = QueueWatch(database, settings.outbound.max_queue, clock)
-    sending = sender(settings, database, mailboxes, watch, pace, queue_watch, tally).run()
+    sending = sender(settings, database, mailboxes, watch, pace, smtp.road(), queue_watch, tally).run()
     limits = (settings.outbound.max_queue, settings.outbound.concurrency)
     figures = OutboundGauges(database, gauges or Gauges(), lambda: leadership.leads, *limits, clock)
     async with (
+        smtp,
         approvals,
         senders,
         background(senders.scoring().run(), stop),

@@ -29,6 +29,7 @@ from postroom.outbound.holding import while_renewed
 from postroom.outbound.meter import OutboundMeter
 from postroom.outbound.pace import Pace, asked_to_wait, is_refusal, wait_after
 from postroom.outbound.queue_watch import QueueWatch
+from postroom.outbound.smtp_delivery import NO_SMTP, SmtpDelivery, SmtpRoad
 from postroom.store import accounts, pauses
 from postroom.store import outbound as store
 from postroom.store.engine.clock import Clock, wall_clock
@@ -37,6 +38,7 @@ from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
 from postroom.store.jobs import PAUSE
 from postroom.store.outbound_moves import CHANNEL
+from postroom.store.outbound_recipients import has_unknown, resend_unknown
 from postroom.store.outbound_rollout import apply_rollout
 from postroom.system.boot_clock import since_boot
 
@@ -54,6 +56,9 @@ DOUBTFUL = (
     "its draft is gone, and sent mail does not show it: it was sent, or somebody deleted the draft; look in the "
     "mailbox, then run `postroom outbound resolve {id} --sent` or `--not-sent`"
 )
+
+
+SENT_AGAIN_AT_ONCE = 100
 
 
 class MailRefused(PostroomError):
@@ -78,11 +83,13 @@ class Sender:
         before_sending: BeforeSending | None = None,
         rollout: Rollout = store.EVERYWHERE,
         policy: LanePolicy | None = None,
+        smtp: SmtpRoad | None = None,
         watch: QueueWatch | None = None,
         meter: OutboundMeter | None = None,
     ) -> None:
-        """`rollout` says which tenants are on the fair queue, and `policy` how lanes share the capacity; `watch` limits
-        the lanes by the health of the queue."""
+        """`rollout` says which tenants are on the fair queue, and `policy` how lanes share the capacity. Mail without
+        a mailbox leaves by `smtp`; `watch` limits the lanes by the health of the queue."""
+        self._smtp = smtp or NO_SMTP
         self._rollout = rollout
         self._rejoined: int | None = 0
         """How far waiting mail has been brought to where the roll-out wants it; None once all has."""
@@ -122,6 +129,9 @@ class Sender:
     async def _begin(self) -> None:
         while self._rejoined is not None:
             self._rejoined = await self._database.run(apply_rollout(self._rollout, self._rejoined))
+        if self._smtp.unknown == "resend" and await self._database.run(has_unknown()):
+            for id in await self._database.run(resend_unknown(SENT_AGAIN_AT_ONCE, self._clock())):
+                log.warning("outbound.sent_again", delivery=id)
         free = self._pace.at_once - len(self._running)
         if free <= 0 or not await self._database.run(store.any_mail_due(self._clock())):
             return
@@ -150,6 +160,11 @@ class Sender:
         self._wake.set()
 
     async def _deliver(self, leased: store.LeasedMail, lease: HeldLease) -> None:
+        if leased.account_id is None:
+            by_smtp = SmtpDelivery(self._database, leased, lease, self._smtp, self._pace, self._clock)
+            by_smtp.meter = self._meter
+            await by_smtp.run(self._sleep_between_beats)
+            return
         delivery = Delivery(self._database, leased, lease, self._carrier_of, self._pace, self._clock, self._sleep)
         delivery.before_sending = self._before_sending
         delivery.meter = self._meter
@@ -179,6 +194,9 @@ class Delivery:
         clock: Clock,
         sleep: Callable[[float], Awaitable[None]],
     ) -> None:
+        if leased.account_id is None:
+            raise ValueError(f"the mail {leased.id} has no mailbox")
+        self._account_id = leased.account_id
         self._database = database
         self._leased = leased
         self._lease = lease
@@ -221,8 +239,8 @@ class Delivery:
             await self._account_removed()
             return
         if self.before_sending is not None:
-            await self._ask(self.before_sending(leased.account_id))
-        carrier = await self._carrier_of(Permit(leased.account_id, self._lease, None, leased.hold, leased.action_id))
+            await self._ask(self.before_sending(self._account_id))
+        carrier = await self._carrier_of(Permit(self._account_id, self._lease, None, leased.hold, leased.action_id))
         if self._draft_id is not None and not await self._ask(carrier.has_draft(self._draft_id)):
             await self._look_for_it(carrier)
             return
@@ -266,7 +284,7 @@ class Delivery:
                 return None
             await self.renew()
         content = await self._database.run(store.load_content(leased.id))
-        await self._database.run(pauses.check_paused(leased.account_id))
+        await self._database.run(pauses.check_paused(self._account_id))
         return await self._offer(carrier.create_draft(content, leased.thread_id))
 
     async def _look_for_it(self, carrier: Carrier) -> None:
@@ -316,11 +334,11 @@ class Delivery:
 
     async def _tidy_carrier(self) -> Carrier:
         """A carrier for deleting our drafts after the mail has ended, when neither lease nor action stands any more."""
-        return await self._carrier_of(Permit(self._leased.account_id, self._lease))
+        return await self._carrier_of(Permit(self._account_id, self._lease))
 
     async def _delete(self, carrier: Carrier, draft_id: str) -> None:
         """Delete a draft, unless a pause stands: a draft belongs to the user's mailbox too."""
-        await self._database.run(pauses.check_paused(self._leased.account_id))
+        await self._database.run(pauses.check_paused(self._account_id))
         await self._call(carrier.delete_draft(draft_id))
 
     async def renew(self) -> None:

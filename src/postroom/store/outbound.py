@@ -25,6 +25,7 @@ from postroom.core.actions.permits import DeliveryLease
 from postroom.core.errors import Fatal, NotFound
 from postroom.core.jobs.job import Job
 from postroom.core.lifecycle import AccountState, DeliveryState, RecipientState
+from postroom.core.mail.headers import head_of, read_head, values
 from postroom.core.outbound.fair_picker import InFlight
 from postroom.core.outbound.fairness import Discipline
 from postroom.core.outbound.lanes import Lane, LanePolicy
@@ -52,6 +53,7 @@ MailKind = Literal["forward", "reply", "submitted", "report"]
 Withdrawn = Literal["canceled", "expired"]
 
 WOKEN_AT_ONCE = 1000
+LONGEST_MESSAGE_ID = 998
 LOOK_AGAIN = timedelta(minutes=1)
 """When mail is looked at again whose mailbox cannot be used."""
 EVERYWHERE = Rollout("all")
@@ -138,7 +140,8 @@ class LeasedMail:
     """The lane of its sender's priority, where `lane` may be that of retries or of first in, first out."""
     cost: int
     """How many recipients it goes to."""
-    account_id: UUID
+    account_id: UUID | None
+    """The mailbox that it leaves through; without one it leaves by SMTP."""
     action_id: UUID | None
     thread_id: str | None
     leases: int
@@ -149,7 +152,7 @@ class LeasedMail:
     admitted_at: datetime
     asked_at: datetime
     """When it was asked for: it was not sent earlier. A person may have had it admitted anew since."""
-    account_state: AccountState
+    account_state: AccountState | None
 
     @property
     def hold(self) -> DeliveryLease:
@@ -196,7 +199,8 @@ def queueing_mail(new: NewMail, now: datetime, rollout: Rollout = EVERYWHERE) ->
     not_before = new.not_before or now
     ready = not_before <= now
     owner = (sender.tenant, domain, username, sender.id, new.message_class, envelope_sender)
-    ((seq,),) = yield sql("insert_outbound_mail", new.id, *owner, *names, *astuple(new.options), ready, not_before, now)
+    asked = (*astuple(new.options), message_id_of(new.content))
+    ((seq,),) = yield sql("insert_outbound_mail", new.id, *owner, *names, *asked, ready, not_before, now)
     for position, each in enumerate(new.recipients):
         asked = each.address, ",".join(each.notify), each.original
         yield sql("insert_outbound_recipient", new.id, position, *asked, not_before, now)
@@ -205,6 +209,12 @@ def queueing_mail(new: NewMail, now: datetime, rollout: Rollout = EVERYWHERE) ->
         mail = ReadyMail(new.id, seq, new.message_class == "bulk", max(1, len(new.recipients)))
         yield from joining([(turn.standing(rollout), mail)])
     yield Notify(CHANNEL, "queued")
+
+
+def message_id_of(content: bytes) -> str | None:
+    """The Message-ID, by which a report about the mail is recognised."""
+    found = values(read_head(head_of(content)).headers, "message-id")
+    return found[0].strip()[:LONGEST_MESSAGE_ID] or None if found else None
 
 
 def _mailbox_of(new: NewMail) -> UUID:
@@ -258,7 +268,7 @@ def lease_mail(
     time."""
     capacity = capacity or Capacity(InFlight(most))
     for (id,) in (yield sql("return_expired_mail", now)):
-        yield sql("move_recipients", as_uuid(id), "queued", None, None, now)
+        yield from moves.releasing_recipients(as_uuid(id), moves.DIED, now)
     if (yield from is_all_paused()):
         return []
     yield from ending_holds(now)
@@ -376,9 +386,10 @@ class MailView:
     """Outgoing mail as it is shown. `paused` is why nothing is sent at all, where that is so."""
 
     id: UUID
-    account_id: UUID
-    account: str
-    account_state: AccountState
+    account_id: UUID | None
+    account: str | None
+    account_state: AccountState | None
+    username: str
     action_id: UUID | None
     kind: MailKind
     recipients: tuple[str, ...]

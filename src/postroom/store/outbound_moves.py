@@ -14,6 +14,7 @@ from postroom.core.actions.permits import DeliveryLease
 from postroom.core.actions.undo import irreversible_hint
 from postroom.core.errors import LeaseLost
 from postroom.core.lifecycle import DELIVERY, DeliveryState
+from postroom.core.outbound.states import mail_state
 from postroom.store.actions import locking
 from postroom.store.decisions import CHANNEL as DECISIONS
 from postroom.store.engine.codecs import as_uuid, json_text
@@ -24,6 +25,10 @@ from postroom.store.outbound_turns import leaving
 
 DraftIds = tuple[str, str]
 """The id of a draft, and that of the message in it."""
+DIED = (
+    "the process that sent it died before it knew the answer, so it may have arrived; look at the destination, then "
+    "run `postroom outbound resolve`"
+)
 
 
 def owned(hold: DeliveryLease, rows: Rows) -> Sequence[Any]:
@@ -44,6 +49,24 @@ def returning(hold: DeliveryLease, draft: DraftIds | None, now: datetime) -> Scr
     yield sql("move_recipients", hold.id, "queued", None, None, now)
     yield from keeping_draft(hold.id, draft)
     return _optional(action_id)
+
+
+def releasing(hold: DeliveryLease, reason: str, now: datetime) -> Script[None]:
+    """The holder lets go of a mail that leaves by SMTP, without knowing what became of it."""
+    owned(hold, (yield sql("return_mail", *hold, now)))
+    yield from releasing_recipients(hold.id, reason, now)
+    yield Notify(CHANNEL, "queued")
+
+
+def releasing_recipients(id: UUID, reason: str, now: datetime) -> Script[None]:
+    """Recipients whose mail was leaving are unknown, for this reason; the others wait again. The mail is queued."""
+    doubted = yield sql("doubt_leaving", id, reason, now)
+    yield sql("return_recipients", id, now)
+    if doubted:
+        states = [row[0] for row in (yield sql("select_recipient_states", id))]
+        if mail_state(states) == "unknown":
+            yield sql("doubt_returned_mail", id, reason, now)
+        yield Notify(CHANNEL, "unknown")
 
 
 def deferring(hold: DeliveryLease, not_before: datetime, error: str, now: datetime) -> Script[None]:
@@ -91,10 +114,13 @@ def _leaving(
 def ending_unheld(
     id: UUID, state: DeliveryState, sent_message_id: str | None, error: str | None, now: datetime
 ) -> Script[None]:
-    """Ends a mail that no sender holds. Its action is the caller's to end."""
+    """Ends a mail that no sender holds: recipients that have not ended take this state. Its action is the caller's."""
     yield from leaving(id)
     yield sql("end_waiting_mail", id, state, sent_message_id, error, now)
     yield from _moving_recipients(id, state, None, None, now)
+    followed = mail_state([row[0] for row in (yield sql("select_recipient_states", id))])
+    if followed != state:
+        yield sql("correct_mail_state", id, followed)
 
 
 def _moving_recipients(

@@ -75,7 +75,7 @@ WITH taken AS (
     SELECT m.id, t.turn_id, COALESCE(a.state IN ('active', 'removed')
         AND NOT EXISTS (SELECT 1 FROM pauses p WHERE p.scope = CAST(m.account_id AS text))
         AND (a.state = 'removed'
-            OR NOT EXISTS (SELECT 1 FROM restore_checks r WHERE r.account_id = m.account_id AND r.checked_at IS NULL)), false) AS usable
+            OR NOT EXISTS (SELECT 1 FROM restore_checks r WHERE r.account_id = m.account_id AND r.checked_at IS NULL)), m.account_id IS NULL) AS usable
     FROM taken t JOIN outbound_mail m ON m.id = t.mail_id LEFT JOIN accounts a ON a.id = m.account_id
 )
 UPDATE outbound_mail m SET ready = false, updated_at = :now,

@@ -84,12 +84,12 @@ RETURNING id, seq, sender_id, message_class,
 UPDATE outbound_mail SET ready = false, updated_at = :now, state = 'sending', lease_token = :lease_token, lease_until = :lease_until,
     leases = leases + 1, discipline = CASE WHEN :measured THEN (SELECT iif(r.turn_id = 0, 'fifo', 'fair') FROM outbound_ready r WHERE r.mail_id = outbound_mail.id) END
 WHERE id IN (SELECT r.mail_id FROM json_each(:seqs) AS s JOIN outbound_ready r ON r.seq = s.value)
-    AND state IN ('queued', 'deferred') AND EXISTS (
+    AND state IN ('queued', 'deferred') AND (account_id IS NULL OR EXISTS (
         SELECT 1 FROM accounts a WHERE a.id = outbound_mail.account_id AND a.state IN ('active', 'removed')
             AND NOT EXISTS (SELECT 1 FROM pauses p WHERE p.scope = outbound_mail.account_id)
             AND (a.state = 'removed' OR NOT EXISTS (
                 SELECT 1 FROM restore_checks c WHERE c.account_id = outbound_mail.account_id AND c.checked_at IS NULL))
-    );
+    ));
 UPDATE outbound_mail SET ready = false, not_before = :later
 WHERE ready AND id IN (SELECT r.mail_id FROM json_each(:seqs) AS s JOIN outbound_ready r ON r.seq = s.value);
 DELETE FROM outbound_ready WHERE seq IN (SELECT value FROM json_each(:seqs))
