@@ -38,6 +38,7 @@ from postroom.store.outbound_figures import (
     prune_outbound_figures,
     waiting_lanes,
 )
+from postroom.store.outbound_recipients import RecipientChange, load_outgoing, record_outcomes
 from postroom.store.outbound_rollout import apply_rollout
 from postroom.store.outbound_turns import miscounted_turns
 from postroom.store.sender_counts import next_hour
@@ -113,6 +114,30 @@ async def test_the_sum_of_times_is_exact(setup: JobSetup) -> None:
     for each in figures.times:
         totals[each.measure] += each.total_us
     assert totals == {"wait": 20_000_021, "delivery": 26_000_021, "choosing": 0}
+
+
+async def test_by_smtp_each_recipient_counts_when_it_gets_the_mail(setup: JobSetup) -> None:
+    traffic = await Traffic.open(setup)
+    traffic.account_id = None
+    await traffic.put("team@d1.example", 1, ALL, recipients=3)
+    for outcomes in (("held", "held", "held"), ("sent", "sent", "held"), ("sent",)):
+        (leased,) = await traffic.take(1, ALL)
+        _, due = await setup.database.run(load_outgoing(leased.hold))
+        later = setup.clock.forward(10) + timedelta(minutes=1)
+        changes = [
+            RecipientChange(each.position, each.address, "sent", "250 fine")
+            if outcome == "sent"
+            else RecipientChange(each.position, each.address, "queued", None, not_before=later, uncounted=True)
+            for each, outcome in zip(due, outcomes, strict=True)
+        ]
+        await setup.database.run(record_outcomes(leased.hold, changes, [], setup.clock()))
+        setup.clock.forward(60)
+    figures = await figures_of(setup.database, setup.clock())
+    totals = Counter[str]()
+    for each in figures.times:
+        totals[each.measure] += each.count
+    assert totals == {"wait": 1, "delivery": 3, "choosing": 3}
+    assert sum(each.mails for each in figures.service) == 3
 
 
 async def test_nothing_is_measured_while_the_fair_queue_is_off(setup: JobSetup) -> None:

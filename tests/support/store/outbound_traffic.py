@@ -46,7 +46,9 @@ class Accepted:
 class Traffic:
     """Senders of several tenants and plans. What happens to their mail is done in the database, and noted here."""
 
-    def __init__(self, setup: JobSetup, account_id: UUID, owners: dict[str, tuple[MailSender, str, int]]) -> None:
+    def __init__(
+        self, setup: JobSetup, account_id: UUID | None, owners: dict[str, tuple[MailSender, str, int]]
+    ) -> None:
         self.setup = setup
         self.account_id = account_id
         self.owners = owners
