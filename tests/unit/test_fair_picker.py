@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from postroom.core.outbound.fair_picker import InFlight, Picked, WaitingMail
 from postroom.core.outbound.lanes import LANES, PRIORITY_SHARES, RETRY_SHARE, Lane, LanePolicy
-from postroom.core.outbound.turn_table import TurnTable
 from support.scale import scale
+from support.turn_table import TurnTable
 
 POLICY = LanePolicy.of()
 UNLIMITED = InFlight(10**9)

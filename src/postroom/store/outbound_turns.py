@@ -7,20 +7,23 @@ A node that has mail waiting stands in the index of its parent, in the order of 
 make a node busy or idle lock it from the sender upward; a chooser locks from the root downward, and only what is busy.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.outbound.fair_picker import (
+    BELOW,
     FIRST,
     LEAD,
     LEVELS,
+    REGARDED,
     FairPicker,
     InFlight,
     Level,
     Missing,
+    MovedBack,
     Picked,
     Turn,
     WaitingMail,
@@ -179,11 +182,11 @@ def choosing(policy: LanePolicy, held: InFlight, most: int) -> Script[list[Picke
         yield sql("insert_lanes")
         yield sql("lock_turns")
     clock, lanes = 0.0, dict[Lane, Turn]()
-    for lane, level, start, lane_clock, busy in (yield sql("select_lanes")):
+    for lane, level, start, lane_clock, weight in (yield sql("select_lanes", REGARDED)):
         if level == "root":
             clock = lane_clock
         else:
-            lanes[lane] = Turn(0, start, lane_clock, 1.0, int(busy))
+            lanes[lane] = Turn(0, start, lane_clock, weight or 0.0, int(weight is not None))
     picker = FairPicker(policy, clock, {lane: lanes[lane] for lane in LANES}, held)
     for wanted in picker.wanted(most):
         if wanted:
@@ -200,25 +203,37 @@ def choosing(policy: LanePolicy, held: InFlight, most: int) -> Script[list[Picke
         picks.append(picked)
     if picks:
         yield sql("keep_turns", rows_text([tuple(each) for each in picker.moved()]))
-        yield sql("move_tenants_back", rows_text([tuple(each) for each in picker.moved_back()]), LEAD)
+        yield from _moving_back(picker.moved_back())
         yield sql("keep_root_clock", picker.clock)
     return picks
 
 
+def _moving_back(tenants: Sequence[MovedBack]) -> Script[None]:
+    """Few tenants wait in several lanes: those are looked for first."""
+    known = {each.tenant: each for each in tenants}
+    rows: list[tuple[Lane, int, float]] = []
+    for lane, tenant in (yield sql("select_lanes_of_tenants", list(known))):
+        if lane not in known[tenant].known:
+            rows.append((lane, tenant, known[tenant].by))
+    if rows:
+        yield sql("move_tenants_back", rows_text(rows), LEAD)
+
+
 def _loading(picker: FairPicker, wanted: Sequence[Wanted]) -> Script[None]:
+    """Load what the picker wants, all of one level. Rows come in order within each place."""
     if wanted[0].level == "sender":
         rows = [(each.parent, each.lane == "retry", *_mails_after(each.after), each.most) for each in wanted]
-        mails: defaultdict[int, list[WaitingMail]] = defaultdict(list)
+        mails: list[list[WaitingMail]] = [[] for _ in wanted]
         for place, seq, cost, bulk in (yield sql("select_ready", rows_text(rows))):
             mails[place].append(WaitingMail(seq, cost, bool(bulk)))
         for place, each in enumerate(wanted):
             picker.add_mails(each, mails[place])
         return
-    turns: defaultdict[int, list[Turn]] = defaultdict(list)
-    below = LEVELS[LEVELS.index(wanted[0].level) + 1]
+    turns: list[list[Turn]] = [[] for _ in wanted]
+    below = BELOW[wanted[0].level]
     rows = [(each.lane, below, each.parent, *_turns_after(each.after), each.most) for each in wanted]
-    for place, *turn in (yield sql("select_next_turns", rows_text(rows))):
-        turns[place].append(Turn(*turn))
+    for place, id, start, clock, weight, waiting in (yield sql("select_next_turns", rows_text(rows))):
+        turns[place].append(Turn(id, start, clock, weight, waiting))
     for place, each in enumerate(wanted):
         picker.add_turns(each, turns[place])
 

@@ -28,11 +28,16 @@ UPDATE outbound_turns t SET start = (e ->> 3)::float8, clock = (e ->> 4)::float8
 FROM jsonb_array_elements(:rows::jsonb) AS e
 WHERE t.lane = e ->> 0 AND t.level = e ->> 1 AND t.node_id = (e ->> 2)::bigint
 
+-- name: select_lanes_of_tenants(ids)
+SELECT t.lane, t.node_id FROM unnest(:ids::bigint[]) AS e (id) CROSS JOIN LATERAL (
+    SELECT c.lane, c.node_id FROM outbound_turns c WHERE c.level = 'tenant' AND c.node_id = e.id AND c.waiting > 0
+) AS t
+
 -- name: move_tenants_back(rows, lead)
 UPDATE outbound_turns t
-SET start = GREATEST(t.start, LEAST(t.start + (e ->> 1)::float8, l.clock + :lead / t.weight))
+SET start = GREATEST(t.start, LEAST(t.start + (e ->> 2)::float8, l.clock + :lead / t.weight))
 FROM jsonb_array_elements(:rows::jsonb) AS e, outbound_turns l
-WHERE t.level = 'tenant' AND t.node_id = (e ->> 0)::bigint AND t.waiting > 0 AND NOT (e -> 2) ? t.lane
+WHERE t.lane = e ->> 0 AND t.level = 'tenant' AND t.node_id = (e ->> 1)::bigint AND t.waiting > 0
     AND l.lane = t.lane AND l.level = 'lane' AND l.node_id = 0
 
 -- name: add_waiting(rows)
