@@ -79,6 +79,16 @@ class FairQueue(FairPicker):
         if not self._tenants_held[tenant]:
             del self._tenants_held[tenant]
 
+    def withdraw(self, lane: Lane, sender: int) -> list[Mail]:
+        """Take out all mail of a sender, as a throttle does."""
+        node = self._senders.get((lane, sender))
+        if node is None or not node.waiting:
+            return []
+        mails: list[Mail] = [*node.mails, *(node.bulk or ())]
+        node.mails, node.bulk = (), None
+        self._idle(node)
+        return mails
+
     def _add_sender(self, lane: Lane, path: Path, weights: tuple[float, float, float]) -> _Sender:
         parent: Node = self._lanes[lane]
         for level, id, weight in zip(_LEVELS[:2], path, weights, strict=False):
