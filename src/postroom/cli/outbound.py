@@ -5,13 +5,14 @@ from uuid import UUID
 
 import typer
 
+from postroom.cli import outbound_simulate
 from postroom.cli.operator import operator_signature
 from postroom.cli.options import Limit, Reason, choice
 from postroom.cli.session import Session, command_group
 from postroom.core.errors import BadInput
 from postroom.core.lifecycle import DELIVERY
 
-app = command_group("List outgoing mail; settle mail whose fate is unknown.")
+app = command_group("List outgoing mail; settle mail whose fate is unknown; simulate the queue.")
 
 COLUMNS = ("id", "kind", "state", "recipients", "subject", "attempts", "not_before", "account", "error")
 
@@ -75,3 +76,6 @@ def cancel(session: Session, delivery_id: DeliveryId, reason: Reason = None) -> 
 
     state = session.call(cancel_mail, delivery_id, operator_signature(reason))
     session.show_result(delivery_id, state)
+
+
+outbound_simulate.add_to(app)

@@ -7,7 +7,7 @@ A node that has mail waiting stands in the index of its parent, in the order of 
 make a node busy or idle lock it from the sender upward; a chooser locks from the root downward, and only what is busy.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -223,13 +223,13 @@ def _loading(picker: FairPicker, wanted: Sequence[Wanted]) -> Script[None]:
     """Load what the picker wants, all of one level. Rows come in order within each place."""
     if wanted[0].level == "sender":
         rows = [(each.parent, each.lane == "retry", *_mails_after(each.after), each.most) for each in wanted]
-        mails: list[list[WaitingMail]] = [[] for _ in wanted]
+        mails: defaultdict[int, list[WaitingMail]] = defaultdict(list)
         for place, seq, cost, bulk in (yield sql("select_ready", rows_text(rows))):
             mails[place].append(WaitingMail(seq, cost, bool(bulk)))
         for place, each in enumerate(wanted):
             picker.add_mails(each, mails[place])
         return
-    turns: list[list[Turn]] = [[] for _ in wanted]
+    turns: defaultdict[int, list[Turn]] = defaultdict(list)
     below = BELOW[wanted[0].level]
     rows = [(each.lane, below, each.parent, *_turns_after(each.after), each.most) for each in wanted]
     for place, id, start, clock, weight, waiting in (yield sql("select_next_turns", rows_text(rows))):

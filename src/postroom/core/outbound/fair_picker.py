@@ -209,7 +209,7 @@ class FairPicker:
         self._held = held
         self._tenants_held = dict(held.tenants)
         self._root = Node("fifo", "lane", Turn(0, 0.0, clock, 1.0, 1), None)
-        self._lanes = {name: LaneNode(name, turn, self._root) for name, turn in lanes.items()}
+        self._lanes: dict[Lane, LaneNode] = {name: LaneNode(name, turn, self._root) for name, turn in lanes.items()}
         for name, lane in self._lanes.items():
             lane.held = held.lanes.get(name, 0)
         self._nodes: list[Node] = list(self._lanes.values())

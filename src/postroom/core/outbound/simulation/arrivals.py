@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 from math import log
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from postroom.core.outbound.simulation.scenario import Destination, Scenario, TenantGroup
 
@@ -51,6 +51,21 @@ class SimulatedMail(NamedTuple):
     sender: SimulatedSender
     lane: Lane
     attempt: int = 0
+
+
+class MailSource(Protocol):
+    """Mail in the order in which it comes, and those who send it."""
+
+    @property
+    def groups(self) -> Sequence[str]: ...
+    @property
+    def tenants(self) -> Sequence[SimulatedTenant]: ...
+    @property
+    def senders(self) -> Sequence[Sequence[SimulatedSender]]:
+        """Those of each group."""
+        ...
+
+    def __iter__(self) -> Iterator[SimulatedMail]: ...
 
 
 class _Source:

@@ -70,7 +70,9 @@ def gini(values: Iterable[float]) -> float:
     total, count = sum(ordered), len(ordered)
     if not total:
         return 0.0
-    return 2 * sum(place * value for place, value in enumerate(ordered, start=1)) / (count * total) - (count + 1) / count
+    return (
+        2 * sum(place * value for place, value in enumerate(ordered, start=1)) / (count * total) - (count + 1) / count
+    )
 
 
 class _FairShares:

@@ -146,7 +146,15 @@ def read_scenario(document: Mapping[str, Any]) -> Scenario:
     parts["destinations"] = {
         name: _checked(Destination, each, f"destinations.{shown_name(name)}") for name, each in named.items()
     }
-    return _possible(_checked(Scenario, parts, ""))
+    return check_scenario(_checked(Scenario, parts, ""))
+
+
+def read_destination(field: str, median: str) -> Destination:
+    """A destination whose deliveries all take this time."""
+    try:
+        return Destination.model_validate({"median": median})
+    except ValidationError:
+        raise BadInput(field, f"{shown_name(median)!r} is not a time", "write 800ms, 2s or 1m") from None
 
 
 def _checked(model: type[Model], value: object, above: str) -> Model:
@@ -158,7 +166,8 @@ def _checked(model: type[Model], value: object, above: str) -> Model:
         raise BadInput(field, problem.problem, problem.remedy) from None
 
 
-def _possible(scenario: Scenario) -> Scenario:
+def check_scenario(scenario: Scenario) -> Scenario:
+    """Check what no field shows by itself."""
     for number, group in enumerate(scenario.tenants, start=1):
         field = f"tenants.{number}"
         if not group.burst and not group.rate:

@@ -2,7 +2,7 @@
 
     Arrivals ──accept──► Discipline ──take──► slots ──its time is over──► delivered
                    ▲                                      │ deferred
-                   └───────── an hour later, as a retry ──┘
+                   └───────── a while later, as a retry ──┘
 
 Nothing is measured by the clock of the machine, so the same scenario and seed give the same result everywhere.
 """
@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from postroom.core.outbound.simulation.arrivals import Arrivals, SimulatedMail, SimulatedSender
+from postroom.core.outbound.simulation.arrivals import Arrivals, MailSource, SimulatedMail, SimulatedSender
 from postroom.core.outbound.simulation.disciplines import Discipline, DisciplineName, discipline_of
 from postroom.core.outbound.simulation.measures import Measures, gini, jain
 
@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 
     from postroom.core.outbound.simulation.scenario import Scenario, TenantGroup
 
-Progress = Callable[[int], None]
-"""Called now and then with how many mails have begun."""
+Progress = Callable[[str, int], None]
+"""Called now and then with the discipline, and how many mails have begun."""
 
 FIRST_RETRY_S, LONGEST_RETRY_S = 60.0, 4 * 3600.0
 REPORT_EVERY = 8192
 NEVER = float("inf")
+ALONE = "alone"
 
 ThrottleStep = Literal["held", "drains", "restored"]
 
@@ -69,7 +70,7 @@ class Result:
 class Simulator:
     """One run of one discipline."""
 
-    def __init__(self, slots: int, arrivals: Arrivals, queue: Discipline, pass_every: float | None = None) -> None:
+    def __init__(self, slots: int, arrivals: MailSource, queue: Discipline, pass_every: float | None = None) -> None:
         """`pass_every` is the time between two passes, if mail is not taken as soon as a slot is free."""
         self._slots = self._free = slots
         self._arrivals = arrivals
@@ -85,7 +86,7 @@ class Simulator:
         self.most_waiting = 0
         self.ended = 0.0
 
-    def run(self, progress: Progress | None = None) -> None:
+    def run(self, progress: Callable[[int], None] | None = None) -> None:
         mails = iter(self._arrivals)
         coming = next(mails, None)
         begun, reported = 0, 0
@@ -188,33 +189,73 @@ class Simulator:
             self._put(mail._replace(lane=sender.lane))
 
 
+class Workload(Protocol):
+    """Mail to be simulated, and the capacity for it."""
+
+    @property
+    def slots(self) -> int: ...
+    @property
+    def pass_every(self) -> float: ...
+    @property
+    def groups(self) -> int:
+        """How many groups of tenants there are."""
+        ...
+
+    def alone(self, place: int) -> Workload:
+        """The same with the mail of one group."""
+        ...
+
+    def arrivals(self) -> MailSource:
+        """The mail, from its beginning; each time the same."""
+        ...
+
+    def prepare(self, run: Simulator) -> None:
+        """Plan what else happens, such as throttles."""
+        ...
+
+
 def simulate(
-    scenario: Scenario, name: DisciplineName, arrivals: Arrivals, progress: Progress | None = None
+    work: Workload, name: DisciplineName, progress: Progress | None = None, *, shown_as: str | None = None
 ) -> Result:
-    """Run a scenario under a discipline. `arrivals` are new for each run."""
-    single = scenario.pass_every if name == "single-pass" else None
-    run = Simulator(scenario.slots, arrivals, discipline_of(name, scenario.slots), single)
-    for number, group in enumerate(scenario.tenants):
-        run.throttle(group, number)
-    run.run(progress)
+    """Run mail through a discipline."""
+    arrivals = work.arrivals()
+    single = work.pass_every if name == "single-pass" else None
+    run = Simulator(work.slots, arrivals, discipline_of(name, work.slots), single)
+    work.prepare(run)
+    run.run(None if progress is None else lambda begun: progress(shown_as or name, begun))
     return result_of(name, run, arrivals.groups)
 
 
-def compare(
-    scenario: Scenario,
-    names: Iterable[DisciplineName],
-    rng_of: Callable[[int], Random],
-    progress: Progress | None = None,
-) -> list[Result]:
-    """Run a scenario under several disciplines, with the same mail; and first each group alone on the fair queue."""
-    alone = [
-        simulate(part, "fair", Arrivals(part, rng_of(scenario.seed)), progress)
-        for part in (scenario.only(group) for group in scenario.tenants)
-    ]
-    groups = tuple(group for result in alone for group in result.groups)
+def compare(work: Workload, names: Iterable[DisciplineName], progress: Progress | None = None) -> list[Result]:
+    """Run the same mail through several disciplines; and first the mail of each group alone through the fair queue."""
+    alone = [simulate(work.alone(place), "fair", progress, shown_as=ALONE) for place in range(work.groups)]
+    groups = tuple(group for result in alone for group in result.groups if group.mails)
     ended = max(result.ended_s for result in alone)
-    first = Result("alone", groups, 1.0, 0.0, 0.0, 0.0, 0, ended, 0)
-    return [first, *(simulate(scenario, name, Arrivals(scenario, rng_of(scenario.seed)), progress) for name in names)]
+    most = max(result.most_waiting for result in alone)
+    first = Result(ALONE, groups, 1.0, 0.0, 0.0, 0.0, most, ended, 0)
+    return [first, *(simulate(work, name, progress) for name in names)]
+
+
+class ScenarioWorkload:
+    """The mail of a scenario."""
+
+    def __init__(self, scenario: Scenario, rng_of: Callable[[int], Random]) -> None:
+        """`rng_of` makes a source of randomness from a seed."""
+        self._scenario = scenario
+        self._rng_of = rng_of
+        self.slots = scenario.slots
+        self.pass_every = scenario.pass_every
+        self.groups = len(scenario.tenants)
+
+    def alone(self, place: int) -> ScenarioWorkload:
+        return ScenarioWorkload(self._scenario.only(self._scenario.tenants[place]), self._rng_of)
+
+    def arrivals(self) -> Arrivals:
+        return Arrivals(self._scenario, self._rng_of(self._scenario.seed))
+
+    def prepare(self, run: Simulator) -> None:
+        for number, group in enumerate(self._scenario.tenants):
+            run.throttle(group, number)
 
 
 def result_of(name: str, run: Simulator, groups: Iterable[str]) -> Result:
