@@ -77,7 +77,7 @@ class Simulator:
         self._queue = queue
         self._pass_every = pass_every
         self._next_pass = 0.0
-        self._now = 0.0
+        self.now = 0.0
         self._order = 0
         self._deliveries: list[tuple[float, int, SimulatedMail]] = []
         self._later: list[tuple[float, int, Callable[[], None]]] = []
@@ -86,7 +86,8 @@ class Simulator:
         self.most_waiting = 0
         self.ended = 0.0
 
-    def run(self, progress: Callable[[int], None] | None = None) -> None:
+    def run(self, progress: Callable[[int], None] | None = None, every: int = REPORT_EVERY) -> None:
+        """Run until all mail is delivered. `progress` is told how much has begun."""
         mails = iter(self._arrivals)
         coming = next(mails, None)
         begun, reported = 0, 0
@@ -94,9 +95,9 @@ class Simulator:
             now = self._next_moment(NEVER if coming is None else coming.came)
             if now == NEVER:
                 return
-            if len(self._queue) and now > self._now:
-                self.measures.passes(now - self._now, self._free, self._slots)
-            self._now = now
+            if len(self._queue) and now > self.now:
+                self.measures.passes(now - self.now, self._free, self._slots)
+            self.now = now
             self._end_deliveries()
             while self._later and self._later[0][0] <= now:
                 heappop(self._later)[2]()
@@ -104,7 +105,7 @@ class Simulator:
                 self._accept(coming)
                 coming = next(mails, None)
             begun += self._begin_deliveries()
-            if progress is not None and begun - reported >= REPORT_EVERY:
+            if progress is not None and begun - reported >= every:
                 reported = begun
                 progress(begun)
 
@@ -123,7 +124,7 @@ class Simulator:
         if self._deliveries and self._deliveries[0][0] < now:
             now = self._deliveries[0][0]
         if self._pass_every is not None and self._free and len(self._queue):
-            now = min(now, max(self._next_pass, self._now))
+            now = min(now, max(self._next_pass, self.now))
         return now
 
     def _begin_deliveries(self) -> int:
@@ -131,22 +132,22 @@ class Simulator:
         waiting = len(queue)
         if waiting > self.most_waiting:
             self.most_waiting = waiting
-        if not self._free or not waiting or (self._pass_every is not None and self._now < self._next_pass):
+        if not self._free or not waiting or (self._pass_every is not None and self.now < self._next_pass):
             return 0
         if self._pass_every is not None:
-            self._next_pass = self._now + self._pass_every
+            self._next_pass = self.now + self._pass_every
         begun = 0
         for mail in queue.take(self._free):
             begun += 1
-            self.measures.begins(mail, self._now)
+            self.measures.begins(mail, self.now)
             self._order += 1
-            heappush(self._deliveries, (self._now + mail.takes, self._order, mail))
+            heappush(self._deliveries, (self.now + mail.takes, self._order, mail))
         self._free -= begun
         return begun
 
     def _end_deliveries(self) -> None:
         deliveries = self._deliveries
-        while deliveries and deliveries[0][0] <= self._now:
+        while deliveries and deliveries[0][0] <= self.now:
             self.ended, _, mail = heappop(deliveries)
             self._free += 1
             self._queue.release(mail)
@@ -155,7 +156,7 @@ class Simulator:
                 self._defer(mail)
 
     def _defer(self, mail: SimulatedMail) -> None:
-        due = self._now + min(FIRST_RETRY_S * 2**mail.attempt, LONGEST_RETRY_S)
+        due = self.now + min(FIRST_RETRY_S * 2**mail.attempt, LONGEST_RETRY_S)
         again = mail._replace(came=due, deferrals=mail.deferrals - 1, attempt=mail.attempt + 1, lane="retry")
         self._order += 1
         heappush(self._later, (due, self._order, lambda: self._put(again)))
@@ -169,7 +170,7 @@ class Simulator:
 
     def _put(self, mail: SimulatedMail) -> None:
         self._queue.put(mail)
-        self.measures.comes(mail, self._now)
+        self.measures.comes(mail, self.now)
 
     def _at(self, time: float, sender: SimulatedSender, step: ThrottleStep, former: str) -> None:
         self._order += 1

@@ -19,6 +19,7 @@ text { font: 13px system-ui, sans-serif; fill: #24292f; }
 .alone { --c: #8c959f; } .fair { --c: #1a7f37; } .fifo { --c: #cf222e; } .priority { --c: #8250df; }
 .single-pass { --c: #bf5700; }
 rect.bar { fill: var(--c); } path.curve { stroke: var(--c); fill: none; stroke-width: 2.5; }
+path.priority { stroke-dasharray: 7 5; }
 @media (prefers-color-scheme: dark) {
   text { fill: #e6edf3; } .small { fill: #9198a1; } .grid { stroke: #3d444d; } .axis { stroke: #9198a1; }
   .page { fill: #0d1117; } .fair { --c: #3fb950; } .fifo { --c: #f85149; } .priority { --c: #bc8cff; }
