@@ -229,6 +229,13 @@ def _loading(picker: FairPicker, wanted: Sequence[Wanted]) -> Script[None]:
         for place, each in enumerate(wanted):
             picker.add_mails(each, mails[place])
         return
+    if wanted[0].level == "tenant":
+        singles = [each for each in wanted if each.most == 1 and each.after == FIRST]
+        wanted = [each for each in wanted if each.most != 1 or each.after != FIRST]
+        if singles:
+            yield from _loading_ways(picker, singles)
+        if not wanted:
+            return
     turns: defaultdict[int, list[Turn]] = defaultdict(list)
     below = BELOW[wanted[0].level]
     rows = [(each.lane, below, each.parent, *_turns_after(each.after), each.most) for each in wanted]
@@ -236,6 +243,13 @@ def _loading(picker: FairPicker, wanted: Sequence[Wanted]) -> Script[None]:
         turns[place].append(Turn(id, start, clock, weight, waiting))
     for place, each in enumerate(wanted):
         picker.add_turns(each, turns[place])
+
+
+def _loading_ways(picker: FairPicker, wanted: Sequence[Wanted]) -> Script[None]:
+    """Load the first mail of tenants of whom one is wanted, and the turns on the way to it."""
+    for row in (yield sql("select_first_mails", rows_text([(each.lane, each.parent) for each in wanted]))):
+        mail = WaitingMail(row[11], row[12], bool(row[13]))
+        picker.add_way(wanted[row[0]], Turn._make(row[1:6]), Turn._make(row[6:11]), mail)
 
 
 def _turns_after(after: tuple[float, int]) -> tuple[float | None, int]:

@@ -227,7 +227,8 @@ class FairPicker:
     def wanted(self, most: int) -> Iterator[list[Wanted]]:
         """Tell which children to load before `most` are picked, a level at a time; add each before asking for the next.
 
-        It suffices if every mail has one recipient and nobody holds too much; otherwise `pick` asks for more.
+        It suffices if every mail has one recipient and nobody holds too much; otherwise `pick` asks for more. For a
+        tenant of whom one is wanted, the whole way down may be added at once.
         """
         shares = _shared(self._busy, self._root.clock, most)
         for _ in LEVELS:
@@ -236,7 +237,8 @@ class FairPicker:
             for node, count in shares:
                 heap = node.heap
                 if heap and (count == 1 or len(heap) == 1):
-                    below.append((heap[0][2], count))
+                    if not heap[0][2].heap:
+                        below.append((heap[0][2], count))
                 else:
                     below += _shared([child for _, _, child in heap], node.clock, count)
             shares = below
@@ -256,6 +258,21 @@ class FairPicker:
         if turns:
             parent.seen = turns[-1].start, turns[-1].id
         parent.whole = len(turns) < wanted.most
+
+    def add_way(self, wanted: Wanted, domain: Turn, sender: Turn, mail: Mail) -> None:
+        """Add the first domain of a tenant, its first sender and the first mail of that."""
+        tenant = wanted.node
+        first = Node(tenant.lane, "domain", domain, tenant)
+        second = Node(tenant.lane, "sender", sender, first)
+        for parent, child in ((tenant, first), (first, second)):
+            parent.heap.append((child.start, child.id, child))
+            parent.seen = child.start, child.id
+            # Of domains and senders the number of those that wait is known.
+            parent.whole = parent.waiting == 1
+        second.mails = deque((mail,))
+        second.seen = float(mail.bulk), mail.seq
+        second.whole = second.waiting == 1
+        self._nodes += (first, second)
 
     def add_mails(self, wanted: Wanted, mails: Sequence[Mail]) -> None:
         """Add the mails of a sender that were asked for, in their order."""
