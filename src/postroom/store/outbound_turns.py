@@ -202,7 +202,7 @@ def choosing(policy: LanePolicy, held: InFlight, most: int) -> Script[list[Picke
             break
         picks.append(picked)
     if picks:
-        yield sql("keep_turns", rows_text([tuple(each) for each in picker.moved()]))
+        yield sql("keep_turns", rows_text(picker.moved()))
         yield from _moving_back(picker.moved_back())
         yield sql("keep_root_clock", picker.clock)
     return picks
@@ -219,7 +219,7 @@ def _moving_back(tenants: Sequence[MovedBack]) -> Script[None]:
         yield sql("move_tenants_back", rows_text(rows), LEAD)
 
 
-def _loading(picker: FairPicker, wanted: Sequence[Wanted]) -> Script[None]:
+def _loading(picker: FairPicker, wanted: list[Wanted]) -> Script[None]:
     """Load what the picker wants, all of one level. Rows come in order within each place."""
     if wanted[0].level == "sender":
         rows = [(each.parent, each.lane == "retry", *_mails_after(each.after), each.most) for each in wanted]
@@ -245,11 +245,12 @@ def _loading(picker: FairPicker, wanted: Sequence[Wanted]) -> Script[None]:
         picker.add_turns(each, turns[place])
 
 
-def _loading_ways(picker: FairPicker, wanted: Sequence[Wanted]) -> Script[None]:
+def _loading_ways(picker: FairPicker, wanted: list[Wanted]) -> Script[None]:
     """Load the first mail of tenants of whom one is wanted, and the turns on the way to it."""
     for row in (yield sql("select_first_mails", rows_text([(each.lane, each.parent) for each in wanted]))):
         mail = WaitingMail(row[11], row[12], bool(row[13]))
-        picker.add_way(wanted[row[0]], Turn._make(row[1:6]), Turn._make(row[6:11]), mail)
+        place: int = row[0]
+        picker.add_way(wanted[place], tuple(row[1:6]), tuple(row[6:11]), mail)
 
 
 def _turns_after(after: tuple[float, int]) -> tuple[float | None, int]:

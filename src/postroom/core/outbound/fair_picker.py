@@ -14,7 +14,6 @@ and raises `Missing` before it would have to guess; nothing has changed then. So
 however much waits and for however many tenants.
 """
 
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, heapreplace
@@ -45,6 +44,10 @@ class Turn(NamedTuple):
     clock: float
     weight: float
     waiting: int
+
+
+TurnRow = tuple[int, float, float, float, int]
+"""A turn as the database gives it."""
 
 
 class Mail(Protocol):
@@ -116,15 +119,8 @@ class InFlight:
     limits: Mapping[Lane, int] = field(default_factory=dict[Lane, int])
 
 
-class Moved(NamedTuple):
-    """A node whose turn has changed, and where it stands now."""
-
-    lane: Lane
-    level: Level
-    id: int
-    start: float
-    clock: float
-    waiting: int
+Moved = tuple[Lane, Level, int, float, float, int]
+"""A node whose turn has changed: its lane, level and id, and its start, clock and number of waiting children now."""
 
 
 class MovedBack(NamedTuple):
@@ -137,6 +133,10 @@ class MovedBack(NamedTuple):
     """The lanes in which it has been moved already, or was served."""
 
 
+NO_CHILDREN: "list[tuple[float, int, Node]]" = []
+"""Stays empty: a node gets a heap of its own with its first children. Most nodes are senders, who have none."""
+
+
 class Node:
     """A node while a batch is chosen. The heap holds its known children that wait, by start."""
 
@@ -145,13 +145,14 @@ class Node:
         "parent", "seen", "start", "waiting", "weight", "whole",
     )  # fmt: skip
 
-    def __init__(self, lane: Lane, level: Level, turn: Turn, parent: "Node | None") -> None:
+    def __init__(self, lane: Lane, level: Level, turn: TurnRow, parent: "Node | None") -> None:
         self.lane: Lane = lane
         self.level: Level = level
         self.id, self.start, self.clock, self.weight, self.waiting = turn
         self.parent = parent
-        self.heap: list[tuple[float, int, Node]] = []
-        self.mails: deque[Mail] | tuple[()] = ()
+        self.heap: list[tuple[float, int, Node]] = NO_CHILDREN
+        self.mails: list[Mail] | None = None
+        """The next one last."""
         self.seen: tuple[float, int] = FIRST
         """The last child that was given, in the order of the starts that they had then."""
         self.whole = False
@@ -181,7 +182,7 @@ class Node:
     def next_mail(self) -> Mail | None:
         """Take the sender's next mail."""
         if self.mails:
-            return self.mails.popleft()
+            return self.mails.pop()
         if self.whole:
             return None
         raise Missing(Wanted(self, self.seen, MORE))
@@ -194,6 +195,7 @@ class LaneNode(Node):
 
     def __init__(self, lane: Lane, turn: Turn, root: Node) -> None:
         super().__init__(lane, "lane", turn, root)
+        self.heap = []
         self.weight_of_tenants = turn.weight
         self.held = 0
         self.entitled = 0
@@ -246,6 +248,8 @@ class FairPicker:
     def add_turns(self, wanted: Wanted, turns: Sequence[Turn]) -> None:
         """Add the children that were asked for, in their order."""
         parent = wanted.node
+        if parent.heap is NO_CHILDREN:
+            parent.heap = []
         lane, level, heap = parent.lane, BELOW[parent.level], parent.heap
         for turn in turns:
             child = Node(lane, level, turn, parent)
@@ -259,17 +263,17 @@ class FairPicker:
             parent.seen = turns[-1].start, turns[-1].id
         parent.whole = len(turns) < wanted.most
 
-    def add_way(self, wanted: Wanted, domain: Turn, sender: Turn, mail: Mail) -> None:
+    def add_way(self, wanted: Wanted, domain: TurnRow, sender: TurnRow, mail: Mail) -> None:
         """Add the first domain of a tenant, its first sender and the first mail of that."""
         tenant = wanted.node
         first = Node(tenant.lane, "domain", domain, tenant)
         second = Node(tenant.lane, "sender", sender, first)
         for parent, child in ((tenant, first), (first, second)):
-            parent.heap.append((child.start, child.id, child))
+            parent.heap = [(child.start, child.id, child)]
             parent.seen = child.start, child.id
             # Of domains and senders the number of those that wait is known.
             parent.whole = parent.waiting == 1
-        second.mails = deque((mail,))
+        second.mails = [mail]
         second.seen = float(mail.bulk), mail.seq
         second.whole = second.waiting == 1
         self._nodes += (first, second)
@@ -278,7 +282,7 @@ class FairPicker:
         """Add the mails of a sender that were asked for, in their order."""
         sender = wanted.node
         if mails:
-            sender.mails = deque(mails)
+            sender.mails = list(reversed(mails))
             sender.seen = float(mails[-1].bulk), mails[-1].seq
         sender.whole = len(mails) < wanted.most
 
@@ -301,7 +305,7 @@ class FairPicker:
     def moved(self) -> list[Moved]:
         """The nodes whose turn has changed since the beginning, lanes included."""
         return [
-            Moved(node.lane, node.level, node.id, node.start, node.clock, node.waiting)
+            (node.lane, node.level, node.id, node.start, node.clock, node.waiting)
             for node in self._nodes
             if node.changed
         ]
@@ -309,7 +313,7 @@ class FairPicker:
     def moved_back(self) -> list[MovedBack]:
         """The tenants that were served, for the lanes in which the picker has not seen them."""
         return [
-            MovedBack(tenant, by, tuple(node.lane for node in self._tenants[tenant]))
+            MovedBack(tenant, by, tuple([node.lane for node in self._tenants[tenant]]))
             for tenant, by in self._served.items()
         ]
 

@@ -18,10 +18,11 @@ _LEVELS: tuple[Level, ...] = ("tenant", "domain", "sender")
 class _Sender(Node):
     """A sender with all of its mail, transactional before bulk."""
 
-    __slots__ = ("bulk",)
+    __slots__ = ("bulk", "transactional")
 
     def __init__(self, lane: Lane, turn: Turn, parent: Node) -> None:
         super().__init__(lane, "sender", turn, parent)
+        self.transactional: deque[Mail] | None = None
         self.bulk: deque[Mail] | None = None
 
     def keep(self, mail: Mail) -> None:
@@ -29,11 +30,11 @@ class _Sender(Node):
             self.bulk = self.bulk or deque()
             self.bulk.append(mail)
         else:
-            self.mails = self.mails or deque()
-            self.mails.append(mail)
+            self.transactional = self.transactional or deque()
+            self.transactional.append(mail)
 
     def next_mail(self) -> Mail | None:
-        mails = self.mails or self.bulk
+        mails = self.transactional or self.bulk
         return mails.popleft() if mails else None
 
 
@@ -84,8 +85,8 @@ class FairQueue(FairPicker):
         node = self._senders.get((lane, sender))
         if node is None or not node.waiting:
             return []
-        mails: list[Mail] = [*node.mails, *(node.bulk or ())]
-        node.mails, node.bulk = (), None
+        mails: list[Mail] = [*(node.transactional or ()), *(node.bulk or ())]
+        node.transactional = node.bulk = None
         self._idle(node)
         return mails
 
@@ -95,7 +96,7 @@ class FairQueue(FairPicker):
             node = self._above.get((lane, level, id))
             if node is None:
                 node = self._above[lane, level, id] = Node(lane, level, Turn(id, 0.0, 0.0, weight, 0), parent)
-                node.whole, node.listed = True, False
+                node.heap, node.whole, node.listed = [], True, False
                 if level == "tenant":
                     self._tenants.setdefault(id, []).append(node)
             parent = node
