@@ -127,12 +127,12 @@ def _history(
 ) -> "Workload":
     from postroom.manage.outbound_simulation import history_workload, load_history
 
-    now = datetime.now(UTC)
+    now, destination = datetime.now(UTC), _destination(delivery)
     start = now - EVERYTHING if since is None else read_moment("--since", since, now, ahead=False)
     history = session.call(load_history, start, limit)
     if not len(history):
         raise BadInput("--from-history", "no outgoing mail was accepted in that time", "use --preset or a scenario")
-    return history_workload(history, slots or 100, _destination(delivery), 1 if seed is None else seed, flood)
+    return history_workload(history, slots or 100, destination, 1 if seed is None else seed, flood)
 
 
 def _destination(delivery: str) -> "Destination":
