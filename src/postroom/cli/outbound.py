@@ -6,6 +6,7 @@ from uuid import UUID
 
 import typer
 
+from postroom.cli import outbound_simulate
 from postroom.cli.moments import read_moment
 from postroom.cli.operator import operator_signature
 from postroom.cli.options import Limit, Reason, choice
@@ -15,7 +16,7 @@ from postroom.cli.session import Session, command_group
 from postroom.core.errors import BadInput
 from postroom.core.lifecycle import DELIVERY
 
-app = command_group("List outgoing mail; settle mail whose fate is unknown; see how fairly it is served.")
+app = command_group("List and settle outgoing mail; see how fairly it is served; simulate the queue.")
 
 COLUMNS = ("id", "kind", "state", "recipients", "subject", "attempts", "not_before", "account", "error")
 RECIPIENT_COLUMNS = ("address", "state", "attempts", "not_before", "enhanced", "bounce_class", "last_reply")
@@ -119,3 +120,6 @@ def stats(
         return
     for line in stats_lines(found):
         typer.echo(line)
+
+
+outbound_simulate.add_to(app)

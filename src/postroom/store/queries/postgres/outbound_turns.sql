@@ -23,16 +23,37 @@ FROM jsonb_array_elements(:wanted::jsonb) WITH ORDINALITY AS w (value, place) CR
     ORDER BY m.bulk, m.seq LIMIT (w.value ->> 4)::bigint
 ) AS r ORDER BY w.place, r.bulk, r.seq
 
+-- name: select_first_mails(wanted)
+-- Of tenants in a lane: the first domain, its first sender and the first mail of that.
+SELECT w.place - 1, d.node_id, d.start, d.clock, d.weight, d.waiting, s.node_id, s.start, s.clock, s.weight, s.waiting, r.seq, r.cost, r.bulk
+FROM jsonb_array_elements(:wanted::jsonb) WITH ORDINALITY AS w (value, place) CROSS JOIN LATERAL (
+    SELECT c.node_id, c.start, c.clock, c.weight, c.waiting FROM outbound_turns c
+    WHERE c.lane = w.value ->> 0 AND c.level = 'domain' AND c.parent_id = (w.value ->> 1)::bigint AND c.waiting > 0 AND NOT c.held
+    ORDER BY c.start, c.node_id LIMIT 1 FOR UPDATE
+) AS d CROSS JOIN LATERAL (
+    SELECT c.node_id, c.start, c.clock, c.weight, c.waiting FROM outbound_turns c
+    WHERE c.lane = w.value ->> 0 AND c.level = 'sender' AND c.parent_id = d.node_id AND c.waiting > 0 AND NOT c.held
+    ORDER BY c.start, c.node_id LIMIT 1 FOR UPDATE
+) AS s CROSS JOIN LATERAL (
+    SELECT m.seq, m.cost, m.bulk FROM outbound_ready m WHERE m.turn_id = s.node_id AND m.retry = (w.value ->> 0 = 'retry')
+    ORDER BY m.bulk, m.seq LIMIT 1
+) AS r
+
 -- name: keep_turns(rows)
 UPDATE outbound_turns t SET start = (e ->> 3)::float8, clock = (e ->> 4)::float8, waiting = (e ->> 5)::bigint
 FROM jsonb_array_elements(:rows::jsonb) AS e
 WHERE t.lane = e ->> 0 AND t.level = e ->> 1 AND t.node_id = (e ->> 2)::bigint
 
+-- name: select_lanes_of_tenants(ids)
+SELECT t.lane, t.node_id FROM unnest(:ids::bigint[]) AS e (id) CROSS JOIN LATERAL (
+    SELECT c.lane, c.node_id FROM outbound_turns c WHERE c.level = 'tenant' AND c.node_id = e.id AND c.waiting > 0
+) AS t
+
 -- name: move_tenants_back(rows, lead)
 UPDATE outbound_turns t
-SET start = GREATEST(t.start, LEAST(t.start + (e ->> 1)::float8, l.clock + :lead / t.weight))
+SET start = GREATEST(t.start, LEAST(t.start + (e ->> 2)::float8, l.clock + :lead / t.weight))
 FROM jsonb_array_elements(:rows::jsonb) AS e, outbound_turns l
-WHERE t.level = 'tenant' AND t.node_id = (e ->> 0)::bigint AND t.waiting > 0 AND NOT (e -> 2) ? t.lane
+WHERE t.lane = e ->> 0 AND t.level = 'tenant' AND t.node_id = (e ->> 1)::bigint AND t.waiting > 0
     AND l.lane = t.lane AND l.level = 'lane' AND l.node_id = 0
 
 -- name: add_waiting(rows)
