@@ -37,6 +37,8 @@ class Sizes:
     backfill: int
     backfill_jobs: int
     beside_archive: dict[Terms, int]  # messages
+    few_tenants: int
+    many_tenants: int
 
 
 FULL = Sizes(
@@ -68,6 +70,8 @@ FULL = Sizes(
     backfill=50_000,
     backfill_jobs=10_000,
     beside_archive={"new": 5_000, "older": 15_000, "none": 40_000},
+    few_tenants=100,
+    many_tenants=100_000,
 )
 QUICK = Sizes(
     drain=10_000,
@@ -98,4 +102,6 @@ QUICK = Sizes(
     backfill=1_000,
     backfill_jobs=200,
     beside_archive={"new": 500, "older": 500, "none": 500},
+    few_tenants=10,
+    many_tenants=500,
 )

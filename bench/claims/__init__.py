@@ -13,6 +13,7 @@ from . import (
     horizon,
     intake,
     live_mail,
+    outbound_choosing,
     picker,
     readers,
     road,
@@ -51,4 +52,6 @@ CLAIMS: dict[str, Callable[[Run], list[Line]]] = {
     "backfill-jobs-sqlite": backfill.jobs_sqlite,
     "backfill-beside": backfill.beside,
     "dkim": dkim.one_core,
+    "outbound-choosing-postgres": outbound_choosing.postgres,
+    "outbound-choosing-sqlite": outbound_choosing.sqlite,
 }

@@ -75,16 +75,16 @@ async def test_mail_leaves_signed_and_byte_for_byte_through_the_transport_of_the
             await asyncio.wait({sending})
         await database.close()
     (mail,) = server.received
+
+    def published(_name: bytes, timeout: int = 5) -> bytes:
+        return made.record.encode()
+
     signature, separator, original = mail.content.partition(CONTENT[:40])
     assert signature.startswith(b"DKIM-Signature: ")
     assert separator + original == CONTENT
-
-    def published(name: bytes, timeout: int = 5) -> bytes:
-        assert name.decode() == f"{made.name}."
-        return made.record.encode()
-
     assert dkim.verify(mail.content, dnsfunc=published)
-    assert not dkim.verify(mail.content.replace(b"Line one", b"Line two"), dnsfunc=published)
+    forged = mail.content.replace(b"Line one", b"Line two")
+    assert not dkim.verify(forged, dnsfunc=published)
 
 
 async def sent(sending: SmtpSending, answers: dict[str, Any] | None = None) -> Any:

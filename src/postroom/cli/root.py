@@ -48,7 +48,7 @@ COMMANDS = {
     "backfill": "Fetch old mail of chosen categories: plan, estimate, create, watch, pause.",
     "approvals": "List actions that wait for your approval; approve or reject them.",
     "reclassify": "Decide again about messages, with today's rules and model.",
-    "outbound": "List outgoing mail; settle mail whose fate is unknown.",
+    "outbound": "List and settle outgoing mail; see how fairly it is served; simulate the queue.",
     "tenant": "Add the tenants on whose account mail is sent; pause them, set their weights.",
     "sender": "Add the users who may submit mail; throttle, release or disable them.",
     "suppression": "List addresses that get no more mail; add or remove some.",

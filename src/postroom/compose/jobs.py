@@ -9,6 +9,7 @@ from postroom.act.undo import UndoService
 from postroom.compose.mailboxes import Mailboxes
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.outbound.lanes import LanePolicy
+from postroom.core.tally import Tally
 from postroom.handlers.action_gmail import ActionGmail
 from postroom.handlers.approval_notify import ApprovalNotify
 from postroom.handlers.backfill_gmail import BackfillGmail
@@ -24,7 +25,9 @@ from postroom.handlers.unsnooze_gmail import UnsnoozeGmail
 from postroom.jobs.run import Handler
 from postroom.jobs.schedule import Recurring
 from postroom.outbound.delivery import Sender
+from postroom.outbound.meter import OutboundMeter
 from postroom.outbound.pace import Pace
+from postroom.outbound.queue_watch import QueueWatch
 from postroom.outbound.restored import RestorePace, RestoreWatch
 from postroom.outbound.smtp_delivery import SmtpRoad
 from postroom.settings.reading import Settings
@@ -87,6 +90,8 @@ def sender(
     watch: RestoreWatch,
     pace: Pace | None = None,
     smtp: SmtpRoad | None = None,
+    queue_watch: QueueWatch | None = None,
+    tally: Tally | None = None,
 ) -> Sender:
     """Return what delivers outgoing mail: through mailboxes, and by SMTP."""
     outbound = settings.outbound
@@ -99,4 +104,6 @@ def sender(
         rollout=outbound.rollout,
         policy=LanePolicy.of(outbound.priority_multipliers, outbound.rollout.fair_share),
         smtp=smtp,
+        watch=queue_watch,
+        meter=OutboundMeter(tally),
     )

@@ -30,6 +30,7 @@ from postroom.core.outbound.transport import (
     decided,
 )
 from postroom.outbound.holding import while_renewed
+from postroom.outbound.meter import OutboundMeter
 from postroom.outbound.pace import Pace
 from postroom.outbound.reporting import reports_about
 from postroom.store.engine.clock import Clock
@@ -99,6 +100,7 @@ class SmtpDelivery:
         self._pace = pace
         self._clock = clock
         self._is_leaving = False
+        self.meter = OutboundMeter()
 
     async def run(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         """Attempt it, renewing the lease. Whatever goes wrong, the mail is given back, or left to its lease."""
@@ -184,6 +186,8 @@ class SmtpDelivery:
                     raise
                 await asyncio.sleep(wait_s)
             else:
+                if any(each.state == "sent" for each in only):
+                    self.meter.delivered(self._leased, now)
                 log.info("outbound.attempted", delivery=mail.id, state=state, recipients=len(only))
                 return
 

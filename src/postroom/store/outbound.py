@@ -15,6 +15,7 @@ read in the transaction that admits, in the one that leases, and once more right
 say about outgoing mail is in outbound_answers.
 """
 
+from collections.abc import Callable
 from dataclasses import astuple, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
@@ -26,7 +27,9 @@ from postroom.core.jobs.job import Job
 from postroom.core.lifecycle import AccountState, DeliveryState, RecipientState
 from postroom.core.mail.headers import head_of, read_head, values
 from postroom.core.outbound.fair_picker import InFlight
+from postroom.core.outbound.fairness import Discipline
 from postroom.core.outbound.lanes import Lane, LanePolicy
+from postroom.core.outbound.priority import SenderLane
 from postroom.core.outbound.rollout import Rollout
 from postroom.core.outbound.transport import MailOptions
 from postroom.core.outbound.transport import MessageClass as MessageClass
@@ -37,6 +40,7 @@ from postroom.store.engine.codecs import as_time, as_uuid
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_row, read_rows
 from postroom.store.jobs import completing_one
+from postroom.store.outbound_figures import Lease, recording_leases
 from postroom.store.outbound_moves import CHANNEL as CHANNEL
 from postroom.store.outbound_moves import DraftIds
 from postroom.store.outbound_turns import ReadyMail, choosing, joining, waking
@@ -58,11 +62,15 @@ NO_OPTIONS = MailOptions()
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What a dispatcher can deliver at once, what it is delivering, and how lanes and tenants share it."""
+    """What a dispatcher can deliver at once, what it is delivering, and how lanes and tenants share it.
+
+    With a `stopwatch`, the time that choosing takes is measured too.
+    """
 
     in_flight: InFlight
     policy: LanePolicy = field(default_factory=LanePolicy.of)
     rollout: Rollout = EVERYWHERE
+    stopwatch: Callable[[], float] | None = None
 
 
 class MailSender(NamedTuple):
@@ -127,10 +135,17 @@ class LeasedMail:
     lease_token: UUID
     lane: Lane
     tenant_id: int
+    sender_id: int
+    sender_lane: SenderLane
+    """The lane of its sender's priority, where `lane` may be that of retries or of first in, first out."""
+    cost: int
+    """How many recipients it goes to."""
     account_id: UUID | None
     """The mailbox that it leaves through; without one it leaves by SMTP."""
     action_id: UUID | None
     thread_id: str | None
+    leases: int
+    """How often it was leased, this time included."""
     attempts: int
     draft_id: str | None
     draft_message_id: str | None
@@ -142,6 +157,14 @@ class LeasedMail:
     @property
     def hold(self) -> DeliveryLease:
         return DeliveryLease(self.id, self.lease_token)
+
+    @property
+    def discipline(self) -> Discipline:
+        return "fifo" if self.lane == "fifo" else "fair"
+
+    @property
+    def is_first(self) -> bool:
+        return self.leases == 1
 
 
 @transaction
@@ -250,14 +273,32 @@ def lease_mail(
         return []
     yield from ending_holds(now)
     yield from waking(capacity.rollout, WOKEN_AT_ONCE, now)
+    stopwatch = capacity.stopwatch or _standing_still
+    started = stopwatch()
     picks = yield from choosing(capacity.policy, capacity.in_flight, most)
+    took = timedelta(seconds=stopwatch() - started) if capacity.stopwatch is not None else None
     if not picks:
         return []
-    lanes = {picked.mail.seq: picked.lane for picked in picks}
-    yield sql("lease_chosen", list(lanes), lease_token, until, now + LOOK_AGAIN, now)
+    picked = {each.mail.seq: each for each in picks}
+    measured = capacity.rollout.is_measured
+    yield sql("lease_chosen", list(picked), lease_token, until, now + LOOK_AGAIN, measured, now)
     yield sql("lease_recipients", lease_token, until, now)
-    rows = yield sql("select_leased_mail", lease_token, until)
-    return [read_row(LeasedMail, row, lease_token=lease_token, lane=lanes[row["seq"]]) for row in rows.by_name()]
+    leased: list[LeasedMail] = []
+    for row in (yield sql("select_leased_mail", lease_token, until)).by_name():
+        pick = picked[row["seq"]]
+        leased.append(read_row(LeasedMail, row, lease_token=lease_token, lane=pick.lane, cost=int(pick.mail.cost)))
+    if measured:
+        yield from recording_leases([_lease(each, now) for each in leased], took, now)
+    return leased
+
+
+def _lease(mail: LeasedMail, now: datetime) -> Lease:
+    wait = now - mail.admitted_at if mail.is_first else None
+    return Lease(mail.discipline, mail.sender_id, mail.sender_lane, mail.cost, wait)
+
+
+def _standing_still() -> float:
+    return 0.0
 
 
 @query

@@ -19,6 +19,7 @@ from postroom.store.actions import locking
 from postroom.store.decisions import CHANNEL as DECISIONS
 from postroom.store.engine.codecs import as_uuid, json_text
 from postroom.store.engine.database import Notify, Rows, Script, sql
+from postroom.store.outbound_figures import recording_delivery
 from postroom.store.outbound_signals import CHANNEL as CHANNEL
 from postroom.store.outbound_turns import leaving
 
@@ -81,7 +82,9 @@ def doubting(hold: DeliveryLease, error: str, now: datetime) -> Script[None]:
 
 
 def delivering(hold: DeliveryLease, sent_message_id: str, now: datetime) -> Script[None]:
+    ((recipients,),) = yield sql("count_sending", hold.id)
     action_id = yield from _leaving(hold, "sent", now, sent_message_id=sent_message_id)
+    yield from recording_delivery(hold.id, recipients, now)
     yield from completing(action_id, sent_message_id, now)
 
 

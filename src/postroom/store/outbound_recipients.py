@@ -30,6 +30,7 @@ from postroom.store.engine.database import Notify, Script, query, sql, transacti
 from postroom.store.engine.reading import read_first, read_rows
 from postroom.store.jobs import PAUSE
 from postroom.store.outbound import CHANNEL, NewMail, queueing_mail
+from postroom.store.outbound_figures import recording_delivery
 from postroom.store.pauses import is_all_paused
 from postroom.store.sender_counts import SenderCount, counting
 from postroom.store.sender_notices import SYSTEM
@@ -157,7 +158,9 @@ def record_outcomes(
         if each.state == "bounced" and each.bounce_class is BounceClass.HARD:
             yield from suppressing(tenant, each.address, "bounce", each.reply, hold.id, now)
     yield from queueing_reports(reports, now)
-    return (yield from _settling(hold, None if action is None else as_uuid(action), now))
+    state = yield from _settling(hold, None if action is None else as_uuid(action), now)
+    yield from recording_delivery(hold.id, sum(each.state == "sent" for each in changes), now)
+    return state
 
 
 def queueing_reports(reports: Sequence[NewMail], now: datetime) -> Script[None]:

@@ -51,12 +51,12 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
     ("backfill",): (
         "cancel_backfill",
         "continue_capped",
-        "create_backfill",
         "hand_out",
         "pause_backfill",
         "record_progress",
         "resume_backfill",
     ),
+    ("backfill", "jobs"): ("create_backfill",),
     ("connector_answers",): ("end_request",),
     ("connector_answers", "connector_requests"): ("ask_connector",),
     ("connector_requests",): ("give_back_requests",),
