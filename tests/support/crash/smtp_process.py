@@ -1,6 +1,6 @@
 """A process that delivers mail by SMTP, as the product does, in a hurry and until it is killed.
 
-    python -m support.crash.smtp_process --data-dir FOLDER [--url URL] --port PORT --lease 1.5
+    python -m support.crash.smtp_process --data-dir FOLDER [--url URL] --port PORT --lease 3
 
 It announces `ready`.
 """
@@ -47,7 +47,7 @@ async def main(arguments: argparse.Namespace) -> None:
     async def transport_of() -> Transport:
         return transport
 
-    pace = Pace(lease=lease, renew=lease / 3, poll=timedelta(milliseconds=50), at_once=8)
+    pace = Pace(lease=lease, renew=lease / 3, poll=timedelta(milliseconds=50), at_once=4)
     road = SmtpRoad(transport_of, "out.sender.example", schedule=SOON)
     announce("ready")
     await Sender(database, _no_mailbox, pace, smtp=road).run()
