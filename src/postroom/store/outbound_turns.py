@@ -156,6 +156,31 @@ def waking(rollout: Rollout, most: int, now: datetime) -> Script[int]:
     return len(rows)
 
 
+def rejoining(rollout: Rollout, after: int, most: int) -> Script[int | None]:
+    """Part of a transaction: let mail after the place `after` wait where its tenant belongs by this roll-out.
+
+    Returns the place up to which it is done; None at the end. Nothing is chosen meanwhile.
+    """
+    yield from _locking()
+    rows = yield sql("lock_ready", after, most)
+    turns = yield from _turns_of(sorted({row[3] for row in rows}))
+    counts: Counter[Standing] = Counter()
+    moved: list[tuple[object, ...]] = []
+    for seq, turn_id, retry, sender_id, message_class, tried in rows:
+        turn = turns[sender_id]
+        before = IN_ORDER if turn_id == FIFO else turn.in_lane("retry" if retry else turn.lane)
+        standing = turn.standing(rollout, retry=bool(tried))
+        fair = standing is not IN_ORDER
+        if fair == (turn_id == FIFO):
+            counts[before] -= 1
+            counts[standing] += 1
+            moved.append((seq, standing.nodes[2], fair and bool(tried), fair and message_class == "bulk"))
+    if moved:
+        yield sql("move_ready", rows_text(moved))
+        yield from _counting(counts)
+    return rows[-1][0] if len(rows) == most else None
+
+
 def _turns_of(sender_ids: Sequence[int]) -> Script[dict[int, SenderTurn]]:
     rows = yield sql("select_sender_turns", list(sender_ids))
     return {turn.id: turn for turn in read_rows(SenderTurn, rows)}
@@ -178,9 +203,7 @@ def miscounted_turns() -> Script[list[Miscounted]]:
 
 def choosing(policy: LanePolicy, held: InFlight, most: int) -> Script[list[Picked]]:
     """Part of a transaction: take the turns of the next mails."""
-    if not (yield sql("lock_turns")):
-        yield sql("insert_lanes")
-        yield sql("lock_turns")
+    yield from _locking()
     clock, lanes = 0.0, dict[Lane, Turn]()
     for lane, level, start, lane_clock, weight in (yield sql("select_lanes", REGARDED)):
         if level == "root":
@@ -206,6 +229,13 @@ def choosing(policy: LanePolicy, held: InFlight, most: int) -> Script[list[Picke
         yield from _moving_back(picker.moved_back())
         yield sql("keep_root_clock", picker.clock)
     return picks
+
+
+def _locking() -> Script[None]:
+    """Let nothing be chosen by others until the end of the transaction."""
+    if not (yield sql("lock_turns")):
+        yield sql("insert_lanes")
+        yield sql("lock_turns")
 
 
 def _moving_back(tenants: Sequence[MovedBack]) -> Script[None]:

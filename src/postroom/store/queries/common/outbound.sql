@@ -53,10 +53,10 @@ WHERE state IN ('queued', 'deferred') AND not_before <= :now AND mail_id IN (
 )
 
 -- name: select_leased_mail(lease_token, lease_until)
-SELECT m.id, m.seq, sd.tenant_id, m.account_id, m.action_id, m.thread_id, d.draft_id, d.provider_message_id AS draft_message_id,
+SELECT m.id, m.seq, sd.tenant_id, m.sender_id, s.queue_lane AS sender_lane, m.leases, m.account_id, m.action_id, m.thread_id, d.draft_id, d.provider_message_id AS draft_message_id,
     (SELECT max(r.attempts) FROM outbound_recipients r WHERE r.mail_id = m.id) AS attempts,
     m.admitted_at, m.asked_at, a.state AS account_state
-FROM outbound_mail m JOIN accounts a ON a.id = m.account_id LEFT JOIN outbound_drafts d ON d.mail_id = m.id
+FROM outbound_mail m LEFT JOIN accounts a ON a.id = m.account_id LEFT JOIN outbound_drafts d ON d.mail_id = m.id
     JOIN senders s ON s.id = m.sender_id JOIN sender_domains sd ON sd.id = s.domain_id
 WHERE m.state = 'sending' AND m.lease_until = :lease_until AND m.lease_token = :lease_token ORDER BY m.not_before, m.id
 

@@ -88,25 +88,36 @@ RETURNING id, seq, sender_id, message_class,
     (SELECT count(*) FROM outbound_recipients r WHERE r.mail_id = outbound_mail.id AND r.state IN ('queued', 'deferred')) AS cost,
     EXISTS (SELECT 1 FROM outbound_recipients r WHERE r.mail_id = outbound_mail.id AND r.attempts > 0) AS retry
 
--- name: lease_chosen(seqs, lease_token, lease_until, later, now)
+-- name: lease_chosen(seqs, lease_token, lease_until, later, measured, now)
 -- Mail whose mailbox cannot be used now is looked at again later; it is not held against it.
 WITH taken AS (
-    DELETE FROM outbound_ready WHERE seq = ANY(:seqs::bigint[]) RETURNING mail_id
+    DELETE FROM outbound_ready WHERE seq = ANY(:seqs::bigint[]) RETURNING mail_id, turn_id
 ), free AS (
-    SELECT m.id, COALESCE(a.state IN ('active', 'removed')
+    SELECT m.id, t.turn_id, COALESCE(a.state IN ('active', 'removed')
         AND NOT EXISTS (SELECT 1 FROM pauses p WHERE p.scope = CAST(m.account_id AS text))
         AND (a.state = 'removed'
-            OR NOT EXISTS (SELECT 1 FROM restore_checks r WHERE r.account_id = m.account_id AND r.checked_at IS NULL)), false) AS usable
-    FROM outbound_mail m LEFT JOIN accounts a ON a.id = m.account_id WHERE m.id IN (SELECT mail_id FROM taken)
+            OR NOT EXISTS (SELECT 1 FROM restore_checks r WHERE r.account_id = m.account_id AND r.checked_at IS NULL)), m.account_id IS NULL) AS usable
+    FROM taken t JOIN outbound_mail m ON m.id = t.mail_id LEFT JOIN accounts a ON a.id = m.account_id
 )
 UPDATE outbound_mail m SET ready = false, updated_at = :now,
     state = CASE WHEN f.usable THEN 'sending' ELSE m.state END,
     lease_token = CASE WHEN f.usable THEN :lease_token::uuid END,
     lease_until = CASE WHEN f.usable THEN :lease_until::timestamptz END,
-    not_before = CASE WHEN f.usable THEN m.not_before ELSE :later::timestamptz END
+    not_before = CASE WHEN f.usable THEN m.not_before ELSE :later::timestamptz END,
+    leases = m.leases + CASE WHEN f.usable THEN 1 ELSE 0 END,
+    discipline = CASE WHEN NOT f.usable THEN m.discipline WHEN :measured::boolean THEN CASE WHEN f.turn_id = 0 THEN 'fifo' ELSE 'fair' END END
 FROM free f WHERE f.id = m.id AND m.state IN ('queued', 'deferred')
 
 -- name: select_sender_turns(ids)
 SELECT s.id, s.domain_id, d.tenant_id, t.name AS tenant, s.weight, d.weight AS domain_weight, t.weight AS tenant_weight,
     t.state = 'paused' AS tenant_paused, s.queue_lane AS lane, s.queue_held AS held
 FROM senders s JOIN sender_domains d ON d.id = s.domain_id JOIN tenants t ON t.id = d.tenant_id WHERE s.id = ANY(:ids::bigint[])
+
+-- name: lock_ready(after, most)
+SELECT r.seq, r.turn_id, r.retry, m.sender_id, m.message_class,
+    EXISTS (SELECT 1 FROM outbound_recipients p WHERE p.mail_id = m.id AND p.attempts > 0) AS tried
+FROM outbound_ready r JOIN outbound_mail m ON m.id = r.mail_id WHERE r.seq > :after ORDER BY r.seq LIMIT :most FOR UPDATE OF r
+
+-- name: move_ready(rows)
+UPDATE outbound_ready r SET turn_id = (e ->> 1)::bigint, retry = (e ->> 2)::boolean, bulk = (e ->> 3)::boolean
+FROM jsonb_array_elements(:rows::jsonb) AS e WHERE r.seq = (e ->> 0)::bigint

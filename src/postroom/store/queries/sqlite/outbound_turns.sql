@@ -102,16 +102,17 @@ RETURNING id, seq, sender_id, message_class,
     (SELECT count(*) FROM outbound_recipients r WHERE r.mail_id = outbound_mail.id AND r.state IN ('queued', 'deferred')) AS cost,
     EXISTS (SELECT 1 FROM outbound_recipients r WHERE r.mail_id = outbound_mail.id AND r.attempts > 0) AS retry
 
--- name: lease_chosen(seqs, lease_token, lease_until, later, now)
+-- name: lease_chosen(seqs, lease_token, lease_until, later, measured, now)
 -- Mail whose mailbox cannot be used now is looked at again later; it is not held against it.
-UPDATE outbound_mail SET ready = false, updated_at = :now, state = 'sending', lease_token = :lease_token, lease_until = :lease_until
+UPDATE outbound_mail SET ready = false, updated_at = :now, state = 'sending', lease_token = :lease_token, lease_until = :lease_until,
+    leases = leases + 1, discipline = CASE WHEN :measured THEN (SELECT iif(r.turn_id = 0, 'fifo', 'fair') FROM outbound_ready r WHERE r.mail_id = outbound_mail.id) END
 WHERE id IN (SELECT r.mail_id FROM json_each(:seqs) AS s JOIN outbound_ready r ON r.seq = s.value)
-    AND state IN ('queued', 'deferred') AND EXISTS (
+    AND state IN ('queued', 'deferred') AND (account_id IS NULL OR EXISTS (
         SELECT 1 FROM accounts a WHERE a.id = outbound_mail.account_id AND a.state IN ('active', 'removed')
             AND NOT EXISTS (SELECT 1 FROM pauses p WHERE p.scope = outbound_mail.account_id)
             AND (a.state = 'removed' OR NOT EXISTS (
                 SELECT 1 FROM restore_checks c WHERE c.account_id = outbound_mail.account_id AND c.checked_at IS NULL))
-    );
+    ));
 UPDATE outbound_mail SET ready = false, not_before = :later
 WHERE ready AND id IN (SELECT r.mail_id FROM json_each(:seqs) AS s JOIN outbound_ready r ON r.seq = s.value);
 DELETE FROM outbound_ready WHERE seq IN (SELECT value FROM json_each(:seqs))
@@ -120,3 +121,13 @@ DELETE FROM outbound_ready WHERE seq IN (SELECT value FROM json_each(:seqs))
 SELECT s.id, s.domain_id, d.tenant_id, t.name AS tenant, s.weight, d.weight AS domain_weight, t.weight AS tenant_weight,
     t.state = 'paused' AS tenant_paused, s.queue_lane AS lane, s.queue_held AS held
 FROM senders s JOIN sender_domains d ON d.id = s.domain_id JOIN tenants t ON t.id = d.tenant_id WHERE s.id IN (SELECT value FROM json_each(:ids))
+
+-- name: lock_ready(after, most)
+-- There is one writer.
+SELECT r.seq, r.turn_id, r.retry, m.sender_id, m.message_class,
+    EXISTS (SELECT 1 FROM outbound_recipients p WHERE p.mail_id = m.id AND p.attempts > 0) AS tried
+FROM outbound_ready r JOIN outbound_mail m ON m.id = r.mail_id WHERE r.seq > :after ORDER BY r.seq LIMIT :most
+
+-- name: move_ready(rows)
+UPDATE outbound_ready SET turn_id = e.value ->> 1, retry = e.value ->> 2, bulk = e.value ->> 3
+FROM json_each(:rows) AS e WHERE outbound_ready.seq = e.value ->> 0
