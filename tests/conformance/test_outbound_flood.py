@@ -10,9 +10,9 @@ from uuid import UUID
 import pytest
 
 from postroom.core.outbound.fair_picker import InFlight
+from postroom.core.outbound.fairness import jain
 from postroom.core.outbound.lanes import LanePolicy
 from postroom.core.outbound.rollout import Rollout
-from postroom.core.outbound.simulation.measures import jain
 from postroom.store import outbound
 from postroom.store.engine.database import Database, Script, transaction
 from postroom.store.engine.ids import new_id
