@@ -14,7 +14,7 @@ from postroom.core.errors import BadInput
 from postroom.core.outbound.simulation.arrivals import Arrivals, SimulatedMail
 from postroom.core.outbound.simulation.disciplines import DISCIPLINES, DisciplineName, Fair, discipline_of
 from postroom.core.outbound.simulation.history import SIZE_NAMES, History, HistoryWorkload, SentMail
-from postroom.core.outbound.simulation.measures import Waits, gini, jain
+from postroom.core.outbound.simulation.measures import Waits
 from postroom.core.outbound.simulation.presets import PRESETS
 from postroom.core.outbound.simulation.scenario import Destination, Scenario, TenantGroup, Throttling, read_scenario
 from postroom.core.outbound.simulation.simulator import (
@@ -281,12 +281,6 @@ def test_waits_are_exact_to_two_percent() -> None:
         assert waits.quantile(part) == pytest.approx(100 * part, rel=0.025)
     assert (waits.quantile(1), waits.longest) == (100, 100)
     assert Waits().quantile(0.5) == 0
-
-
-def test_jain_and_gini_of_equals_and_of_one_who_has_everything() -> None:
-    assert (jain([3, 3, 3]), gini([3, 3, 3])) == (1, pytest.approx(0))
-    assert (jain([9, 0, 0]), gini([9, 0, 0])) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
-    assert (jain([]), gini([])) == (1, 0)
 
 
 GROUP: dict[str, Any] = {"name": "a", "burst": 1}

@@ -8,7 +8,7 @@ a tenant's mail waits and none of it begins.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush, heapreplace
 from math import log2
@@ -56,23 +56,6 @@ class Waits:
 
 def _upper(bucket: int) -> float:
     return _SHORTEST_S * 2 ** (bucket / _STEPS) if bucket else 0.0
-
-
-def jain(values: Sequence[float]) -> float:
-    """Jain's index: 1 if all are equal, 1/n if one has everything."""
-    squares = sum(value * value for value in values)
-    return sum(values) ** 2 / (len(values) * squares) if squares else 1.0
-
-
-def gini(values: Iterable[float]) -> float:
-    """0 if all are equal, towards 1 if one has everything."""
-    ordered = sorted(values)
-    total, count = sum(ordered), len(ordered)
-    if not total:
-        return 0.0
-    return (
-        2 * sum(place * value for place, value in enumerate(ordered, start=1)) / (count * total) - (count + 1) / count
-    )
 
 
 class _FairShares:

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from postroom.core.outbound.fairness import gini, jain
 from postroom.core.outbound.simulation.arrivals import Arrivals, MailSource, SimulatedMail, SimulatedSender
 from postroom.core.outbound.simulation.disciplines import Discipline, DisciplineName, discipline_of
-from postroom.core.outbound.simulation.measures import Measures, gini, jain
+from postroom.core.outbound.simulation.measures import Measures
 
 if TYPE_CHECKING:
     from random import Random
