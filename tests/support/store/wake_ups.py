@@ -101,6 +101,8 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
         "release_for_score",
         "release_sender",
         "resume_tenant",
+        "submit_mails",
+        "cancel_submission",
         "throttle_sender",
         "weigh_tenant",
     ),

@@ -31,7 +31,7 @@ ON CONFLICT (username) DO NOTHING RETURNING id
 
 -- name: select_sender(id, username)
 SELECT s.id, s.domain_id, d.tenant_id, s.username, s.plan, s.state, s.weight, d.weight AS domain_weight,
-    t.weight AS tenant_weight, t.name AS tenant, t.state AS tenant_state, s.created_at, s.throttled_until AS until,
+    t.weight AS tenant_weight, d.name AS domain, t.name AS tenant, t.state AS tenant_state, s.created_at, s.throttled_until AS until,
     s.throttle_reason AS reason
 FROM senders s JOIN sender_domains d ON d.id = s.domain_id JOIN tenants t ON t.id = d.tenant_id
 WHERE s.id = COALESCE(:id, (SELECT id FROM senders WHERE username = :username))
