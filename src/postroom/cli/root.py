@@ -23,6 +23,7 @@ COMMANDS = {
     "demo": "Try Postroom on a sandbox mailbox; nothing to set up.",
     "serve": "Run Postroom: pages, mailbox and worker in one process.",
     "worker": "Run jobs only, beside other processes on the same PostgreSQL.",
+    "submission": "Accept mail of senders over SMTP only, beside other processes.",
     "sandbox": "Run the Gmail emulator alone.",
     "preview": "Show what Postroom would do with mail in files, changing nothing.",
     "account": "Connect mailboxes; list, pause, resume or remove them.",

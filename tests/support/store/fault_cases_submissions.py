@@ -27,7 +27,7 @@ async def submitted(setup: JobSetup, *news: NewSubmission, limits: DailyLimits |
 
 
 async def submit_mails(setup: JobSetup) -> Transaction[Any]:
-    """One that is accepted, one that repeats an earlier one, and one whose key is released, since its sender may not."""
+    """One that is accepted, one that repeats an earlier one, and one whose key is released again."""
     ada, bob = await added(setup), await added(setup, "bob@example.org", daily_limit=1)
     await submitted(setup, submission(ada.id, key="a"), submission(bob.id))
     news = [submission(ada.id, key="b"), submission(ada.id, key="a"), submission(bob.id, key="c"), submission(bob.id)]
