@@ -77,7 +77,7 @@ def check_message(
     _check_author(by_name, tuple(addresses))
     head = [_received(id, trace)]
     if b"date" not in by_name:
-        head.append(f"Date: {format_datetime(trace.now)}\r\n")
+        head.append(f"Date: {_date(trace.now.replace(microsecond=0))}\r\n")
     if b"message-id" not in by_name:
         head.append(f"Message-ID: <{id}@{trace.host}>\r\n")
     return CheckedMessage(
@@ -130,7 +130,8 @@ def _by_name(fields: Sequence[_Field]) -> dict[bytes, str]:
     values: dict[bytes, str] = {}
     for name, value, _, _ in fields:
         if name not in values:
-            values[name] = _FOLD.sub(r"\1", value.decode("utf-8", "replace")).strip()
+            text = value.decode("utf-8", "replace")
+            values[name] = (_FOLD.sub(r"\1", text) if "\r" in text else text).strip()
         elif name in _ONCE:
             problem = f"there is more than one {name.decode().title()} field"
             raise SubmissionRefused("message", problem, "leave one of them (RFC 5322, section 3.6)")
@@ -189,8 +190,13 @@ def _phrase(text: str) -> str:
     return _NAME.sub("", text).rpartition("<")[0]
 
 
+@lru_cache(16)
+def _date(moment: datetime) -> str:
+    return format_datetime(moment)
+
+
 def _received(id: UUID, trace: Trace) -> str:
-    when = format_datetime(trace.now)
+    when = _date(trace.now.replace(microsecond=0))
     return f"Received: from {trace.client} by {trace.host} with {trace.protocol}\r\n\tid {id}; {when}\r\n"
 
 
