@@ -138,7 +138,7 @@ class RestoreSetup:
             for each in found:
                 if each.state == "unknown":
                     await self._answer(database, each)
-            return {each.subject.rpartition(" ")[2] for each in found if each.state == "delivered"}
+            return {each.subject.rpartition(" ")[2] for each in found if each.state == "sent"}
         finally:
             await database.close()
 

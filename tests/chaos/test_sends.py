@@ -217,7 +217,7 @@ def check(ledger: Ledger, delivery: outbound.MailView, action: actions.ActionVie
     assert ledger.left[mark] == 1, f"it was sent {ledger.left[mark]} times; it is {delivery.state}"
     assert ledger.recipients[mark] == to
     match delivery.state:
-        case "delivered":
+        case "sent":
             assert delivery.sent_message_id == ledger.ids[mark]
             assert action.state == "completed"
             assert action.undo_hint is not None

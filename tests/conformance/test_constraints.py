@@ -1,6 +1,7 @@
 """The states in the CHECK constraints of the schema are those of the lifecycles in `core`."""
 
 import re
+from enum import StrEnum
 from typing import Any, Literal, get_args
 
 import apsw
@@ -24,12 +25,15 @@ from postroom.core.lifecycle import (
     JobState,
     ModelCallState,
     ProposalState,
+    RecipientState,
     RequestState,
 )
 from postroom.core.mail.accounts import Provider
 from postroom.core.mail.contacts import ContactSource
 from postroom.core.mail.ingestion import Extent
 from postroom.core.mail.mailbox_requests import RequestKind
+from postroom.core.outbound.bounce_classes import BounceClass
+from postroom.core.outbound.destinations import SigningAlgorithm, StsMode
 from postroom.core.outbound.lanes import Lane
 from postroom.core.outbound.priority import SenderLane
 from postroom.core.queue.envelope import IngestionTier, PolicyTier
@@ -42,6 +46,7 @@ from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.ingestion_rules import Origin
 from postroom.store.outbound import MailKind, MessageClass
 from postroom.store.senders import SenderState, ThrottleCause
+from postroom.store.suppressions import SuppressionCause
 from postroom.store.tenants import TenantState
 from postroom.store.timeline import NoticedBy
 from support.store.job_setup import JobSetup
@@ -52,7 +57,7 @@ FREE = {"accounts", "connectors", "senders", "tenants"}
 SPREAD = {"job_queue": JOB, "job_ends": JOB, "inbox_queue": INBOX, "inbox_ends": INBOX}
 _SQLITE_CHECK = re.compile(r"\b(?:state|status) TEXT[^,(]*CHECK \((?:state|status) IN \(([^)]*)\)\)", re.IGNORECASE)
 _POSTGRES_CHECK = re.compile(r"^CHECK \(\((?:state|status) = ANY \(ARRAY\[([^\]]*)\]")
-_WORD = re.compile(r"'(\w+)'")
+_WORD = re.compile(r"'([\w-]+)'")
 
 
 async def _states_by_table(setup: JobSetup) -> dict[str, frozenset[str]]:
@@ -167,8 +172,12 @@ LISTS: dict[str, Any] = {
     "labels.kind": Literal["system", "user"],
     "model_rules.mode": RuleMode,
     "model_rules.scope": ScopeName,
+    "dkim_keys.algorithm": SigningAlgorithm,
+    "mta_sts_policies.mode": StsMode,
     "outbound_mail.kind": MailKind,
     "outbound_mail.message_class": MessageClass,
+    "outbound_recipients.bounce_class": BounceClass,
+    "suppressions.cause": SuppressionCause,
     "protected.kind": ProtectedKind,
     "restores.noticed_by": NoticedBy,
     "rollups.measure": Literal["accepted", "duplicate", "wait", "ended", "decision", "rule"],
@@ -191,6 +200,8 @@ _POSTGRES_LIST = re.compile(r"CHECK \(\((\w+) = ANY \(ARRAY\[([^\]]*)\]")
 
 
 def words_of(form: Any) -> frozenset[str]:
+    if isinstance(form, type) and issubclass(form, StrEnum):
+        return frozenset(form)
     return frozenset(word for each in get_args(form) for word in (get_args(each) or (each,)))
 
 
@@ -230,6 +241,7 @@ def test_the_states_of_each_lifecycle_are_those_of_its_type() -> None:
         ActionState,
         InboxState,
         DeliveryState,
+        RecipientState,
         AccountState,
         RequestState,
         ModelCallState,

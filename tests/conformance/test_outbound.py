@@ -206,13 +206,10 @@ async def test_what_is_unknown_is_leased_by_nobody_and_settled_by_a_person(setup
     assert await lease(setup) == []
     with pytest.raises(IllegalMove, match="may have been sent"):
         await setup.database.run(outbound_answers.hasten_mail(leased.id, signed(), setup.clock()))
-    assert (
-        await setup.database.run(outbound_answers.resolve_mail(leased.id, "sent", signed(), setup.clock()))
-        == "delivered"
-    )
+    assert await setup.database.run(outbound_answers.resolve_mail(leased.id, "sent", signed(), setup.clock())) == "sent"
     assert (await action_of(setup)).state == "completed"
     (entry, *_) = await setup.database.run(list_audit(1))
-    assert (entry.action, entry.after) == ("outbound.resolve", {"state": "delivered"})
+    assert (entry.action, entry.after) == ("outbound.resolve", {"state": "sent"})
     with pytest.raises(IllegalMove, match="is known"):
         await setup.database.run(outbound_answers.resolve_mail(leased.id, "not_sent", signed(), setup.clock()))
 

@@ -97,6 +97,6 @@ async def test_what_has_a_draft_that_may_have_been_sent_is_left_to_a_sender_at_o
 async def test_what_has_ended_cannot_be_canceled(setup: JobSetup) -> None:
     leased = await leased_outbound(setup)
     await setup.database.run(outbound.deliver(leased.hold, "18c1", setup.clock()))
-    with pytest.raises(IllegalMove, match="is delivered and cannot be canceled"):
+    with pytest.raises(IllegalMove, match="is sent and cannot be canceled"):
         await canceled(setup)
     assert (await action_of(setup)).state == "completed"

@@ -118,7 +118,7 @@ async def test_no_draft_is_made_once_everything_is_stopped(sqlite_setup: JobSetu
     assert (await shown(sqlite_setup))[0].state == "queued"
     await sqlite_setup.database.run(pauses.resume(pauses.ALL, signed(), sqlite_setup.clock()))
     await run.round()
-    assert (await shown(sqlite_setup))[0].state == "delivered"
+    assert (await shown(sqlite_setup))[0].state == "sent"
 
 
 class Forgetful(PostOffice):
@@ -175,7 +175,7 @@ async def test_that_a_mail_was_sent_is_written_down_before_anything_is_tidied(sq
     run.post.drafts_of = drafts_of
     sqlite_setup.clock.forward(90)
     await run.round()
-    assert (await shown(sqlite_setup))[0].state == "delivered"
+    assert (await shown(sqlite_setup))[0].state == "sent"
 
 
 async def test_whoever_looks_for_long_keeps_the_lease(sqlite_setup: JobSetup) -> None:
@@ -218,12 +218,12 @@ async def test_mail_that_was_not_sent_by_a_persons_word_is_looked_for_before_it_
     await sqlite_setup.database.run(outbound_answers.resolve_mail(delivery.id, "not_sent", signed(), now))
     await run.round()
     delivery, action = await shown(sqlite_setup)
-    assert (delivery.state, action.state) == ("delivered", "completed")
+    assert (delivery.state, action.state) == ("sent", "completed")
     assert run.post.left[delivery.id] == 1
     assert looked[-1] <= admitted_at
 
 
-@pytest.mark.parametrize(("lost", "state", "left"), [((), "canceled", 0), (("send",), "delivered", 1)])
+@pytest.mark.parametrize(("lost", "state", "left"), [((), "canceled", 0), (("send",), "sent", 1)])
 async def test_what_is_canceled_while_it_is_sent_is_taken_back_unless_it_has_left(
     sqlite_setup: JobSetup, lost: tuple[str, ...], state: str, left: int
 ) -> None:

@@ -21,7 +21,7 @@ from support.store.fault_cases_registry import signed
 from support.store.job_setup import JobSetup
 from support.store.sending import Killed, Mortal, PostOffice, Run, T
 
-OF_ACTION = {"delivered": "completed", "bounced": "failed", "expired": "failed", "canceled": "canceled",
+OF_ACTION = {"sent": "completed", "bounced": "failed", "expired": "failed", "canceled": "canceled",
     "unknown": "executing"}  # fmt: skip
 
 
@@ -46,7 +46,7 @@ async def test_no_mail_is_sent_twice_and_none_is_forgotten(sqlite_setup: JobSetu
         assert view.action_id is not None
         check(run, view, acted[view.action_id])
     print(dict(outcomes))
-    assert outcomes["delivered"] > 0
+    assert outcomes["sent"] > 0
 
 
 class Refusing(PostOffice):
@@ -87,7 +87,7 @@ def check(run: Run, view: outbound.MailView, action: actions.ActionView) -> None
     assert sent <= 1, "sent twice"
     assert action.state == OF_ACTION[view.state]
     match view.state:
-        case "delivered":
+        case "sent":
             assert sent == 1
             assert action.undo_hint is not None
             assert action.undo_hint["sent_message_id"] == view.sent_message_id

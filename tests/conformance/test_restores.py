@@ -67,7 +67,7 @@ async def test_what_waited_in_the_backup_is_settled_by_what_the_mailbox_holds(se
     await restored(setup)
     mailbox = Mailbox([SentMail("18c1", sent.id, None, setup.clock())], [MarkedDraft("r-1", "18c3", draft.id)])
     assert not await watch(setup, tmp_path, mailbox).compare_pending()
-    assert await states(setup) == {sent.id: "delivered", draft.id: "queued", unsure.id: "unknown"}
+    assert await states(setup) == {sent.id: "sent", draft.id: "queued", unsure.id: "unknown"}
     done = {each.id: each for each in await setup.database.run(actions.list_actions(10))}
     assert sent.action_id is not None
     assert unsure.action_id is not None
@@ -94,7 +94,7 @@ async def test_mail_of_the_backup_that_is_found_under_its_source_key_counts_once
     await restored(setup)
     mailbox = Mailbox([SentMail("18c1", new_id(), "a-key", setup.clock())], [])
     await watch(setup, tmp_path, mailbox).compare_pending()
-    assert await states(setup) == {first: "delivered", second: "unknown"}
+    assert await states(setup) == {first: "sent", second: "unknown"}
 
 
 async def test_mail_without_an_action_is_asked_about_if_it_waited_and_sent_if_it_is_new(

@@ -103,7 +103,7 @@ def test_a_person_says_what_became_of_a_mail(shell: Shell) -> None:
     assert shell("outbound", "retry", id) == 1
     assert "may have been sent" in shell.err
     assert shell("outbound", "resolve", id, "--sent", "--json") == 0
-    assert shell.json() == [{"id": id, "result": "delivered"}]
+    assert shell.json() == [{"id": id, "result": "sent"}]
 
     async def completed(setup: JobSetup) -> UUID:
         (action,) = await setup.database.run(actions.list_actions(9))
@@ -112,7 +112,7 @@ def test_a_person_says_what_became_of_a_mail(shell: Shell) -> None:
 
     on_the_desk(shell, completed)
     assert shell("outbound", "resolve", id, "--not-sent") == 1
-    assert "is known: it is delivered" in shell.err
+    assert "is known: it is sent" in shell.err
 
 
 def test_what_was_not_sent_is_queued_again(shell: Shell) -> None:

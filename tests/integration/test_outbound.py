@@ -173,7 +173,7 @@ async def test_an_answer_goes_to_the_sender_in_the_same_conversation(either_setu
     assert text_of(mail) == "I am away.\nUntil Monday."
     assert setup.drafts() == []
     (delivery,) = await setup.database.run(outbound.list_mail(10))
-    assert (delivery.state, delivery.sent_message_id, delivery.attempts) == ("delivered", sent.id, 1)
+    assert (delivery.state, delivery.sent_message_id, delivery.attempts) == ("sent", sent.id, 1)
 
 
 async def test_a_forward_is_a_new_conversation_with_the_note_the_text_and_the_files(either_setup: SendingSetup) -> None:

@@ -13,7 +13,7 @@ import dns.asyncresolver
 import trustme
 from dnslib import AAAA, CNAME, MX, QTYPE, RCODE, RR, TXT, A, DNSRecord
 
-from postroom.core.outbound.transport import OutgoingMail, OutgoingRecipient, RecipientOutcome
+from postroom.core.outbound.transport import MailOptions, OutgoingMail, OutgoingRecipient, RecipientOutcome
 from postroom.smtp.dns import Dns
 from postroom.smtp.options import SmtpOptions, TlsContexts
 from postroom.smtp.transport import SmtpTransport
@@ -109,7 +109,7 @@ async def smtp_transport(
 
 
 def outgoing(content: bytes = CONTENT, sender: str = "mara@sender.example", **more: Any) -> OutgoingMail:
-    return OutgoingMail(UUID(int=1), sender, content, **more)
+    return OutgoingMail(UUID(int=1), sender, content, options=MailOptions(**more))
 
 
 def to(*addresses: str) -> list[OutgoingRecipient]:

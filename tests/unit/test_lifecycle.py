@@ -3,7 +3,7 @@
 import pytest
 
 from postroom.core.errors import IllegalMove
-from postroom.core.lifecycle import ACTION, BACKFILL, DELIVERY, INBOX, JOB, LIFECYCLES, Lifecycle
+from postroom.core.lifecycle import ACTION, BACKFILL, DELIVERY, INBOX, JOB, LIFECYCLES, RECIPIENT, Lifecycle
 
 each = pytest.mark.parametrize("lifecycle", LIFECYCLES, ids=lambda lifecycle: lifecycle.name)
 
@@ -45,7 +45,8 @@ def test_only_the_moves_of_the_table_are_allowed(lifecycle: Lifecycle) -> None:
         (JOB, {"completed", "failed", "canceled"}),
         (ACTION, {"completed", "failed", "canceled", "rejected", "expired"}),
         (INBOX, {"done", "failed", "coalesced", "auto_acked", "duplicate"}),
-        (DELIVERY, {"delivered", "bounced", "expired", "canceled"}),
+        (DELIVERY, {"sent", "partially_sent", "bounced", "rejected", "expired", "canceled"}),
+        (RECIPIENT, {"sent", "bounced", "rejected", "expired", "canceled"}),
     ],
     ids=lambda each: each.name if isinstance(each, Lifecycle) else "",
 )

@@ -27,7 +27,7 @@ _NOT_STATE = ("-wal", "-shm", ".partial", "-journal")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What to back up. `keys_needed` are the keys of the stored secrets."""
+    """The database to back up. `keys_needed` are the keys of the stored secrets."""
 
     data_dir: Path
     url: str | None

@@ -53,7 +53,7 @@ class Table(NamedTuple):
 
 
 class Copied(NamedTuple):
-    """What was copied: the time of the snapshot, row counts, values of sequences, and migrations."""
+    """The contents of a copy: the time of the snapshot, row counts, values of sequences, and migrations."""
 
     at: datetime
     rows: dict[str, int]

@@ -130,7 +130,7 @@ class MailboxError(PostroomError):
 
 
 class NotInMailbox(MailboxError):
-    """What was named is not in the mailbox, or not any more."""
+    """The message or label is not in the mailbox, or not any more."""
 
 
 class MessageGone(NotInMailbox):

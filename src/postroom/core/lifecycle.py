@@ -7,7 +7,8 @@ moves, and may only make a move that is listed here.
     action    awaiting_approval → queued → executing → completed | failed     failed | canceled → executing by a retry
     inbox     waiting ⇄ leased → done | failed                          and three ends without processing
     backfill  pending → active → completed, with pause, cap and error   (design, section 9)
-    delivery  queued → sending → delivered | bounced | unknown          of a mail and each of its recipients
+    delivery  queued → sending → sent | bounced | unknown               of a mail; it follows from its recipients
+    recipient queued → sending → sent | bounced | rejected | unknown    each recipient of an outgoing mail
     account   active ⇄ paused ⇄ needs_consent → removed                 removed → active when it is connected again
     request   queued ⇄ leased → answered | failed                       queued | leased → expired when its time is over
     call      started → answered | refused | failed                     a call of the model
@@ -26,7 +27,21 @@ ActionState = Literal[
 ]
 InboxState = Literal["waiting", "leased", "done", "failed", "coalesced", "auto_acked", "duplicate"]
 BackfillStatus = Literal["pending", "active", "paused", "completed", "cancelled", "cost_capped", "error"]
-DeliveryState = Literal["queued", "sending", "deferred", "unknown", "delivered", "bounced", "expired", "canceled"]
+DeliveryState = Literal[
+    "queued",
+    "sending",
+    "deferred",
+    "unknown",
+    "sent",
+    "partially_sent",
+    "bounced",
+    "rejected",
+    "expired",
+    "canceled",
+]
+RecipientState = Literal[
+    "queued", "sending", "deferred", "unknown", "sent", "bounced", "rejected", "expired", "canceled"
+]
 AccountState = Literal["active", "paused", "needs_consent", "removed"]
 RequestState = Literal["queued", "leased", "answered", "failed", "expired"]
 ModelCallState = Literal["started", "answered", "refused", "failed"]
@@ -37,13 +52,15 @@ ProposalState = Literal["open", "accepted", "dismissed"]
 class Lifecycle:
     """One state machine: its name, its initial states, and the legal moves.
 
-    At a person's request, what has ended may be started again: in an initial state, or in one of `resumed`.
+    At a person's request, what has ended may be started again: in an initial state, or in one of `resumed`. What is
+    learned later may correct an end to one of `corrected`.
     """
 
     name: str
     initial: frozenset[str]
     moves: Mapping[str, frozenset[str]]
     resumed: frozenset[str] = frozenset()
+    corrected: frozenset[str] = frozenset()
 
     @property
     def states(self) -> frozenset[str]:
@@ -51,8 +68,9 @@ class Lifecycle:
 
     @property
     def terminal(self) -> frozenset[str]:
-        """The states that are left only at a person's explicit request."""
-        return frozenset(state for state, targets in self.moves.items() if not targets - self.initial - self.resumed)
+        """The states that are left only at a person's explicit request, or when more is learned."""
+        after_end = self.initial | self.resumed | self.corrected
+        return frozenset(state for state, targets in self.moves.items() if not targets - after_end)
 
     def may(self, before: str, after: str) -> bool:
         return after in self.moves.get(before, frozenset())
@@ -127,15 +145,35 @@ DELIVERY = Lifecycle(
     "delivery",
     frozenset({"queued"}),
     _moves(
-        queued="sending canceled expired",
-        sending="delivered deferred bounced unknown queued",
-        deferred="sending canceled",
-        unknown="delivered queued canceled",
-        delivered="",
+        queued="sending partially_sent canceled expired",
+        sending="sent partially_sent deferred bounced rejected expired unknown queued",
+        deferred="sending partially_sent canceled",
+        unknown="sent partially_sent queued canceled",
+        sent="partially_sent bounced",
+        partially_sent="bounced",
         bounced="",
+        rejected="",
         expired="",
         canceled="",
     ),
+    corrected=frozenset({"partially_sent", "bounced"}),
+)
+
+RECIPIENT = Lifecycle(
+    "recipient",
+    frozenset({"queued"}),
+    _moves(
+        queued="sending canceled expired",
+        sending="sent deferred bounced rejected expired unknown queued",
+        deferred="sending canceled",
+        unknown="sent queued canceled",
+        sent="bounced",
+        bounced="",
+        rejected="",
+        expired="",
+        canceled="",
+    ),
+    corrected=frozenset({"bounced"}),
 )
 
 ACCOUNT = Lifecycle(
@@ -173,4 +211,4 @@ PROPOSAL = Lifecycle(
     _moves(open="accepted dismissed", accepted="", dismissed=""),
 )
 
-LIFECYCLES = (JOB, ACTION, INBOX, BACKFILL, DELIVERY, ACCOUNT, REQUEST, MODEL_CALL, PROPOSAL)
+LIFECYCLES = (JOB, ACTION, INBOX, BACKFILL, DELIVERY, RECIPIENT, ACCOUNT, REQUEST, MODEL_CALL, PROPOSAL)

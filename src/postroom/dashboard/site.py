@@ -1,4 +1,4 @@
-"""What all pages share: templates, files, error pages, whose pages they are, and their update intervals.
+"""Everything that pages share: templates, files, error pages, whose pages they are, and their update intervals.
 
 Autoescape is always on; text from mail also passes through `shown`.
 """

@@ -77,7 +77,7 @@ class ForeseenDecision:
 
 @dataclass(frozen=True, slots=True)
 class SimulationContext:
-    """What affects decisions besides rules: restraints, labels, the user's policy, and whether there is a model."""
+    """Everything besides rules that affects decisions: restraints, labels, the policy, whether there is a model."""
 
     restraints: Restraints
     labels: Mapping[UUID, Mapping[str, str]]

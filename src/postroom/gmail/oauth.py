@@ -92,7 +92,7 @@ class Grant:
 
 @dataclass(frozen=True)
 class ConsentLife:
-    """What is known about a consent: whose it is, since when, and when it was last valid."""
+    """The facts about a consent: whose it is, since when, and when it was last valid."""
 
     account: str
     granted_at: datetime

@@ -22,7 +22,7 @@ _TOKEN = re.compile(r"[!-~]+")
 
 @dataclass(frozen=True)
 class Request:
-    """What is sent. `call` is the method's name, for errors."""
+    """A request as it is sent. `call` is the method's name, for errors."""
 
     call: str
     verb: str

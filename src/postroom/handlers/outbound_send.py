@@ -138,7 +138,7 @@ def _new(
         action.id,
         outbound.MailSender.of_mailbox(message.account_email),
         "forward" if action.action_type == "forward" else "reply",
-        built.recipients,
+        tuple(outbound.NewRecipient(each) for each in built.recipients),
         built.subject,
         built.mime.encode("ascii"),
         thread_id,

@@ -64,7 +64,7 @@ class WorkerOptions:
 
 @dataclass(slots=True)
 class Counts:
-    """What this worker has done, as plain numbers."""
+    """The work of this worker so far, as plain numbers."""
 
     claimed: int = 0
     completed: int = 0

@@ -22,7 +22,7 @@ class AccountLine:
     """`online`, `stale` or `offline`; `never` if none has reported yet."""
     heard_at: datetime | None = None
     trouble: str | None = None
-    """What the connector reports about itself if it has a problem."""
+    """The connector's own report of its problem, if it has one."""
     ingested: int = 0
     refused: int = 0
     set_aside: int = 0
@@ -30,11 +30,11 @@ class AccountLine:
     dies_at: datetime | None = None
     """When its consent ends, if that is soon."""
     remedy: str | None = None
-    """What has to be fixed before the command helps, if it is not the consent."""
+    """The problem to fix before the command helps, if it is not the consent."""
     command: str | None = None
-    """What the owner runs to fix it, if there is something to fix."""
+    """The command that fixes it, if there is something to fix."""
     retry: str | None = None
-    """What the owner runs to retry mail that was not ingested, if there is any."""
+    """The command that retries mail that was not ingested, if there is any."""
 
 
 async def account_lines(database: Database, now: datetime) -> list[AccountLine]:

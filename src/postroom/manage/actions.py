@@ -25,7 +25,7 @@ class ExplainedDecision:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What was decided about a message, and what was done."""
+    """A decision about a message, and the action that followed."""
 
     decisions: Sequence[ExplainedDecision]
     actions: Sequence[ActionView]

@@ -27,7 +27,7 @@ class KeyView:
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """What a rotation did, and the ids of the keys that it dropped."""
+    """The result of a rotation, with the ids of the keys that it dropped."""
 
     resealing: Resealing
     dropped: list[str]

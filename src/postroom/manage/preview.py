@@ -1,4 +1,4 @@
-"""What Postroom would do with mail in files. It changes nothing."""
+"""A preview of what Postroom would do with mail in files. Nothing is changed."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ Progress = Callable[[int], None]
 
 
 class Previewed(NamedTuple):
-    """What Postroom would do with one message."""
+    """The preview of one message."""
 
     path: str
     policy_tier: str

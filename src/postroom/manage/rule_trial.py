@@ -38,7 +38,7 @@ class TrialMessage:
 
 @dataclass(frozen=True, slots=True)
 class TriedRule:
-    """What one rule says about the message, and why."""
+    """The verdict of one rule on the message, and why."""
 
     rule: str
     result: str

@@ -1,4 +1,4 @@
-"""What a change of rules would have done to stored mail. It changes nothing."""
+"""The effect that a change of rules would have had on stored mail. Nothing is changed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

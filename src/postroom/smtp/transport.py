@@ -115,8 +115,8 @@ class SmtpTransport:
             dot_stuffed(content),
             len(content),
             is_8bit=not content.isascii(),
-            needs_utf8=mail.smtputf8 or not sender.is_ascii,
-            declared_8bit=mail.body_8bit,
+            needs_utf8=mail.options.smtputf8 or not sender.is_ascii,
+            declared_8bit=mail.options.body_8bit,
         )
 
     def _by_destination(
@@ -132,7 +132,7 @@ class SmtpTransport:
             _Delivery(
                 destination,
                 envelope if is_ascii else replace(envelope, needs_utf8=True),
-                mail.require_tls or self._options.require_tls,
+                mail.options.require_tls or self._options.require_tls,
                 tuple(group),
             )
             for (destination, is_ascii), group in groups.items()

@@ -34,7 +34,7 @@ REFRESH_TOKEN = "refresh_token"  # noqa: S105 - the name of a field
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """What the user agreed to. `refreshed_at` is when the provider last accepted it."""
+    """The consent of the user. `refreshed_at` is when the provider last accepted it."""
 
     client_id: str
     level: str

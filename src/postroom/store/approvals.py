@@ -72,7 +72,7 @@ class Approval:
 
 
 class AnsweredApproval(NamedTuple):
-    """What became of an action after an answer, and why, if that is not what was answered."""
+    """The state of an action after an answer, and why, if that is not what was answered."""
 
     state: ActionState
     reason: str | None = None

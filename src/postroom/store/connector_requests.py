@@ -29,7 +29,7 @@ LONGEST_ANSWER = 1_048_576
 
 
 class NewRequest(NamedTuple):
-    """What the connector of an endpoint should do, and until when that makes sense."""
+    """A request to the connector of an endpoint, and until when it makes sense."""
 
     id: UUID
     endpoint_identity: str

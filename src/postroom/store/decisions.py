@@ -25,7 +25,7 @@ DONE_BEFORE = "already done or in progress, so not done again"
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was decided, by whom and why. A shadow decision is only recorded."""
+    """A decision: by whom and why. A shadow decision is only recorded."""
 
     id: UUID
     account_id: UUID
@@ -47,7 +47,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class NewAction:
-    """What follows from a decision or a request. `job_id` is the job that will carry it out, once it may."""
+    """The action that follows from a decision or a request. `job_id` is the job that will carry it out, once it may."""
 
     id: UUID
     actor: Actor

@@ -71,7 +71,7 @@ class EndedMessage(NamedTuple):
 
 
 class Lease(NamedTuple):
-    """What a consumer got, and what ended unprocessed on the way."""
+    """The messages that a consumer got, and those that ended unprocessed on the way."""
 
     messages: list[LeasedMessage]
     passed: list[EndedMessage]

@@ -138,7 +138,7 @@ class _Message(NamedTuple):
 
 
 class _Protection(NamedTuple):
-    """What is protected in one mailbox, and the names of its labels, by id."""
+    """Everything protected in one mailbox, and the names of its labels, by id."""
 
     protected: Protected
     names: Mapping[str, str]

@@ -1,6 +1,6 @@
 """Outgoing mail: admitted with the end of its job, leased by a sender, and ended together with its action.
 
-    admit_mail ──► queued ──lease_mail──► sending ──deliver────► delivered   (the action is completed)
+    admit_mail ──► queued ──lease_mail──► sending ──deliver────► sent        (the action is completed)
                      ▲                      │ │ └───bounce─────► bounced     (the action has failed)
       give_back_mail ┘   deferred ◄──defer──┘ └─────doubt──────► unknown     (a person says what happened)
                                  withdraw_mail ──► canceled | expired
@@ -15,7 +15,7 @@ read in the transaction that admits, in the one that leases, and once more right
 say about outgoing mail is in outbound_answers.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
@@ -23,10 +23,13 @@ from uuid import UUID
 from postroom.core.actions.permits import DeliveryLease
 from postroom.core.errors import Fatal, NotFound
 from postroom.core.jobs.job import Job
-from postroom.core.lifecycle import AccountState, DeliveryState
+from postroom.core.lifecycle import AccountState, DeliveryState, RecipientState
 from postroom.core.outbound.fair_picker import InFlight
 from postroom.core.outbound.lanes import Lane, LanePolicy
 from postroom.core.outbound.rollout import Rollout
+from postroom.core.outbound.transport import MailOptions
+from postroom.core.outbound.transport import MessageClass as MessageClass
+from postroom.core.outbound.transport import Notify as NotifyOn
 from postroom.store import outbound_moves as moves
 from postroom.store.actions import locking
 from postroom.store.engine.codecs import as_time, as_uuid
@@ -41,14 +44,14 @@ from postroom.store.protection import protected_now
 from postroom.store.restores import OpenMail, sent_before_restore, settling_at_admission
 from postroom.store.senders import ending_holds, sender_for, standing
 
-MailKind = Literal["forward", "reply", "submitted"]
-MessageClass = Literal["transactional", "bulk"]
+MailKind = Literal["forward", "reply", "submitted", "report"]
 Withdrawn = Literal["canceled", "expired"]
 
 WOKEN_AT_ONCE = 1000
 LOOK_AGAIN = timedelta(minutes=1)
 """When mail is looked at again whose mailbox cannot be used."""
 EVERYWHERE = Rollout("all")
+NO_OPTIONS = MailOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,15 @@ class MailSender(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class NewRecipient:
+    """`notify` are the reports that the sender asked for, and `original` is the address as the sender gave it."""
+
+    address: str
+    notify: tuple[NotifyOn, ...] = ()
+    original: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class NewMail:
     """A finished mail. `thread_id` is the conversation of a reply; `source_key` names what it is about."""
 
@@ -86,13 +98,14 @@ class NewMail:
     """The action that asked for it, if one did."""
     sender: MailSender
     kind: MailKind
-    recipients: tuple[str, ...]
+    recipients: tuple[NewRecipient, ...]
     subject: str
     content: bytes = field(repr=False)
     thread_id: str | None = None
     source_key: str | None = None
     message_class: MessageClass = "transactional"
     not_before: datetime | None = None
+    options: MailOptions = NO_OPTIONS
 
 
 class SendGuard(NamedTuple):
@@ -160,9 +173,10 @@ def queueing_mail(new: NewMail, now: datetime, rollout: Rollout = EVERYWHERE) ->
     not_before = new.not_before or now
     ready = not_before <= now
     owner = (sender.tenant, domain, username, sender.id, new.message_class, envelope_sender)
-    ((seq,),) = yield sql("insert_outbound_mail", new.id, *owner, *names, ready, not_before, now)
-    for position, address in enumerate(new.recipients):
-        yield sql("insert_outbound_recipient", new.id, position, address, not_before, now)
+    ((seq,),) = yield sql("insert_outbound_mail", new.id, *owner, *names, *astuple(new.options), ready, not_before, now)
+    for position, each in enumerate(new.recipients):
+        asked = each.address, ",".join(each.notify), each.original
+        yield sql("insert_outbound_recipient", new.id, position, *asked, not_before, now)
     yield sql("insert_outbound_content", new.id, new.content)
     if ready:
         mail = ReadyMail(new.id, seq, new.message_class == "bulk", max(1, len(new.recipients)))
@@ -187,7 +201,7 @@ def _refusal(new: NewMail, account_id: UUID, guard: SendGuard | None, now: datet
 
 
 def _answer_once(new: NewMail, account_id: UUID, since: datetime, now: datetime) -> Script[str | None]:
-    to, asker = new.recipients[0], new.action_id or new.id
+    to, asker = new.recipients[0].address, new.action_id or new.id
     for action_id, replied_at in (yield sql("select_auto_reply", account_id, to)):
         if as_time(replied_at) > since and as_uuid(action_id) != asker:
             return f"this sender was answered on {as_time(replied_at):%Y-%m-%d}; one answer is enough for a while"
@@ -358,7 +372,7 @@ class RecipientView(NamedTuple):
     """One recipient of an outgoing mail. `last_reply` is how the last failed attempt was answered."""
 
     address: str
-    state: DeliveryState
+    state: RecipientState
     attempts: int
     not_before: datetime
     last_reply: str | None

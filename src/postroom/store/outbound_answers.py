@@ -1,6 +1,6 @@
 """What people say about outgoing mail: what became of it, that it is to be tried now, or not to be sent at all.
 
-resolve_mail   unknown ──► delivered | queued
+resolve_mail   unknown ──► sent | queued
 hasten_mail    queued | deferred, due at once
 cancel_mail    queued | deferred | unknown ──► canceled. A mail that a sender holds, or that has a draft, is stopped by
                a sender: only the mailbox tells that it was not sent already
@@ -33,7 +33,7 @@ def resolve_mail(id: UUID, outcome: Literal["sent", "not_sent"], signed: Signatu
     state, action_id = yield from _lock(id)
     if state != "unknown":
         raise IllegalMove(f"what became of the mail {id} is known: it is {state}; `postroom outbound show` tells more")
-    after: DeliveryState = "delivered" if outcome == "sent" else "queued"
+    after: DeliveryState = "sent" if outcome == "sent" else "queued"
     DELIVERY.check(state, after)
     if outcome == "sent":
         yield from ending_unheld(id, after, None, None, now)

@@ -58,7 +58,7 @@ def doubting(hold: DeliveryLease, error: str, now: datetime) -> Script[None]:
 
 
 def delivering(hold: DeliveryLease, sent_message_id: str, now: datetime) -> Script[None]:
-    action_id = yield from _leaving(hold, "delivered", now, sent_message_id=sent_message_id)
+    action_id = yield from _leaving(hold, "sent", now, sent_message_id=sent_message_id)
     yield from completing(action_id, sent_message_id, now)
 
 
@@ -110,7 +110,7 @@ def noting(action_id: UUID | None, note: str | None, now: datetime) -> Script[No
 
 def completing(action_id: UUID | None, sent_message_id: str | None, now: datetime) -> Script[None]:
     """An action that somebody has ended meanwhile stays as it is: the mail is out all the same, and says so itself."""
-    yield Notify(CHANNEL, "delivered")
+    yield Notify(CHANNEL, "sent")
     if action_id is None:
         return
     action = yield from locking(action_id)

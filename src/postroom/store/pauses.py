@@ -22,7 +22,7 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """What is paused, why, by whom and since when. The scope is `all` or an account's id."""
+    """A pause: its scope, why, by whom and since when. The scope is `all` or an account's id."""
 
     scope: str
     reason: str

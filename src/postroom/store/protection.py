@@ -40,7 +40,7 @@ class ProtectedView:
 
 @dataclass(frozen=True, slots=True)
 class Restraints:
-    """What safety checks for mail of one account."""
+    """The restraints that safety checks for mail of one account."""
 
     protected: Protected
     shadowed_categories: frozenset[str]
@@ -173,7 +173,7 @@ def protected_now(account_id: UUID) -> Script[Protected]:
 
 
 def safety_facts(message: StoredMessage, found: Restraints) -> SafetyFacts:
-    """What safety checks about a stored message."""
+    """The facts that safety checks about a stored message."""
     return SafetyFacts(
         message.facts.sender,
         message.facts.labels,

@@ -161,7 +161,7 @@ def _taking_over(waiting: OpenMail, lease_token: UUID, now: datetime) -> Script[
 
 def _delivered(waiting: OpenMail, sent_message_id: str, lease_token: UUID, now: datetime) -> Script[None]:
     if waiting.state == "unknown":
-        yield from ending_unheld(waiting.id, "delivered", sent_message_id, None, now)
+        yield from ending_unheld(waiting.id, "sent", sent_message_id, None, now)
         yield from completing(waiting.action_id, sent_message_id, now)
     else:
         yield from delivering((yield from _taking_over(waiting, lease_token, now)), sent_message_id, now)

@@ -19,7 +19,7 @@ MOST_RULES = 10_000
 MOST_NAMES_AUDITED = 100
 
 Known = Literal["refuse", "skip", "replace"]
-"""What to do with a rule whose name exists already."""
+"""The treatment of a rule whose name exists already."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ NoticedBy = Literal["command", "place", "ticks", "sent_mail"]
 
 
 class Seen(NamedTuple):
-    """What the data folder records about the database."""
+    """The data folder's record of the database."""
 
     instance_id: UUID
     epoch: int
@@ -38,7 +38,7 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """What the database records about itself. `noticed_by` says how a restore was just detected."""
+    """The database's record of itself. `noticed_by` says how a restore was just detected."""
 
     instance_id: UUID
     epoch: int

@@ -36,7 +36,7 @@ ActionType = Literal[
     "auto_reply",
 ]
 DecidedType = ActionType | Literal["none"]
-"""What can be decided about a message: an action, or to leave it as it is."""
+"""A decision about a message: an action, or to leave it as it is."""
 Actor = Literal["rule", "model", "user", "agent", "undo"]
 """Who requested an action."""
 ACTION_TYPES: tuple[ActionType, ...] = get_args(ActionType)

@@ -91,7 +91,7 @@ _DOMAINS = {name: tuple(terms(words.domains)) for name, words in WORDS.items()}
 
 
 class Found(NamedTuple):
-    """What was found in a subject or a text: the sum of the weights by group, and the phrases."""
+    """The evidence in a subject or a text: the sum of the weights by group, and the phrases."""
 
     weights: Mapping[str, int]
     phrases: frozenset[str]

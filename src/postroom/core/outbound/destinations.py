@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from random import Random
 
 IPAddress = IPv4Address | IPv6Address
+StsMode = Literal["enforce", "testing", "none"]
+SigningAlgorithm = Literal["rsa-sha256", "ed25519-sha256"]
 
 LONGEST_LOCAL = 256
 LONGEST_DOMAIN = 255
@@ -114,7 +116,7 @@ class StsPolicy(NamedTuple):
     """What a domain wants of those that send to it (RFC 8461). `mx` are patterns of host names."""
 
     id: str
-    mode: Literal["enforce", "testing", "none"]
+    mode: StsMode
     mx: tuple[str, ...]
     expires_at: datetime
 
@@ -132,7 +134,7 @@ class SigningKey(NamedTuple):
 
     domain: str
     selector: str
-    algorithm: Literal["rsa-sha256", "ed25519-sha256"]
+    algorithm: SigningAlgorithm
     private: bytes
 
 

@@ -22,6 +22,17 @@ Result = Literal["sent", "deferred", "bounced", "rejected", "unknown", "held"]
 
 
 @dataclass(frozen=True, slots=True)
+class MailOptions:
+    """What whoever submits a mail may ask for: REQUIRETLS, SMTPUTF8, BODY=8BITMIME, ENVID and RET=FULL."""
+
+    require_tls: bool = False
+    smtputf8: bool = False
+    body_8bit: bool = False
+    envelope_id: str | None = None
+    return_full: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class OutgoingMail:
     """A mail as it was accepted. An empty `envelope_sender` is that of a report, which nobody answers."""
 
@@ -29,17 +40,17 @@ class OutgoingMail:
     envelope_sender: str
     content: bytes = field(repr=False)
     message_class: MessageClass = "transactional"
-    require_tls: bool = False
-    smtputf8: bool = False
-    body_8bit: bool = False
+    options: MailOptions = MailOptions()
 
 
 class OutgoingRecipient(NamedTuple):
-    """`position` is the recipient's place in the mail; `notify` are the reports that were asked for (RFC 3461)."""
+    """`position` is the recipient's place in the mail; `notify` are the reports that were asked for, and `original` the
+    address as the sender gave it (RFC 3461)."""
 
     position: int
     address: str
     notify: tuple[Notify, ...] = ()
+    original: str | None = None
 
 
 class RecipientOutcome(NamedTuple):

@@ -96,7 +96,7 @@ class Source(Strict):
 
 
 class Event(Strict):
-    """What happened there."""
+    """The event itself."""
 
     external_event_id: Name
     observed_at: Moment
@@ -111,7 +111,7 @@ class Sender(Strict):
 
 
 class Attachment(Strict):
-    """What is known of an attachment without opening it."""
+    """The description of an attachment, without its content."""
 
     filename: str | None = None
     mime_type: str | None = None

@@ -32,7 +32,7 @@ _SALT_IN_LOG = slice(16, 24)
 
 
 class _Index(NamedTuple):
-    """What the index says about the log."""
+    """The state of the log, as its index has it."""
 
     frames: int
     page: int

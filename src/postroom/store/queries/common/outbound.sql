@@ -1,6 +1,6 @@
--- name: insert_outbound_recipient(mail_id, position, address, not_before, now)
-INSERT INTO outbound_recipients (mail_id, position, address, state, not_before, updated_at)
-VALUES (:mail_id, :position, :address, 'queued', :not_before, :now)
+-- name: insert_outbound_recipient(mail_id, position, address, notify, original, not_before, now)
+INSERT INTO outbound_recipients (mail_id, position, address, notify, original, state, not_before, updated_at)
+VALUES (:mail_id, :position, :address, :notify, :original, 'queued', :not_before, :now)
 
 -- name: select_outbound_recipients(mail_id)
 SELECT address, state, attempts, not_before, last_reply FROM outbound_recipients WHERE mail_id = :mail_id ORDER BY position
@@ -82,7 +82,7 @@ WHERE id = :id AND state IN ('queued', 'deferred', 'unknown')
 -- name: move_recipients(mail_id, state, not_before, last_reply, now)
 -- A mailbox sends to all recipients at once: those that have not ended share what becomes of their mail.
 UPDATE outbound_recipients SET state = :state, not_before = COALESCE(:not_before, not_before),
-    last_reply = CASE WHEN :state <> 'delivered' THEN COALESCE(:last_reply, last_reply) END, updated_at = :now
+    last_reply = CASE WHEN :state <> 'sent' THEN COALESCE(:last_reply, last_reply) END, updated_at = :now
 WHERE mail_id = :mail_id AND state IN ('queued', 'sending', 'deferred', 'unknown')
 
 -- name: queue_unknown_mail(id, now)

@@ -68,5 +68,5 @@ UNION ALL SELECT 1 FROM restored_sends WHERE delivery_id = :delivery_id LIMIT 1
 
 -- name: select_last_sign()
 -- The oldest of the last mails that each account has delivered, and when the first account was made.
-SELECT (SELECT min(last) FROM (SELECT max(ended_at) AS last FROM outbound_mail WHERE state = 'delivered'
+SELECT (SELECT min(last) FROM (SELECT max(ended_at) AS last FROM outbound_mail WHERE state = 'sent'
     GROUP BY account_id) AS deliveries), (SELECT min(created_at) FROM accounts)

@@ -1,8 +1,8 @@
--- name: insert_outbound_mail(id, tenant, domain, username, sender_id, message_class, envelope_sender, kind, subject, account_id, thread_id, source_key, action_id, ready, not_before, now)
+-- name: insert_outbound_mail(id, tenant, domain, username, sender_id, message_class, envelope_sender, kind, subject, account_id, thread_id, source_key, action_id, require_tls, smtputf8, body_8bit, envelope_id, return_full, ready, not_before, now)
 INSERT INTO outbound_mail (id, tenant, domain, username, sender_id, message_class, envelope_sender, kind, subject, account_id,
-    thread_id, source_key, action_id, state, ready, not_before, asked_at, admitted_at, updated_at)
+    thread_id, source_key, action_id, require_tls, smtputf8, body_8bit, envelope_id, return_full, state, ready, not_before, asked_at, admitted_at, updated_at)
 VALUES (:id, :tenant, :domain, :username, :sender_id, :message_class, :envelope_sender, :kind, :subject, :account_id,
-    :thread_id, :source_key, :action_id, 'queued', :ready, :not_before,
+    :thread_id, :source_key, :action_id, :require_tls, :smtputf8, :body_8bit, :envelope_id, :return_full, 'queued', :ready, :not_before,
     COALESCE((SELECT created_at FROM actions WHERE id = :action_id), :now), :now, :now)
 RETURNING seq
 
