@@ -53,7 +53,7 @@ async def running_submission(
 ) -> AsyncGenerator[list[str]]:
     """Accept mail over SMTP during the block. Yields the addresses, such as smtp://127.0.0.1:2587."""
     context = _context(given)
-    listeners = _listeners(given, context)
+    listeners = listeners_of(given, context)
     connections = Connections(
         ConnectionLimits(given.max_connections, given.max_connections_per_address, given.max_memory_mib * MIB), tally
     )
@@ -79,7 +79,7 @@ async def running_submission(
         logins.close()
 
 
-def _listeners(given: SubmissionSettings, context: ssl.SSLContext | None) -> list[Listener]:
+def listeners_of(given: SubmissionSettings, context: ssl.SSLContext | None) -> list[Listener]:
     if context is None and exposed_addresses(addresses_of(given.host, "submission.host")):
         raise SettingsError(
             f"submission.host: {given.host} can be reached by other machines, and passwords must be encrypted; set "

@@ -9,7 +9,7 @@ an idempotency key gets the first mail again if it sends the same request twice.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -18,12 +18,12 @@ from postroom.core.errors import Conflict, DailyLimitReached, NotAdmitted, NotFo
 from postroom.core.lifecycle import DeliveryState
 from postroom.core.outbound.limits import DailyLimits
 from postroom.core.outbound.rollout import Rollout
-from postroom.core.outbound.transport import MessageClass
+from postroom.core.outbound.transport import MailOptions, MessageClass
 from postroom.store.audit import Signature
 from postroom.store.engine.codecs import as_uuid, rows_text
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_rows
-from postroom.store.outbound import EVERYWHERE, RecipientView
+from postroom.store.outbound import EVERYWHERE, NewRecipient, RecipientView
 from postroom.store.outbound_answers import Cancellation, cancel_mail
 from postroom.store.outbound_signals import CHANNEL
 from postroom.store.outbound_turns import ReadyMail, Standing, joining
@@ -44,11 +44,12 @@ class NewSubmission:
     id: UUID
     sender_id: int
     envelope_sender: str
-    recipients: tuple[str, ...]
+    recipients: tuple[NewRecipient, ...]
     subject: str
     content: bytes = field(repr=False)
     message_class: MessageClass = "transactional"
     not_before: datetime | None = None
+    options: MailOptions = field(default_factory=MailOptions)
     key: SubmissionKey | None = None
 
 
@@ -173,12 +174,15 @@ def _ready(new: NewSubmission, seq: int) -> ReadyMail:
 def _mail_row(new: NewSubmission, sender: Sender, now: datetime) -> tuple[object, ...]:
     due = _due(new, now)
     whose = (sender.tenant, sender.domain, sender.username, sender.id)
-    return (new.id, *whose, new.message_class, new.envelope_sender, new.subject, due <= now, due)
+    return (new.id, *whose, new.message_class, new.envelope_sender, new.subject, due <= now, due, *astuple(new.options))
 
 
 def _recipient_rows(new: NewSubmission, now: datetime) -> list[tuple[object, ...]]:
     due = _due(new, now)
-    return [(new.id, position, address, due) for position, address in enumerate(new.recipients)]
+    return [
+        (new.id, position, each.address, due, ",".join(each.notify), each.original)
+        for position, each in enumerate(new.recipients)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

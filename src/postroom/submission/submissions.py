@@ -22,6 +22,7 @@ from postroom.core.errors import (
 from postroom.core.metrics import SUBMISSION_ACCEPTED, SUBMISSION_REFUSED
 from postroom.core.outbound.limits import DailyLimits
 from postroom.core.outbound.rollout import Rollout
+from postroom.core.outbound.transport import MailOptions
 from postroom.core.submission.envelope import MailFrom, Recipient
 from postroom.core.submission.message import Trace, check_address, check_message
 from postroom.core.submission.rates import Rates
@@ -30,7 +31,7 @@ from postroom.store.engine.batcher import Batcher
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.outbound import EVERYWHERE
+from postroom.store.outbound import EVERYWHERE, NewRecipient
 from postroom.store.senders import SenderLogin
 from postroom.store.submissions import Accepted, Answer, NewSubmission, SubmissionKey, submit_mails
 
@@ -134,11 +135,12 @@ class Submissions:
             id,
             given.sender.id,
             mail.address,
-            tuple(each.address for each in given.recipients),
+            tuple(NewRecipient(*each) for each in given.recipients),
             checked.subject,
             checked.content,
             "bulk" if given.bulk else checked.message_class,
             mail.not_before or checked.not_before,
+            MailOptions(mail.require_tls, mail.smtputf8, checked.is_8bit, mail.envelope_id, mail.return_full),
             given.key,
         )
 

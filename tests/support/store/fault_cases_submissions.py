@@ -6,6 +6,7 @@ from postroom.core.outbound.limits import DailyLimits
 from postroom.store import submissions
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
+from postroom.store.outbound import NewRecipient
 from postroom.store.submissions import Answer, NewSubmission, SubmissionKey
 from support.store.fault_cases_jobs import Case
 from support.store.fault_cases_registry import signed
@@ -19,7 +20,8 @@ def submission(sender_id: int, *to: str, key: str | None = None, request: str = 
     recipients = to or ("bob@example.net",)
     kept = None if key is None else SubmissionKey(key, request * 64)
     more.setdefault("content", CONTENT)
-    return NewSubmission(new_id(), sender_id, "ada@example.com", recipients, "Hello", key=kept, **more)
+    sent_to = tuple(map(NewRecipient, recipients))
+    return NewSubmission(new_id(), sender_id, "ada@example.com", sent_to, "Hello", key=kept, **more)
 
 
 async def submitted(setup: JobSetup, *news: NewSubmission, limits: DailyLimits | None = None) -> list[Answer]:
