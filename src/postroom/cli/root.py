@@ -56,7 +56,7 @@ COMMANDS = {
     "pause": "Stop every change to mailboxes at once.",
     "resume": "Allow changes to mailboxes again.",
     "protect": "Protect senders, domains and labels: their mail is never changed.",
-    "token": "Create, list and revoke tokens for connectors, pages and agents.",
+    "token": "Create, list and revoke tokens for connectors, pages, agents and senders.",
     "audit": "Show the audit log.",
     "connector": "Run a connector by itself, or list the connectors that report.",
     "doctor": "Check everything that Postroom relies on.",

@@ -208,6 +208,15 @@ def sender_by_login(username: str) -> Script[SenderLogin | None]:
     return read_first(SenderLogin, (yield sql("select_login", username.lower())))
 
 
+@query
+def sender_of_token(id: int) -> Script[SenderLogin]:
+    """The sender that a token is bound to."""
+    found = read_first(SenderLogin, (yield sql("select_login_by_id", id)))
+    if found is None:
+        raise _unknown_id(id)
+    return found
+
+
 @transaction
 def set_password(username: str, password_hash: str, signed: Signature, now: datetime) -> Script[None]:
     """Replace the password. Only its hash is stored, and the audit log has neither."""

@@ -108,6 +108,13 @@ def with_line_ends(content: bytes) -> bytes:
     return content if content.endswith(b"\r\n") else content + b"\r\n"
 
 
+def header_values(content: bytes, name: bytes) -> list[str]:
+    """The values of every field of this name, which is given in lower case."""
+    check_lines(content)
+    found, _ = _fields(content)
+    return [_FOLD.sub(r"\1", each.value.decode("utf-8", "replace")).strip() for each in found if each.name == name]
+
+
 def _fields(content: bytes) -> tuple[list[_Field], int]:
     """The fields of the header, and where it ends."""
     found: list[_Field] = []
