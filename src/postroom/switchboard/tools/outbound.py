@@ -88,8 +88,8 @@ class SubmitAnswer(TypedDict):
 @tool("outbound.submit", "Submit a mail", ADDS_ONCE, roles={Role.SENDER})
 async def outbound_submit(call: Call, arguments: SubmitArguments) -> SubmitAnswer:
     """Accepts a mail of the sender that this token is bound to, from one of the sender's own addresses. It leaves in
-    its turn, or at send_at. Give from, to, subject and text or html, or the whole message as raw. With an idempotency_key,
-    the call may be repeated safely. Each recipient counts toward the sender's daily limit.
+    its turn, or at send_at. Give from, to, subject and text or html, or the whole message as raw. With an
+    idempotency_key, the call may be repeated safely. Each recipient counts toward the sender's daily limit.
     """
     return await submit(call, arguments, "mcp")
 
