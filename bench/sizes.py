@@ -37,6 +37,7 @@ class Sizes:
     backfill: int
     backfill_jobs: int
     beside_archive: dict[Terms, int]  # messages
+    submission: int
 
 
 FULL = Sizes(
@@ -68,6 +69,7 @@ FULL = Sizes(
     backfill=50_000,
     backfill_jobs=10_000,
     beside_archive={"new": 5_000, "older": 15_000, "none": 40_000},
+    submission=20_000,
 )
 QUICK = Sizes(
     drain=10_000,
@@ -98,4 +100,5 @@ QUICK = Sizes(
     backfill=1_000,
     backfill_jobs=200,
     beside_archive={"new": 500, "older": 500, "none": 500},
+    submission=1_000,
 )

@@ -18,6 +18,7 @@ from . import (
     road,
     rules,
     simulate,
+    submission,
     tiers,
 )
 
@@ -51,4 +52,6 @@ CLAIMS: dict[str, Callable[[Run], list[Line]]] = {
     "backfill-jobs-sqlite": backfill.jobs_sqlite,
     "backfill-beside": backfill.beside,
     "dkim": dkim.one_core,
+    "submission-postgres": submission.postgres,
+    "submission-sqlite": submission.sqlite,
 }
