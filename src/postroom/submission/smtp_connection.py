@@ -57,7 +57,7 @@ class Room(Protocol):
 
 
 class SmtpConnection(asyncio.Protocol):
-    """`context` is that of an encrypted connection, `implicit` whether it is encrypted from its first byte."""
+    """`context` is that of an encrypted connection, `implicit` whether it was encrypted from its first byte."""
 
     def __init__(
         self, host: str, limits: SessionLimits, room: Room, context: ssl.SSLContext | None, *, implicit: bool = False
@@ -66,12 +66,11 @@ class SmtpConnection(asyncio.Protocol):
         self._limits = limits
         self._room = room
         self._context = context
-        self._implicit = implicit
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)
         self.address = ""
         self._is_local = False
-        self._is_secure = False
+        self._is_secure = implicit
         self._unread = bytearray()
         self._searched = 0
         self._checked = 0
@@ -121,12 +120,6 @@ class SmtpConnection(asyncio.Protocol):
 
     def begin(self) -> None:
         """Greet the client, once the server has admitted it."""
-        if self._implicit:
-            self._await(self._encrypt(greet=True))
-        else:
-            self._greet()
-
-    def _greet(self) -> None:
         self._reply(f"220 {self._host} ESMTP")
         self._flush()
 
@@ -134,8 +127,7 @@ class SmtpConnection(asyncio.Protocol):
         """End the connection with this reply."""
         if not self._is_closing:
             self._is_closing = True
-            if not (self._implicit and not self._is_secure):
-                self._transport.write(f"{reply}\r\n".encode())
+            self._transport.write(f"{reply}\r\n".encode())
             self._transport.close()
         else:
             self._transport.abort()
@@ -179,7 +171,12 @@ class SmtpConnection(asyncio.Protocol):
         else:
             self._is_last = True
 
-    async def _encrypt(self, *, greet: bool) -> None:
+    def _begin_handshake(self) -> None:
+        """Encrypt the connection. What the client sends from now on is not read as a command."""
+        self._transport.pause_reading()
+        self._await(self._encrypt())
+
+    async def _encrypt(self) -> None:
         try:
             transport = await self._loop.start_tls(
                 self._transport,
@@ -197,8 +194,6 @@ class SmtpConnection(asyncio.Protocol):
         self._transport = transport
         self._is_secure = True
         self._begin_again()
-        if greet:
-            self._greet()
 
     # Parsing
 

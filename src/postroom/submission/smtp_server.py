@@ -134,7 +134,11 @@ async def serving_submission(
     def factory(implicit: bool) -> Callable[[], SmtpSession]:
         return lambda: _AdmittedSession(service, connections, implicit=implicit)
 
-    servers = [await loop.create_server(factory(each.implicit_tls), sock=each.socket) for each in listeners]
+    servers: list[asyncio.Server] = []
+    for each in listeners:
+        context, patience = (service.context, service.limits.login_s) if each.implicit_tls else (None, None)
+        made = factory(each.implicit_tls)
+        servers.append(await loop.create_server(made, sock=each.socket, ssl=context, ssl_handshake_timeout=patience))
     checking = asyncio.create_task(connections.check_forever(), name="postroom-submission")
     try:
         yield [each.socket.getsockname()[:2] for each in listeners]

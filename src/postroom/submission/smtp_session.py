@@ -141,7 +141,7 @@ class SmtpSession(SmtpConnection):
         if self._unread:  # it would be read as if it had come encrypted
             return self._end("501 5.5.2 Nothing may follow STARTTLS before the handshake", "errors")
         self._reply("220 2.0.0 Begin the handshake")
-        return self._await(self._encrypt(greet=False))
+        return self._begin_handshake()
 
     def _auth(self, arguments: str) -> None:
         if not self._may_log_in:
