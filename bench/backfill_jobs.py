@@ -22,12 +22,12 @@ from mcp.client import Client
 from mcp.types.version import LATEST_MODERN_VERSION
 
 from postroom.compose.tasks import settle_memory
-from postroom.core.backfill.job import NewBackfill
+from postroom.core.backfill.job import HIGHEST_RATE, NewBackfill
 from postroom.core.queue.queues import EMAIL
 from postroom.core.roles import Principal, Role
 from postroom.manage.audit import signature
 from postroom.store.backfill import cancel_backfill, create_backfill, pause_backfill
-from postroom.store.backfill_spend import Arrived, arriving
+from postroom.store.backfill_spend import Arrived, Pacing, arriving
 from postroom.store.backfill_work import hand_out
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database, Script, transaction
@@ -83,7 +83,8 @@ async def _activate(database: Database, endpoint: str) -> None:
 
 @transaction
 def _bring_in(messages: list[Arrived]) -> Script[None]:
-    yield from arriving(messages, wall_clock())
+    now = wall_clock()
+    yield from arriving(messages, {each.job_id: Pacing(HIGHEST_RATE, now) for each in messages}, now)
 
 
 async def look(target: Target, count: int) -> dict[str, list[float]]:

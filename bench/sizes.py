@@ -38,6 +38,8 @@ class Sizes:
     backfill_jobs: int
     beside_archive: dict[Terms, int]  # messages
     submission: int
+    few_tenants: int
+    many_tenants: int
 
 
 FULL = Sizes(
@@ -70,6 +72,8 @@ FULL = Sizes(
     backfill_jobs=10_000,
     beside_archive={"new": 5_000, "older": 15_000, "none": 40_000},
     submission=20_000,
+    few_tenants=100,
+    many_tenants=100_000,
 )
 QUICK = Sizes(
     drain=10_000,
@@ -101,4 +105,6 @@ QUICK = Sizes(
     backfill_jobs=200,
     beside_archive={"new": 500, "older": 500, "none": 500},
     submission=1_000,
+    few_tenants=10,
+    many_tenants=500,
 )

@@ -1,6 +1,7 @@
 """Fixtures that every suite shares: the two real databases, and a clock that is moved by hand."""
 
 import asyncio
+import gc
 import os
 import signal
 import tempfile
@@ -14,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import FILE, open_database
 from support.clocks import ManualClock
-from support.postgres import PostgresServer, empty, schema
+from support.postgres import Emptier, PostgresServer
 from support.scale import SOAK
 from support.shell import Shell
 from support.sqlite import new_sqlite
@@ -30,6 +31,12 @@ settings.register_profile(
     "soak", max_examples=2000, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("soak" if SOAK else "test")
+
+
+def pytest_collection_finish() -> None:
+    """What every test needs stays to the end: the collector of garbage need not look through it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
@@ -67,21 +74,29 @@ def lasting_postgres_url(postgres: PostgresServer) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def lasting_schema(lasting_postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What is in the lasting database when it is up to date."""
+def emptier(lasting_postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emptier]:
+    """Of the lasting database, which is up to date."""
 
-    async def migrated() -> str:
+    async def migrate() -> None:
         await (await open_database(tmp_path_factory.mktemp("lasting"), lasting_postgres_url)).close()
-        return await schema(lasting_postgres_url)
 
-    return asyncio.run(migrated())
+    asyncio.run(migrate())
+    emptier = Emptier(lasting_postgres_url)
+    yield emptier
+    emptier.close()
+
+
+@pytest.fixture(scope="session")
+def lasting_schema(emptier: Emptier) -> str:
+    """What is in the lasting database when it is up to date."""
+    return emptier.schema()
 
 
 @pytest.fixture
-async def emptied_postgres_url(lasting_postgres_url: str, lasting_schema: str) -> AsyncIterator[str]:
+def emptied_postgres_url(lasting_postgres_url: str, emptier: Emptier, lasting_schema: str) -> Iterator[str]:
     """The lasting database, emptied after the test, which may change all but its schema."""
     yield lasting_postgres_url
-    left = await empty(lasting_postgres_url)
+    left = emptier.empty()
     assert left == lasting_schema, "a test has changed the schema for all that follow; it must ask for `database_url`"
 
 

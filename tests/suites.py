@@ -7,6 +7,7 @@ themselves afterwards.
 `--soak` runs the suites that have big counts, with those counts (the tests read POSTROOM_TEST_SCALE).
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -36,7 +37,7 @@ def runs(suite: str) -> list[list[str]]:
 def run(arguments: list[str], counts: Counter[str]) -> bool:
     """One run of pytest, shown while it goes on; whether all was well."""
     command = [sys.executable, "-m", "pytest", *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=HERE.parent)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=HERE.parent, env=environment())
     assert process.stdout is not None
     last = ""
     for line in process.stdout:
@@ -46,6 +47,11 @@ def run(arguments: list[str], counts: Counter[str]) -> bool:
     for number, what in TOTALS.findall(last):
         counts["failed" if what in ("error", "errors") else what] += int(number)
     return process.wait() == 0
+
+
+def environment() -> dict[str, str]:
+    """Ours, but that Python keeps what it has compiled: else each of some thousand processes compiles it all again."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def main() -> int:

@@ -13,6 +13,7 @@ from . import (
     horizon,
     intake,
     live_mail,
+    outbound_choosing,
     picker,
     readers,
     road,
@@ -54,4 +55,6 @@ CLAIMS: dict[str, Callable[[Run], list[Line]]] = {
     "dkim": dkim.one_core,
     "submission-postgres": submission.postgres,
     "submission-sqlite": submission.sqlite,
+    "outbound-choosing-postgres": outbound_choosing.postgres,
+    "outbound-choosing-sqlite": outbound_choosing.sqlite,
 }

@@ -156,7 +156,7 @@ async def test_each_mailbox_with_a_backfill_to_work_on_has_one_slice(backfills: 
     id, other = new_id(), new_id()
     for each in (id, other):
         await database.run(backfill.create_backfill(each, new, 0, clock(), Signature(new_id(), "test", "admin")))
-    assert [await enqueue_slices(), await enqueue_slices()] == [1, 0]
+    assert await enqueue_slices() == 0  # there is one since the first was created
     job = await backfills.claim()
     assert job is not None
     assert await enqueue_slices() == 0

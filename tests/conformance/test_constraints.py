@@ -34,6 +34,7 @@ from postroom.core.mail.ingestion import Extent
 from postroom.core.mail.mailbox_requests import RequestKind
 from postroom.core.outbound.bounce_classes import BounceClass
 from postroom.core.outbound.destinations import SigningAlgorithm, StsMode
+from postroom.core.outbound.fairness import Discipline
 from postroom.core.outbound.lanes import Lane
 from postroom.core.outbound.priority import SenderLane
 from postroom.core.queue.envelope import IngestionTier, PolicyTier
@@ -45,6 +46,7 @@ from postroom.store.engine.postgres import PostgresDatabase
 from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.ingestion_rules import Origin
 from postroom.store.outbound import MailKind, MessageClass
+from postroom.store.outbound_figures import TimedDiscipline, TimedLane, TimeMeasure
 from postroom.store.senders import SenderState, ThrottleCause
 from postroom.store.suppressions import SuppressionCause
 from postroom.store.tenants import TenantState
@@ -174,9 +176,14 @@ LISTS: dict[str, Any] = {
     "model_rules.scope": ScopeName,
     "dkim_keys.algorithm": SigningAlgorithm,
     "mta_sts_policies.mode": StsMode,
+    "outbound_mail.discipline": Discipline,
     "outbound_mail.kind": MailKind,
     "outbound_mail.message_class": MessageClass,
     "outbound_recipients.bounce_class": BounceClass,
+    "outbound_service.discipline": Discipline,
+    "outbound_times.discipline": TimedDiscipline,
+    "outbound_times.lane": TimedLane,
+    "outbound_times.measure": TimeMeasure,
     "suppressions.cause": SuppressionCause,
     "protected.kind": ProtectedKind,
     "restores.noticed_by": NoticedBy,

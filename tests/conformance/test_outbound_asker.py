@@ -81,6 +81,7 @@ async def test_what_is_being_sent_is_stopped_before_it_leaves(setup: JobSetup) -
     """By the sender, which asks before it sends, and by the gate, which asks when the request is about to leave."""
     new = await submitted(setup)
     (leased,) = await lease(setup)
+    assert leased.account_id is not None
     permit = Permit(leased.account_id, LASTING, None, leased.hold)
     checking = mailbox_writers.check_permits([permit], {}, frozenset())
     assert not (await setup.database.run(checking)).refused

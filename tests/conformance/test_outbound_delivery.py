@@ -46,6 +46,7 @@ async def test_mail_of_a_removed_account_is_canceled_unless_it_may_have_been_sen
 ) -> None:
     run = await started(sqlite_setup, is_open=is_open)
     (delivery, _) = await shown(sqlite_setup)
+    assert delivery.account_id is not None
     await sqlite_setup.database.run(accounts.remove_account(delivery.account_id, signed(), sqlite_setup.clock()))
     while await run.round():
         pass

@@ -13,7 +13,6 @@ from postroom.core.outbound.fair_picker import InFlight, WaitingMail
 from postroom.core.outbound.lanes import LanePolicy
 from postroom.core.outbound.priority import Throttle
 from postroom.core.outbound.rollout import Rollout
-from postroom.core.outbound.turn_table import TurnTable
 from postroom.store import outbound, outbound_answers, senders, tenants
 from postroom.store.engine.database import Script, transaction
 from postroom.store.engine.ids import new_id
@@ -23,6 +22,7 @@ from support.scale import scale
 from support.store.fault_cases_outbound import LEASE, stored
 from support.store.fault_cases_registry import signed
 from support.store.job_setup import JobSetup
+from support.turn_table import TurnTable
 
 POLICY = LanePolicy.of()
 EVERYWHERE, NOWHERE = Rollout("all"), Rollout("off")

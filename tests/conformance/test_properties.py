@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from postroom.store.engine.opening import open_database
 from support.clocks import ManualClock
+from support.scale import scale
 from support.store.dump import clear
 from support.store.job_interpreter import MOVES, Interpreter
 from support.store.job_setup import JobSetup
@@ -62,6 +63,7 @@ def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SharedDat
 
 
 @settings(
+    max_examples=scale(12, 2_000),
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -131,6 +131,8 @@ async def test_a_connector_gets_and_reports_only_its_own(services: Services) -> 
     [
         ({"consent": False}, "consent"),
         ({"consent": None}, "consent"),
+        ({"consent": "yes"}, "consent"),
+        ({"consent": 1}, "consent"),
         ({"date_from": "2025-01-01"}, "date_from"),
         ({"date_to": "2999-01-01"}, "date_to"),
         ({"date_from": "1969-12-31"}, "date_from"),
@@ -185,6 +187,8 @@ async def test_a_backfill_that_cannot_be_is_refused_by_name(
         ({"batch_seq": 0}, "batch_seq"),
         ({"batch_seq": 7}, "batch_seq"),
         ({"categories": {"gossip": 1}}, "categories"),
+        ({"categories": {"finance": 1}}, "categories"),
+        ({"rows_skipped": 1_000_000}, "rate_limit_per_hour"),
         ({"failed": [{"message_id": "m"}]}, "failed.0.reason"),
         ({"daily_cost_cap_cents": 10**6}, "daily_cost_cap_cents"),
     ],

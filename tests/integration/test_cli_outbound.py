@@ -2,9 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+import pytest
+
+from postroom.core.outbound.rollout import Rollout
 from postroom.store import actions, outbound, pauses
 from postroom.store.audit import Signature, list_audit
 from postroom.store.engine.ids import new_id
@@ -13,6 +16,7 @@ from support.clocks import ManualClock
 from support.shell import Shell
 from support.store.fault_cases_outbound import DRAFT, LEASE, doubted, leased_outbound
 from support.store.job_setup import JobSetup
+from support.store.outbound_traffic import Traffic
 
 NOBODY = "01997000-0000-7000-8000-000000000000"
 
@@ -137,3 +141,41 @@ def test_what_has_a_draft_is_stopped_by_the_next_sender(shell: Shell) -> None:
     id = on_the_desk(shell, deferred)
     assert shell("outbound", "cancel", id) == 0
     assert shell.out == f"{id}  stopping\n"
+
+
+async def served(setup: JobSetup) -> UUID:
+    """A tenant on the fair queue and one that is not, each with mail that was delivered."""
+    setup.clock.now = datetime.now(UTC) - timedelta(days=8)
+    traffic = await Traffic.open(setup, 8)
+    share = Rollout("share", 0.5)
+    for name in sorted(traffic.owners):
+        await traffic.put(name, 2, share)
+    setup.clock.forward(2)
+    for each in await traffic.take(100, share):
+        await setup.database.run(outbound.deliver(each.hold, "18c1", setup.clock()))
+    return next(iter(traffic.mails))
+
+
+def test_figures_are_shown_for_both_disciplines(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_the_desk(shell, served)
+    monkeypatch.setenv("POSTROOM_OUTBOUND_FAIR_QUEUE", "share")
+    assert shell("outbound", "stats") == 0
+    for words in ("FAIR QUEUE", "FIRST IN, FIRST OUT", "Gini", "Jain", "queue healthy", "false positives", "p99"):
+        assert words.lower() in shell.out.lower(), words
+    assert shell("outbound", "stats", "--since", "2h", "--json") == 0
+    (shown,) = shell.json()
+    assert shown["stage"] == "share"
+    found = {name: each["delivered"] for name, each in shown["disciplines"].items()}
+    assert sum(found.values()) == 8 * 3 * 2
+    assert all(found.values())
+    for each in shown["disciplines"].values():
+        assert each["waits"]["high"]["mean_s"] == each["deliveries"]["all"]["mean_s"] == 2
+        assert each["evenness"]["tenant"]["gini"] == 0
+    assert shown["queue"]["limits"] == {"high": 9, "normal": 6, "low": 3, "throttled": 1}
+    assert shell("outbound", "stats", "--since", "yesterday") != 0
+
+
+def test_figures_of_a_quiet_time_say_so(shell: Shell) -> None:
+    assert shell("migrate") == 0
+    assert shell("outbound", "stats") == 0
+    assert "no mail took its turn" in shell.out

@@ -11,6 +11,7 @@ from uuid import UUID
 import httpx2
 import pytest
 
+from postroom.core.outbound.priority import Throttle
 from postroom.store import outbound, senders
 from postroom.store.engine.database import Database
 from support.clocks import ManualClock
@@ -160,7 +161,7 @@ async def test_other_roles_methods_and_bodies_are_refused(switchboard: Served) -
 
 async def test_a_throttled_sender_is_told_to_come_back_and_a_disabled_one_is_refused(switchboard: Served) -> None:
     token, database, clock = await token_of(switchboard), switchboard.services.database, switchboard.services.clock
-    throttle = senders.Throttle(clock() + timedelta(hours=4), "bounces")
+    throttle = Throttle(clock() + timedelta(hours=4), "bounces")
     await database.run(senders.throttle_sender(ADA, throttle, signed(), clock()))
     status, answer = await ask(switchboard, token, MAIL)
     assert (status, answer["error"]["code"]) == (429, "not_admitted")

@@ -77,7 +77,7 @@ async def test_smtplib_logs_in_over_starttls_and_over_implicit_tls(sqlite: Datab
     def send(starttls: int, implicit: int) -> None:
         context = client_context()
         with smtplib.SMTP("127.0.0.1", starttls, "client.example", PATIENCE_S) as client:
-            client._host = HOST  # what the certificate is checked for
+            vars(client)["_host"] = HOST  # what the certificate is checked for
             assert "auth" not in client.ehlo()[1].decode().lower()
             client.starttls(context=context)
             client.login(ADA, PASSWORD)

@@ -142,15 +142,23 @@ class MemorySwitchboard:
     refuse: dict[str, PostroomError] = field(default_factory=dict[str, PostroomError])
     polls: list[float] = field(default_factory=list[float])
     reports: list[tuple[float, BackfillProgress]] = field(default_factory=list[tuple[float, BackfillProgress]])
+    poll_errors: list[PostroomError] = field(default_factory=list[PostroomError])
+    """Errors of the next polls."""
     fail_reports: list[PostroomError] = field(default_factory=list[PostroomError])
     """Errors of the next reports, which are lost on the way."""
     lose_answers: list[PostroomError] = field(default_factory=list[PostroomError])
     """Errors of the next reports, which are counted first."""
 
-    async def poll_backfill(self, connector_type: str, endpoint_identity: str) -> BackfillAssignment | None:
+    async def poll_backfill(
+        self, connector_type: str, endpoint_identity: str, lease_token: str | None = None
+    ) -> BackfillAssignment | None:
         self.step("poll")
         self.polls.append(now())
-        is_free = self.status == "pending" or (self.status == "active" and now() >= self.lease_until)
+        if self.poll_errors:
+            raise self.poll_errors.pop(0)
+        is_free = self.status == "pending" or (
+            self.status == "active" and (now() >= self.lease_until or lease_token == self.lease_token)
+        )
         if not is_free:
             return None
         self.status, self.lease_token, self.lease_until = "active", uuid4().hex, now() + LEASE_S

@@ -4,6 +4,7 @@ Started once per test session in a new folder; each test gets a database of its 
 Durability is as shipped (`fsync` and `synchronous_commit` on), since that is what the tests are about.
 """
 
+import asyncio
 import contextlib
 import importlib.metadata
 import importlib.util
@@ -15,7 +16,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -124,32 +125,57 @@ class PostgresServer:
         )
 
 
-async def schema(url: str) -> str:
-    """How much of everything is in the database: another number, and it is not the schema that it was."""
-    connection = await asyncpg.connect(url)
-    try:
-        return str(await connection.fetchrow(_SCHEMA))
-    finally:
-        await connection.close()
+class Emptier:
+    """Empties one database after each test, over a connection that lasts, in a loop of its own.
+
+    A new connection for each would take longer than most tests.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._loop = asyncio.new_event_loop()
+        self._connection: asyncpg.Connection | None = None
+
+    def schema(self) -> str:
+        """How much of everything is in the database: another number, and it is not the schema that it was."""
+        return self._loop.run_until_complete(self._over_connection(_schema))
+
+    def empty(self) -> str:
+        """Deletes every row but those that say which migrations were applied. Returns the schema."""
+        return self._loop.run_until_complete(self._over_connection(_empty))
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._loop.run_until_complete(self._connection.close())
+        self._loop.close()
+
+    async def _over_connection(self, work: Callable[[asyncpg.Connection], Awaitable[str]]) -> str:
+        """A test may have ended every connection to the database, and so ours: then over another one."""
+        if self._connection is not None:
+            try:
+                return await work(self._connection)
+            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                self._connection.terminate()
+        self._connection = await asyncpg.connect(self._url)
+        return await work(self._connection)
 
 
-async def empty(url: str) -> str:
-    """Deletes every row of a database but those that say which migrations were applied. Returns its schema."""
-    connection = await asyncpg.connect(url)
-    try:
-        await connection.execute(_END_OTHERS)
-        sizes: list[tuple[str, int]] = [tuple(row) for row in await connection.fetch(_FILLED)]
-        filled = dict(sizes)
-        if filled.pop("postroom.audit", 0):
-            await connection.execute(_AUDIT_EMPTIED)
-        if max(filled.values(), default=0) > _LARGE:
-            await connection.execute(f"TRUNCATE {', '.join(filled)} CASCADE")
-        elif filled:
-            await connection.execute("SET session_replication_role = replica")  # references are not checked
-            await connection.execute(";".join(f"DELETE FROM {name}" for name in filled))
-        return str(await connection.fetchrow(_SCHEMA))
-    finally:
-        await connection.close()
+async def _schema(connection: asyncpg.Connection) -> str:
+    return str(await connection.fetchrow(_SCHEMA))
+
+
+async def _empty(connection: asyncpg.Connection) -> str:
+    await connection.fetch(_END_OTHERS)
+    sizes: list[tuple[str, int]] = [tuple(row) for row in await connection.fetch(_FILLED)]
+    filled = dict(sizes)
+    if filled.pop("postroom.audit", 0):
+        await connection.execute(_AUDIT_EMPTIED)
+    if max(filled.values(), default=0) > _LARGE:
+        await connection.execute(f"TRUNCATE {', '.join(filled)} CASCADE")
+    elif filled:
+        await connection.execute("SET session_replication_role = replica")  # references are not checked
+        await connection.execute(";".join(f"DELETE FROM {name}" for name in filled))
+    return await _schema(connection)
 
 
 def free_port() -> int:

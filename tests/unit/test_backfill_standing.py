@@ -42,6 +42,7 @@ def job_with(**changes: Any) -> BackfillJob:
         estimate_id=None,
         lease_token=None,
         lease_until=None,
+        lease_holder=None,
         batch_seq=0,
         paced_until=None,
         accepted=0,
@@ -102,6 +103,7 @@ def test_the_line_has_bar_counts_speed_spend_and_time_left():
         ({"status": "cancelled"}, "and stay"),
         ({"status": "cost_capped"}, "The cap of $5.00 a day is reached; tomorrow"),
         ({"status": "error", "error": "the mailbox refuses the search"}, "It failed: the mailbox refuses the search"),
+        ({"status": "error", "error": "\x1b[2J\u202eno\nyes"}, "It failed: \\x1b[2J\\u202eno\\nyes; "),
         ({"status": "paused"}, "postroom backfill resume"),
     ],
 )

@@ -2,18 +2,25 @@
 
 import asyncio
 from itertools import pairwise
+from pathlib import Path
 
+import orjson
 import pytest
 
+from postroom.connectors.mail.backfill.lease import KeptLease
 from postroom.connectors.mail.backfill.worker import BackfillWorker, SliceResult
-from postroom.core.errors import NeedsPerson, SwitchboardUnavailable
+from postroom.core.errors import BadInput, NeedsPerson, SwitchboardUnavailable
 from support.backfill import ENDPOINT, BackfillSetup, at, backfill_setup, deliver
 from support.jumping_loop import now, run
 
 
-def worker_of(setup: BackfillSetup, polls: dict[str, float] | None = None) -> BackfillWorker:
+def worker_of(
+    setup: BackfillSetup, polls: dict[str, float] | None = None, lease: KeptLease | None = None
+) -> BackfillWorker:
     begin = setup.mailbox().begin
-    return BackfillWorker(setup.board, "gmail", ENDPOINT, begin, poll_interval_s=60, clock=now, polls=polls)
+    return BackfillWorker(
+        setup.board, "gmail", ENDPOINT, begin, poll_interval_s=60, clock=now, polls=polls, lease=lease
+    )
 
 
 async def slices(worker: BackfillWorker, most: int = 10_000) -> list[SliceResult]:
@@ -192,3 +199,37 @@ def test_a_job_that_is_paused_is_dropped_and_asked_for_again_a_minute_later() ->
 
     run(paused_and_resumed())
     assert (setup.board.status, setup.board.processed) == ("completed", 9)
+
+
+def test_a_connector_that_was_killed_takes_its_job_back_at_once_and_counts_each_message_once(tmp_path: Path) -> None:
+    setup = backfill_setup(rate_limit_per_hour=3_600)
+    deliver(setup, *(at(2, 10, number // 60, number % 60) for number in range(100)))
+    file = tmp_path / "lease.json"
+
+    async def killed_and_started_again() -> tuple[float, float]:
+        await worker_of(setup, lease=KeptLease(file)).work_for(30)  # killed: nothing more is heard of it
+        killed = now()
+        await slices(worker_of(setup, lease=KeptLease(file)))
+        return killed, setup.board.polls[1]
+
+    killed, polled = run(killed_and_started_again())
+    assert polled == killed
+    assert (setup.board.status, setup.board.processed) == ("completed", 100)
+
+
+def test_a_damaged_lease_is_forgotten(tmp_path: Path) -> None:
+    setup = backfill_setup()
+    file = tmp_path / "lease.json"
+    file.write_bytes(orjson.dumps({"lease_token": "not a token"}))
+    setup.board.poll_errors.append(BadInput("lease_token", "is no id", "use one"))
+
+    async def twice() -> None:
+        with pytest.raises(BadInput):
+            await worker_of(setup, lease=KeptLease(file)).work_for(30)
+        assert KeptLease(file).token is None
+        await slices(worker_of(setup, lease=KeptLease(file)))
+
+    run(twice())
+    assert setup.board.status == "completed"
+    file.write_bytes(b"{")
+    assert KeptLease(file).token is None

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postroom.core.outbound.fair_picker import InFlight, Picked, WaitingMail
+from postroom.core.outbound.fair_queue import FairQueue
 from postroom.core.outbound.lanes import LANES, PRIORITY_SHARES, RETRY_SHARE, Lane, LanePolicy
-from postroom.core.outbound.turn_table import TurnTable
 from support.scale import scale
+from support.turn_table import TurnTable
 
 POLICY = LanePolicy.of()
 UNLIMITED = InFlight(10**9)
@@ -91,12 +92,12 @@ def test_a_batch_is_what_choosing_one_by_one_from_the_whole_queue_gives(
 ) -> None:
     weights = {(depth, id): some[(5 * depth + id) % 15] for depth in range(3) for id in range(450)}
     table, model, seq = TurnTable(), Model(weights), 0
+    queue = FairQueue(POLICY, UNLIMITED.slots)
     for step in program:
         if isinstance(step, int):
-            expected = [each for _ in range(step) if (each := model.choose()) is not None]
-            assert [each.mail.seq for each in table.choose(POLICY, UNLIMITED, step)] == [
-                each.mail.seq for each in expected
-            ]
+            expected = [each.mail.seq for _ in range(step) if (each := model.choose()) is not None]
+            assert [each.mail.seq for each in table.choose(POLICY, UNLIMITED, step)] == expected
+            assert [each.mail.seq for each in queue.take(step)] == expected
             continue
         # Each tenant is in one lane: how far a tenant moves back in its other lanes may depend on the batches.
         path, cost, bulk, count = step
@@ -104,7 +105,9 @@ def test_a_batch_is_what_choosing_one_by_one_from_the_whole_queue_gives(
         for _ in range(count):
             seq += 1
             mail = WaitingMail(seq, cost, bulk)
-            table.put(lane, path, mail, (weights[0, path[0]], weights[1, path[1]], weights[2, path[2]]))
+            own_weights = (weights[0, path[0]], weights[1, path[1]], weights[2, path[2]])
+            table.put(lane, path, mail, own_weights)
+            queue.put(lane, path, mail, own_weights)
             model.waiting.append(Queued(lane, path, mail))
 
 
@@ -160,39 +163,85 @@ def test_nothing_idles_and_nothing_is_chosen_twice(mails: dict[Path, int], batch
     assert table.choose(POLICY, UNLIMITED, batch) == []
 
 
+def sibling(level: int, child: int) -> Path:
+    """A path that differs from those of other children at this level, and at those below it."""
+    path = tuple(child if depth >= level else 0 for depth in range(3))
+    return path[0], path[1], path[2]
+
+
+def with_weight(level: int, weight: float) -> tuple[float, float, float]:
+    return (weight if level == 0 else 1.0, weight if level == 1 else 1.0, weight if level == 2 else 1.0)
+
+
 @many
 @given(
-    st.dictionaries(st.integers(0, 5), st.tuples(weights_of_nodes, st.integers(1, 5)), min_size=2, max_size=6),
-    st.integers(1, 25),
+    st.integers(0, 2),
+    st.lists(st.tuples(weights_of_nodes, st.integers(1, 5)), min_size=2, max_size=2),
+    st.lists(st.tuples(st.integers(2, 5), st.integers(0, 4), st.integers(1, 3), st.integers(1, 9)), max_size=30),
 )
-def test_two_busy_tenants_differ_by_at_most_one_mail_per_weight(
-    tenants: dict[int, tuple[float, int]], batch: int
+def test_two_busy_children_of_one_parent_differ_by_at_most_one_mail_per_weight_whoever_comes_and_goes(
+    level: int, busy: list[tuple[float, int]], others: list[tuple[int, int, int, int]]
 ) -> None:
-    table, seq = TurnTable(), 0
-    for id, (weight, cost) in tenants.items():
-        for _ in range(200):
-            seq += 1
-            table.put("normal", (id, id, id), WaitingMail(seq, cost), (weight, 1.0, 1.0))
-    served: Counter[int] = Counter()
-    for _ in range(200 // batch):
-        for picked in table.choose(POLICY, UNLIMITED, batch):
-            served[picked.tenant] += int(picked.mail.cost)
-            normalised = {id: served[id] / weight for id, (weight, _) in tenants.items()}
-            most = max(cost / weight for weight, cost in tenants.values())
-            assert max(normalised.values()) - min(normalised.values()) <= most + 1e-9
+    table, queue, seq = TurnTable(), FairQueue(POLICY, UNLIMITED.slots), 0
+
+    def put(child: int, cost: int, weight: float) -> None:
+        nonlocal seq
+        seq += 1
+        for each in (table, queue):
+            each.put("normal", sibling(level, child), WaitingMail(seq, cost), with_weight(level, weight))
+
+    for child, (weight, cost) in enumerate(busy):
+        for _ in range(30 * 9 + 1):
+            put(child, cost, weight)
+    served = [0.0, 0.0]
+    most = max(cost / weight for weight, cost in busy)
+    for child, count, cost, batch in others:
+        for _ in range(count):
+            put(child, cost, 1.0)
+        picks = table.choose(POLICY, UNLIMITED, batch)
+        assert picks == queue.take(batch)
+        for picked in picks:
+            served_child = (picked.tenant, picked.domain, picked.sender)[level]
+            if served_child < 2:
+                served[served_child] += picked.mail.cost / busy[served_child][0]
+            assert abs(served[0] - served[1]) <= most + 1e-9
 
 
 @many
-@given(st.integers(1, 200), st.integers(1, 50))
-def test_a_tenant_that_returns_has_neither_credit_nor_debt(before: int, batch: int) -> None:
+@given(st.integers(0, 2), st.integers(1, 200), st.integers(1, 50))
+def test_a_child_that_returns_has_neither_credit_nor_debt(level: int, before: int, batch: int) -> None:
     """Whether it was served long ago or never: from its return on, both get the same within one mail."""
-    table = filled({(1, 1, 1): 600, (2, 2, 2): 3})
+    table = filled({sibling(level, 1): 320, sibling(level, 2): 3})
     for _ in range(before // batch + 1):
         table.choose(POLICY, UNLIMITED, batch)
     for n in range(100):
-        table.put("normal", (2, 2, 2), WaitingMail(10_000 + n, 1), (1.0, 1.0, 1.0))
-    got = Counter(each.tenant for each in table.choose(POLICY, UNLIMITED, 60))
+        table.put("normal", sibling(level, 2), WaitingMail(10_000 + n, 1), (1.0, 1.0, 1.0))
+    got = Counter((each.tenant, each.domain, each.sender)[level] for each in table.choose(POLICY, UNLIMITED, 60))
     assert abs(got[1] - got[2]) <= 2
+
+
+def test_a_batch_of_one_knows_that_a_tenant_holds_too_much() -> None:
+    """Slots come free one at a time: the tenant whose deliveries are slow must not get every second of them."""
+    slow = {1: 90}
+    for _ in range(20):
+        table = filled({(1, 1, 1): 5, (2, 2, 2): 5, (3, 3, 3): 5})
+        held = InFlight(100, lanes={"normal": 90}, tenants=slow)
+        assert [each.tenant for _ in range(6) for each in table.choose(POLICY, held, 1)] == [2, 3, 2, 3, 2, 3]
+
+
+@many
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 5)), max_size=12), st.integers(0, 3))
+def test_what_is_withdrawn_leaves_the_others_their_turns(mails: list[tuple[int, int]], gone: int) -> None:
+    queue, seq = FairQueue(POLICY, UNLIMITED.slots), 0
+    for sender, count in mails:
+        for _ in range(count):
+            seq += 1
+            queue.put("normal", (0, sender % 2, sender), WaitingMail(seq, 1), (1.0, 1.0, 1.0))
+    taken = [mail.seq for mail in queue.withdraw("normal", gone)]
+    left = queue.take(1_000)
+    assert taken == sorted(taken)
+    assert gone not in {picked.sender for picked in left}
+    assert len(taken) + len(left) == seq
 
 
 @many

@@ -147,7 +147,9 @@ def ended_line(job: "BackfillJob") -> str:
         case "cost_capped":
             return f"The cap of {dollars(job.daily_cost_cap_cents)} a day is reached; tomorrow, {resume}."
         case "error":
-            return f"It failed: {job.error or 'no reason was given'}; {resume}."
+            from postroom.telemetry.logs import one_line
+
+            return f"It failed: {one_line(job.error or 'no reason was given')}; {resume}."
         case _:
             return f"It is {job.status}; {resume}."
 

@@ -1,19 +1,25 @@
 """`postroom outbound`: outgoing mail, and the questions about it that only a person can answer."""
 
+from datetime import UTC, datetime
 from typing import Annotated
 from uuid import UUID
 
 import typer
 
+from postroom.cli import outbound_simulate
+from postroom.cli.moments import read_moment
 from postroom.cli.operator import operator_signature
 from postroom.cli.options import Limit, Reason, choice
+from postroom.cli.outbound_output import stats_lines
+from postroom.cli.output import show_json
 from postroom.cli.session import Session, command_group
 from postroom.core.errors import BadInput
 from postroom.core.lifecycle import DELIVERY
 
-app = command_group("List outgoing mail; settle mail whose fate is unknown.")
+app = command_group("List and settle outgoing mail; see how fairly it is served; simulate the queue.")
 
 COLUMNS = ("id", "kind", "state", "recipients", "subject", "attempts", "not_before", "account", "error")
+RECIPIENT_COLUMNS = ("address", "state", "attempts", "not_before", "enhanced", "bounce_class", "last_reply")
 
 DeliveryId = Annotated[UUID, typer.Argument(metavar="ID", help="The id, as `postroom outbound list` shows it.")]
 
@@ -37,6 +43,26 @@ def show(session: Session, delivery_id: DeliveryId) -> None:
     from postroom.manage.outbound import load_mail
 
     session.show_one(session.call(load_mail, delivery_id))
+
+
+@app.command()
+def recipients(session: Session, delivery_id: DeliveryId) -> None:
+    """Show what has become of each recipient of a mail."""
+    from postroom.manage.outbound import list_recipients
+
+    session.show_list(session.call(list_recipients, delivery_id), RECIPIENT_COLUMNS)
+
+
+@app.command()
+def report(
+    session: Session,
+    file: Annotated[typer.FileBinaryRead, typer.Argument(metavar="FILE", help="A whole message; - reads stdin.")],
+) -> None:
+    """Take a delivery report or a complaint about mail that was sent."""
+    from postroom.manage.reports import take_report
+
+    concerned = session.call(take_report, file.read())
+    session.show_line({"recipients": concerned}, f"recipients concerned: {concerned}")
 
 
 @app.command()
@@ -75,3 +101,25 @@ def cancel(session: Session, delivery_id: DeliveryId, reason: Reason = None) -> 
 
     state = session.call(cancel_mail, delivery_id, operator_signature(reason))
     session.show_result(delivery_id, state)
+
+
+@app.command()
+def stats(
+    session: Session,
+    since: Annotated[
+        str, typer.Option("--since", metavar="WHEN", help="From the hour of this time on: 24h, 7d, or a time.")
+    ] = "24h",
+) -> None:
+    """Show how evenly tenants, domains and senders were served, how long mail waited, and the health of the queue."""
+    from postroom.manage.outbound_stats import outbound_stats
+
+    start = read_moment("--since", since, datetime.now(UTC), ahead=False)
+    found = session.call(outbound_stats, session.settings.outbound, start)
+    if session.as_json:
+        show_json(found)
+        return
+    for line in stats_lines(found):
+        typer.echo(line)
+
+
+outbound_simulate.add_to(app)

@@ -183,6 +183,7 @@ def connector_parts(
     from postroom.connectors.gmail.live import GmailConnector
     from postroom.connectors.gmail.send_as import SendAsAddresses
     from postroom.connectors.gmail.spending import RememberedQuota
+    from postroom.connectors.mail.backfill.lease import KeptLease
     from postroom.connectors.mail.backfill.worker import BackfillWorker
     from postroom.connectors.mail.knowledge import Knowledge
     from postroom.connectors.mail.sent_index import SentIndex
@@ -228,6 +229,7 @@ def connector_parts(
             poll_interval_s=settings.backfill.poll_interval_s,
             clock=since_boot,
             polls=polls,
+            lease=KeptLease(folder / "backfill-lease.json"),
         )
         yield ConnectorParts(connector, client, contacts, filters, sent, backfills)
 

@@ -9,6 +9,7 @@ from postroom.act.undo import UndoService
 from postroom.compose.mailboxes import Mailboxes
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.outbound.lanes import LanePolicy
+from postroom.core.tally import Tally
 from postroom.handlers.action_gmail import ActionGmail
 from postroom.handlers.approval_notify import ApprovalNotify
 from postroom.handlers.backfill_gmail import BackfillGmail
@@ -24,8 +25,11 @@ from postroom.handlers.unsnooze_gmail import UnsnoozeGmail
 from postroom.jobs.run import Handler
 from postroom.jobs.schedule import Recurring
 from postroom.outbound.delivery import Sender
+from postroom.outbound.meter import OutboundMeter
 from postroom.outbound.pace import Pace
+from postroom.outbound.queue_watch import QueueWatch
 from postroom.outbound.restored import RestorePace, RestoreWatch
+from postroom.outbound.smtp_delivery import SmtpRoad
 from postroom.settings.reading import Settings
 from postroom.settings.retention import retention_policy
 from postroom.settings.safety import policy_of
@@ -80,9 +84,16 @@ def restore_watch(settings: Settings, database: Database, mailboxes: Mailboxes) 
 
 
 def sender(
-    settings: Settings, database: Database, mailboxes: Mailboxes, watch: RestoreWatch, pace: Pace | None = None
+    settings: Settings,
+    database: Database,
+    mailboxes: Mailboxes,
+    watch: RestoreWatch,
+    pace: Pace | None = None,
+    smtp: SmtpRoad | None = None,
+    queue_watch: QueueWatch | None = None,
+    tally: Tally | None = None,
 ) -> Sender:
-    """Return what delivers the mail that `outbound.send` has admitted."""
+    """Return what delivers outgoing mail: through mailboxes, and by SMTP."""
     outbound = settings.outbound
     usual = Pace(give_up=timedelta(days=outbound.expire_days), at_once=outbound.concurrency)
     return Sender(
@@ -92,4 +103,7 @@ def sender(
         before_sending=watch.before_sending,
         rollout=outbound.rollout,
         policy=LanePolicy.of(outbound.priority_multipliers, outbound.rollout.fair_share),
+        smtp=smtp,
+        watch=queue_watch,
+        meter=OutboundMeter(tally),
     )

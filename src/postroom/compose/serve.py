@@ -67,7 +67,15 @@ async def run_product(settings: Settings, database: Database, stop: asyncio.Even
             background(run_discord_bot(settings, database), stop),
             background(watch_accounts(database, mailboxes, _watch(services, mailboxes)), stop),
             background(watch_labels(database, mailboxes), stop),
-            running_jobs(settings, database, mailboxes, stop, concurrency=settings.worker.concurrency),
+            running_jobs(
+                settings,
+                database,
+                mailboxes,
+                stop,
+                concurrency=settings.worker.concurrency,
+                tally=services.tally,
+                gauges=gauges,
+            ),
         ):
             settle_memory()
             share_with_threads()

@@ -1,28 +1,70 @@
 """Composes the SMTP transport from the settings."""
 
+import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from random import SystemRandom
-from typing import Literal
+from types import TracebackType
+from typing import Literal, Self
 
 import dns.asyncresolver
 import httpx2
 
+from postroom.compose.google import vault_of
 from postroom.core.hosts import bare_name
 from postroom.core.outbound.destinations import DestinationPauses, SigningKeys, StsPolicies
 from postroom.core.outbound.pacing import PaceLimits
+from postroom.core.outbound.retries import RetrySchedule
+from postroom.outbound.destination_stores import StoredKeys, StoredPauses, StoredPolicies
+from postroom.outbound.smtp_delivery import SmtpRoad
 from postroom.settings.delivery import DeliverySettings
+from postroom.settings.reading import Settings
 from postroom.smtp.dkim import Signer
 from postroom.smtp.dns import Dns
 from postroom.smtp.mta_sts import HttpsPolicies, StsCache
 from postroom.smtp.options import Reuse, SmartHost, SmtpOptions, Timeouts, TlsContexts
 from postroom.smtp.transport import SmtpTransport
 from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
 from postroom.system.boot_clock import since_boot
 
 SIGNING_THREADS = 2
+
+
+class SmtpOnDemand:
+    """The SMTP transport of a process, started when the first mail needs it."""
+
+    def __init__(self, settings: Settings, database: Database) -> None:
+        self._settings = settings
+        self._database = database
+        self._starting = asyncio.Lock()
+        self._stack = contextlib.AsyncExitStack()
+        self._transport: SmtpTransport | None = None
+
+    def road(self) -> SmtpRoad:
+        delivery, days = self._settings.delivery, self._settings.outbound.expire_days
+        schedule = RetrySchedule(give_up=timedelta(days=days))
+        return SmtpRoad(self.transport, hostname_of(delivery), delivery.unknown, schedule)
+
+    async def transport(self) -> SmtpTransport:
+        async with self._starting:
+            if self._transport is None:
+                policies, pauses = StoredPolicies(self._database), StoredPauses(self._database)
+                keys = StoredKeys(self._database, vault_of(self._settings), since_boot)
+                opening = smtp_transport(self._settings.delivery, policies, keys, pauses)
+                self._transport = await self._stack.enter_async_context(opening)
+        return self._transport
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
 
 
 @contextlib.asynccontextmanager
@@ -60,7 +102,7 @@ async def smtp_transport(
 def smtp_options(delivery: DeliverySettings) -> SmtpOptions:
     families: dict[str, tuple[Literal[4, 6], ...]] = {"both": (6, 4), "ipv4": (4,), "ipv6": (6,)}
     return SmtpOptions(
-        hostname=delivery.hostname or socket.getfqdn(),
+        hostname=hostname_of(delivery),
         own_names=frozenset(name.lower() for name in delivery.own_names),
         port=delivery.port,
         smart_host=_smart_host(delivery),
@@ -81,6 +123,10 @@ def smtp_options(delivery: DeliverySettings) -> SmtpOptions:
         reuse=Reuse(messages=delivery.keep_messages, idle_s=delivery.keep_idle_s),
         pace=PaceLimits(delivery.connections_first, delivery.connections_most, delivery.slow_s),
     )
+
+
+def hostname_of(delivery: DeliverySettings) -> str:
+    return delivery.hostname or socket.getfqdn()
 
 
 def _smart_host(delivery: DeliverySettings) -> SmartHost | None:

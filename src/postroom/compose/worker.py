@@ -13,6 +13,7 @@ from postroom.compose.gate import MailboxGate
 from postroom.compose.jobs import RECURRING, job_handlers, restore_watch, sender
 from postroom.compose.mailboxes import Mailboxes
 from postroom.compose.senders import SenderWatch
+from postroom.compose.smtp import SmtpOnDemand
 from postroom.compose.tasks import background
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.tally import Gauges, Tally
@@ -25,7 +26,9 @@ from postroom.jobs.prune import Pruner
 from postroom.jobs.rescue import Rescuer
 from postroom.jobs.schedule import Scheduler
 from postroom.jobs.worker import Worker, WorkerOptions
+from postroom.outbound.gauges import OutboundGauges
 from postroom.outbound.pace import Pace
+from postroom.outbound.queue_watch import QueueWatch
 from postroom.settings.queues import queues_of
 from postroom.settings.reading import Settings
 from postroom.store.backfill_slices import enqueue_slices
@@ -40,8 +43,9 @@ EVERY_MINUTE = timedelta(minutes=1)
 
 async def run_worker(settings: Settings, database: Database, stop: asyncio.Event, concurrency: int) -> None:
     """Run only jobs: the worker, and its part in leader election."""
+    tally, gauges = Tally(), Gauges()
     async with (
-        exporting(settings.telemetry, Tally(), Gauges()) as exporter,
+        exporting(settings.telemetry, tally, gauges) as exporter,
         serving_metrics(
             settings.telemetry.listen,
             exporter.metrics_text,
@@ -53,7 +57,9 @@ async def run_worker(settings: Settings, database: Database, stop: asyncio.Event
         open_credentials(settings, database, http) as credentials,
     ):
         mailboxes = Mailboxes(settings, database, http, credentials, gate)
-        async with running_jobs(settings, database, mailboxes, stop, concurrency=concurrency):
+        async with running_jobs(
+            settings, database, mailboxes, stop, concurrency=concurrency, tally=tally, gauges=gauges
+        ):
             await stop.wait()
 
 
@@ -66,10 +72,12 @@ async def running_jobs(
     *,
     concurrency: int,
     pace: Pace | None = None,
+    tally: Tally | None = None,
+    gauges: Gauges | None = None,
 ) -> AsyncGenerator[None]:
     """Run the worker and its part in leader election during the block; jobs still running at its end may finish.
 
-    `stop` is set when one of the parts fails.
+    `stop` is set when one of the parts fails. Outgoing mail is counted in `tally` and `gauges`.
     """
     jobs = settings.jobs
     options = WorkerOptions(
@@ -107,14 +115,21 @@ async def running_jobs(
     slices: dict[str, Chore] = {"backfill.slices_enqueued": lambda now: enqueue_slices(CATALOGUE, new_id(), now)}
     watch = restore_watch(settings, database, mailboxes)
     await watch.observe()
-    sending = sender(settings, database, mailboxes, watch, pace).run()
+    smtp = SmtpOnDemand(settings, database)
+    queue_watch = QueueWatch(database, settings.outbound.max_queue, clock)
+    sending = sender(settings, database, mailboxes, watch, pace, smtp.road(), queue_watch, tally).run()
+    limits = (settings.outbound.max_queue, settings.outbound.concurrency)
+    figures = OutboundGauges(database, gauges or Gauges(), lambda: leadership.leads, *limits, clock)
     async with (
+        smtp,
         approvals,
         senders,
         background(senders.scoring().run(), stop),
         background(run_maintenance(database, chores, clock=clock), stop),
         background(run_maintenance(database, slices, EVERY_MINUTE, clock), stop),
+        background(queue_watch.run(), stop),
         background(sending, stop),
+        background(figures.run(), stop),
         background(watch.run(), stop),
         asyncio.TaskGroup() as group,
     ):

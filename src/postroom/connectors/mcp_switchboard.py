@@ -115,8 +115,12 @@ class McpSwitchboard:
     async def fail(self, request: ConnectorRequest, error: str) -> None:
         await self._end(request, error=error)
 
-    async def poll_backfill(self, connector_type: str, endpoint_identity: str) -> BackfillAssignment | None:
+    async def poll_backfill(
+        self, connector_type: str, endpoint_identity: str, lease_token: str | None = None
+    ) -> BackfillAssignment | None:
         asked = {"connector_type": connector_type, "endpoint_identity": endpoint_identity}
+        if lease_token is not None:
+            asked["lease_token"] = lease_token
         answer = await self._call("backfill.poll", asked)
         return None if answer["job_id"] is None else _assignment(answer)
 

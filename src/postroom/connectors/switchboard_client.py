@@ -157,8 +157,12 @@ class BackfillStatus(NamedTuple):
 
 
 class BackfillSource(Protocol):
-    async def poll_backfill(self, connector_type: str, endpoint_identity: str) -> BackfillAssignment | None:
-        """A job to work on, if there is one that nobody else works on."""
+    async def poll_backfill(
+        self, connector_type: str, endpoint_identity: str, lease_token: str | None = None
+    ) -> BackfillAssignment | None:
+        """A job to work on, if there is one that nobody else works on. `lease_token` is the lease that this connector
+        had before it was started again: that job is its own.
+        """
         ...
 
     async def report_backfill(self, progress: BackfillProgress) -> BackfillStatus:

@@ -44,6 +44,7 @@ PostroomError
 ├── AlreadyServed         another process serves this database
 ├── BackupError           a backup cannot be made, or is damaged or incomplete
 ├── IntakeRefused         nothing new is accepted now; says when to come back
+│   └── TooFast           a connector is ahead of the rate of its backfill
 ├── NotAdmitted           mail of this sender is not accepted; says until when, if waiting helps
 │   ├── DailyLimitReached     the day's limit of the sender or its domain
 │   ├── SenderThrottled       a throttle is in force
@@ -272,6 +273,10 @@ class IntakeRefused(PostroomError):
     def __init__(self, message: str, retry_after: timedelta) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class TooFast(IntakeRefused):
+    """A connector does more for a backfill than its rate allows."""
 
 
 class NotAdmitted(PostroomError):

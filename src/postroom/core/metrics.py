@@ -11,6 +11,7 @@ from typing import Literal
 MetricKind = Literal["counter", "gauge", "histogram"]
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+LONG_SECONDS = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0)
 MILLISECONDS = (1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 5000.0, 30000.0, 300000.0, 3600000.0)
 
 
@@ -186,6 +187,117 @@ LOG_SIZE = Metric(
     (),
 )
 
+OUTBOUND_LEASED = Metric(
+    "butlers.outbound.mail_leased",
+    "counter",
+    "{mail}",
+    "Outgoing mail that took its turn, by the discipline (`fair` or `fifo`) and its sender's priority; retries count.",
+    ("discipline", "lane"),
+)
+OUTBOUND_DELIVERED = Metric(
+    "butlers.outbound.mail_delivered",
+    "counter",
+    "{mail}",
+    "Outgoing mail that was delivered.",
+    ("discipline", "lane"),
+)
+OUTBOUND_WAIT = Metric(
+    "butlers.outbound.wait",
+    "histogram",
+    "s",
+    "From the acceptance of outgoing mail to its first lease.",
+    ("discipline", "lane"),
+    LONG_SECONDS,
+)
+OUTBOUND_LATENCY = Metric(
+    "butlers.outbound.delivery_latency",
+    "histogram",
+    "s",
+    "From the acceptance of outgoing mail to its delivery.",
+    ("discipline", "lane"),
+    LONG_SECONDS,
+)
+OUTBOUND_CHOOSING = Metric(
+    "butlers.outbound.choosing",
+    "histogram",
+    "s",
+    "The time to choose a batch of outgoing mail.",
+    (),
+    SECONDS,
+)
+OUTBOUND_WAITING = Metric(
+    "butlers.outbound.waiting",
+    "gauge",
+    "{mail}",
+    "Outgoing mail that waits for its turn, by lane. This and the gauges below are measured every minute, by the "
+    "process that leads.",
+    ("lane",),
+)
+OUTBOUND_GINI = Metric(
+    "butlers.outbound.gini",
+    "gauge",
+    "{coefficient}",
+    "Gini coefficient of the service divided by weight, of this hour and the last, by level: `tenant`, `domain` or "
+    "`sender`. 0 is equal.",
+    ("discipline", "level"),
+)
+OUTBOUND_JAIN = Metric(
+    "butlers.outbound.jain",
+    "gauge",
+    "{index}",
+    "Jain's index of the same. 1 is equal.",
+    ("discipline", "level"),
+)
+OUTBOUND_LARGEST_SHARE = Metric(
+    "butlers.outbound.largest_share",
+    "gauge",
+    "{share}",
+    "The largest part of all service that one of them had, in the same time.",
+    ("discipline", "level"),
+)
+OUTBOUND_THROTTLED = Metric(
+    "butlers.outbound.throttled_senders",
+    "gauge",
+    "{sender}",
+    "Senders with a throttle: `held`, or `draining` since its time is over.",
+    ("state",),
+)
+OUTBOUND_THROTTLED_MAIL = Metric(
+    "butlers.outbound.throttled_mail",
+    "gauge",
+    "{mail}",
+    "Outgoing mail that waits since its sender is throttled.",
+    (),
+)
+OUTBOUND_FALSE_POSITIVES = Metric(
+    "butlers.outbound.false_positives",
+    "gauge",
+    "{share}",
+    "Of the throttles for a score that began within a day, the share that a person has released.",
+    (),
+)
+OUTBOUND_TIME_TO_DETECT = Metric(
+    "butlers.outbound.time_to_detect",
+    "gauge",
+    "s",
+    "From the first hour of the counts behind a throttle to the throttle: the median of a day.",
+    (),
+)
+OUTBOUND_HEALTH = Metric(
+    "butlers.outbound.health",
+    "gauge",
+    "{multiplier}",
+    "The health of the outbound queue, from 0.1 to 2; below 1 it is degraded.",
+    (),
+)
+OUTBOUND_LANE_LIMIT = Metric(
+    "butlers.outbound.lane_limit",
+    "gauge",
+    "{mail}",
+    "How many mails of a lane a process delivers at the same time, while other lanes have mail too.",
+    ("lane",),
+)
+
 SUBMISSION_ACCEPTED = Metric(
     "butlers.submission.accepted",
     "counter",
@@ -240,6 +352,21 @@ METRICS = (
     ACCESS_REFUSED,
     LOG_SIZE,
     CONNECTION_REFUSED,
+    OUTBOUND_LEASED,
+    OUTBOUND_DELIVERED,
+    OUTBOUND_WAIT,
+    OUTBOUND_LATENCY,
+    OUTBOUND_CHOOSING,
+    OUTBOUND_WAITING,
+    OUTBOUND_GINI,
+    OUTBOUND_JAIN,
+    OUTBOUND_LARGEST_SHARE,
+    OUTBOUND_THROTTLED,
+    OUTBOUND_THROTTLED_MAIL,
+    OUTBOUND_FALSE_POSITIVES,
+    OUTBOUND_TIME_TO_DETECT,
+    OUTBOUND_HEALTH,
+    OUTBOUND_LANE_LIMIT,
     SUBMISSION_ACCEPTED,
     SUBMISSION_REFUSED,
     SUBMISSION_LOGIN,

@@ -8,6 +8,7 @@ from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.outbound import MailView
+from postroom.store.outbound_recipients import RecipientResult, list_results
 
 
 async def list_mail(database: Database, state: str | None, limit: int) -> list[MailView]:
@@ -17,6 +18,12 @@ async def list_mail(database: Database, state: str | None, limit: int) -> list[M
 
 async def load_mail(database: Database, id: UUID) -> MailView:
     return await database.run(outbound.load_mail(id))
+
+
+async def list_recipients(database: Database, id: UUID) -> list[RecipientResult]:
+    """List what has become of each recipient, in the order of the mail."""
+    await database.run(outbound.load_mail(id))
+    return await database.run(list_results(id))
 
 
 async def resolve_mail(

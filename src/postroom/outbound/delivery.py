@@ -26,7 +26,10 @@ from postroom.core.outbound.fair_picker import InFlight
 from postroom.core.outbound.lanes import Lane, LanePolicy
 from postroom.core.outbound.rollout import Rollout
 from postroom.outbound.holding import while_renewed
+from postroom.outbound.meter import OutboundMeter
 from postroom.outbound.pace import Pace, asked_to_wait, is_refusal, wait_after
+from postroom.outbound.queue_watch import QueueWatch
+from postroom.outbound.smtp_delivery import NO_SMTP, SmtpDelivery, SmtpRoad
 from postroom.store import accounts, pauses
 from postroom.store import outbound as store
 from postroom.store.engine.clock import Clock, wall_clock
@@ -35,6 +38,8 @@ from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
 from postroom.store.jobs import PAUSE
 from postroom.store.outbound_moves import CHANNEL
+from postroom.store.outbound_recipients import has_unknown, resend_unknown
+from postroom.store.outbound_rollout import apply_rollout
 from postroom.system.boot_clock import since_boot
 
 log = structlog.get_logger()
@@ -51,6 +56,9 @@ DOUBTFUL = (
     "its draft is gone, and sent mail does not show it: it was sent, or somebody deleted the draft; look in the "
     "mailbox, then run `postroom outbound resolve {id} --sent` or `--not-sent`"
 )
+
+
+SENT_AGAIN_AT_ONCE = 100
 
 
 class MailRefused(PostroomError):
@@ -75,9 +83,18 @@ class Sender:
         before_sending: BeforeSending | None = None,
         rollout: Rollout = store.EVERYWHERE,
         policy: LanePolicy | None = None,
+        smtp: SmtpRoad | None = None,
+        watch: QueueWatch | None = None,
+        meter: OutboundMeter | None = None,
     ) -> None:
-        """`rollout` says which tenants are on the fair queue, and `policy` how lanes share the capacity."""
+        """`rollout` says which tenants are on the fair queue, and `policy` how lanes share the capacity. Mail without
+        a mailbox leaves by `smtp`; `watch` limits the lanes by the health of the queue."""
+        self._smtp = smtp or NO_SMTP
         self._rollout = rollout
+        self._rejoined: int | None = 0
+        """How far waiting mail has been brought to where the roll-out wants it; None once all has."""
+        self._watch = watch
+        self._meter = meter or OutboundMeter()
         self._policy = policy or LanePolicy.of(fair=rollout.fair_share)
         self._sleep_between_beats = sleep_between_beats
         self._before_sending = before_sending
@@ -110,12 +127,18 @@ class Sender:
                 await asyncio.wait(self._running)
 
     async def _begin(self) -> None:
+        while self._rejoined is not None:
+            self._rejoined = await self._database.run(apply_rollout(self._rollout, self._rejoined))
+        if self._smtp.unknown == "resend" and await self._database.run(has_unknown()):
+            for id in await self._database.run(resend_unknown(SENT_AGAIN_AT_ONCE, self._clock())):
+                log.warning("outbound.sent_again", delivery=id)
         free = self._pace.at_once - len(self._running)
         if free <= 0 or not await self._database.run(store.any_mail_due(self._clock())):
             return
         now, started = self._clock(), since_boot()
         leasing = store.lease_mail(new_id(), free, now, now + self._pace.lease, self._capacity())
         leased = await self._database.run(leasing)
+        self._meter.leased(leased, now)
         for each in leased:
             lease = HeldLease(self._pace.usable_until(started))
             task = asyncio.create_task(self._deliver(each, lease), name="postroom-delivery")
@@ -127,15 +150,24 @@ class Sender:
         for each in self._running.values():
             lanes[each.lane] += 1
             tenants[each.tenant_id] += 1
-        return store.Capacity(InFlight(self._pace.at_once, lanes, tenants), self._policy, self._rollout)
+        slots = self._pace.at_once
+        limits = {} if self._watch is None else self._watch.limits(slots)
+        in_flight = InFlight(slots, lanes, tenants, limits)
+        return store.Capacity(in_flight, self._policy, self._rollout, self._meter.stopwatch)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.pop(task, None)
         self._wake.set()
 
     async def _deliver(self, leased: store.LeasedMail, lease: HeldLease) -> None:
+        if leased.account_id is None:
+            by_smtp = SmtpDelivery(self._database, leased, lease, self._smtp, self._pace, self._clock)
+            by_smtp.meter = self._meter
+            await by_smtp.run(self._sleep_between_beats)
+            return
         delivery = Delivery(self._database, leased, lease, self._carrier_of, self._pace, self._clock, self._sleep)
         delivery.before_sending = self._before_sending
+        delivery.meter = self._meter
         try:
             await while_renewed(delivery.attempt(), delivery.renew, self._pace, self._sleep_between_beats)
         except LeaseLost:
@@ -162,6 +194,9 @@ class Delivery:
         clock: Clock,
         sleep: Callable[[float], Awaitable[None]],
     ) -> None:
+        if leased.account_id is None:
+            raise ValueError(f"the mail {leased.id} has no mailbox")
+        self._account_id = leased.account_id
         self._database = database
         self._leased = leased
         self._lease = lease
@@ -171,6 +206,7 @@ class Delivery:
         self._sleep = sleep
         self._draft_id = leased.draft_id
         self.before_sending: BeforeSending | None = None
+        self.meter = OutboundMeter()
         self.draft: DraftKept | None = None
         """The draft that this attempt has made or found, whose id may not be stored yet."""
 
@@ -203,8 +239,8 @@ class Delivery:
             await self._account_removed()
             return
         if self.before_sending is not None:
-            await self._ask(self.before_sending(leased.account_id))
-        carrier = await self._carrier_of(Permit(leased.account_id, self._lease, None, leased.hold, leased.action_id))
+            await self._ask(self.before_sending(self._account_id))
+        carrier = await self._carrier_of(Permit(self._account_id, self._lease, None, leased.hold, leased.action_id))
         if self._draft_id is not None and not await self._ask(carrier.has_draft(self._draft_id)):
             await self._look_for_it(carrier)
             return
@@ -248,7 +284,7 @@ class Delivery:
                 return None
             await self.renew()
         content = await self._database.run(store.load_content(leased.id))
-        await self._database.run(pauses.check_paused(leased.account_id))
+        await self._database.run(pauses.check_paused(self._account_id))
         return await self._offer(carrier.create_draft(content, leased.thread_id))
 
     async def _look_for_it(self, carrier: Carrier) -> None:
@@ -266,7 +302,9 @@ class Delivery:
 
     async def _delivered(self, carrier: Carrier, sent_message_id: str) -> None:
         """Record the delivery first. Removing spare drafts may take long, and its failure changes nothing."""
-        await self._database.run(store.deliver(self._leased.hold, sent_message_id, self._clock()))
+        now = self._clock()
+        await self._database.run(store.deliver(self._leased.hold, sent_message_id, now))
+        self.meter.delivered(self._leased, now)
         log.info("outbound.delivered", delivery=self._leased.id, attempts=self._leased.attempts)
         if self._leased.attempts > 1:
             # A lost answer may have left a second draft behind. It does no harm if it cannot be removed now.
@@ -296,11 +334,11 @@ class Delivery:
 
     async def _tidy_carrier(self) -> Carrier:
         """A carrier for deleting our drafts after the mail has ended, when neither lease nor action stands any more."""
-        return await self._carrier_of(Permit(self._leased.account_id, self._lease))
+        return await self._carrier_of(Permit(self._account_id, self._lease))
 
     async def _delete(self, carrier: Carrier, draft_id: str) -> None:
         """Delete a draft, unless a pause stands: a draft belongs to the user's mailbox too."""
-        await self._database.run(pauses.check_paused(self._leased.account_id))
+        await self._database.run(pauses.check_paused(self._account_id))
         await self._call(carrier.delete_draft(draft_id))
 
     async def renew(self) -> None:

@@ -1,8 +1,8 @@
 """Builds the report that a sender gets about mail that failed, is delayed, or was delivered (RFC 3464). Pure.
 
 Replies and addresses in it were written by strangers: they are on one line each, in seven bits, and only where a value
-is expected. Of the original only the head is returned. The report has an empty envelope sender, so that no report
-answers it.
+is expected. Of the original the head is returned, or all of it if its sender asked for that. The report has an empty
+envelope sender, so that no report answers it.
 """
 
 import re
@@ -18,6 +18,7 @@ from postroom.core.outbound.replies import Reply
 from postroom.core.outbound.transport import Notify
 
 LARGEST_HEAD = 32_768
+LARGEST_WHOLE = 1_048_576
 LONGEST_LINE = 900
 
 Action = Literal["failed", "delayed", "relayed"]
@@ -41,6 +42,8 @@ class ReportedRecipient(NamedTuple):
     reply: Reply
     tried_until: datetime | None = None
     """For a delayed mail: when it is given up."""
+    original: str | None = None
+    """The address as the sender gave it (ORCPT)."""
 
 
 class ReportedMail(NamedTuple):
@@ -50,6 +53,8 @@ class ReportedMail(NamedTuple):
     envelope_sender: str
     content: bytes
     accepted_at: datetime
+    envelope_id: str | None = None
+    return_full: bool = False
 
 
 def wants_report(notify: Sequence[Notify], action: Action) -> bool:
@@ -66,7 +71,9 @@ def delivery_report(
         raise BadInput("report", "there is nobody to report to, or about", "ask only for mail that has both")
     worst: Action = next(each for each in _SUBJECTS if any(recipient.action == each for recipient in recipients))
     boundary = f"report-{id.hex}"
-    original = _head(mail.content)
+    # A whole mail is returned only if it fits into seven bits without change; otherwise its head is.
+    whole = mail.return_full and worst == "failed" and _is_plain(mail.content, boundary)
+    original = mail.content.decode("ascii") if whole else _head(mail.content)
     head = [
         f"From: Mail Delivery System <mailer-daemon@{hostname}>",
         f"To: {to}" if to.is_ascii else "To: undisclosed-recipients:;",
@@ -80,7 +87,7 @@ def delivery_report(
     parts = [
         ("text/plain; charset=us-ascii", _explained(hostname, recipients)),
         ("message/delivery-status", _status(hostname, mail, recipients)),
-        ("text/rfc822-headers", original),
+        ("message/rfc822" if whole else "text/rfc822-headers", original),
     ]
     lines = ["\r\n".join(head), ""]
     for kind, content in parts:
@@ -108,9 +115,14 @@ def _status(hostname: str, mail: ReportedMail, recipients: Sequence[ReportedReci
         f"X-Postroom-Delivery: {mail.id}",
         f"Arrival-Date: {format_datetime(mail.accepted_at)}",
     ]
+    if mail.envelope_id is not None:
+        lines.insert(1, f"Original-Envelope-Id: {_ascii(mail.envelope_id)}")
     for each in recipients:
         reply = each.reply
-        lines += ["", f"Final-Recipient: {_typed(each.address)}", f"Action: {each.action}", f"Status: {_dotted(each)}"]
+        lines.append("")
+        if each.original is not None:
+            lines.append(f"Original-Recipient: {_original(each.original)}")
+        lines += [f"Final-Recipient: {_typed(each.address)}", f"Action: {each.action}", f"Status: {_dotted(each)}"]
         if reply.host is not None:
             lines.append(f"Remote-MTA: dns; {_ascii(reply.host.partition('[')[0] or reply.host)}")
         if reply.code is not None:
@@ -138,9 +150,26 @@ def _typed(address: str) -> str:
     return f"utf-8; {written}"
 
 
+def _original(given: str) -> str:
+    """The value of ORCPT, whose type stands before a semicolon."""
+    kind, separator, address = given.partition(";")
+    return _ascii(f"{kind}; {address}" if separator else f"rfc822; {given}")
+
+
 def _ascii(text: str) -> str:
     """One printable line of ASCII."""
     return "".join(each if " " <= each <= "~" else "?" for each in text)[:LONGEST_LINE]
+
+
+def _is_plain(content: bytes, boundary: str) -> bool:
+    lines = content.split(b"\r\n")
+    return (
+        len(content) <= LARGEST_WHOLE
+        and content.isascii()
+        and b"\0" not in content
+        and boundary.encode() not in content
+        and not any(len(line) > LONGEST_LINE or b"\r" in line or b"\n" in line for line in lines)
+    )
 
 
 def _head(content: bytes) -> str:

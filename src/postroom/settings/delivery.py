@@ -76,6 +76,12 @@ class DeliverySettings(Section):
         "taken.",
     )
 
+    unknown: Literal["ask", "resend"] = Field(
+        "ask",
+        description="Mail of which nobody knows whether it was taken: a person decides (`ask`), or it is sent again, "
+        "and may arrive twice (`resend`).",
+    )
+
     @field_validator("hostname", "smart_host")
     @classmethod
     def _is_a_host(cls, value: str | None) -> str | None:

@@ -22,3 +22,9 @@ def dot_stuffed(content: bytes) -> bytes:
     """The content, of which every line ends in CRLF, with the dots doubled that begin a line, and the final one."""
     stuffed = content.replace(b"\r\n.", b"\r\n..")
     return b"." + stuffed + END if content.startswith(b".") else stuffed + END
+
+
+def xtext(value: str) -> str:
+    """A value as it may stand in an argument of MAIL or RCPT (RFC 3461, 4)."""
+    written = value.encode("utf-8", "replace")
+    return "".join(chr(each) if 33 <= each <= 126 and each not in b"+=" else f"+{each:02X}" for each in written)

@@ -11,6 +11,7 @@ from postroom.core.outbound.replies import Phase, Reply, ReplyLines, cleaned, fo
 from postroom.core.outbound.transport import Leaving, RecipientOutcome, decided
 from postroom.smtp.channel import Channel
 from postroom.smtp.errors import ConnectionLost, HostFailed
+from postroom.smtp.lines import xtext
 from postroom.smtp.options import SmtpOptions, Timeouts, TlsContexts
 from postroom.smtp.transaction import Envelope, EnvelopeRecipient, Transaction
 
@@ -185,12 +186,19 @@ class Session:
             given.append("BODY=8BITMIME")
         if envelope.needs_utf8:
             given.append("SMTPUTF8")
+        if "DSN" in self._extensions:
+            given += [f"ENVID={xtext(envelope.envelope_id)}"] if envelope.envelope_id is not None else []
+            given += ["RET=FULL"] if envelope.return_full else []
         return f"{' '.join(given)}\r\n".encode()
 
     def _rcpt(self, recipient: EnvelopeRecipient) -> bytes:
-        asks = recipient.notify and "DSN" in self._extensions
-        notify = f" NOTIFY={','.join(recipient.notify).upper()}" if asks else ""
-        return f"RCPT TO:<{recipient.address}>{notify}\r\n".encode()
+        asked = ""
+        if "DSN" in self._extensions:
+            asked = f" NOTIFY={','.join(recipient.notify).upper()}" if recipient.notify else ""
+            kind, separator, address = (recipient.original or "").partition(";")
+            if separator and kind.isascii() and kind.replace("-", "").isalnum():
+                asked += f" ORCPT={kind};{xtext(address)}"
+        return f"RCPT TO:<{recipient.address}>{asked}\r\n".encode()
 
     @property
     def _offers_8bit(self) -> bool:

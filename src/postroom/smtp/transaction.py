@@ -22,6 +22,7 @@ class EnvelopeRecipient(NamedTuple):
     position: int
     address: Address
     notify: tuple[Notify, ...]
+    original: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,8 @@ class Envelope:
     is_8bit: bool
     needs_utf8: bool
     declared_8bit: bool
+    envelope_id: str | None = None
+    return_full: bool = False
 
 
 class Transaction:

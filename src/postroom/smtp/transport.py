@@ -85,7 +85,11 @@ class SmtpTransport:
             for each, address in addressed
             if address is None
         ]
-        known = [EnvelopeRecipient(each.position, found, each.notify) for each, found in addressed if found is not None]
+        known = [
+            EnvelopeRecipient(each.position, found, each.notify, each.original)
+            for each, found in addressed
+            if found is not None
+        ]
         try:
             envelope = await self._envelope(mail)
         except Unsendable as error:
@@ -117,6 +121,8 @@ class SmtpTransport:
             is_8bit=not content.isascii(),
             needs_utf8=mail.options.smtputf8 or not sender.is_ascii,
             declared_8bit=mail.options.body_8bit,
+            envelope_id=mail.options.envelope_id,
+            return_full=mail.options.return_full,
         )
 
     def _by_destination(

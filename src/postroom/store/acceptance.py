@@ -21,11 +21,11 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from postroom.core.errors import AccountUnusable, BadInput, Conflict, Refused
+from postroom.core.errors import AccountUnusable, BadInput, Conflict, Refused, TooFast
 from postroom.core.queue.envelope import BETWEEN, Envelope
 from postroom.core.queue.queues import Policy
 from postroom.store import backfill_spend
-from postroom.store.backfill_spend import Arrived
+from postroom.store.backfill_spend import Admission, Arrived
 from postroom.store.engine.codecs import as_uuid, rows_text
 from postroom.store.engine.database import Notify, Script, sql, transaction
 from postroom.store.rollups import Count, adding
@@ -42,7 +42,7 @@ class Accepted(NamedTuple):
     known_by: str | None = None
 
 
-Outcome = Accepted | BadInput | AccountUnusable | Refused
+Outcome = Accepted | BadInput | AccountUnusable | Refused | TooFast
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,8 @@ def accept_many(items: Sequence[RoutedEnvelope], now: datetime) -> Script[list[O
     """
     outcomes: dict[int, Outcome] = {}
     outcomes |= yield from _without_account(items)
-    outcomes |= yield from _without_backfill(items)
+    admission = yield from _admitted(items, now)
+    outcomes |= {place: error for place, error in admission.refused.items() if place not in outcomes}
     left = [place for place in range(len(items)) if place not in outcomes]
     while left:
         batch, left = _round(items, left)
@@ -124,7 +125,7 @@ def accept_many(items: Sequence[RoutedEnvelope], now: datetime) -> Script[list[O
         _conclude(batch)
         outcomes |= batch.outcomes
     if arrived := list(_for_backfills(items, outcomes)):
-        yield from backfill_spend.arriving(arrived, now)
+        yield from backfill_spend.arriving(arrived, admission.pacings, now)
     yield from adding(_counts(items, outcomes), now, items[0].id.int)
     return [outcomes[place] for place in range(len(items))]
 
@@ -149,14 +150,14 @@ def _unusable(identity: str, removed: bool) -> AccountUnusable:
     return AccountUnusable("removed" if removed else "missing", problem, remedy, field="source.endpoint_identity")
 
 
-def _without_backfill(items: Sequence[RoutedEnvelope]) -> Script[dict[int, BadInput | Refused]]:
-    """Find items for a backfill that is not theirs, or not active. Locks the jobs, so that they do not change."""
+def _admitted(items: Sequence[RoutedEnvelope], now: datetime) -> Script[Admission]:
+    """Find items for a backfill that is not theirs, not active, or slower. Locks the jobs against changes."""
     wanted = {
         place: (item.envelope.control.backfill_job_id, item.endpoint_identity)
         for place, item in enumerate(items)
         if item.envelope.control.backfill_job_id is not None
     }
-    return (yield from backfill_spend.refused_backfills(wanted)) if wanted else {}
+    return (yield from backfill_spend.admitting(wanted, now)) if wanted else Admission({}, {})
 
 
 def _for_backfills(items: Sequence[RoutedEnvelope], outcomes: Mapping[int, Outcome]) -> Iterable[Arrived]:

@@ -19,6 +19,7 @@ from postroom.core.errors import Conflict, NotFound
 from postroom.core.lifecycle import ACCOUNT, AccountState
 from postroom.core.mail.accounts import Provider, gmail_endpoint, parking_key, same_mailbox
 from postroom.store.audit import Signature, auditing
+from postroom.store.backfill import canceling_all
 from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_rows
@@ -113,12 +114,15 @@ def resume_account(id: UUID, signed: Signature, now: datetime) -> Script[Account
 
 @transaction
 def remove_account(id: UUID, signed: Signature, now: datetime) -> Script[AccountView]:
-    """Delete the account's secrets for good; keep its mail and history. Waiting jobs end by themselves."""
+    """Delete the account's secrets for good; keep its mail and history. Waiting jobs end by themselves,
+    and its backfills are canceled.
+    """
     yield from recalling(str(id))
     view = yield from _moved(id, "removed", signed.reason, "account.remove", signed, now)
     yield sql("delete_credentials", id)
     yield sql("delete_consent", id)
     yield from unpark.script(parking_key(id), now)
+    yield from canceling_all(view.endpoint_identity, now, signed)
     return view
 
 

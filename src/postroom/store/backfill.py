@@ -10,12 +10,13 @@ calls cost are applied one after another.
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from postroom.core.backfill.job import MOST_OPEN, BackfillJob, FailedMessage, NewBackfill
 from postroom.core.errors import NotFound, TooManyRequests
 from postroom.core.lifecycle import BACKFILL, BackfillStatus
 from postroom.store.audit import Signature, auditing
+from postroom.store.backfill_slices import beginning
 from postroom.store.engine.codecs import json_text
 from postroom.store.engine.cursors import Cursor
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
@@ -77,6 +78,7 @@ def create_backfill(
     }
     yield from auditing(signed.under("backfill.create", "backfill", str(id), after=after), now)
     yield Notify(CHANNEL, str(id))
+    yield from beginning(id, signed.entry_id, now)
     return [each.id for each in others if each.overlaps(new)]
 
 
@@ -100,6 +102,7 @@ def resume_backfill(id: UUID, now: datetime, signed: Signature) -> Script[Backfi
     status = yield from _asked(id, "pending", now, signed, "backfill.resume")
     yield sql("end_backfill_lease", id)
     yield from releasing(id, now)
+    yield from beginning(id, signed.entry_id, now)
     return status
 
 
@@ -138,6 +141,16 @@ def releasing(id: UUID, now: datetime) -> Script[None]:
     """Part of a transaction: let the decisions about a job's mail continue."""
     yield sql("release_backfill", id)
     yield from unpark.script(parking_key(id), now)
+
+
+def canceling_all(endpoint_identity: str, now: datetime, signed: Signature) -> Script[None]:
+    """Part of a transaction: cancel the jobs of a mailbox that is removed; its owner has agreed to no more of them."""
+    for each in read_rows(OpenBackfill, (yield sql("select_open_backfills", endpoint_identity))):
+        status = yield from locked(each.id)
+        if BACKFILL.may(status, "cancelled"):
+            entry = signed._replace(entry_id=uuid5(signed.entry_id, str(each.id)))
+            yield from moving(each.id, status, "cancelled", now, entry, "backfill.cancel")
+            yield from releasing(each.id, now)
 
 
 def capping(id: UUID, day: str, now: datetime, signed: Signature) -> Script[None]:

@@ -11,11 +11,13 @@ from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 from uuid import UUID
 
-from postroom.core.errors import BadInput, Refused
+from postroom.core.backfill.rate import allowed, due_from, spacing, too_early
+from postroom.core.errors import BadInput, Refused, TooFast
 from postroom.core.money import MICROS_PER_CENT
 from postroom.store.audit import Signature
-from postroom.store.backfill import RECENT, capping, locked, moving, parking_key, reading, releasing, showing_spend
-from postroom.store.engine.codecs import as_uuid, rows_text
+from postroom.store.backfill import capping, locked, moving, parking_key, reading, releasing, showing_spend
+from postroom.store.backfill_slices import beginning
+from postroom.store.engine.codecs import as_optional_time, as_uuid, rows_text
 from postroom.store.engine.database import Script, query, sql, transaction
 
 # How long ago a decision may have failed to be noticed.
@@ -80,17 +82,38 @@ class Arrived(NamedTuple):
     waits: bool
 
 
-def refused_backfills(wanted: Mapping[int, tuple[str, str]]) -> Script[dict[int, BadInput | Refused]]:
-    """Part of a transaction: those of the messages that name a job which is not theirs, or not active any more.
+class Pacing(NamedTuple):
+    """The rate of a job, and when its next message is due at that rate."""
+
+    per_hour: int
+    due: datetime
+
+    def after(self, count: int) -> datetime:
+        return self.due + count * spacing(self.per_hour)
+
+
+class Admission(NamedTuple):
+    """The messages that are refused, by their index, and the pacing of the jobs that the others name."""
+
+    refused: dict[int, BadInput | Refused | TooFast]
+    pacings: dict[UUID, Pacing]
+
+
+def admitting(wanted: Mapping[int, tuple[str, str]], now: datetime) -> Script[Admission]:
+    """Part of a transaction: refuse the messages that name a job which is not theirs, or not active any more, and those
+    that come faster than its rate allows.
 
     `wanted` has, for the index of each message, its job and its endpoint. Locks the jobs against changes.
     """
     ids = {place: _id(name) for place, (name, _) in wanted.items()}
     rows = yield sql("share_backfills", sorted({id for id in ids.values() if id is not None}))
-    known = {as_uuid(id): (identity, status) for id, identity, status in rows}
-    refused: dict[int, BadInput | Refused] = {}
+    known = {as_uuid(id): (identity, status) for id, identity, status, *_ in rows}
+    pacings = {as_uuid(id): _pacing(per_hour, due, now) for id, _, _, per_hour, due in rows}
+    room = {id: allowed(each.due, each.per_hour, now) for id, each in pacings.items()}
+    refused: dict[int, BadInput | Refused | TooFast] = {}
     for place, (name, endpoint_identity) in wanted.items():
-        identity, status = known.get(ids[place] or UUID(int=0), (None, None))
+        id = ids[place] or UUID(int=0)
+        identity, status = known.get(id, (None, None))
         if identity != endpoint_identity:
             remedy = "use the job_id that backfill.poll returned, or leave it out"
             refused[place] = BadInput(
@@ -98,7 +121,17 @@ def refused_backfills(wanted: Mapping[int, tuple[str, str]]) -> Script[dict[int,
             )
         elif status != "active":
             refused[place] = Refused(f"control.backfill_job_id: the backfill is {status}; send nothing more for it")
-    return refused
+        elif room[id] <= 0:
+            pacing = pacings[id]
+            wait = too_early(pacing.due, allowed(pacing.due, pacing.per_hour, now) + 1, pacing.per_hour, now)
+            refused[place] = TooFast(f"the backfill allows {pacing.per_hour:,} messages an hour", wait)
+        else:
+            room[id] -= 1
+    return Admission(refused, pacings)
+
+
+def _pacing(per_hour: int, due: object, now: datetime) -> Pacing:
+    return Pacing(per_hour, due_from(as_optional_time(due), now, per_hour, now))
 
 
 def _id(name: str) -> UUID | None:
@@ -108,14 +141,17 @@ def _id(name: str) -> UUID | None:
         return None
 
 
-def arriving(messages: Sequence[Arrived], now: datetime) -> Script[None]:
-    """Part of a transaction: count and remember the messages that came in for backfills."""
+def arriving(messages: Sequence[Arrived], pacings: Mapping[UUID, Pacing], now: datetime) -> Script[None]:
+    """Part of a transaction: count and remember the messages that came in for backfills. Of these, new ones count for
+    the rate.
+    """
     rows = [(each.inbox_id, each.job_id, each.waits) for each in messages if each.is_new]
     if rows:
         yield sql("insert_backfill_mail", rows_text(rows), now)
     for job_id in sorted({each.job_id for each in messages}):
         mine = [each for each in messages if each.job_id == job_id]
-        yield sql("accept_backfilled", job_id, len(mine), sum(each.waits for each in mine))
+        due = pacings[job_id].after(sum(each.is_new for each in mine))
+        yield sql("accept_backfilled", job_id, len(mine), sum(each.waits for each in mine), due)
 
 
 def storing(inbox_id: UUID, message_ids: Sequence[UUID], now: datetime) -> Script[None]:
@@ -142,9 +178,9 @@ def release_undecided(now: datetime) -> Script[int]:
 
 
 @query
-def held_backfills(day: str, now: datetime) -> Script[list[UUID]]:
-    """The jobs with mail that waits for a decision, and that nothing holds back on this day."""
-    return [as_uuid(id) for (id,) in (yield sql("select_held_backfills", day, now - RECENT))]
+def held_backfills(day: str) -> Script[list[UUID]]:
+    """The jobs with mail whose decision is parked, and that nothing holds back on this day."""
+    return [as_uuid(id) for (id,) in (yield sql("select_held_backfills", day))]
 
 
 @transaction
@@ -167,4 +203,5 @@ def continue_capped(id: UUID, day: str, now: datetime, signed: Signature) -> Scr
     if status != "cost_capped" or not job.resume_daily or job.capped_on == day:
         return False
     yield from moving(id, status, "pending", now, signed, "backfill.resume")
+    yield from beginning(id, signed.entry_id, now)
     return True

@@ -267,8 +267,7 @@ def retry_job(id: UUID, now: datetime) -> Script[None]:
     """Queue a failed or canceled job again with all its attempts; make a sleeping one due at once."""
     seq, state, _, key, releases_key, _ = yield from _lock(id)
     if state == "queued":
-        woken = yield sql("hasten_job", seq, now)
-        yield from _made_claimable(woken)
+        yield from _made_claimable((yield sql("hasten_job", seq, now)))
         return
     JOB.check(state, "queued")
     if state == "running":
@@ -285,6 +284,13 @@ def _lock(id: UUID) -> Script[Sequence[Any]]:
     if not rows:
         raise NotFound(f"there is no job {id}; see `postroom jobs list`")
     return rows[0]
+
+
+def hastening(id: UUID, now: datetime) -> Script[None]:
+    """Part of a transaction: make a sleeping job due at once; one that runs or has ended stays as it is."""
+    seq, state, *_ = yield from _lock(id)
+    if state == "queued":
+        yield from _made_claimable((yield sql("hasten_job", seq, now)))
 
 
 @transaction

@@ -15,6 +15,7 @@ read in the transaction that admits, in the one that leases, and once more right
 say about outgoing mail is in outbound_answers.
 """
 
+from collections.abc import Callable
 from dataclasses import astuple, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
@@ -24,8 +25,11 @@ from postroom.core.actions.permits import DeliveryLease
 from postroom.core.errors import Fatal, NotFound
 from postroom.core.jobs.job import Job
 from postroom.core.lifecycle import AccountState, DeliveryState, RecipientState
+from postroom.core.mail.headers import head_of, read_head, values
 from postroom.core.outbound.fair_picker import InFlight
+from postroom.core.outbound.fairness import Discipline
 from postroom.core.outbound.lanes import Lane, LanePolicy
+from postroom.core.outbound.priority import SenderLane
 from postroom.core.outbound.rollout import Rollout
 from postroom.core.outbound.transport import MailOptions
 from postroom.core.outbound.transport import MessageClass as MessageClass
@@ -36,6 +40,7 @@ from postroom.store.engine.codecs import as_time, as_uuid
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_row, read_rows
 from postroom.store.jobs import completing_one
+from postroom.store.outbound_figures import Lease, recording_leases
 from postroom.store.outbound_moves import CHANNEL as CHANNEL
 from postroom.store.outbound_moves import DraftIds
 from postroom.store.outbound_turns import ReadyMail, choosing, joining, waking
@@ -48,6 +53,7 @@ MailKind = Literal["forward", "reply", "submitted", "report"]
 Withdrawn = Literal["canceled", "expired"]
 
 WOKEN_AT_ONCE = 1000
+LONGEST_MESSAGE_ID = 998
 LOOK_AGAIN = timedelta(minutes=1)
 """When mail is looked at again whose mailbox cannot be used."""
 EVERYWHERE = Rollout("all")
@@ -56,11 +62,15 @@ NO_OPTIONS = MailOptions()
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What a dispatcher can deliver at once, what it is delivering, and how lanes and tenants share it."""
+    """What a dispatcher can deliver at once, what it is delivering, and how lanes and tenants share it.
+
+    With a `stopwatch`, the time that choosing takes is measured too.
+    """
 
     in_flight: InFlight
     policy: LanePolicy = field(default_factory=LanePolicy.of)
     rollout: Rollout = EVERYWHERE
+    stopwatch: Callable[[], float] | None = None
 
 
 class MailSender(NamedTuple):
@@ -125,20 +135,36 @@ class LeasedMail:
     lease_token: UUID
     lane: Lane
     tenant_id: int
-    account_id: UUID
+    sender_id: int
+    sender_lane: SenderLane
+    """The lane of its sender's priority, where `lane` may be that of retries or of first in, first out."""
+    cost: int
+    """How many recipients it goes to."""
+    account_id: UUID | None
+    """The mailbox that it leaves through; without one it leaves by SMTP."""
     action_id: UUID | None
     thread_id: str | None
+    leases: int
+    """How often it was leased, this time included."""
     attempts: int
     draft_id: str | None
     draft_message_id: str | None
     admitted_at: datetime
     asked_at: datetime
     """When it was asked for: it was not sent earlier. A person may have had it admitted anew since."""
-    account_state: AccountState
+    account_state: AccountState | None
 
     @property
     def hold(self) -> DeliveryLease:
         return DeliveryLease(self.id, self.lease_token)
+
+    @property
+    def discipline(self) -> Discipline:
+        return "fifo" if self.lane == "fifo" else "fair"
+
+    @property
+    def is_first(self) -> bool:
+        return self.leases == 1
 
 
 @transaction
@@ -173,7 +199,8 @@ def queueing_mail(new: NewMail, now: datetime, rollout: Rollout = EVERYWHERE) ->
     not_before = new.not_before or now
     ready = not_before <= now
     owner = (sender.tenant, domain, username, sender.id, new.message_class, envelope_sender)
-    ((seq,),) = yield sql("insert_outbound_mail", new.id, *owner, *names, *astuple(new.options), ready, not_before, now)
+    asked = (*astuple(new.options), message_id_of(new.content))
+    ((seq,),) = yield sql("insert_outbound_mail", new.id, *owner, *names, *asked, ready, not_before, now)
     for position, each in enumerate(new.recipients):
         asked = each.address, ",".join(each.notify), each.original
         yield sql("insert_outbound_recipient", new.id, position, *asked, not_before, now)
@@ -182,6 +209,12 @@ def queueing_mail(new: NewMail, now: datetime, rollout: Rollout = EVERYWHERE) ->
         mail = ReadyMail(new.id, seq, new.message_class == "bulk", max(1, len(new.recipients)))
         yield from joining([(turn.standing(rollout), mail)])
     yield Notify(CHANNEL, "queued")
+
+
+def message_id_of(content: bytes) -> str | None:
+    """The Message-ID, by which a report about the mail is recognised."""
+    found = values(read_head(head_of(content)).headers, "message-id")
+    return found[0].strip()[:LONGEST_MESSAGE_ID] or None if found else None
 
 
 def _mailbox_of(new: NewMail) -> UUID:
@@ -235,19 +268,37 @@ def lease_mail(
     time."""
     capacity = capacity or Capacity(InFlight(most))
     for (id,) in (yield sql("return_expired_mail", now)):
-        yield sql("move_recipients", as_uuid(id), "queued", None, None, now)
+        yield from moves.releasing_recipients(as_uuid(id), moves.DIED, now)
     if (yield from is_all_paused()):
         return []
     yield from ending_holds(now)
     yield from waking(capacity.rollout, WOKEN_AT_ONCE, now)
+    stopwatch = capacity.stopwatch or _standing_still
+    started = stopwatch()
     picks = yield from choosing(capacity.policy, capacity.in_flight, most)
+    took = timedelta(seconds=stopwatch() - started) if capacity.stopwatch is not None else None
     if not picks:
         return []
-    lanes = {picked.mail.seq: picked.lane for picked in picks}
-    yield sql("lease_chosen", list(lanes), lease_token, until, now + LOOK_AGAIN, now)
+    picked = {each.mail.seq: each for each in picks}
+    measured = capacity.rollout.is_measured
+    yield sql("lease_chosen", list(picked), lease_token, until, now + LOOK_AGAIN, measured, now)
     yield sql("lease_recipients", lease_token, until, now)
-    rows = yield sql("select_leased_mail", lease_token, until)
-    return [read_row(LeasedMail, row, lease_token=lease_token, lane=lanes[row["seq"]]) for row in rows.by_name()]
+    leased: list[LeasedMail] = []
+    for row in (yield sql("select_leased_mail", lease_token, until)).by_name():
+        pick = picked[row["seq"]]
+        leased.append(read_row(LeasedMail, row, lease_token=lease_token, lane=pick.lane, cost=int(pick.mail.cost)))
+    if measured:
+        yield from recording_leases([_lease(each, now) for each in leased], took, now)
+    return leased
+
+
+def _lease(mail: LeasedMail, now: datetime) -> Lease:
+    wait = now - mail.admitted_at if mail.is_first else None
+    return Lease(mail.discipline, mail.sender_id, mail.sender_lane, mail.cost, wait)
+
+
+def _standing_still() -> float:
+    return 0.0
 
 
 @query
@@ -335,9 +386,10 @@ class MailView:
     """Outgoing mail as it is shown. `paused` is why nothing is sent at all, where that is so."""
 
     id: UUID
-    account_id: UUID
-    account: str
-    account_state: AccountState
+    account_id: UUID | None
+    account: str | None
+    account_state: AccountState | None
+    username: str
     action_id: UUID | None
     kind: MailKind
     recipients: tuple[str, ...]

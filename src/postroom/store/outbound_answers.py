@@ -31,6 +31,8 @@ class _Locked(NamedTuple):
 def resolve_mail(id: UUID, outcome: Literal["sent", "not_sent"], signed: Signature, now: datetime) -> Script[str]:
     """Settle what a person has looked up: it was sent, or it was not and is sent now. Returns the state after that."""
     state, action_id = yield from _lock(id)
+    if state in ("queued", "deferred") and (yield sql("select_unknown_recipients", id)):
+        return (yield from _settling_some(id, state, outcome, signed, now))
     if state != "unknown":
         raise IllegalMove(f"what became of the mail {id} is known: it is {state}; `postroom outbound show` tells more")
     after: DeliveryState = "sent" if outcome == "sent" else "queued"
@@ -45,6 +47,19 @@ def resolve_mail(id: UUID, outcome: Literal["sent", "not_sent"], signed: Signatu
     entry = signed.under("outbound.resolve", "delivery", str(id), before={"state": state}, after={"state": after})
     yield from auditing(entry, now)
     return after
+
+
+def _settling_some(
+    id: UUID, state: DeliveryState, outcome: Literal["sent", "not_sent"], signed: Signature, now: datetime
+) -> Script[str]:
+    """Settle the recipients whose fate is unknown, while others of the same mail are still tried."""
+    if outcome == "sent":
+        yield sql("settle_unknown_recipients", id, "sent", now)
+    else:
+        yield sql("queue_unknown_recipients", id, None, now)
+        yield Notify(CHANNEL, "queued")
+    yield from auditing(signed.under("outbound.resolve", "delivery", str(id), after={"recipients": outcome}), now)
+    return state
 
 
 @transaction

@@ -14,15 +14,21 @@ from postroom.core.actions.permits import DeliveryLease
 from postroom.core.actions.undo import irreversible_hint
 from postroom.core.errors import LeaseLost
 from postroom.core.lifecycle import DELIVERY, DeliveryState
+from postroom.core.outbound.states import mail_state
 from postroom.store.actions import locking
 from postroom.store.decisions import CHANNEL as DECISIONS
 from postroom.store.engine.codecs import as_uuid, json_text
 from postroom.store.engine.database import Notify, Rows, Script, sql
+from postroom.store.outbound_figures import recording_delivery
 from postroom.store.outbound_signals import CHANNEL as CHANNEL
 from postroom.store.outbound_turns import leaving
 
 DraftIds = tuple[str, str]
 """The id of a draft, and that of the message in it."""
+DIED = (
+    "the process that sent it died before it knew the answer, so it may have arrived; look at the destination, then "
+    "run `postroom outbound resolve`"
+)
 
 
 def owned(hold: DeliveryLease, rows: Rows) -> Sequence[Any]:
@@ -45,6 +51,24 @@ def returning(hold: DeliveryLease, draft: DraftIds | None, now: datetime) -> Scr
     return _optional(action_id)
 
 
+def releasing(hold: DeliveryLease, reason: str, now: datetime) -> Script[None]:
+    """The holder lets go of a mail that leaves by SMTP, without knowing what became of it."""
+    owned(hold, (yield sql("return_mail", *hold, now)))
+    yield from releasing_recipients(hold.id, reason, now)
+    yield Notify(CHANNEL, "queued")
+
+
+def releasing_recipients(id: UUID, reason: str, now: datetime) -> Script[None]:
+    """Recipients whose mail was leaving are unknown, for this reason; the others wait again. The mail is queued."""
+    doubted = yield sql("doubt_leaving", id, reason, now)
+    yield sql("return_recipients", id, now)
+    if doubted:
+        states = [row[0] for row in (yield sql("select_recipient_states", id))]
+        if mail_state(states) == "unknown":
+            yield sql("doubt_returned_mail", id, reason, now)
+        yield Notify(CHANNEL, "unknown")
+
+
 def deferring(hold: DeliveryLease, not_before: datetime, error: str, now: datetime) -> Script[None]:
     action_id = yield from _leaving(hold, "deferred", now, error, reply=error, not_before=not_before)
     yield from noting(action_id, error, now)
@@ -58,7 +82,9 @@ def doubting(hold: DeliveryLease, error: str, now: datetime) -> Script[None]:
 
 
 def delivering(hold: DeliveryLease, sent_message_id: str, now: datetime) -> Script[None]:
+    ((recipients,),) = yield sql("count_sending", hold.id)
     action_id = yield from _leaving(hold, "sent", now, sent_message_id=sent_message_id)
+    yield from recording_delivery(hold.id, recipients, now)
     yield from completing(action_id, sent_message_id, now)
 
 
@@ -88,10 +114,13 @@ def _leaving(
 def ending_unheld(
     id: UUID, state: DeliveryState, sent_message_id: str | None, error: str | None, now: datetime
 ) -> Script[None]:
-    """Ends a mail that no sender holds. Its action is the caller's to end."""
+    """Ends a mail that no sender holds: recipients that have not ended take this state. Its action is the caller's."""
     yield from leaving(id)
     yield sql("end_waiting_mail", id, state, sent_message_id, error, now)
     yield from _moving_recipients(id, state, None, None, now)
+    followed = mail_state([row[0] for row in (yield sql("select_recipient_states", id))])
+    if followed != state:
+        yield sql("correct_mail_state", id, followed)
 
 
 def _moving_recipients(

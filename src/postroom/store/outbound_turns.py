@@ -14,13 +14,16 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.outbound.fair_picker import (
+    BELOW,
     FIRST,
     LEAD,
     LEVELS,
+    REGARDED,
     FairPicker,
     InFlight,
     Level,
     Missing,
+    MovedBack,
     Picked,
     Turn,
     WaitingMail,
@@ -155,6 +158,31 @@ def waking(rollout: Rollout, most: int, now: datetime) -> Script[int]:
     return len(rows)
 
 
+def rejoining(rollout: Rollout, after: int, most: int) -> Script[int | None]:
+    """Part of a transaction: let mail after the place `after` wait where its tenant belongs by this roll-out.
+
+    Returns the place up to which it is done; None at the end. Nothing is chosen meanwhile.
+    """
+    yield from _locking()
+    rows = yield sql("lock_ready", after, most)
+    turns = yield from _turns_of(sorted({row[3] for row in rows}))
+    counts: Counter[Standing] = Counter()
+    moved: list[tuple[object, ...]] = []
+    for seq, turn_id, retry, sender_id, message_class, tried in rows:
+        turn = turns[sender_id]
+        before = IN_ORDER if turn_id == FIFO else turn.in_lane("retry" if retry else turn.lane)
+        standing = turn.standing(rollout, retry=bool(tried))
+        fair = standing is not IN_ORDER
+        if fair == (turn_id == FIFO):
+            counts[before] -= 1
+            counts[standing] += 1
+            moved.append((seq, standing.nodes[2], fair and bool(tried), fair and message_class == "bulk"))
+    if moved:
+        yield sql("move_ready", rows_text(moved))
+        yield from _counting(counts)
+    return rows[-1][0] if len(rows) == most else None
+
+
 def _turns_of(sender_ids: Sequence[int]) -> Script[dict[int, SenderTurn]]:
     rows = yield sql("select_sender_turns", list(sender_ids))
     return {turn.id: turn for turn in read_rows(SenderTurn, rows)}
@@ -177,15 +205,13 @@ def miscounted_turns() -> Script[list[Miscounted]]:
 
 def choosing(policy: LanePolicy, held: InFlight, most: int) -> Script[list[Picked]]:
     """Part of a transaction: take the turns of the next mails."""
-    if not (yield sql("lock_turns")):
-        yield sql("insert_lanes")
-        yield sql("lock_turns")
+    yield from _locking()
     clock, lanes = 0.0, dict[Lane, Turn]()
-    for lane, level, start, lane_clock, busy in (yield sql("select_lanes")):
+    for lane, level, start, lane_clock, weight in (yield sql("select_lanes", REGARDED)):
         if level == "root":
             clock = lane_clock
         else:
-            lanes[lane] = Turn(0, start, lane_clock, 1.0, int(busy))
+            lanes[lane] = Turn(0, start, lane_clock, weight or 0.0, int(weight is not None))
     picker = FairPicker(policy, clock, {lane: lanes[lane] for lane in LANES}, held)
     for wanted in picker.wanted(most):
         if wanted:
@@ -201,13 +227,32 @@ def choosing(policy: LanePolicy, held: InFlight, most: int) -> Script[list[Picke
             break
         picks.append(picked)
     if picks:
-        yield sql("keep_turns", rows_text([tuple(each) for each in picker.moved()]))
-        yield sql("move_tenants_back", rows_text([tuple(each) for each in picker.moved_back()]), LEAD)
+        yield sql("keep_turns", rows_text(picker.moved()))
+        yield from _moving_back(picker.moved_back())
         yield sql("keep_root_clock", picker.clock)
     return picks
 
 
-def _loading(picker: FairPicker, wanted: Sequence[Wanted]) -> Script[None]:
+def _locking() -> Script[None]:
+    """Let nothing be chosen by others until the end of the transaction."""
+    if not (yield sql("lock_turns")):
+        yield sql("insert_lanes")
+        yield sql("lock_turns")
+
+
+def _moving_back(tenants: Sequence[MovedBack]) -> Script[None]:
+    """Few tenants wait in several lanes: those are looked for first."""
+    known = {each.tenant: each for each in tenants}
+    rows: list[tuple[Lane, int, float]] = []
+    for lane, tenant in (yield sql("select_lanes_of_tenants", list(known))):
+        if lane not in known[tenant].known:
+            rows.append((lane, tenant, known[tenant].by))
+    if rows:
+        yield sql("move_tenants_back", rows_text(rows), LEAD)
+
+
+def _loading(picker: FairPicker, wanted: list[Wanted]) -> Script[None]:
+    """Load what the picker wants, all of one level. Rows come in order within each place."""
     if wanted[0].level == "sender":
         rows = [(each.parent, each.lane == "retry", *_mails_after(each.after), each.most) for each in wanted]
         mails: defaultdict[int, list[WaitingMail]] = defaultdict(list)
@@ -216,13 +261,28 @@ def _loading(picker: FairPicker, wanted: Sequence[Wanted]) -> Script[None]:
         for place, each in enumerate(wanted):
             picker.add_mails(each, mails[place])
         return
+    if wanted[0].level == "tenant":
+        singles = [each for each in wanted if each.most == 1 and each.after == FIRST]
+        wanted = [each for each in wanted if each.most != 1 or each.after != FIRST]
+        if singles:
+            yield from _loading_ways(picker, singles)
+        if not wanted:
+            return
     turns: defaultdict[int, list[Turn]] = defaultdict(list)
-    below = LEVELS[LEVELS.index(wanted[0].level) + 1]
+    below = BELOW[wanted[0].level]
     rows = [(each.lane, below, each.parent, *_turns_after(each.after), each.most) for each in wanted]
-    for place, *turn in (yield sql("select_next_turns", rows_text(rows))):
-        turns[place].append(Turn(*turn))
+    for place, id, start, clock, weight, waiting in (yield sql("select_next_turns", rows_text(rows))):
+        turns[place].append(Turn(id, start, clock, weight, waiting))
     for place, each in enumerate(wanted):
         picker.add_turns(each, turns[place])
+
+
+def _loading_ways(picker: FairPicker, wanted: list[Wanted]) -> Script[None]:
+    """Load the first mail of tenants of whom one is wanted, and the turns on the way to it."""
+    for row in (yield sql("select_first_mails", rows_text([(each.lane, each.parent) for each in wanted]))):
+        mail = WaitingMail(row[11], row[12], bool(row[13]))
+        place: int = row[0]
+        picker.add_way(wanted[place], tuple(row[1:6]), tuple(row[6:11]), mail)
 
 
 def _turns_after(after: tuple[float, int]) -> tuple[float | None, int]:

@@ -77,6 +77,13 @@ def is_all_paused() -> Script[bool]:
     return bool((yield sql("select_pauses_of", "all")))
 
 
+def standing_reason() -> Script[str | None]:
+    """Part of a transaction: why everything is paused, if it is."""
+    for _, reason in (yield sql("select_pauses_of", "all")):
+        return f"Postroom is paused: {reason}"
+    return None
+
+
 @query
 def check_paused(account_id: UUID) -> Script[None]:
     """Raise Parked during a pause: for a change that has no record of its own to begin."""

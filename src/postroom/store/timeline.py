@@ -18,12 +18,18 @@ from typing import Literal, NamedTuple
 from uuid import UUID
 
 from postroom.store.audit import Signature, auditing
-from postroom.store.engine.codecs import as_time
+from postroom.store.engine.codecs import as_time, as_uuid
 from postroom.store.engine.database import Database, Notify, Script, query, sql, transaction
 from postroom.store.engine.reading import read_first
 from postroom.store.engine.sqlite import SqliteDatabase
+from postroom.store.outbound_turns import leaving
 
 CHANNEL = "restores"
+
+DOUBTED = (
+    "the database was restored, and it may have been sent since the backup; look at the destination, then run "
+    "`postroom outbound resolve`"
+)
 
 NoticedBy = Literal["command", "place", "ticks", "sent_mail"]
 
@@ -153,6 +159,10 @@ def _requiring_checks(
     since = min(backup_at, now)
     yield sql("insert_restore", epoch, noticed_by, since, now)
     yield sql("require_restore_checks", epoch, since, now)
+    for (mail_id,) in (yield sql("select_open_smtp_mail")):
+        # Nothing can be asked whether it was sent since the backup.
+        yield from leaving(as_uuid(mail_id))
+        yield sql("doubt_restored_mail", as_uuid(mail_id), DOUBTED, now)
     after = {"epoch": epoch, "noticed_by": noticed_by, "backup_at": since.isoformat()}
     yield from auditing(signed.under("database.restored", "database", str(epoch), after=after), now)
     yield Notify(CHANNEL, "restored")

@@ -39,12 +39,16 @@ class BackfillWork:
         self._policy = policy
         self._clock = clock
 
-    async def poll(self, connector_type: str, endpoint_identity: str, principal: Principal) -> BackfillState | None:
-        """The next job of a mailbox, leased to the caller; None if there is none."""
+    async def poll(
+        self, connector_type: str, endpoint_identity: str, principal: Principal, held: UUID | None = None
+    ) -> BackfillState | None:
+        """The next job of a mailbox, leased to the caller; None if there is none. `held` is the lease that the caller
+        had before it was started again.
+        """
         now, signed = self._clock(), signature(principal.actor, principal.role)
         day = self._backfills.day(now)
         found = await self._database.run(
-            hand_out(connector_type, endpoint_identity, new_id(), self._policy, day, now, signed)
+            hand_out(connector_type, endpoint_identity, new_id(), self._policy, day, now, signed, held)
         )
         return None if found is None else self._state(found.job, found.live_backlog)
 
@@ -66,7 +70,7 @@ class BackfillWork:
             except IllegalMove:
                 continue
             log.info("backfill.continued", backfill=str(id))
-        for id in await self._database.run(backfill_spend.held_backfills(day, now)):
+        for id in await self._database.run(backfill_spend.held_backfills(day)):
             await self._database.run(backfill_spend.release_held(id, now))
 
     def _state(self, job: BackfillJob, live_backlog: bool) -> BackfillState:

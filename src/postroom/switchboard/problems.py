@@ -23,6 +23,7 @@ from postroom.core.errors import (
     SafetyRefused,
     SenderDisabled,
     StoreError,
+    TooFast,
     VaultError,
 )
 from postroom.switchboard.tools.untrusted import harmless
@@ -121,6 +122,9 @@ def problem_of(error: Exception) -> Problem:
             remedy = "if your own first call succeeded, all is well; else drop it and call queue.next"
             problem = "it is not held under this lease: it has ended, the lease ran out, or it is someone else's"
             return Problem("lease_lost", "lease_token", problem, remedy)
+        case TooFast():
+            seconds = error.retry_after.total_seconds()
+            return Problem("no_room", "rate_limit_per_hour", str(error), f"try again in {seconds:g} s", seconds)
         case IntakeRefused():
             seconds = error.retry_after.total_seconds()
             return Problem("no_room", "server", "nothing new is accepted now", f"try again in {seconds:g} s", seconds)

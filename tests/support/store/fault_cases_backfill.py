@@ -134,6 +134,7 @@ def _reserve_too_much(charge: backfill_spend.BackfillCharge, setup: JobSetup) ->
 
 async def enqueue_slices(setup: JobSetup) -> Transaction[Any]:
     await created(setup)
+    await setup.finish(await setup.claim_one())
     return backfill_slices.enqueue_slices(CATALOGUE, new_id(), setup.clock())
 
 

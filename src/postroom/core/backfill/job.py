@@ -75,6 +75,7 @@ class BackfillJob:
     estimate_id: UUID | None
     lease_token: UUID | None
     lease_until: datetime | None
+    lease_holder: str | None
     batch_seq: int
     paced_until: datetime | None
     accepted: int
@@ -143,9 +144,12 @@ def check_progress(progress: Progress, job: BackfillJob, window: Window) -> None
         value = getattr(progress, name)
         if not 0 <= value <= MOST_ROWS * MICROS_PER_CENT:
             raise BadInput(name, f"is {value}", "report what was done since the last report, 0 or more")
-    for name in progress.categories:
+    for name, count in progress.categories.items():
         if name not in CATEGORIES:
             raise BadInput("categories", f"{name[:80]!r} is unknown", f"use {', '.join(CATEGORIES)}")
+        if not 0 <= count <= progress.rows_processed:
+            problem = f"has {count} messages in {name}, but {progress.rows_processed} were ingested"
+            raise BadInput("categories", problem, "count each message that was ingested once in each of its categories")
     if len(progress.failed) > progress.rows_skipped:
         raise BadInput("failed", f"names {len(progress.failed)} messages", "count them in rows_skipped as well")
     if job.rows_processed + progress.rows_processed > job.accepted:

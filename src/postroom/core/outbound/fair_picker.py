@@ -14,22 +14,25 @@ and raises `Missing` before it would have to guess; nothing has changed then. So
 however much waits and for however many tenants.
 """
 
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, heapreplace
+from itertools import pairwise
 from math import ceil
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from postroom.core.outbound.lanes import Lane, LanePolicy
 
 Level = Literal["lane", "tenant", "domain", "sender"]
 LEVELS: tuple[Level, ...] = ("lane", "tenant", "domain", "sender")
+BELOW: Mapping[Level, Level] = dict(pairwise(LEVELS))
 
 LEAD = 8.0
 GENEROSITY = 2.0
 """How often its part of the slots a tenant may hold while others wait: deliveries take different times."""
 FIRST: tuple[float, int] = (float("-inf"), 0)
+REGARDED = 32
+"""How many tenants of a lane are weighed against one of them: with more, each may hold as much as with this many."""
 MORE = 8
 
 
@@ -43,8 +46,23 @@ class Turn(NamedTuple):
     waiting: int
 
 
-class WaitingMail(NamedTuple):
+TurnRow = tuple[int, float, float, float, int]
+"""A turn as the database gives it."""
+
+
+class Mail(Protocol):
     """A mail as the picker sees it. `seq` is its place in the order of acceptance, `cost` the number of recipients."""
+
+    @property
+    def seq(self) -> int: ...
+    @property
+    def cost(self) -> float: ...
+    @property
+    def bulk(self) -> bool: ...
+
+
+class WaitingMail(NamedTuple):
+    """A mail that the store has found."""
 
     seq: int
     cost: float
@@ -55,12 +73,22 @@ class Wanted(NamedTuple):
     """The next `most` children of a node, of those after `after`: a start and an id, or, for the mails of a sender,
     their class and seq."""
 
-    lane: Lane
-    level: Level
-    """That of the parent."""
-    parent: int
+    node: "Node"
     after: tuple[float, int]
     most: int
+
+    @property
+    def lane(self) -> Lane:
+        return self.node.lane
+
+    @property
+    def level(self) -> Level:
+        """That of the parent."""
+        return self.node.level
+
+    @property
+    def parent(self) -> int:
+        return self.node.id
 
 
 class Missing(Exception):
@@ -74,7 +102,7 @@ class Missing(Exception):
 class Picked(NamedTuple):
     """A mail whose turn it is."""
 
-    mail: WaitingMail
+    mail: Mail
     lane: Lane
     tenant: int
     domain: int
@@ -91,15 +119,8 @@ class InFlight:
     limits: Mapping[Lane, int] = field(default_factory=dict[Lane, int])
 
 
-class Moved(NamedTuple):
-    """A node whose turn has changed, and where it stands now."""
-
-    lane: Lane
-    level: Level
-    id: int
-    start: float
-    clock: float
-    waiting: int
+Moved = tuple[Lane, Level, int, float, float, int]
+"""A node whose turn has changed: its lane, level and id, and its start, clock and number of waiting children now."""
 
 
 class MovedBack(NamedTuple):
@@ -112,69 +133,93 @@ class MovedBack(NamedTuple):
     """The lanes in which it has been moved already, or was served."""
 
 
-class _Node:
+NO_CHILDREN: "list[tuple[float, int, Node]]" = []
+"""Stays empty: a node gets a heap of its own with its first children. Most nodes are senders, who have none."""
+
+
+class Node:
     """A node while a batch is chosen. The heap holds its known children that wait, by start."""
 
     __slots__ = (
-        "changed", "clock", "heap", "id", "lane", "level", "mails",
+        "changed", "clock", "heap", "id", "lane", "level", "listed", "mails",
         "parent", "seen", "start", "waiting", "weight", "whole",
     )  # fmt: skip
 
-    def __init__(self, lane: Lane, level: Level, turn: Turn, parent: "_Node | None") -> None:
+    def __init__(self, lane: Lane, level: Level, turn: TurnRow, parent: "Node | None") -> None:
         self.lane: Lane = lane
         self.level: Level = level
         self.id, self.start, self.clock, self.weight, self.waiting = turn
         self.parent = parent
-        self.heap: list[tuple[float, int, _Node]] = []
-        self.mails: deque[WaitingMail] = deque()
+        self.heap: list[tuple[float, int, Node]] = NO_CHILDREN
+        self.mails: list[Mail] | None = None
+        """The next one last."""
         self.seen: tuple[float, int] = FIRST
         """The last child that was given, in the order of the starts that they had then."""
         self.whole = False
         """Whether all of its waiting children were given."""
         self.changed = False
+        self.listed = True
+        """Whether the parent's heap holds it."""
 
-    def first(self) -> "_Node | None":
+    def first(self) -> "Node | None":
         """The child whose turn it is; None when no child waits. Raises Missing when an unknown one may come before."""
         heap = self.heap
-        while heap and (heap[0][0] != heap[0][2].start or not heap[0][2].waiting):
-            child = heap[0][2]
-            if child.waiting:
-                heapreplace(heap, (child.start, child.id, child))
-            else:
+        while heap:
+            start, id, child = heap[0]
+            if not child.waiting:
                 heappop(heap)
-        if self.whole or (heap and heap[0][:2] <= self.seen):
-            return heap[0][2] if heap else None
-        raise Missing(Wanted(self.lane, self.level, self.id, self.seen, max(MORE, len(heap))))
-
-    def first_mail(self) -> WaitingMail | None:
-        if self.mails:
-            return self.mails[0]
+                child.listed = False
+            elif child.start != start:
+                heapreplace(heap, (child.start, id, child))
+            elif self.whole or (start, id) <= self.seen:
+                return child
+            else:
+                break
         if self.whole:
             return None
-        raise Missing(Wanted(self.lane, self.level, self.id, self.seen, MORE))
+        raise Missing(Wanted(self, self.seen, max(MORE, len(heap))))
+
+    def next_mail(self) -> Mail | None:
+        """Take the sender's next mail."""
+        if self.mails:
+            return self.mails.pop()
+        if self.whole:
+            return None
+        raise Missing(Wanted(self, self.seen, MORE))
+
+
+class LaneNode(Node):
+    """A lane, with the slots that its mail holds and those that it is entitled to while others have work."""
+
+    __slots__ = ("entitled", "held", "weight_of_tenants")
+
+    def __init__(self, lane: Lane, turn: Turn, root: Node) -> None:
+        super().__init__(lane, "lane", turn, root)
+        self.heap = []
+        self.weight_of_tenants = turn.weight
+        self.held = 0
+        self.entitled = 0
 
 
 class FairPicker:
     """Chooses one batch. Give it what `wanted` asks for, level by level; then `pick` until it is enough, or None."""
 
     def __init__(self, policy: LanePolicy, clock: float, lanes: Mapping[Lane, Turn], held: InFlight) -> None:
-        """`clock` is that of all lanes. The weight of a lane is the policy's; `waiting` says whether it has work."""
+        """`clock` is that of all lanes. Of a lane, `waiting` says whether it has work, and `weight` is that of its
+        first REGARDED tenants together: its own weight is the policy's."""
         self._policy = policy
         self._held = held
-        self._lanes_held = dict(held.lanes)
         self._tenants_held = dict(held.tenants)
-        self._root = _Node("fifo", "lane", Turn(0, 0.0, clock, 1.0, 1), None)
-        self._lanes: dict[Lane, _Node] = {name: _Node(name, "lane", turn, self._root) for name, turn in lanes.items()}
-        self._nodes: dict[tuple[Lane, Level, int], _Node] = {}
-        self._tenants: dict[int, list[_Node]] = {}
-        self._weight_of_tenants: dict[Lane, float] = {}
+        self._root = Node("fifo", "lane", Turn(0, 0.0, clock, 1.0, 1), None)
+        self._lanes: dict[Lane, LaneNode] = {name: LaneNode(name, turn, self._root) for name, turn in lanes.items()}
         for name, lane in self._lanes.items():
-            self._nodes[name, "lane", 0] = lane
-            self._weight_of_tenants[name] = 0.0
+            lane.held = held.lanes.get(name, 0)
+        self._nodes: list[Node] = list(self._lanes.values())
+        self._tenants: dict[int, list[Node]] = {}
         self._served: dict[int, float] = {}
-        self._spent: list[_Node] = []
-        """Lanes of whose tenants one has become idle: it may have been the last."""
-        self._entitled: dict[Lane, int] = {}
+        self._busy: list[LaneNode] = []
+        self._spent: LaneNode | None = None
+        """A lane of whose tenants one has become idle: it may have been the last."""
         self._weigh()
 
     @property
@@ -184,40 +229,60 @@ class FairPicker:
     def wanted(self, most: int) -> Iterator[list[Wanted]]:
         """Tell which children to load before `most` are picked, a level at a time; add each before asking for the next.
 
-        It suffices if every mail has one recipient and nobody holds too much; otherwise `pick` asks for more.
+        It suffices if every mail has one recipient and nobody holds too much; otherwise `pick` asks for more. For a
+        tenant of whom one is wanted, the whole way down may be added at once.
         """
-        busy = [node for node in self._lanes.values() if node.waiting]
-        shares = _shared(busy, self._root.clock, most)
+        shares = _shared(self._busy, self._root.clock, most)
         for _ in LEVELS:
-            yield [Wanted(node.lane, node.level, node.id, FIRST, count) for node, count in shares]
-            shares = [
-                share
-                for node, count in shares
-                for share in _shared([child for _, _, child in node.heap], node.clock, count)
-            ]
+            yield [Wanted(node, FIRST, count) for node, count in shares]
+            below: list[tuple[Node, int]] = []
+            for node, count in shares:
+                heap = node.heap
+                if heap and (count == 1 or len(heap) == 1):
+                    if not heap[0][2].heap:
+                        below.append((heap[0][2], count))
+                else:
+                    below += _shared([child for _, _, child in heap], node.clock, count)
+            shares = below
 
     def add_turns(self, wanted: Wanted, turns: Sequence[Turn]) -> None:
         """Add the children that were asked for, in their order."""
-        parent = self._nodes[wanted.lane, wanted.level, wanted.parent]
-        level = LEVELS[LEVELS.index(wanted.level) + 1]
+        parent = wanted.node
+        if parent.heap is NO_CHILDREN:
+            parent.heap = []
+        lane, level, heap = parent.lane, BELOW[parent.level], parent.heap
         for turn in turns:
-            child = _Node(wanted.lane, level, turn, parent)
-            self._nodes[wanted.lane, level, turn.id] = child
+            child = Node(lane, level, turn, parent)
+            self._nodes.append(child)
             if level == "tenant":
-                self._tenants.setdefault(turn.id, []).append(child)
-                self._weight_of_tenants[wanted.lane] += turn.weight
-                if turn.id in self._served:
-                    self._move_back(child, self._served[turn.id])
-            heappush(parent.heap, (child.start, child.id, child))
+                self._tenants.setdefault(child.id, []).append(child)
+                if child.id in self._served:
+                    self._move_back(child, self._served[child.id])
+            heappush(heap, (child.start, child.id, child))
         if turns:
             parent.seen = turns[-1].start, turns[-1].id
         parent.whole = len(turns) < wanted.most
 
-    def add_mails(self, wanted: Wanted, mails: Sequence[WaitingMail]) -> None:
+    def add_way(self, wanted: Wanted, domain: TurnRow, sender: TurnRow, mail: Mail) -> None:
+        """Add the first domain of a tenant, its first sender and the first mail of that."""
+        tenant = wanted.node
+        first = Node(tenant.lane, "domain", domain, tenant)
+        second = Node(tenant.lane, "sender", sender, first)
+        for parent, child in ((tenant, first), (first, second)):
+            parent.heap = [(child.start, child.id, child)]
+            parent.seen = child.start, child.id
+            # Of domains and senders the number of those that wait is known.
+            parent.whole = parent.waiting == 1
+        second.mails = [mail]
+        second.seen = float(mail.bulk), mail.seq
+        second.whole = second.waiting == 1
+        self._nodes += (first, second)
+
+    def add_mails(self, wanted: Wanted, mails: Sequence[Mail]) -> None:
         """Add the mails of a sender that were asked for, in their order."""
-        sender = self._nodes[wanted.lane, "sender", wanted.parent]
-        sender.mails.extend(mails)
+        sender = wanted.node
         if mails:
+            sender.mails = list(reversed(mails))
             sender.seen = float(mails[-1].bulk), mails[-1].seq
         sender.whole = len(mails) < wanted.most
 
@@ -230,76 +295,82 @@ class FairPicker:
                 self._idle(tenant)
             elif (sender := domain.first()) is None:
                 self._idle(domain)
-            elif (mail := sender.first_mail()) is None:
+            elif (mail := sender.next_mail()) is None:
                 self._idle(sender)
             else:
-                sender.mails.popleft()
-                self._serve(lane, tenant, domain, sender, mail.cost)
+                self._serve(lane, tenant, sender, mail.cost)
                 return Picked(mail, lane.lane, tenant.id, domain.id, sender.id)
         return None
 
     def moved(self) -> list[Moved]:
         """The nodes whose turn has changed since the beginning, lanes included."""
         return [
-            Moved(lane, level, id, node.start, node.clock, node.waiting)
-            for (lane, level, id), node in self._nodes.items()
+            (node.lane, node.level, node.id, node.start, node.clock, node.waiting)
+            for node in self._nodes
             if node.changed
         ]
 
     def moved_back(self) -> list[MovedBack]:
         """The tenants that were served, for the lanes in which the picker has not seen them."""
         return [
-            MovedBack(tenant, by, tuple(node.lane for node in self._tenants[tenant]))
+            MovedBack(tenant, by, tuple([node.lane for node in self._tenants[tenant]]))
             for tenant, by in self._served.items()
         ]
 
     def _weigh(self) -> None:
         """Lanes that have become idle lend their part to the others."""
-        weights = self._policy.weights(name for name, lane in self._lanes.items() if lane.waiting)
-        for name, weight in weights.items():
-            self._lanes[name].weight = weight
-            limit = self._held.limits.get(name, self._held.slots)
-            self._entitled[name] = min(max(1, ceil(weight * self._held.slots)), limit)
+        self._busy = [lane for lane in self._lanes.values() if lane.waiting]
+        weights = self._policy.weights(lane.lane for lane in self._busy)
+        for lane in self._busy:
+            lane.weight = weights[lane.lane]
+            limit = self._held.limits.get(lane.lane, self._held.slots)
+            lane.entitled = min(max(1, ceil(lane.weight * self._held.slots)), limit)
 
-    def _next_lane(self) -> _Node | None:
+    def _next_lane(self) -> LaneNode | None:
         """The lane with the smallest start: of those that hold less than they are entitled to, or else of those that
         are below their limit, or else of all."""
-        for lane in self._spent:
-            if lane.first() is None:
-                self._idle(lane)
-        self._spent.clear()
-        busy = [node for node in self._lanes.values() if node.waiting]
-        below = [node for node in busy if self._lanes_held.get(node.lane, 0) < self._entitled[node.lane]]
-        if not below and self._held.limits:
-            limits, held = self._held.limits, self._lanes_held
-            below = [node for node in busy if held.get(node.lane, 0) < limits.get(node.lane, self._held.slots)]
-        return min(below or busy, key=_by_start, default=None)
+        if self._spent is not None and self._spent.first() is None:
+            self._idle(self._spent)
+        self._spent = None
+        first: LaneNode | None = None
+        for lane in self._busy:
+            if lane.held < lane.entitled and (first is None or lane.start < first.start):
+                first = lane
+        if first is None and self._held.limits:
+            limits, slots = self._held.limits, self._held.slots
+            below = [lane for lane in self._busy if lane.held < limits.get(lane.lane, slots)]
+            first = min(below, key=_by_start, default=None)
+        return first or min(self._busy, key=_by_start, default=None)
 
-    def _next_tenant(self, lane: _Node) -> _Node | None:
+    def _next_tenant(self, lane: LaneNode) -> Node | None:
         """The tenant with the smallest start, of those that do not hold too much if there are any."""
-        above: list[tuple[float, int, _Node]] = []
+        if (tenant := lane.first()) is None or not self._holds_too_much(tenant, lane):
+            return tenant
+        above: list[tuple[float, int, Node]] = []
         try:
-            while (tenant := lane.first()) is not None and self._holds_too_much(tenant):
+            while (tenant := lane.first()) is not None and self._holds_too_much(tenant, lane):
                 above.append(heappop(lane.heap))
-            return tenant or (above[0][2] if above else None)
+            return tenant or above[0][2]
         finally:
             for each in above:
                 heappush(lane.heap, each)
 
-    def _holds_too_much(self, tenant: _Node) -> bool:
+    def _holds_too_much(self, tenant: Node, lane: LaneNode) -> bool:
         held = self._tenants_held.get(tenant.id, 0)
         if not held:
             return False
-        part = tenant.weight / max(tenant.weight, self._weight_of_tenants[tenant.lane])
-        return held >= max(1, ceil(GENEROSITY * self._lanes[tenant.lane].weight * self._held.slots * part))
+        part = max(tenant.weight / max(tenant.weight, lane.weight_of_tenants), 1 / REGARDED)
+        return held >= max(1, ceil(GENEROSITY * lane.weight * self._held.slots * part))
 
-    def _serve(self, lane: _Node, tenant: _Node, domain: _Node, sender: _Node, cost: float) -> None:
-        for parent, child in ((self._root, lane), (lane, tenant), (tenant, domain), (domain, sender)):
+    def _serve(self, lane: LaneNode, tenant: Node, sender: Node, cost: float) -> None:
+        child = sender
+        while (parent := child.parent) is not None:
             began = max(child.start, parent.clock)
             parent.clock = began
             child.start = began + cost / child.weight
             child.changed = True
-        self._lanes_held[lane.lane] = self._lanes_held.get(lane.lane, 0) + 1
+            child = parent
+        lane.held += 1
         self._tenants_held[tenant.id] = self._tenants_held.get(tenant.id, 0) + 1
         by = cost / tenant.weight
         self._served[tenant.id] = self._served.get(tenant.id, 0.0) + by
@@ -310,19 +381,18 @@ class FairPicker:
         if not sender.waiting:
             self._idle(sender)
 
-    def _move_back(self, tenant: _Node, by: float) -> None:
+    def _move_back(self, tenant: Node, by: float) -> None:
         """The tenant was served in another lane."""
         latest = self._lanes[tenant.lane].clock + LEAD / tenant.weight
         tenant.start = max(tenant.start, min(tenant.start + by, latest))
         tenant.changed = True
 
-    def _idle(self, node: _Node) -> None:
+    def _idle(self, node: Node) -> None:
         """Nothing waits in the node any more, nor in those above it that have no other child waiting."""
         node.waiting = 0
         node.changed = True
         if node.level == "tenant":
-            self._weight_of_tenants[node.lane] -= node.weight
-            self._spent = [self._lanes[node.lane]]
+            self._spent = self._lanes[node.lane]
         if node.level == "lane":
             self._weigh()
         elif node.parent is not None and node.parent.level != "lane":
@@ -331,11 +401,11 @@ class FairPicker:
                 self._idle(node.parent)
 
 
-def _by_start(node: _Node) -> float:
+def _by_start(node: Node) -> float:
     return node.start
 
 
-def _shared(nodes: Sequence[_Node], clock: float, count: int) -> list[tuple[_Node, int]]:
+def _shared(nodes: Sequence[Node], clock: float, count: int) -> list[tuple[Node, int]]:
     """How many of the next `count` mails of one recipient each node would get, if each had enough of them."""
     if len(nodes) == 1:
         return [(nodes[0], count)]

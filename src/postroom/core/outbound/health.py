@@ -11,12 +11,14 @@ between 0.1 and 2. A limit bounds its lane only while other lanes have mail too:
 
 from collections.abc import Mapping, Set
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from postroom.core.outbound.priority import SenderLane
 
 OLD = timedelta(minutes=30)
 LOWEST, HIGHEST = 0.1, 2.0
+Condition = Literal["healthy", "degraded", "overloaded"]
+_CONDITIONS: tuple[Condition, ...] = get_args(Condition)
 _SHARES: Mapping[SenderLane, float] = {"high": 1.5, "normal": 1.0, "low": 0.5, "throttled": 0.1}
 
 
@@ -26,18 +28,24 @@ class QueueHealth(NamedTuple):
     queued: int
     oldest_wait: timedelta
     multiplier: float
+    condition: Condition = "healthy"
 
 
 def queue_health(queued: int, oldest_wait: timedelta, max_queue: int) -> QueueHealth:
-    """Judge a queue; `max_queue` is the most that may be in delivery at the same time."""
+    """Judge a queue; `max_queue` is the most that may be in delivery at the same time.
+
+    It is degraded if it is long or late, and overloaded if it is both.
+    """
+    is_long, is_late = 10 * queued > 8 * max_queue, oldest_wait > OLD
     multiplier = 1.0
-    if 10 * queued > 8 * max_queue:
+    if is_long:
         multiplier *= 0.7
-    if oldest_wait > OLD:
+    if is_late:
         multiplier *= 0.5
     if 10 * queued < 3 * max_queue:
         multiplier *= 1.5
-    return QueueHealth(queued, oldest_wait, max(LOWEST, min(HIGHEST, multiplier)))
+    condition = _CONDITIONS[is_long + is_late]
+    return QueueHealth(queued, oldest_wait, max(LOWEST, min(HIGHEST, multiplier)), condition)
 
 
 def adaptive_limits(health: QueueHealth, max_queue: int) -> dict[SenderLane, int]:

@@ -5,7 +5,7 @@ from datetime import date
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StrictBool, StringConstraints
 from typing_extensions import TypedDict
 
 from postroom.core.backfill.cursor import parse_cursor
@@ -69,7 +69,7 @@ class BackfillArguments(Arguments):
 
 
 class CreateArguments(BackfillArguments):
-    consent: bool = Field(description="True if the owner of the mailbox has agreed to read this old mail.")
+    consent: StrictBool = Field(description="True if the owner of the mailbox has agreed to read this old mail.")
     mode: BackfillMode = Field(
         "batch", description="`background` works only while no live mail waits; `batch` works at its rate."
     )
@@ -237,6 +237,9 @@ def _form(job: BackfillJob) -> BackfillForm:
 class PollArguments(Arguments):
     connector_type: Text = Field(min_length=1, max_length=80, description="The kind of this connector.")
     endpoint_identity: Identity = Field(description="The mailbox that this token is bound to.")
+    lease_token: UUID | None = Field(
+        None, description="The lease that this connector had before it was started again: it gets the job back."
+    )
 
 
 class ParamsForm(TypedDict):
@@ -273,7 +276,7 @@ async def poll(call: Call, arguments: PollArguments) -> PollAnswer:
     if arguments.endpoint_identity != own_identity(call.principal):
         raise not_its_identity(call.principal, "endpoint_identity")
     found = await call.services.backfill_work.poll(
-        arguments.connector_type, arguments.endpoint_identity, call.principal
+        arguments.connector_type, arguments.endpoint_identity, call.principal, arguments.lease_token
     )
     nothing: PollAnswer = {
         "job_id": None,
@@ -322,7 +325,9 @@ class ProgressArguments(Arguments):
     cursor: dict[Text, Any] | None = Field(None, description="How far the walk has come: day, since, id.")
     status: ReportedStatus | None = Field(None, description="completed, or error; by default it continues.")
     error: Text | None = Field(None, max_length=2000, description="What went wrong, with the status error.")
-    lease_token: UUID | None = Field(None, description="The lease that `backfill.poll` gave.")
+    lease_token: UUID | None = Field(
+        None, description="The lease that `backfill.poll` gave; without it, the token must be the one that polled."
+    )
     batch_seq: int | None = Field(
         None, ge=1, le=2**53, description="The number of this report; the same number twice counts once."
     )
@@ -351,7 +356,7 @@ class ProgressAnswer(TypedDict):
 async def progress(call: Call, arguments: ProgressArguments) -> ProgressAnswer:
     """Records what was done since the last report, and keeps the job leased to this connector. The status that is
     returned counts: unless it is active, stop at once. The error lease_lost means that the job is no longer this
-    connector's.
+    connector's; no_room that this is more than its rate allows: repeat the report after retry_after_s.
     """
     job = await call.services.backfills.load(arguments.job_id)
     if job.endpoint_identity != own_identity(call.principal):

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import structlog
 
+from postroom.connectors.mail.backfill.lease import KeptLease
 from postroom.connectors.mail.backfill.walk import JobStopped, Walk
 from postroom.connectors.runtime import pause
 from postroom.connectors.switchboard_client import BackfillAssignment, BackfillProgress, BackfillSource
@@ -43,7 +44,7 @@ class BackfillWorker:
     """The backfill jobs of one endpoint, one at a time. `begin` makes the walk of an assignment.
 
     `polls` are the times of the last poll for each endpoint. A process keeps them, so that a connector that is
-    restarted does not poll sooner.
+    restarted does not poll sooner. `lease` is that of the process before, if the connector is alone on its folder.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class BackfillWorker:
         poll_interval_s: float,
         clock: Callable[[], float],
         polls: dict[str, float] | None = None,
+        lease: KeptLease | None = None,
     ) -> None:
         self._switchboard = switchboard
         self._connector_type = connector_type
@@ -64,6 +66,7 @@ class BackfillWorker:
         self._poll_interval_s = max(SHORTEST_POLL_S, poll_interval_s)
         self._clock = clock
         self._polls = {} if polls is None else polls
+        self._lease = lease or KeptLease()
         self._walk: Walk | None = None
         self._one_at_a_time = asyncio.Lock()
         self._runs = False
@@ -116,14 +119,24 @@ class BackfillWorker:
 
     async def _poll(self) -> Walk | None:
         self._polls[self._endpoint_identity] = self._clock()
-        assignment = await self._switchboard.poll_backfill(self._connector_type, self._endpoint_identity)
+        assignment = await self._ask_for_work()
         if assignment is None:
             return None
+        self._lease.keep(assignment.lease_token)
         try:
             return self._begin(assignment)
         except BadInput as error:
             await self._refuse(assignment, error)
             return None
+
+    async def _ask_for_work(self) -> BackfillAssignment | None:
+        asked = self._connector_type, self._endpoint_identity
+        try:
+            return await self._switchboard.poll_backfill(*asked, self._lease.token)
+        except BadInput:
+            # The file may be damaged, or the switchboard older than this.
+            self._lease.keep(None)
+            raise
 
     async def _refuse(self, assignment: BackfillAssignment, error: BadInput) -> None:
         """Report that this connector cannot do the job, which may be for a newer version."""

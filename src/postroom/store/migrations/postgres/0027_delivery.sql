@@ -15,6 +15,8 @@ ALTER TABLE outbound_mail ADD COLUMN smtputf8 boolean NOT NULL DEFAULT false;
 ALTER TABLE outbound_mail ADD COLUMN body_8bit boolean NOT NULL DEFAULT false;
 ALTER TABLE outbound_mail ADD COLUMN envelope_id text;
 ALTER TABLE outbound_mail ADD COLUMN return_full boolean NOT NULL DEFAULT false;
+ALTER TABLE outbound_mail ADD COLUMN message_id text;
+CREATE INDEX outbound_mail_message ON outbound_mail (message_id) WHERE message_id IS NOT NULL;
 
 -- `leaving_at` is when the content began to leave, under the lease of the mail: if its holder dies then, nobody knows whether
 -- it arrived. `last_reply` is how the last attempt was answered, `enhanced` its enhanced status code. `notify` are the reports
@@ -31,6 +33,7 @@ ALTER TABLE outbound_recipients ADD COLUMN delay_reported boolean NOT NULL DEFAU
 ALTER TABLE outbound_recipients ADD COLUMN notify text NOT NULL DEFAULT '';
 ALTER TABLE outbound_recipients ADD COLUMN original text;
 ALTER TABLE outbound_recipients ADD CONSTRAINT outbound_recipients_leaving_check CHECK (leaving_at IS NULL OR state = 'sending');
+CREATE INDEX outbound_recipients_unknown ON outbound_recipients (mail_id) WHERE state = 'unknown';
 
 -- Addresses that get no more mail of a tenant.
 CREATE TABLE suppressions (

@@ -37,6 +37,7 @@ CREATE TABLE outbound_mail (
     body_8bit INTEGER NOT NULL DEFAULT 0,
     envelope_id TEXT,
     return_full INTEGER NOT NULL DEFAULT 0,
+    message_id TEXT,
     CHECK ((lease_token IS NOT NULL) = (state = 'sending')),
     CHECK ((ended_at IS NOT NULL) = (state IN ('sent', 'partially_sent', 'bounced', 'rejected', 'expired', 'canceled')))
 ) STRICT;
@@ -52,6 +53,8 @@ CREATE UNIQUE INDEX outbound_mail_seq ON outbound_mail (seq);
 CREATE INDEX outbound_mail_due ON outbound_mail (not_before) WHERE state IN ('queued', 'deferred') AND NOT ready;
 CREATE INDEX outbound_mail_leased ON outbound_mail (lease_until) WHERE state = 'sending';
 CREATE INDEX outbound_mail_open ON outbound_mail (account_id) WHERE state IN ('queued', 'sending', 'deferred', 'unknown');
+
+CREATE INDEX outbound_mail_message ON outbound_mail (message_id) WHERE message_id IS NOT NULL;
 
 -- Each recipient, in the order of the mail. `leaving_at` is when the content began to leave, under the lease of the mail:
 -- if its holder dies then, nobody knows whether it arrived. `last_reply` is how the last attempt was answered, `enhanced` its
@@ -80,6 +83,7 @@ INSERT INTO outbound_recipients (mail_id, position, address, state, attempts, no
 SELECT mail_id, position, address, CASE state WHEN 'delivered' THEN 'sent' ELSE state END, attempts, not_before, last_reply, updated_at
 FROM old_recipients;
 DROP TABLE old_recipients;
+CREATE INDEX outbound_recipients_unknown ON outbound_recipients (mail_id) WHERE state = 'unknown';
 
 -- Addresses that get no more mail of a tenant.
 CREATE TABLE suppressions (

@@ -3,7 +3,7 @@ SELECT j.id, j.connector_type, j.endpoint_identity, CAST(j.target_categories AS 
     CAST(j.date_from AS text) AS date_from, CAST(j.date_to AS text) AS date_to, j.rate_limit_per_hour,
     j.daily_cost_cap_cents, j.status, CAST(j.cursor AS text) AS cursor, j.rows_processed, j.rows_skipped,
     j.cost_spent_cents, j.error, j.created_at, j.started_at, j.completed_at, j.updated_at, r.mode, r.resume_daily, r.acts,
-    r.message_cost_micros, r.estimate_id, r.lease_token, r.lease_until, r.batch_seq, r.paced_until, r.accepted,
+    r.message_cost_micros, r.estimate_id, r.lease_token, r.lease_until, r.lease_holder, r.batch_seq, r.paced_until, r.accepted,
     r.accepted_new, r.covered, r.rows_failed, r.spent_micros, r.categories_json, r.capped_on,
     COALESCE((SELECT d.micros FROM backfill_days d WHERE d.job_id = j.id AND d.day = :day), 0) AS spent_today_micros,
     (SELECT count(*) FROM backfill_mail m WHERE m.job_id = j.id AND m.waits AND m.accepted_at >= :recent)
@@ -15,7 +15,7 @@ SELECT j.id, j.connector_type, j.endpoint_identity, CAST(j.target_categories AS 
     CAST(j.date_from AS text) AS date_from, CAST(j.date_to AS text) AS date_to, j.rate_limit_per_hour,
     j.daily_cost_cap_cents, j.status, CAST(j.cursor AS text) AS cursor, j.rows_processed, j.rows_skipped,
     j.cost_spent_cents, j.error, j.created_at, j.started_at, j.completed_at, j.updated_at, r.mode, r.resume_daily, r.acts,
-    r.message_cost_micros, r.estimate_id, r.lease_token, r.lease_until, r.batch_seq, r.paced_until, r.accepted,
+    r.message_cost_micros, r.estimate_id, r.lease_token, r.lease_until, r.lease_holder, r.batch_seq, r.paced_until, r.accepted,
     r.accepted_new, r.covered, r.rows_failed, r.spent_micros, r.categories_json, r.capped_on,
     COALESCE((SELECT d.micros FROM backfill_days d WHERE d.job_id = j.id AND d.day = :day), 0) AS spent_today_micros,
     (SELECT count(*) FROM backfill_mail m WHERE m.job_id = j.id AND m.waits AND m.accepted_at >= :recent)
@@ -50,15 +50,19 @@ WHERE id = :id AND status = :before RETURNING id
 
 -- name: select_backfill_work(connector_type, endpoint_identity)
 -- Active ones first: whoever worked on one may have died.
-SELECT j.id, j.status, r.mode, r.lease_until FROM backfill_jobs j JOIN backfill_runs r ON r.job_id = j.id
+SELECT j.id, j.status, r.mode, r.lease_token, r.lease_until FROM backfill_jobs j JOIN backfill_runs r ON r.job_id = j.id
 WHERE j.endpoint_identity = :endpoint_identity AND j.connector_type = :connector_type AND j.status IN ('pending', 'active')
 ORDER BY j.status, j.created_at, j.id
 
--- name: lease_backfill(id, lease_token, lease_until)
-UPDATE backfill_runs SET lease_token = :lease_token, lease_until = :lease_until WHERE job_id = :id
+-- name: lease_backfill(id, lease_token, lease_until, lease_holder)
+UPDATE backfill_runs SET lease_token = :lease_token, lease_until = :lease_until, lease_holder = :lease_holder
+WHERE job_id = :id
+
+-- name: renew_backfill_lease(id, lease_until)
+UPDATE backfill_runs SET lease_until = :lease_until WHERE job_id = :id
 
 -- name: end_backfill_lease(id)
-UPDATE backfill_runs SET lease_token = NULL, lease_until = NULL WHERE job_id = :id
+UPDATE backfill_runs SET lease_token = NULL, lease_until = NULL, lease_holder = NULL WHERE job_id = :id
 
 -- name: add_backfill_progress(id, batch_seq, failed, spent_micros, categories_json, paced_until)
 UPDATE backfill_runs SET batch_seq = :batch_seq, rows_failed = rows_failed + :failed,
@@ -74,12 +78,6 @@ UPDATE backfill_runs SET held_on = :day WHERE job_id = :id
 
 -- name: release_backfill(id)
 UPDATE backfill_runs SET held_on = NULL WHERE job_id = :id
-
--- name: select_held_backfills(day, recent)
--- Also one that is not held: a job may have been parked just after the others were released.
-SELECT r.job_id FROM backfill_runs r JOIN backfill_jobs j ON j.id = r.job_id
-WHERE r.job_id IN (SELECT m.job_id FROM backfill_mail m WHERE m.waits AND m.accepted_at >= :recent)
-    AND (r.held_on IS NULL OR r.held_on <> :day) AND j.status <> 'paused'
 
 -- name: select_capped_backfills(day)
 SELECT j.id FROM backfill_jobs j JOIN backfill_runs r ON r.job_id = j.id
@@ -107,8 +105,10 @@ UPDATE backfill_jobs SET cost_spent_cents = (
     ) + 9999) / 10000 FROM backfill_runs r WHERE r.job_id = backfill_jobs.id
 ) WHERE id = :id
 
--- name: accept_backfilled(id, accepted, accepted_new)
-UPDATE backfill_runs SET accepted = accepted + :accepted, accepted_new = accepted_new + :accepted_new WHERE job_id = :id
+-- name: accept_backfilled(id, accepted, accepted_new, ingest_due_at)
+UPDATE backfill_runs SET accepted = accepted + :accepted, accepted_new = accepted_new + :accepted_new,
+    ingest_due_at = :ingest_due_at
+WHERE job_id = :id
 
 -- name: link_backfill_mail(inbox_id, message_id)
 UPDATE backfill_mail SET message_id = :message_id WHERE inbox_id = :inbox_id
@@ -126,3 +126,7 @@ ORDER BY at DESC, provider_message_id LIMIT :most
 -- name: select_accounts_with_backfills(provider)
 SELECT DISTINCT a.id FROM backfill_jobs j JOIN accounts a ON a.endpoint_identity = j.endpoint_identity
 WHERE j.status IN ('pending', 'active') AND a.provider = :provider AND a.state = 'active' ORDER BY a.id
+
+-- name: select_account_to_backfill(id, provider)
+SELECT a.id FROM backfill_jobs j JOIN accounts a ON a.endpoint_identity = j.endpoint_identity
+WHERE j.id = :id AND a.provider = :provider AND a.state = 'active'

@@ -53,10 +53,10 @@ WHERE state IN ('queued', 'deferred') AND not_before <= :now AND mail_id IN (
 )
 
 -- name: select_leased_mail(lease_token, lease_until)
-SELECT m.id, m.seq, sd.tenant_id, m.account_id, m.action_id, m.thread_id, d.draft_id, d.provider_message_id AS draft_message_id,
+SELECT m.id, m.seq, sd.tenant_id, m.sender_id, s.queue_lane AS sender_lane, m.leases, m.account_id, m.action_id, m.thread_id, d.draft_id, d.provider_message_id AS draft_message_id,
     (SELECT max(r.attempts) FROM outbound_recipients r WHERE r.mail_id = m.id) AS attempts,
     m.admitted_at, m.asked_at, a.state AS account_state
-FROM outbound_mail m JOIN accounts a ON a.id = m.account_id LEFT JOIN outbound_drafts d ON d.mail_id = m.id
+FROM outbound_mail m LEFT JOIN accounts a ON a.id = m.account_id LEFT JOIN outbound_drafts d ON d.mail_id = m.id
     JOIN senders s ON s.id = m.sender_id JOIN sender_domains sd ON sd.id = s.domain_id
 WHERE m.state = 'sending' AND m.lease_until = :lease_until AND m.lease_token = :lease_token ORDER BY m.not_before, m.id
 
@@ -115,3 +115,10 @@ WHERE state IN ('queued', 'deferred') AND not_before > :now AND mail_id IN (
 
 -- name: note_on_action(id, note, now)
 UPDATE actions SET error = :note, updated_at = :now WHERE id = :id AND state = 'executing'
+
+-- name: select_sent_mail(since, after, most)
+SELECT m.seq, m.asked_at, d.tenant_id, s.domain_id, s.id, t.weight, d.weight, s.weight, s.queue_lane,
+    (SELECT count(*) FROM outbound_recipients r WHERE r.mail_id = m.id) AS recipients, m.message_class
+FROM outbound_mail m JOIN senders s ON s.id = m.sender_id JOIN sender_domains d ON d.id = s.domain_id
+    JOIN tenants t ON t.id = d.tenant_id
+WHERE m.seq > :after AND m.asked_at >= :since ORDER BY m.seq LIMIT :most

@@ -9,16 +9,25 @@ SELECT id, endpoint_identity, status FROM backfill_jobs WHERE id = :id FOR UPDAT
 
 -- name: share_backfills(ids)
 -- What changes the state of a job waits until the messages accepted for it are visible.
-SELECT id, endpoint_identity, status FROM backfill_jobs WHERE id = ANY(:ids::uuid[]) ORDER BY id FOR SHARE
+SELECT j.id, j.endpoint_identity, j.status, j.rate_limit_per_hour, r.ingest_due_at
+FROM backfill_jobs j JOIN backfill_runs r ON r.job_id = j.id
+WHERE j.id = ANY(:ids::uuid[]) ORDER BY j.id FOR SHARE OF j FOR UPDATE OF r
 
 -- name: lock_endpoint(endpoint_identity)
 -- Of two that poll or create at once, the second sees what the first did.
-SELECT endpoint_identity FROM accounts WHERE endpoint_identity = :endpoint_identity FOR NO KEY UPDATE
+SELECT endpoint_identity FROM accounts WHERE endpoint_identity = :endpoint_identity AND state <> 'removed'
+FOR NO KEY UPDATE
 
 -- name: record_backfill_rows(id, rows_processed, rows_skipped, cursor, now)
 UPDATE backfill_jobs SET rows_processed = rows_processed + :rows_processed, rows_skipped = rows_skipped + :rows_skipped,
     cursor = COALESCE(CAST(:cursor AS jsonb), cursor), updated_at = :now
 WHERE id = :id
+
+-- name: select_held_backfills(day)
+-- Those with parked decisions. Also one that is not held: a decision may have been parked just after the others were released.
+SELECT r.job_id FROM backfill_runs r JOIN backfill_jobs j ON j.id = r.job_id
+WHERE (r.held_on IS NULL OR r.held_on <> :day) AND j.status <> 'paused'
+    AND EXISTS (SELECT 1 FROM job_queue q WHERE q.parked_by = 'backfill:' || r.job_id)
 
 -- name: insert_backfill_mail(rows, now)
 INSERT INTO backfill_mail (inbox_id, job_id, waits, accepted_at)

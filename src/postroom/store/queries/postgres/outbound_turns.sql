@@ -23,16 +23,37 @@ FROM jsonb_array_elements(:wanted::jsonb) WITH ORDINALITY AS w (value, place) CR
     ORDER BY m.bulk, m.seq LIMIT (w.value ->> 4)::bigint
 ) AS r ORDER BY w.place, r.bulk, r.seq
 
+-- name: select_first_mails(wanted)
+-- Of tenants in a lane: the first domain, its first sender and the first mail of that.
+SELECT w.place - 1, d.node_id, d.start, d.clock, d.weight, d.waiting, s.node_id, s.start, s.clock, s.weight, s.waiting, r.seq, r.cost, r.bulk
+FROM jsonb_array_elements(:wanted::jsonb) WITH ORDINALITY AS w (value, place) CROSS JOIN LATERAL (
+    SELECT c.node_id, c.start, c.clock, c.weight, c.waiting FROM outbound_turns c
+    WHERE c.lane = w.value ->> 0 AND c.level = 'domain' AND c.parent_id = (w.value ->> 1)::bigint AND c.waiting > 0 AND NOT c.held
+    ORDER BY c.start, c.node_id LIMIT 1 FOR UPDATE
+) AS d CROSS JOIN LATERAL (
+    SELECT c.node_id, c.start, c.clock, c.weight, c.waiting FROM outbound_turns c
+    WHERE c.lane = w.value ->> 0 AND c.level = 'sender' AND c.parent_id = d.node_id AND c.waiting > 0 AND NOT c.held
+    ORDER BY c.start, c.node_id LIMIT 1 FOR UPDATE
+) AS s CROSS JOIN LATERAL (
+    SELECT m.seq, m.cost, m.bulk FROM outbound_ready m WHERE m.turn_id = s.node_id AND m.retry = (w.value ->> 0 = 'retry')
+    ORDER BY m.bulk, m.seq LIMIT 1
+) AS r
+
 -- name: keep_turns(rows)
 UPDATE outbound_turns t SET start = (e ->> 3)::float8, clock = (e ->> 4)::float8, waiting = (e ->> 5)::bigint
 FROM jsonb_array_elements(:rows::jsonb) AS e
 WHERE t.lane = e ->> 0 AND t.level = e ->> 1 AND t.node_id = (e ->> 2)::bigint
 
+-- name: select_lanes_of_tenants(ids)
+SELECT t.lane, t.node_id FROM unnest(:ids::bigint[]) AS e (id) CROSS JOIN LATERAL (
+    SELECT c.lane, c.node_id FROM outbound_turns c WHERE c.level = 'tenant' AND c.node_id = e.id AND c.waiting > 0
+) AS t
+
 -- name: move_tenants_back(rows, lead)
 UPDATE outbound_turns t
-SET start = GREATEST(t.start, LEAST(t.start + (e ->> 1)::float8, l.clock + :lead / t.weight))
+SET start = GREATEST(t.start, LEAST(t.start + (e ->> 2)::float8, l.clock + :lead / t.weight))
 FROM jsonb_array_elements(:rows::jsonb) AS e, outbound_turns l
-WHERE t.level = 'tenant' AND t.node_id = (e ->> 0)::bigint AND t.waiting > 0 AND NOT (e -> 2) ? t.lane
+WHERE t.lane = e ->> 0 AND t.level = 'tenant' AND t.node_id = (e ->> 1)::bigint AND t.waiting > 0
     AND l.lane = t.lane AND l.level = 'lane' AND l.node_id = 0
 
 -- name: add_waiting(rows)
@@ -67,22 +88,24 @@ RETURNING id, seq, sender_id, message_class,
     (SELECT count(*) FROM outbound_recipients r WHERE r.mail_id = outbound_mail.id AND r.state IN ('queued', 'deferred')) AS cost,
     EXISTS (SELECT 1 FROM outbound_recipients r WHERE r.mail_id = outbound_mail.id AND r.attempts > 0) AS retry
 
--- name: lease_chosen(seqs, lease_token, lease_until, later, now)
+-- name: lease_chosen(seqs, lease_token, lease_until, later, measured, now)
 -- Mail whose mailbox cannot be used now is looked at again later; it is not held against it.
 WITH taken AS (
-    DELETE FROM outbound_ready WHERE seq = ANY(:seqs::bigint[]) RETURNING mail_id
+    DELETE FROM outbound_ready WHERE seq = ANY(:seqs::bigint[]) RETURNING mail_id, turn_id
 ), free AS (
-    SELECT m.id, COALESCE(a.state IN ('active', 'removed')
+    SELECT m.id, t.turn_id, COALESCE(a.state IN ('active', 'removed')
         AND NOT EXISTS (SELECT 1 FROM pauses p WHERE p.scope = CAST(m.account_id AS text))
         AND (a.state = 'removed'
-            OR NOT EXISTS (SELECT 1 FROM restore_checks r WHERE r.account_id = m.account_id AND r.checked_at IS NULL)), false) AS usable
-    FROM outbound_mail m LEFT JOIN accounts a ON a.id = m.account_id WHERE m.id IN (SELECT mail_id FROM taken)
+            OR NOT EXISTS (SELECT 1 FROM restore_checks r WHERE r.account_id = m.account_id AND r.checked_at IS NULL)), m.account_id IS NULL) AS usable
+    FROM taken t JOIN outbound_mail m ON m.id = t.mail_id LEFT JOIN accounts a ON a.id = m.account_id
 )
 UPDATE outbound_mail m SET ready = false, updated_at = :now,
     state = CASE WHEN f.usable THEN 'sending' ELSE m.state END,
     lease_token = CASE WHEN f.usable THEN :lease_token::uuid END,
     lease_until = CASE WHEN f.usable THEN :lease_until::timestamptz END,
-    not_before = CASE WHEN f.usable THEN m.not_before ELSE :later::timestamptz END
+    not_before = CASE WHEN f.usable THEN m.not_before ELSE :later::timestamptz END,
+    leases = m.leases + CASE WHEN f.usable THEN 1 ELSE 0 END,
+    discipline = CASE WHEN NOT f.usable THEN m.discipline WHEN :measured::boolean THEN CASE WHEN f.turn_id = 0 THEN 'fifo' ELSE 'fair' END END
 FROM free f WHERE f.id = m.id AND m.state IN ('queued', 'deferred')
 
 -- name: select_sender_turns(ids)
@@ -94,3 +117,12 @@ FROM senders s JOIN sender_domains d ON d.id = s.domain_id JOIN tenants t ON t.i
 INSERT INTO outbound_ready (seq, mail_id, turn_id, retry, bulk, cost)
 SELECT (e ->> 0)::bigint, (e ->> 1)::uuid, (e ->> 2)::bigint, (e ->> 3)::boolean, (e ->> 4)::boolean, (e ->> 5)::bigint
 FROM jsonb_array_elements(:rows::jsonb) AS e
+
+-- name: lock_ready(after, most)
+SELECT r.seq, r.turn_id, r.retry, m.sender_id, m.message_class,
+    EXISTS (SELECT 1 FROM outbound_recipients p WHERE p.mail_id = m.id AND p.attempts > 0) AS tried
+FROM outbound_ready r JOIN outbound_mail m ON m.id = r.mail_id WHERE r.seq > :after ORDER BY r.seq LIMIT :most FOR UPDATE OF r
+
+-- name: move_ready(rows)
+UPDATE outbound_ready r SET turn_id = (e ->> 1)::bigint, retry = (e ->> 2)::boolean, bulk = (e ->> 3)::boolean
+FROM jsonb_array_elements(:rows::jsonb) AS e WHERE r.seq = (e ->> 0)::bigint

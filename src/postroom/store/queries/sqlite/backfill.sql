@@ -8,15 +8,22 @@ VALUES (:id, :connector_type, :endpoint_identity, :target_categories, :date_from
 SELECT id, endpoint_identity, status FROM backfill_jobs WHERE id = :id
 
 -- name: share_backfills(ids)
-SELECT id, endpoint_identity, status FROM backfill_jobs WHERE id IN (SELECT value FROM json_each(:ids))
+SELECT j.id, j.endpoint_identity, j.status, j.rate_limit_per_hour, r.ingest_due_at
+FROM backfill_jobs j JOIN backfill_runs r ON r.job_id = j.id WHERE j.id IN (SELECT value FROM json_each(:ids))
 
 -- name: lock_endpoint(endpoint_identity)
-SELECT endpoint_identity FROM accounts WHERE endpoint_identity = :endpoint_identity
+SELECT endpoint_identity FROM accounts WHERE endpoint_identity = :endpoint_identity AND state <> 'removed'
 
 -- name: record_backfill_rows(id, rows_processed, rows_skipped, cursor, now)
 UPDATE backfill_jobs SET rows_processed = rows_processed + :rows_processed, rows_skipped = rows_skipped + :rows_skipped,
     cursor = COALESCE(:cursor, cursor), updated_at = :now
 WHERE id = :id
+
+-- name: select_held_backfills(day)
+-- Those with parked decisions. Also one that is not held: a decision may have been parked just after the others were released.
+SELECT r.job_id FROM backfill_runs r JOIN backfill_jobs j ON j.id = r.job_id
+WHERE (r.held_on IS NULL OR r.held_on <> :day) AND j.status <> 'paused'
+    AND EXISTS (SELECT 1 FROM jobs q WHERE q.parked_by = 'backfill:' || r.job_id)
 
 -- name: insert_backfill_mail(rows, now)
 INSERT INTO backfill_mail (inbox_id, job_id, waits, accepted_at)

@@ -3,50 +3,73 @@
 SELECT 1 FROM outbound_turns WHERE level = 'root'
 
 -- name: select_next_turns(wanted)
--- The next children of each node that was asked for, one step into the index after another, however many there are.
-WITH RECURSIVE step (place, lane, level, parent_id, start, node_id, remaining, found) AS (
-    SELECT key, value ->> 0, value ->> 1, value ->> 2, COALESCE(value ->> 3, -1e308), value ->> 4, value ->> 5, 0
+-- The next children of each node that was asked for, one step into the index after another, however many there are. Many
+-- have the same start: a comparison of (start, node_id) would be looked up by the start alone.
+WITH RECURSIVE step (place, lane, level, parent_id, remaining, node_id, start, clock, weight, waiting) AS (
+    SELECT key, value ->> 0, value ->> 1, value ->> 2, value ->> 5, value ->> 4, COALESCE(value ->> 3, -1e308), 0, 0, 0
     FROM json_each(:wanted)
     UNION ALL
-    SELECT s.place, s.lane, s.level, s.parent_id, c.start, c.node_id, s.remaining - 1, 1
-    FROM step s JOIN outbound_turns c ON c.lane = s.lane AND c.level = s.level AND c.node_id = (
-        SELECT n.node_id FROM outbound_turns n
+    SELECT s.place, s.lane, s.level, s.parent_id, s.remaining - 1, c.node_id, c.start, c.clock, c.weight, c.waiting
+    FROM step s JOIN outbound_turns c ON c.lane = s.lane AND c.level = s.level AND c.node_id = COALESCE((
+        SELECT n.node_id FROM outbound_turns n INDEXED BY outbound_turns_next
         WHERE n.lane = s.lane AND n.level = s.level AND n.parent_id = s.parent_id AND n.waiting > 0 AND NOT n.held
-            AND (n.start, n.node_id) > (s.start, s.node_id)
+            AND n.start = s.start AND n.node_id > s.node_id
+        ORDER BY n.node_id LIMIT 1
+    ), (
+        SELECT n.node_id FROM outbound_turns n INDEXED BY outbound_turns_next
+        WHERE n.lane = s.lane AND n.level = s.level AND n.parent_id = s.parent_id AND n.waiting > 0 AND NOT n.held
+            AND n.start > s.start
         ORDER BY n.start, n.node_id LIMIT 1
-    )
+    ))
     WHERE s.remaining > 0
 )
-SELECT s.place, t.node_id, t.start, t.clock, t.weight, t.waiting
-FROM step s JOIN outbound_turns t ON t.lane = s.lane AND t.level = s.level AND t.node_id = s.node_id
-WHERE s.found
-ORDER BY s.place, t.start, t.node_id
+SELECT place, node_id, start, clock, weight, waiting FROM step WHERE waiting > 0
 
 -- name: select_ready(wanted)
-WITH RECURSIVE step (place, turn_id, retry, bulk, seq, remaining, found) AS (
-    SELECT key, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, 0 FROM json_each(:wanted)
+WITH RECURSIVE step (place, turn_id, retry, remaining, bulk, seq, cost) AS (
+    SELECT key, value ->> 0, value ->> 1, value ->> 4, value ->> 2, value ->> 3, 0 FROM json_each(:wanted)
     UNION ALL
-    SELECT s.place, s.turn_id, s.retry, r.bulk, r.seq, s.remaining - 1, 1
-    FROM step s JOIN outbound_ready r ON r.seq = (
-        SELECT n.seq FROM outbound_ready n
-        WHERE n.turn_id = s.turn_id AND n.retry = s.retry AND (n.bulk, n.seq) > (s.bulk, s.seq)
-        ORDER BY n.bulk, n.seq LIMIT 1
-    )
+    SELECT s.place, s.turn_id, s.retry, s.remaining - 1, r.bulk, r.seq, r.cost
+    FROM step s JOIN outbound_ready r ON r.seq = COALESCE((
+        SELECT n.seq FROM outbound_ready n INDEXED BY outbound_ready_turns
+        WHERE n.turn_id = s.turn_id AND n.retry = s.retry AND n.bulk = s.bulk AND n.seq > s.seq ORDER BY n.seq LIMIT 1
+    ), (
+        SELECT n.seq FROM outbound_ready n INDEXED BY outbound_ready_turns
+        WHERE n.turn_id = s.turn_id AND n.retry = s.retry AND n.bulk > s.bulk ORDER BY n.bulk, n.seq LIMIT 1
+    ))
     WHERE s.remaining > 0
 )
-SELECT s.place, r.seq, r.cost, r.bulk FROM step s JOIN outbound_ready r ON r.seq = s.seq WHERE s.found ORDER BY s.place, r.bulk, r.seq
+SELECT place, seq, cost, bulk FROM step WHERE cost > 0
+
+-- name: select_first_mails(wanted)
+-- Of tenants in a lane: the first domain, its first sender and the first mail of that.
+SELECT w.key, d.node_id, d.start, d.clock, d.weight, d.waiting, s.node_id, s.start, s.clock, s.weight, s.waiting, r.seq, r.cost, r.bulk
+FROM json_each(:wanted) AS w CROSS JOIN outbound_turns d CROSS JOIN outbound_turns s CROSS JOIN outbound_ready r
+WHERE d.lane = w.value ->> 0 AND d.level = 'domain' AND d.node_id = (
+        SELECT n.node_id FROM outbound_turns n INDEXED BY outbound_turns_next
+        WHERE n.lane = w.value ->> 0 AND n.level = 'domain' AND n.parent_id = w.value ->> 1 AND n.waiting > 0 AND NOT n.held
+        ORDER BY n.start, n.node_id LIMIT 1)
+    AND s.lane = d.lane AND s.level = 'sender' AND s.node_id = (
+        SELECT n.node_id FROM outbound_turns n INDEXED BY outbound_turns_next
+        WHERE n.lane = d.lane AND n.level = 'sender' AND n.parent_id = d.node_id AND n.waiting > 0 AND NOT n.held
+        ORDER BY n.start, n.node_id LIMIT 1)
+    AND r.seq = (
+        SELECT n.seq FROM outbound_ready n INDEXED BY outbound_ready_turns WHERE n.turn_id = s.node_id AND n.retry = (d.lane = 'retry') ORDER BY n.bulk, n.seq LIMIT 1)
 
 -- name: keep_turns(rows)
 UPDATE outbound_turns SET start = e.value ->> 3, clock = e.value ->> 4, waiting = e.value ->> 5
 FROM json_each(:rows) AS e
 WHERE outbound_turns.lane = e.value ->> 0 AND outbound_turns.level = e.value ->> 1 AND outbound_turns.node_id = e.value ->> 2
 
+-- name: select_lanes_of_tenants(ids)
+SELECT t.lane, t.node_id FROM json_each(:ids) AS e CROSS JOIN outbound_turns t
+WHERE t.level = 'tenant' AND t.node_id = e.value AND t.waiting > 0
+
 -- name: move_tenants_back(rows, lead)
 UPDATE outbound_turns
-SET start = max(outbound_turns.start, min(outbound_turns.start + (e.value ->> 1), l.clock + :lead / outbound_turns.weight))
+SET start = max(outbound_turns.start, min(outbound_turns.start + (e.value ->> 2), l.clock + :lead / outbound_turns.weight))
 FROM json_each(:rows) AS e, outbound_turns l
-WHERE outbound_turns.level = 'tenant' AND outbound_turns.node_id = e.value ->> 0 AND outbound_turns.waiting > 0
-    AND outbound_turns.lane NOT IN (SELECT value FROM json_each(e.value -> 2))
+WHERE outbound_turns.lane = e.value ->> 0 AND outbound_turns.level = 'tenant' AND outbound_turns.node_id = e.value ->> 1
     AND l.lane = outbound_turns.lane AND l.level = 'lane' AND l.node_id = 0
 
 -- name: add_waiting(rows)
@@ -79,16 +102,17 @@ RETURNING id, seq, sender_id, message_class,
     (SELECT count(*) FROM outbound_recipients r WHERE r.mail_id = outbound_mail.id AND r.state IN ('queued', 'deferred')) AS cost,
     EXISTS (SELECT 1 FROM outbound_recipients r WHERE r.mail_id = outbound_mail.id AND r.attempts > 0) AS retry
 
--- name: lease_chosen(seqs, lease_token, lease_until, later, now)
+-- name: lease_chosen(seqs, lease_token, lease_until, later, measured, now)
 -- Mail whose mailbox cannot be used now is looked at again later; it is not held against it.
-UPDATE outbound_mail SET ready = false, updated_at = :now, state = 'sending', lease_token = :lease_token, lease_until = :lease_until
+UPDATE outbound_mail SET ready = false, updated_at = :now, state = 'sending', lease_token = :lease_token, lease_until = :lease_until,
+    leases = leases + 1, discipline = CASE WHEN :measured THEN (SELECT iif(r.turn_id = 0, 'fifo', 'fair') FROM outbound_ready r WHERE r.mail_id = outbound_mail.id) END
 WHERE id IN (SELECT r.mail_id FROM json_each(:seqs) AS s JOIN outbound_ready r ON r.seq = s.value)
-    AND state IN ('queued', 'deferred') AND EXISTS (
+    AND state IN ('queued', 'deferred') AND (account_id IS NULL OR EXISTS (
         SELECT 1 FROM accounts a WHERE a.id = outbound_mail.account_id AND a.state IN ('active', 'removed')
             AND NOT EXISTS (SELECT 1 FROM pauses p WHERE p.scope = outbound_mail.account_id)
             AND (a.state = 'removed' OR NOT EXISTS (
                 SELECT 1 FROM restore_checks c WHERE c.account_id = outbound_mail.account_id AND c.checked_at IS NULL))
-    );
+    ));
 UPDATE outbound_mail SET ready = false, not_before = :later
 WHERE ready AND id IN (SELECT r.mail_id FROM json_each(:seqs) AS s JOIN outbound_ready r ON r.seq = s.value);
 DELETE FROM outbound_ready WHERE seq IN (SELECT value FROM json_each(:seqs))
@@ -101,3 +125,13 @@ FROM senders s JOIN sender_domains d ON d.id = s.domain_id JOIN tenants t ON t.i
 -- name: insert_ready(rows)
 INSERT INTO outbound_ready (seq, mail_id, turn_id, retry, bulk, cost)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(:rows)
+
+-- name: lock_ready(after, most)
+-- There is one writer.
+SELECT r.seq, r.turn_id, r.retry, m.sender_id, m.message_class,
+    EXISTS (SELECT 1 FROM outbound_recipients p WHERE p.mail_id = m.id AND p.attempts > 0) AS tried
+FROM outbound_ready r JOIN outbound_mail m ON m.id = r.mail_id WHERE r.seq > :after ORDER BY r.seq LIMIT :most
+
+-- name: move_ready(rows)
+UPDATE outbound_ready SET turn_id = e.value ->> 1, retry = e.value ->> 2, bulk = e.value ->> 3
+FROM json_each(:rows) AS e WHERE outbound_ready.seq = e.value ->> 0

@@ -1,8 +1,4 @@
-"""The turns of outgoing mail in memory: what the store keeps in rows, for the simulator.
-
-The same picker chooses from both. Children are kept in the order of their starts, so that the first few of them are
-found at once among many.
-"""
+"""The turns of outgoing mail as the store keeps them, in memory: the picker is given only what it asks for."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict, deque
@@ -10,8 +6,10 @@ from collections.abc import Sequence
 from itertools import chain, islice
 
 from postroom.core.outbound.fair_picker import (
+    BELOW,
     LEAD,
     LEVELS,
+    REGARDED,
     FairPicker,
     InFlight,
     Level,
@@ -56,9 +54,11 @@ class TurnTable:
 
     def choose(self, policy: LanePolicy, held: InFlight, most: int) -> list[Picked]:
         """Take up to `most` mails, in the order of their turns."""
-        lanes: dict[Lane, Turn] = {
-            lane: self._turns[lane, "lane", 0]._replace(waiting=len(self._children[lane, "lane", 0])) for lane in LANES
-        }
+        lanes: dict[Lane, Turn] = {}
+        for lane in LANES:
+            first = self._children[lane, "lane", 0][:REGARDED]
+            weight = sum(self._turns[lane, "tenant", id].weight for _, id in first)
+            lanes[lane] = self._turns[lane, "lane", 0]._replace(weight=weight, waiting=len(first))
         picker = FairPicker(policy, self._clock, lanes, held)
         for level in picker.wanted(most):
             for wanted in level:
@@ -79,15 +79,15 @@ class TurnTable:
         return picks
 
     def _load(self, picker: FairPicker, wanted: Wanted) -> None:
-        lane, level, parent, after, most = wanted
+        lane, level, parent = wanted.lane, wanted.level, wanted.parent
         if level == "sender":
             # Those that were given before have been taken.
-            picker.add_mails(wanted, list(islice(chain(*self._mails[lane, parent]), most)))
+            picker.add_mails(wanted, list(islice(chain(*self._mails[lane, parent]), wanted.most)))
             return
         children = self._children[lane, level, parent]
-        at = bisect_right(children, after)
-        below = LEVELS[LEVELS.index(level) + 1]
-        picker.add_turns(wanted, [self._turns[lane, below, id] for _, id in children[at : at + most]])
+        at = bisect_right(children, wanted.after)
+        below = BELOW[level]
+        picker.add_turns(wanted, [self._turns[lane, below, id] for _, id in children[at : at + wanted.most]])
 
     def _keep(self, moved: Sequence[Moved], moved_back: Sequence[MovedBack]) -> None:
         for lane, level, id, start, clock, waiting in moved:

@@ -1,0 +1,46 @@
+"""`postroom suppression`: addresses that get no more mail of a tenant."""
+
+from typing import Annotated
+
+import typer
+
+from postroom.cli.operator import operator_signature
+from postroom.cli.options import Limit, Reason
+from postroom.cli.session import Session, command_group
+
+app = command_group("List addresses that get no more mail; add or remove some.")
+
+COLUMNS = ("tenant", "address", "cause", "detail", "created_at")
+
+Tenant = Annotated[str, typer.Argument(metavar="TENANT", help="The tenant whose mail is concerned.")]
+Address = Annotated[str, typer.Argument(metavar="ADDRESS", help="The address, such as ada@example.com.")]
+
+
+@app.command("list")
+def list_(
+    session: Session,
+    tenant: Annotated[str | None, typer.Option("--tenant", help="Only those of this tenant.")] = None,
+    limit: Limit = 50,
+) -> None:
+    """List suppressed addresses, newest first."""
+    from postroom.manage.suppressions import list_suppressions
+
+    session.show_list(session.call(list_suppressions, tenant, limit), COLUMNS)
+
+
+@app.command()
+def add(session: Session, tenant: Tenant, address: Address, reason: Reason = None) -> None:
+    """Send nothing of a tenant to this address. Safe to repeat."""
+    from postroom.manage.suppressions import suppress
+
+    session.call(suppress, tenant, address, operator_signature(reason))
+    session.show_result(address, "suppressed")
+
+
+@app.command()
+def remove(session: Session, tenant: Tenant, address: Address) -> None:
+    """Let mail of a tenant go to this address again."""
+    from postroom.manage.suppressions import unsuppress
+
+    session.call(unsuppress, tenant, address, operator_signature())
+    session.show_result(address, "not suppressed any more")

@@ -1,0 +1,41 @@
+"""When mail is tried again after it was deferred, when that ends, and when its sender is told of the delay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from random import Random
+
+JITTER = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class RetrySchedule:
+    """The wait is `first` after the first attempt and doubles up to `longest`; after `give_up` there is no other."""
+
+    first: timedelta = timedelta(minutes=1)
+    longest: timedelta = timedelta(hours=4)
+    give_up: timedelta = timedelta(days=5)
+    report_delay: timedelta = timedelta(hours=4)
+
+    def next_try(
+        self, attempts: int, admitted_at: datetime, now: datetime, rng: Random, asked: timedelta | None = None
+    ) -> datetime | None:
+        """The time of the next attempt; None if it is given up. `asked` is how long the destination wants us to wait.
+
+        The last attempt is made when the time is over, not long before.
+        """
+        end = admitted_at + self.give_up
+        if now >= end:
+            return None
+        wait = self.first * 2 ** min(max(attempts, 1) - 1, 30)
+        wait = min(wait, self.longest) * rng.uniform(1 - JITTER, 1 + JITTER)
+        if asked is not None:
+            wait = max(asked, self.first)
+        return max(min(now + wait, end), now + self.first)
+
+    def is_delayed(self, admitted_at: datetime, now: datetime) -> bool:
+        return now - admitted_at >= self.report_delay

@@ -1,0 +1,1 @@
+"""Outgoing mail in virtual time: what tenants would wait under the fair queue, and under other orders."""

@@ -1,0 +1,41 @@
+-- name: count_sending(mail_id)
+SELECT count(*) FROM outbound_recipients WHERE mail_id = :mail_id AND state = 'sending'
+
+-- name: select_measured_mail(id)
+SELECT m.discipline, m.admitted_at, s.queue_lane AS lane FROM outbound_mail m JOIN senders s ON s.id = m.sender_id
+WHERE m.id = :id AND m.discipline IS NOT NULL
+
+-- name: select_outbound_service(since, until)
+SELECT v.discipline, d.tenant_id, s.domain_id, v.sender_id, CAST(sum(v.mails) AS bigint) AS mails,
+    CAST(sum(v.recipients) AS bigint) AS recipients, t.weight AS tenant_weight, d.weight AS domain_weight, s.weight AS sender_weight
+FROM outbound_service v JOIN senders s ON s.id = v.sender_id JOIN sender_domains d ON d.id = s.domain_id
+    JOIN tenants t ON t.id = d.tenant_id
+WHERE v.hour >= :since AND v.hour < :until
+GROUP BY v.discipline, d.tenant_id, s.domain_id, v.sender_id, t.weight, d.weight, s.weight
+
+-- name: select_outbound_times(since, until)
+SELECT measure, discipline, lane, bucket, CAST(sum(count) AS bigint) AS count, CAST(sum(total_us) AS bigint) AS total_us
+FROM outbound_times WHERE hour >= :since AND hour < :until GROUP BY measure, discipline, lane, bucket
+
+-- name: prune_outbound_figures(before)
+DELETE FROM outbound_service WHERE hour < :before;
+DELETE FROM outbound_times WHERE hour < :before
+
+-- name: select_waiting_lanes()
+-- What waits in each lane and is not held back, and since when the first of it has been due. A sender's mail goes in order
+-- of acceptance within its class, so that only the first of each class is looked at.
+SELECT t.lane, CAST(sum(t.waiting) AS bigint) AS waiting, min((
+    SELECT min(m.not_before) FROM outbound_mail m WHERE m.seq IN (
+        SELECT min(r.seq) FROM outbound_ready r WHERE r.turn_id = t.node_id AND r.retry = (t.lane = 'retry') AND r.bulk = false
+        UNION ALL
+        SELECT min(r.seq) FROM outbound_ready r WHERE r.turn_id = t.node_id AND r.retry = (t.lane = 'retry') AND r.bulk = true
+    ))) AS oldest_due_at
+FROM outbound_turns t
+    JOIN outbound_turns d ON d.lane = t.lane AND d.level = 'domain' AND d.node_id = t.parent_id
+    JOIN outbound_turns p ON p.lane = t.lane AND p.level = 'tenant' AND p.node_id = d.parent_id AND NOT p.held
+WHERE t.level = 'sender' AND t.waiting > 0 AND NOT t.held GROUP BY t.lane
+
+-- name: select_throttled_mail(now)
+SELECT CAST(COALESCE(sum(t.waiting), 0) AS bigint) FROM senders s
+    JOIN outbound_turns t ON t.level = 'sender' AND t.node_id = s.id
+WHERE s.throttled_until > :now

@@ -1,0 +1,83 @@
+-- name: select_outgoing_mail(id, lease_token)
+SELECT m.id, m.tenant, m.sender_id, m.envelope_sender, m.message_class, m.require_tls, m.smtputf8, m.body_8bit, m.envelope_id,
+    m.return_full, m.admitted_at, c.content
+FROM outbound_mail m JOIN outbound_contents c ON c.mail_id = m.id
+WHERE m.id = :id AND m.lease_token = :lease_token AND m.state = 'sending'
+
+-- name: select_leased_recipients(mail_id)
+SELECT position, address, attempts, notify, original, delay_reported, last_reply FROM outbound_recipients
+WHERE mail_id = :mail_id AND state = 'sending' ORDER BY position
+
+-- name: select_recipient_states(mail_id)
+SELECT state, not_before, last_reply FROM outbound_recipients WHERE mail_id = :mail_id ORDER BY position
+
+-- name: select_tenant_pause(mail_id)
+SELECT t.name, t.state_reason FROM outbound_mail m JOIN senders s ON s.id = m.sender_id JOIN sender_domains d ON d.id = s.domain_id
+    JOIN tenants t ON t.id = d.tenant_id
+WHERE m.id = :mail_id AND t.state = 'paused'
+
+-- name: select_destination_pauses()
+SELECT destination, reason, paused_by, created_at FROM destination_pauses ORDER BY destination
+
+-- name: upsert_destination_pause(destination, reason, paused_by, now)
+INSERT INTO destination_pauses (destination, reason, paused_by, created_at) VALUES (:destination, :reason, :paused_by, :now)
+ON CONFLICT (destination) DO UPDATE SET reason = excluded.reason, paused_by = excluded.paused_by
+
+-- name: delete_destination_pause(destination)
+DELETE FROM destination_pauses WHERE destination = :destination RETURNING reason
+
+-- name: lock_sending_mail(id, lease_token, now)
+UPDATE outbound_mail SET updated_at = :now WHERE id = :id AND lease_token = :lease_token AND state = 'sending'
+RETURNING action_id, cancel_requested, sender_id, tenant
+
+-- name: doubt_leaving(mail_id, reason, now)
+-- Its content was leaving when its holder died, or was stopped.
+UPDATE outbound_recipients SET state = 'unknown', leaving_at = NULL, last_reply = :reason, enhanced = NULL, bounce_class = NULL,
+    updated_at = :now
+WHERE mail_id = :mail_id AND state = 'sending' AND leaving_at IS NOT NULL RETURNING position
+
+-- name: return_recipients(mail_id, now)
+UPDATE outbound_recipients SET state = 'queued', updated_at = :now WHERE mail_id = :mail_id AND state = 'sending'
+
+-- name: doubt_returned_mail(id, error, now)
+UPDATE outbound_mail SET state = 'unknown', error = :error, updated_at = :now WHERE id = :id AND state = 'queued'
+
+-- name: correct_mail_state(id, state)
+UPDATE outbound_mail SET state = :state WHERE id = :id AND ended_at IS NOT NULL
+
+-- name: select_unknown_mail(most)
+SELECT DISTINCT m.id, m.state FROM outbound_recipients r JOIN outbound_mail m ON m.id = r.mail_id
+WHERE r.state = 'unknown' AND m.account_id IS NULL AND m.state IN ('unknown', 'queued', 'deferred') ORDER BY m.id LIMIT :most
+
+-- name: queue_unknown_recipients(id, note, now)
+UPDATE outbound_recipients SET state = 'queued', last_reply = :note, not_before = :now, updated_at = :now
+WHERE mail_id = :id AND state = 'unknown';
+UPDATE outbound_mail SET state = 'queued', error = NULL, not_before = :now, updated_at = :now WHERE id = :id AND state = 'unknown';
+UPDATE outbound_mail SET not_before = :now WHERE id = :id AND state IN ('queued', 'deferred') AND NOT ready
+
+-- name: settle_unknown_recipients(id, state, now)
+UPDATE outbound_recipients SET state = :state, updated_at = :now WHERE mail_id = :id AND state = 'unknown' RETURNING position
+
+-- name: select_open_smtp_mail()
+SELECT id FROM outbound_mail WHERE account_id IS NULL AND state IN ('queued', 'sending', 'deferred', 'unknown')
+
+-- name: doubt_restored_mail(id, reason, now)
+UPDATE outbound_mail SET state = 'unknown', lease_token = NULL, lease_until = NULL, error = :reason, updated_at = :now
+WHERE id = :id AND state IN ('queued', 'sending', 'deferred');
+UPDATE outbound_recipients SET state = 'unknown', leaving_at = NULL, last_reply = :reason, updated_at = :now
+WHERE mail_id = :id AND state IN ('queued', 'sending', 'deferred')
+
+-- name: select_recipient_results(mail_id)
+SELECT position, address, state, attempts, not_before, last_reply, enhanced, bounce_class FROM outbound_recipients
+WHERE mail_id = :mail_id ORDER BY position
+
+-- name: select_unknown_recipients(mail_id)
+SELECT position FROM outbound_recipients WHERE mail_id = :mail_id AND state = 'unknown'
+
+-- name: correct_recipient(mail_id, position, state, last_reply, enhanced, bounce_class, now)
+UPDATE outbound_recipients SET state = :state, last_reply = :last_reply, enhanced = :enhanced, bounce_class = :bounce_class,
+    updated_at = :now
+WHERE mail_id = :mail_id AND position = :position AND state IN ('sent', 'unknown')
+
+-- name: select_mail_action(id)
+SELECT action_id FROM outbound_mail WHERE id = :id
