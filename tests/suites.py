@@ -50,7 +50,7 @@ def run(arguments: list[str], counts: Counter[str]) -> bool:
 
 
 def environment() -> dict[str, str]:
-    """Ours, but that Python keeps what it has compiled: else each of some thousand processes compiles it all again."""
+    """Ours, but that Python keeps what it has compiled: else every process that a test starts compiles it again."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 

@@ -338,7 +338,7 @@ def _counts(items: Sequence[RoutedEnvelope], outcomes: Mapping[int, Outcome]) ->
                 asked = item.envelope.control.policy_tier
                 tier = asked if item.policy.otherwise is None else item.tier
                 yield Count("accepted", item.policy.queue, tier, item.envelope.source.endpoint_identity)
-            case BadInput() | AccountUnusable() | Refused():
+            case BadInput() | AccountUnusable() | Refused() | TooFast():
                 pass
 
 
