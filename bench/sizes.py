@@ -37,6 +37,7 @@ class Sizes:
     backfill: int
     backfill_jobs: int
     beside_archive: dict[Terms, int]  # messages
+    submission: int
     few_tenants: int
     many_tenants: int
 
@@ -70,6 +71,7 @@ FULL = Sizes(
     backfill=50_000,
     backfill_jobs=10_000,
     beside_archive={"new": 5_000, "older": 15_000, "none": 40_000},
+    submission=20_000,
     few_tenants=100,
     many_tenants=100_000,
 )
@@ -102,6 +104,7 @@ QUICK = Sizes(
     backfill=1_000,
     backfill_jobs=200,
     beside_archive={"new": 500, "older": 500, "none": 500},
+    submission=1_000,
     few_tenants=10,
     many_tenants=500,
 )

@@ -19,6 +19,7 @@ from . import (
     road,
     rules,
     simulate,
+    submission,
     tiers,
 )
 
@@ -52,6 +53,8 @@ CLAIMS: dict[str, Callable[[Run], list[Line]]] = {
     "backfill-jobs-sqlite": backfill.jobs_sqlite,
     "backfill-beside": backfill.beside,
     "dkim": dkim.one_core,
+    "submission-postgres": submission.postgres,
+    "submission-sqlite": submission.sqlite,
     "outbound-choosing-postgres": outbound_choosing.postgres,
     "outbound-choosing-sqlite": outbound_choosing.sqlite,
 }

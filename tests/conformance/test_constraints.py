@@ -199,7 +199,7 @@ LISTS: dict[str, Any] = {
     "senders.state": SenderState,
     "shadows.kind": ShadowKind,
     "tenants.state": TenantState,
-    "tokens.role": Literal["connector", "dashboard", "agent", "admin"],
+    "tokens.role": Literal["connector", "dashboard", "agent", "admin", "sender"],
 }
 EVERYWHERE: dict[str, Any] = {"ingestion_tier": IngestionTier, "policy_tier": PolicyTier}
 _SQLITE_LIST = re.compile(r"CHECK \((\w+) IN \(('[^)]*)\)\)")

@@ -30,6 +30,7 @@ from support.store import (
     fault_cases_retention,
     fault_cases_rules,
     fault_cases_senders,
+    fault_cases_submissions,
 )
 from support.store.dump import Dump, dump
 from support.store.fault_cases_jobs import CHANGES_NOTHING, ONLY_ON, Case
@@ -57,6 +58,7 @@ SUBJECTS = (
     fault_cases_retention,
     fault_cases_rules,
     fault_cases_senders,
+    fault_cases_submissions,
 )
 CASES = {case.__name__: case for subject in SUBJECTS for case in subject.CASES}
 ELSEWHERE = {"apply"}  # test_migrate does the same to a database of its own

@@ -26,6 +26,7 @@ from postroom.store.tokens import (
 from support.clocks import ManualClock
 from support.store.dump import dump
 from support.store.fault_cases_registry import signed
+from support.submission import added_sender
 
 ENDPOINT = "gmail:user:me@example.com"
 
@@ -38,12 +39,13 @@ async def keep(database: Database, clock: ManualClock, minted: NewTokenText) -> 
 async def test_a_token_of_every_role_is_kept_and_found(database: Database, clock: ManualClock, role: Role) -> None:
     identity = ENDPOINT if role is Role.CONNECTOR else None
     expires_at = clock() + timedelta(days=30)
-    minted = mint(role, identity, "the laptop", expires_at)
+    sender_id = (await added_sender(database, clock=clock)).id if role is Role.SENDER else None
+    minted = mint(role, identity, "the laptop", expires_at, sender_id=sender_id)
     shown = await database.run(create_token(minted.token, signed(), clock()))
     found = await database.run(find_token(minted.token.id))
     assert found is not None
     assert found.token == shown
-    assert (shown.role, shown.identity, shown.name) == (role, identity, "the laptop")
+    assert (shown.role, shown.identity, shown.name, shown.sender_id) == (role, identity, "the laptop", sender_id)
     assert (shown.created_at, shown.expires_at, shown.revoked_at, shown.last_used_at) == (
         clock(),
         expires_at,

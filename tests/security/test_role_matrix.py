@@ -22,12 +22,17 @@ from postroom.manage.backfill_estimate import SampledMailbox, read_sample
 from postroom.store import backfill
 from postroom.store.engine.ids import new_id
 from postroom.store.mail import keep_account as store_account
+from postroom.store.senders import SenderView, load_sender, sender_by_login
+from postroom.store.submissions import submit_mails
 from support.mail import done, keep_account, keep_mail
 from support.patience import PATIENCE_S
+from support.store.fault_cases_submissions import submission
+from support.submission import added_sender
 from support.switchboard import Served, envelope, mail
 
 OWN, OTHER = "webhook:ci", "webhook:other"
 MAILBOX = "gmail:user:ada@example.com"
+SENDER = "grace@example.org"
 WINDOW: dict[str, Any] = {
     "connector_type": "gmail",
     "endpoint_identity": MAILBOX,
@@ -37,57 +42,60 @@ WINDOW: dict[str, Any] = {
 }
 COUNTS = ("rows_processed", "rows_skipped", "cost_spent_cents")
 TABLE = """
-tool                      on        connector  dashboard  agent  admin
-ingest                    own       yes        role       role   yes
-ingest                    other     identity   role       role   yes
-ingest.batch              own       yes        role       role   yes
-ingest.batch              other     identity   role       role   yes
-connector.heartbeat       own       yes        role       role   role
-connector.heartbeat       other     identity   role       role   role
-credentials.access_token  own       yes        role       role   role
-mail.changes              own       yes        role       role   role
-contacts.export           own       yes        role       role   role
-contacts.add              -         role       yes        role   yes
-contacts.written_to       own       yes        role       role   role
-filters.export            -         yes        role       role   role
-connector.requests        own       yes        role       role   role
-connector.reply           own       yes        role       role   role
-connector.request         -         role       yes        role   yes
-connector.list            -         role       yes        role   yes
-create_backfill_job       -         role       yes        role   yes
-backfill.pause            -         role       yes        role   yes
-backfill.resume           -         role       yes        role   yes
-backfill.cancel           -         role       yes        role   yes
-backfill.list             -         role       yes        role   yes
-backfill.estimate         -         role       yes        role   yes
-backfill.poll             own       yes        role       role   role
-backfill.poll             other     identity   role       role   role
-backfill.progress         own       yes        role       role   role
-queue.next                gateway   role       role       yes    yes
-queue.next                email     role       role       queue  yes
-queue.ack                 gateway   role       role       yes    yes
-queue.ack                 email     role       role       queue  yes
-queue.nack                gateway   role       role       yes    yes
-queue.nack                email     role       role       queue  yes
-queue.peek                gateway   role       yes        yes    yes
-queue.peek                email     role       yes        queue  yes
-queue.stats               -         role       yes        yes    yes
-queue.replay              gateway   role       role       role   yes
-queue.replay              email     role       role       role   yes
-mail.search               -         role       role       yes    yes
-mail.read                 -         role       role       yes    yes
-mail.propose_action       -         role       role       yes    yes
-email_search_and_ingest   -         role       yes        yes    yes
-actions.list              -         role       yes        yes    yes
-actions.undo              -         role       yes        yes    yes
-decisions.explain         -         role       yes        yes    yes
-mutations.pause           -         role       yes        role   yes
-mutations.resume          -         role       yes        role   yes
-mutations.status          -         role       yes        role   yes
-POST                      own       yes        role       role   yes
-POST                      other     identity   role       role   yes
-POST.batch                own       yes        role       role   yes
-POST.batch                other     identity   role       role   yes
+tool                      on        connector  dashboard  agent  admin  sender
+ingest                    own       yes        role       role   yes    role
+ingest                    other     identity   role       role   yes    role
+ingest.batch              own       yes        role       role   yes    role
+ingest.batch              other     identity   role       role   yes    role
+connector.heartbeat       own       yes        role       role   role   role
+connector.heartbeat       other     identity   role       role   role   role
+credentials.access_token  own       yes        role       role   role   role
+mail.changes              own       yes        role       role   role   role
+contacts.export           own       yes        role       role   role   role
+contacts.add              -         role       yes        role   yes    role
+contacts.written_to       own       yes        role       role   role   role
+filters.export            -         yes        role       role   role   role
+connector.requests        own       yes        role       role   role   role
+connector.reply           own       yes        role       role   role   role
+connector.request         -         role       yes        role   yes    role
+connector.list            -         role       yes        role   yes    role
+create_backfill_job       -         role       yes        role   yes    role
+backfill.pause            -         role       yes        role   yes    role
+backfill.resume           -         role       yes        role   yes    role
+backfill.cancel           -         role       yes        role   yes    role
+backfill.list             -         role       yes        role   yes    role
+backfill.estimate         -         role       yes        role   yes    role
+backfill.poll             own       yes        role       role   role   role
+backfill.poll             other     identity   role       role   role   role
+backfill.progress         own       yes        role       role   role   role
+queue.next                gateway   role       role       yes    yes    role
+queue.next                email     role       role       queue  yes    role
+queue.ack                 gateway   role       role       yes    yes    role
+queue.ack                 email     role       role       queue  yes    role
+queue.nack                gateway   role       role       yes    yes    role
+queue.nack                email     role       role       queue  yes    role
+queue.peek                gateway   role       yes        yes    yes    role
+queue.peek                email     role       yes        queue  yes    role
+queue.stats               -         role       yes        yes    yes    role
+queue.replay              gateway   role       role       role   yes    role
+queue.replay              email     role       role       role   yes    role
+mail.search               -         role       role       yes    yes    role
+mail.read                 -         role       role       yes    yes    role
+mail.propose_action       -         role       role       yes    yes    role
+email_search_and_ingest   -         role       yes        yes    yes    role
+actions.list              -         role       yes        yes    yes    role
+actions.undo              -         role       yes        yes    yes    role
+decisions.explain         -         role       yes        yes    yes    role
+mutations.pause           -         role       yes        role   yes    role
+mutations.resume          -         role       yes        role   yes    role
+mutations.status          -         role       yes        role   yes    role
+outbound.submit           -         role       role       role   role   yes
+outbound.status           -         role       role       role   role   yes
+outbound.cancel           -         role       role       role   role   yes
+POST                      own       yes        role       role   yes    role
+POST                      other     identity   role       role   yes    role
+POST.batch                own       yes        role       role   yes    role
+POST.batch                other     identity   role       role   yes    role
 """
 LINES: list[list[str]] = [line.split() for line in str(TABLE).strip().splitlines()]
 HEAD, ROWS = LINES[0], LINES[1:]
@@ -97,7 +105,24 @@ ERAS = ("2026-07-28", "legacy")
 
 
 async def token_of(switchboard: Served, role: str) -> str:
-    return await switchboard.token(role, OWN if role == "connector" else None)
+    sender_id = (await sender_of(switchboard)).id if role == "sender" else None
+    return await switchboard.token(role, OWN if role == "connector" else None, sender_id=sender_id)
+
+
+async def sender_of(switchboard: Served) -> SenderView:
+    """The sender that tokens are bound to."""
+    database, clock = switchboard.services.database, switchboard.services.clock
+    if await database.run(sender_by_login(SENDER)) is None:
+        return await added_sender(database, SENDER, clock)
+    return await database.run(load_sender(SENDER, clock()))
+
+
+async def submitted(switchboard: Served) -> str:
+    """A mail of that sender."""
+    sender = await sender_of(switchboard)
+    new = submission(sender.id)
+    await switchboard.services.database.run(submit_mails([new], switchboard.services.clock()))
+    return str(new.id)
 
 
 async def arguments(switchboard: Served, tool: str, on: str, role: str) -> dict[str, Any]:
@@ -150,6 +175,10 @@ async def arguments(switchboard: Served, tool: str, on: str, role: str) -> dict[
             return {**await leased_request(switchboard, OWN), "result": {"ingested": 1}}
         case "mail.changes":
             return {"items": [{"message_id": "18f", "labels_added": ["STARRED"]}]}
+        case "outbound.submit":
+            return {"from": SENDER, "to": ["bob@example.net"], "text": "Hello."}
+        case "outbound.status" | "outbound.cancel":
+            return {"id": await submitted(switchboard)}
         case "queue.replay":
             return {"queue": on, "since": "2026-11-15T00:00:00Z"}
         case "queue.next" | "queue.peek":

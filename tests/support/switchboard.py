@@ -28,6 +28,7 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail import keep_account
 from postroom.store.tokens import create_token, mint
+from postroom.submission.submissions import SubmissionOptions, Submissions
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.disk import DiskReserve
 from postroom.switchboard.intake import Intake
@@ -65,6 +66,7 @@ def services_on(
         credentials=credentials,
         agents=Agents(ActionRequests(database, CATALOGUE, policy or Policy(), clock)),
         backfill_settings=BackfillSettings.model_validate({"time_zone": time_zone}),
+        submissions=Submissions(database, SubmissionOptions("mail.example"), tally=tally, clock=clock),
     )
 
 
@@ -87,8 +89,9 @@ class Served:
         identity: str | None = None,
         expires_at: datetime | None = None,
         account_id: UUID | None = None,
+        sender_id: int | None = None,
     ) -> str:
-        minted = mint(Role(role), identity, expires_at=expires_at, account_id=account_id)
+        minted = mint(Role(role), identity, expires_at=expires_at, account_id=account_id, sender_id=sender_id)
         signed = Signature(new_id(), "test", "admin")
         await self.services.database.run(create_token(minted.token, signed, self.services.clock()))
         return minted.text

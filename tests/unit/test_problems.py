@@ -16,7 +16,7 @@ from postroom.core.errors import (
     Refused,
 )
 from postroom.switchboard.problems import AccessRefused, is_expected, problem_of
-from postroom.web.http import STATUSES
+from postroom.web.json_http import STATUSES
 
 CANARY = "canary"
 

@@ -14,7 +14,7 @@ from postroom.cli.session import Session, command_group
 from postroom.core.errors import BadInput
 from postroom.core.roles import Role
 
-app = command_group("Create, list and revoke tokens for connectors, pages and agents.")
+app = command_group("Create, list and revoke tokens for connectors, pages, agents and senders.")
 
 COLUMNS = (
     "id",
@@ -22,6 +22,7 @@ COLUMNS = (
     "identity",
     "channels",
     "account_id",
+    "sender_id",
     "name",
     "created_at",
     "expires_at",
@@ -33,7 +34,7 @@ COLUMNS = (
 @app.command()
 def create(
     session: Session,
-    role: Annotated[str, typer.Option("--role", help="What it may do: connector, dashboard, agent or admin.")],
+    role: Annotated[str, typer.Option("--role", help="What it may do: connector, dashboard, agent, sender or admin.")],
     identity: Annotated[
         str | None,
         typer.Option(
@@ -50,6 +51,10 @@ def create(
         str | None,
         typer.Option("--account", metavar="ADDRESS", help="The only account whose mail an agent sees; default: all."),
     ] = None,
+    sender: Annotated[
+        str | None,
+        typer.Option("--sender", metavar="USERNAME", help="The sender for whom a token of that role submits mail."),
+    ] = None,
     name: Annotated[str | None, typer.Option("--name", help="A name for the list.")] = None,
     expires: Annotated[
         str | None,
@@ -60,12 +65,14 @@ def create(
 ) -> None:
     """Create a token and print it, once only: Postroom keeps just a hash of it."""
     from postroom.manage.accounts import find_account
+    from postroom.manage.senders import load_sender
     from postroom.manage.tokens import create_token, mint
 
     now = datetime.now(UTC)
     expires_at = None if expires is None else moment_of(expires, now)
     account_id = None if account is None else session.call(find_account, account).id
-    minted = mint(choice("--role", role, Role), identity, name, expires_at, account_id, channel or ())
+    sender_id = None if sender is None else session.call(load_sender, sender).id
+    minted = mint(choice("--role", role, Role), identity, name, expires_at, account_id, channel or (), sender_id)
     token = session.call(create_token, minted.token, operator_signature(), now)
     session.show_line({"token": minted.text, **asdict(token)}, minted.text)
     if not session.as_json:

@@ -93,6 +93,13 @@ class PostroomApplication:
         async with _stoppable() as stop, _open(settings) as database:
             await run_worker(settings, database, stop, concurrency)
 
+    async def submission(self, settings: Settings, *, ready: Ready) -> None:
+        """Run only the submission server."""
+        from postroom.compose.submission import run_submission
+
+        async with _stoppable() as stop, _open(settings) as database:
+            await run_submission(settings, database, stop, ready)
+
     async def connector_redis_stream(self, settings: Settings, **reading: Unpack[RedisReading]) -> None:
         """Run only the connector of one Redis stream."""
         from postroom.compose.redis import run_redis_source

@@ -10,11 +10,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import httpx2
+import structlog
 from starlette.routing import Route
 
 from postroom.compose.approvals import approval_routes, run_discord_bot
 from postroom.compose.gate import MailboxGate
 from postroom.compose.mailboxes import Mailboxes, Watch, keep_sandbox_account, watch_accounts, watch_labels
+from postroom.compose.submission import running_submission
 from postroom.compose.switchboard import dispatcher_of, keeper_of, open_services, reserve_of, switchboard_for
 from postroom.compose.tasks import background, settle_memory, share_with_threads
 from postroom.compose.worker import running_jobs
@@ -35,6 +37,8 @@ from postroom.web.hooks import GmailHook, GoogleKeys, PushTerms
 from postroom.web.http import DOORS, McpEndpoint, running_mcp, switchboard_routes
 from postroom.web.ready import ready_endpoint
 from postroom.web.serve import serving
+
+log = structlog.get_logger()
 
 Ready = Callable[[str], None]
 HOOK = "/hooks/gmail"
@@ -57,6 +61,7 @@ async def run_product(settings: Settings, database: Database, stop: asyncio.Even
             exporting(settings.telemetry, services.tally, gauges) as exporter,
             running_mcp(services, settings.web.allowed_hosts) as mcp,
             _serving(settings, services, mcp, exporter, http, reserve) as address,
+            _submission(settings, services),
             background(keeper.run(), stop),
             background(dispatcher_of(services).run(), stop),
             background(run_discord_bot(settings, database), stop),
@@ -76,6 +81,17 @@ async def run_product(settings: Settings, database: Database, stop: asyncio.Even
             share_with_threads()
             ready(address)
             await stop.wait()
+
+
+@contextlib.asynccontextmanager
+async def _submission(settings: Settings, services: Services) -> AsyncGenerator[None]:
+    """Accept mail over SMTP, if the settings say so."""
+    if not settings.submission.enabled or services.submissions is None:
+        yield
+        return
+    async with running_submission(settings.submission, services.submissions, services.tally) as addresses:
+        log.info("submission.listening", addresses=addresses)
+        yield
 
 
 @contextlib.asynccontextmanager

@@ -1,6 +1,7 @@
 """Compose the switchboard of a process: its services, its keeper, and how connectors reach it."""
 
 import contextlib
+import socket
 from collections.abc import AsyncGenerator
 from datetime import timedelta
 
@@ -20,6 +21,7 @@ from postroom.settings.safety import policy_of
 from postroom.store.engine.clock import clock_of, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import FILE
+from postroom.submission.submissions import SubmissionLimits, SubmissionOptions, Submissions
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.disk import DiskReserve
 from postroom.switchboard.dispatcher import Dispatcher
@@ -28,6 +30,8 @@ from postroom.switchboard.keeper import Keeper
 from postroom.switchboard.services import Services
 from postroom.switchboard.token_check import TokenCheck
 from postroom.web.mcp_server import build_server
+
+MIB = 1024 * 1024
 
 
 @contextlib.asynccontextmanager
@@ -50,6 +54,7 @@ async def open_services(
             backfill_settings=settings.backfill,
             model_settings=settings.model,
             quota_pace=quota_pace(settings.gmail),
+            submissions=submissions_of(settings, database, reserve, tally),
         )
         try:
             yield services
@@ -57,6 +62,20 @@ async def open_services(
             await services.requests.close()
             await services.buffer.close()
             await services.token_check.close()
+
+
+def submissions_of(settings: Settings, database: Database, reserve: DiskReserve | None, tally: Tally) -> Submissions:
+    """Return the acceptance of mail from senders, the same over SMTP, HTTP and MCP."""
+    given = settings.submission
+    limits = SubmissionLimits(given.max_size_mib * MIB, given.max_recipients, given.max_per_minute)
+    host = given.hostname or settings.delivery.hostname or socket.getfqdn()
+    options = SubmissionOptions(host, limits, settings.outbound.limits, settings.outbound.rollout)
+    check_room = _no_check if reserve is None else reserve.check
+    return Submissions(database, options, check_room=check_room, tally=tally, clock=clock_of(database))
+
+
+def _no_check() -> None:
+    """PostgreSQL itself says when its disk is full."""
 
 
 def _agents(settings: Settings, database: Database) -> Agents:

@@ -4,6 +4,7 @@ PostroomError
 ├── BadInput              a value from outside was refused; names the field and the remedy
 │   ├── UnknownJobType
 │   ├── TooManyRequests   a connector has reached its limit of waiting requests
+│   ├── SubmissionRefused a mail, or its envelope, is not accepted as it is; has the reply of SMTP
 │   └── Conflict          the same key was used for something else; names both
 ├── Refused               the caller is unknown, or may not do this
 │   └── SafetyRefused         safety does not allow this action, or not from this caller
@@ -47,6 +48,7 @@ PostroomError
 ├── NotAdmitted           mail of this sender is not accepted; says until when, if waiting helps
 │   ├── DailyLimitReached     the day's limit of the sender or its domain
 │   ├── SenderThrottled       a throttle is in force
+│   ├── SenderTooFast         too many messages in too short a time
 │   ├── SenderDisabled        the sender was disabled
 │   └── TenantPaused          the tenant is paused
 ├── SwitchboardUnavailable    the switchboard could not be reached or could not work; try again later
@@ -87,6 +89,15 @@ class UnknownJobType(BadInput):
 
 class TooManyRequests(BadInput):
     """The connector has reached its limit of waiting requests; no more are accepted until some have ended."""
+
+
+class SubmissionRefused(BadInput):
+    """A submitted mail, or its envelope, is not accepted as it is. `code` and `status` are those of SMTP's reply."""
+
+    def __init__(self, field: str, problem: str, remedy: str, code: int = 554, status: str = "5.6.0") -> None:
+        super().__init__(field, problem, remedy)
+        self.code = code
+        self.status = status
 
 
 class Conflict(BadInput):
@@ -282,6 +293,10 @@ class DailyLimitReached(NotAdmitted):
 
 class SenderThrottled(NotAdmitted):
     """The sender is throttled: nothing is accepted before the throttle's end."""
+
+
+class SenderTooFast(NotAdmitted):
+    """The sender submits more messages in a minute than one may."""
 
 
 class SenderDisabled(NotAdmitted):

@@ -298,6 +298,42 @@ OUTBOUND_LANE_LIMIT = Metric(
     ("lane",),
 )
 
+SUBMISSION_ACCEPTED = Metric(
+    "butlers.submission.accepted",
+    "counter",
+    "{message}",
+    "Mails of senders that were accepted: over `smtp`, `http` or `mcp`.",
+    ("door",),
+    known=(("smtp",), ("http",), ("mcp",)),
+)
+SUBMISSION_REFUSED = Metric(
+    "butlers.submission.refused",
+    "counter",
+    "{message}",
+    "Mails of senders that were refused: `content`, `not_admitted` (limits, throttles, pauses), `conflict`, `no_room` "
+    "or `database`.",
+    ("door", "reason"),
+)
+SUBMISSION_LOGIN = Metric(
+    "butlers.submission.login",
+    "counter",
+    "{login}",
+    "Logins of senders over SMTP: `right`, `wrong`, `throttled` after too many failures, or `busy`.",
+    ("outcome",),
+    known=(("right",), ("wrong",), ("throttled",), ("busy",)),
+)
+SUBMISSION_CONNECTION = Metric(
+    "butlers.submission.connection",
+    "counter",
+    "{connection}",
+    "Connections to the submission server: `opened`, or ended by its limits: `crowded`, `address_crowded`, `too_late`, "
+    "`bare_line_end`, `errors` or `too_large`.",
+    ("outcome",),
+    known=tuple(
+        (each,) for each in ("opened", "crowded", "address_crowded", "too_late", "bare_line_end", "errors", "too_large")
+    ),
+)
+
 METRICS = (
     MESSAGE_RECEIVED,
     MESSAGE_DEDUPLICATED,
@@ -331,4 +367,8 @@ METRICS = (
     OUTBOUND_TIME_TO_DETECT,
     OUTBOUND_HEALTH,
     OUTBOUND_LANE_LIMIT,
+    SUBMISSION_ACCEPTED,
+    SUBMISSION_REFUSED,
+    SUBMISSION_LOGIN,
+    SUBMISSION_CONNECTION,
 )

@@ -2,7 +2,9 @@
 
 A connector is bound to one endpoint identity and to channels. It ingests and reports for these only, so that what a
 build server sends never shows up as mail. An agent may be bound to one account: then other accounts' mail does not
-exist for it, nor do the queues, which hold the events of all accounts. No tool approves anything: that is for people.
+exist for it, nor do the queues, which hold the events of all accounts. A sender submits mail on behalf of the one
+sender that its token is bound to, and sees what became of it; nothing else exists for it. No tool approves anything:
+that is for people.
 What an agent may undo is in `core/actions/safety.py`.
 """
 
@@ -32,6 +34,7 @@ class Role(StrEnum):
     DASHBOARD = "dashboard"
     AGENT = "agent"
     ADMIN = "admin"
+    SENDER = "sender"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ class Principal:
 
     `token_id` is None for parts of this process, which need no token. `account_id` is the only account whose mail an
     agent may see; None for all. `channels` are those a connector may ingest from; None for the default ones of its
-    identity.
+    identity. `sender_id` is the sender on whose behalf a caller of that role submits mail.
     """
 
     role: Role
@@ -48,6 +51,7 @@ class Principal:
     token_id: UUID | None = None
     account_id: UUID | None = None
     channels: frozenset[str] | None = None
+    sender_id: int | None = None
 
     @property
     def allowed_channels(self) -> frozenset[str]:

@@ -43,6 +43,7 @@ from postroom.settings.sections import (
     Whole,
     WorkerSettings,
 )
+from postroom.settings.submission import SubmissionSettings
 from postroom.vault.keys import read_key
 from postroom.vault.masking import HIDDEN, masked_urls, passwords_in
 
@@ -102,6 +103,7 @@ class Settings(Section):
     discord: DiscordSettings = DiscordSettings.model_validate({})
     outbound: OutboundSettings = OutboundSettings.model_validate({})
     delivery: DeliverySettings = DeliverySettings.model_validate({})
+    submission: SubmissionSettings = SubmissionSettings.model_validate({})
     inbox: InboxSettings = InboxSettings.model_validate({})
     account: AccountSettings = AccountSettings.model_validate({})
     connector: ConnectorSettings = ConnectorSettings.model_validate({})

@@ -93,12 +93,14 @@ IN_ORDER = Standing("fifo", (FIFO, FIFO, FIFO))
 def joining(mails: Iterable[tuple[Standing, ReadyMail]]) -> Script[None]:
     """Part of a transaction: let mail wait for its turn. Its row must say `ready`."""
     counts: Counter[Standing] = Counter()
+    rows: list[tuple[object, ...]] = []
     for standing, mail in mails:
         fair = standing is not IN_ORDER
-        line = (standing.nodes[2], fair and mail.retry, fair and mail.bulk)
-        yield sql("insert_ready", mail.seq, mail.id, *line, mail.cost)
+        rows.append((mail.seq, mail.id, standing.nodes[2], fair and mail.retry, fair and mail.bulk, mail.cost))
         counts[standing] += 1
-    yield from _counting(counts)
+    if rows:
+        yield sql("insert_ready", rows_text(rows))
+        yield from _counting(counts)
 
 
 def leaving(mail_id: UUID) -> Script[None]:

@@ -51,6 +51,7 @@ class Sender:
     domain_id: int
     tenant_id: int
     username: str
+    domain: str
     tenant: str
     plan: str
     state: SenderState
@@ -207,6 +208,15 @@ def sender_by_login(username: str) -> Script[SenderLogin | None]:
     return read_first(SenderLogin, (yield sql("select_login", username.lower())))
 
 
+@query
+def sender_of_token(id: int) -> Script[SenderLogin]:
+    """The sender that a token is bound to."""
+    found = read_first(SenderLogin, (yield sql("select_login_by_id", id)))
+    if found is None:
+        raise _unknown_id(id)
+    return found
+
+
 @transaction
 def set_password(username: str, password_hash: str, signed: Signature, now: datetime) -> Script[None]:
     """Replace the password. Only its hash is stored, and the audit log has neither."""
@@ -250,6 +260,13 @@ def _named(username: str) -> Script[Sender]:
     return found
 
 
+def sender_by_id(id: int) -> Script[Sender]:
+    """Part of a transaction."""
+    if (found := (yield from _finding(id, None))) is None:
+        raise _unknown_id(id)
+    return found
+
+
 def standing(sender: Sender, now: datetime) -> Script[SenderTurn]:
     """Part of a transaction: bring the sender's waiting mail into the lane that it belongs to now."""
     return (yield from placing(sender.id, sender.lane(now), sender.is_held(now)))
@@ -267,9 +284,7 @@ def _locking(username: str) -> Script[Sender]:
 
 def _locking_by_id(id: int) -> Script[Sender]:
     yield sql("lock_sender", id)
-    if (found := (yield from _finding(id, None))) is None:
-        raise _unknown_id(id)
-    return found
+    return (yield from sender_by_id(id))
 
 
 def _unknown_id(id: int) -> NotFound:

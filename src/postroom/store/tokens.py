@@ -39,6 +39,7 @@ class NewToken:
     expires_at: datetime | None = None
     account_id: UUID | None = None
     channels: tuple[str, ...] | None = None
+    sender_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class Token:
     last_used_at: datetime | None
     account_id: UUID | None = None
     channels: tuple[str, ...] | None = None
+    sender_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +88,11 @@ def mint(
     expires_at: datetime | None = None,
     account_id: UUID | None = None,
     channels: Sequence[str] = (),
+    sender_id: int | None = None,
 ) -> NewTokenText:
     """Make a new token with a new secret. A connector is bound to an endpoint identity and to channels, by default
-    those of the identity. An agent may be bound to an account, and then sees only its mail.
+    those of the identity. An agent may be bound to an account, and then sees only its mail. A sender's token is bound
+    to one sender.
     """
     if role is Role.CONNECTOR and identity is None:
         remedy = "give the endpoint it serves with --identity, such as gmail:user:me@example.com"
@@ -97,6 +101,12 @@ def mint(
         raise BadInput("identity", f"does not go with the role {role}", "leave it out, or use --role connector")
     if role is not Role.AGENT and account_id is not None:
         raise BadInput("account", f"does not go with the role {role}", "leave it out, or use --role agent")
+    if (role is Role.SENDER) != (sender_id is not None):
+        problem = (
+            "is missing, and a sender's token is bound to one sender" if sender_id is None else "does not go with it"
+        )
+        remedy = "give the username with --sender, and --role sender"
+        raise BadInput("sender", problem, remedy)
     if role is not Role.CONNECTOR and channels:
         raise BadInput("channel", f"does not go with the role {role}", "leave it out, or use --role connector")
     if unknown := sorted(set(channels) - CHANNELS):
@@ -105,7 +115,7 @@ def mint(
     _check_text("name", name, LONGEST_NAME)
     id, secret = new_id(), secrets.token_urlsafe(SECRET_BYTES)
     bound = tuple(sorted(set(channels) or channels_of(identity))) if identity is not None else None
-    token = NewToken(id, role, _hash(secret), identity, name, expires_at, account_id, bound)
+    token = NewToken(id, role, _hash(secret), identity, name, expires_at, account_id, bound, sender_id)
     return NewTokenText(token, f"postroom_{id.hex}_{secret}")
 
 
@@ -125,6 +135,7 @@ def create_token(token: NewToken, signed: Signature, now: datetime) -> Script[To
         token.identity,
         token.account_id,
         None if token.channels is None else ",".join(token.channels),
+        token.sender_id,
         token.name,
         token.secret_sha256,
         token.expires_at,
@@ -136,6 +147,8 @@ def create_token(token: NewToken, signed: Signature, now: datetime) -> Script[To
         after["account_id"] = str(token.account_id)
     if token.channels is not None:
         after["channels"] = ",".join(token.channels)
+    if token.sender_id is not None:
+        after["sender_id"] = str(token.sender_id)
     yield from auditing(signed.under("token.create", "token", str(token.id), after=after), now)
     return Token(
         token.id,
@@ -148,6 +161,7 @@ def create_token(token: NewToken, signed: Signature, now: datetime) -> Script[To
         None,
         token.account_id,
         token.channels,
+        token.sender_id,
     )
 
 

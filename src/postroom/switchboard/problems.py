@@ -16,10 +16,12 @@ from postroom.core.errors import (
     IntakeRefused,
     LeaseLost,
     MailboxLater,
+    NotAdmitted,
     NotFound,
     PostroomError,
     Refused,
     SafetyRefused,
+    SenderDisabled,
     StoreError,
     TooFast,
     VaultError,
@@ -34,11 +36,13 @@ Code = Literal[
     "lease_lost",
     "no_room",
     "account_unusable",
+    "not_admitted",
     "unavailable",
     "internal",
 ]
 RETRY_AFTER_S = 5
 ACCOUNT_RETRY_AFTER_S = 60
+NOT_ADMITTED_RETRY_AFTER_S = 60
 LONGEST_SHOWN = 4000
 
 
@@ -124,6 +128,10 @@ def problem_of(error: Exception) -> Problem:
         case IntakeRefused():
             seconds = error.retry_after.total_seconds()
             return Problem("no_room", "server", "nothing new is accepted now", f"try again in {seconds:g} s", seconds)
+        case SenderDisabled():
+            return Problem("refused", "sender", str(error), "ask the operator")
+        case NotAdmitted():
+            return Problem("not_admitted", "sender", str(error), "try again later", NOT_ADMITTED_RETRY_AFTER_S)
         case AccountUnusable():
             return Problem("account_unusable", error.field, error.problem, error.remedy, ACCOUNT_RETRY_AFTER_S)
         case MailboxLater():

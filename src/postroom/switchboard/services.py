@@ -14,6 +14,7 @@ from postroom.manage.backfill_estimate import BackfillEstimates, quota_pace
 from postroom.settings.sections import BackfillSettings, GmailSettings, ModelSettings
 from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
+from postroom.submission.submissions import Submissions
 from postroom.switchboard.backfill_work import BackfillWork
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.intake import Intake
@@ -57,6 +58,7 @@ class Services:
     searches: SearchLimiter = field(default_factory=SearchLimiter)
     credentials: AccessTokens | None = None
     agents: Agents | None = None
+    submissions: Submissions | None = None
     backfill_settings: BackfillSettings = field(default_factory=lambda: BackfillSettings.model_validate({}))
     model_settings: ModelSettings = field(default_factory=lambda: ModelSettings.model_validate({}))
     quota_pace: QuotaPace = field(default_factory=lambda: quota_pace(GmailSettings.model_validate({})))

@@ -70,7 +70,7 @@ class TokenCheck:
             raise _ended("expired", token)
         self._note_use(token, now)
         channels = None if token.channels is None else frozenset(token.channels)
-        return Principal(token.role, token.identity, token.id, token.account_id, channels)
+        return Principal(token.role, token.identity, token.id, token.account_id, channels, token.sender_id)
 
     async def close(self) -> None:
         """Wait for pending writes; call it before the database is closed."""
@@ -143,6 +143,7 @@ def _ended(reason: Literal["expired", "revoked"], token: Token) -> TokenRefused:
     ended_at = token.revoked_at if reason == "revoked" else token.expires_at
     bound = f" --identity {token.identity}" if token.identity is not None else ""
     bound += f" --account {token.account_id}" if token.account_id is not None else ""
+    bound += " --sender USERNAME" if token.sender_id is not None else ""
     return TokenRefused(
         reason,
         f"the token {token.id} {'was revoked' if reason == 'revoked' else 'expired'} at {ended_at:%Y-%m-%d %H:%M} UTC; "

@@ -40,15 +40,20 @@ class Door:
         self._services = services
         self._hosts = frozenset(bare_name(host) for host in allowed_hosts)
 
-    async def admit(self, scope: Scope) -> Principal:
-        """Return who sent this POST. Raise RequestRefused, or a StoreError if the token cannot be looked up."""
+    async def admit(self, scope: Scope, *methods: str) -> Principal:
+        """Return who sent this request, by default a POST.
+
+        Raises RequestRefused, or a StoreError if the token cannot be looked up.
+        """
         headers: RawHeaders = scope["headers"]
         self._check_host(values_of(headers, b"host"))
         self._check_origins(values_of(headers, b"origin"))
-        if scope["method"] != "POST":
-            raise RequestRefused(
-                405, "bad_method", "method", "only POST is answered", "send a POST", (b"allow", b"POST")
-            )
+        allowed = methods or ("POST",)
+        if scope["method"] not in allowed:
+            named = " and ".join(allowed)
+            allow = (b"allow", ", ".join(allowed).encode())
+            problem = f"only {named} {'is' if len(allowed) == 1 else 'are'} answered"
+            raise RequestRefused(405, "bad_method", "method", problem, f"send a {' or '.join(allowed)}", allow)
         try:
             return await self._services.token_check.check(_bearer(values_of(headers, b"authorization")))
         except TokenRefused as refused:

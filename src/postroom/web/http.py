@@ -5,10 +5,9 @@ Both are plain ASGI: they serve thousands of requests a second, and a framework 
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Collection, Iterable
+from collections.abc import AsyncGenerator, Collection
 from typing import Any, cast
 
-import orjson
 import structlog
 from mcp import types
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -19,33 +18,20 @@ from starlette.types import Receive, Scope, Send
 
 from postroom.core.errors import BadInput, StoreError
 from postroom.core.roles import Principal
-from postroom.core.strict import exact_json
-from postroom.http_server.body import read_body
 from postroom.switchboard.access import note_refusal, require_role
-from postroom.switchboard.problems import RETRY_AFTER_S, UNAVAILABLE, AccessRefused, Problem, is_expected, problem_of
+from postroom.switchboard.problems import RETRY_AFTER_S, UNAVAILABLE, AccessRefused, is_expected, problem_of
 from postroom.switchboard.services import Services
 from postroom.switchboard.tools.ingest import ingest, ingest_many, ingest_one
 from postroom.switchboard.tools.tool import MOST_IN_BATCH, Call
-from postroom.web.door import Door, RawHeaders, RequestRefused, host_patterns, values_of
+from postroom.web.door import Door, RawHeaders, RequestRefused, host_patterns
+from postroom.web.json_http import MIB, check_length, json_body, send_json, send_problem
 from postroom.web.mcp_server import PRINCIPAL, RECEIVE, build_server
+from postroom.web.messages import MESSAGES, message_routes
 
 log = structlog.get_logger()
 
-MIB = 1024 * 1024
 LARGEST_BODY = 10 * MIB
 LARGEST_MCP_BODY = 16 * MIB
-STATUSES = {
-    "bad_input": 400,
-    "refused": 403,
-    "not_found": 404,
-    "account_unusable": 409,
-    "conflict": 409,
-    "lease_lost": 409,
-    "internal": 500,
-    "no_room": 503,
-    "unavailable": 503,
-}
-JSON = (b"content-type", b"application/json")
 
 
 class IngestEndpoint:
@@ -60,20 +46,20 @@ class IngestEndpoint:
             principal = await self._door.admit(scope)
             answer = await self._deliver(principal, scope["headers"], receive)
         except RequestRefused as away:
-            await _send_json(send, away.status, {"error": away.form}, away.headers)
+            await send_json(send, away.status, {"error": away.form}, away.headers)
         except ClientDisconnect:
             return
         except Exception as error:
             if not is_expected(error):
                 log.error("ingest.failed", error=type(error).__name__)
-            await _send_problem(send, problem_of(error))
+            await send_problem(send, problem_of(error))
         else:
-            await _send_json(send, 200, answer)
+            await send_json(send, 200, answer)
 
     async def _deliver(self, principal: Principal, headers: RawHeaders, receive: Receive) -> object:
         try:
             require_role(principal, ingest)
-            return await self._ingest(Call(self._services, principal), _parsed(await _body(headers, receive)))
+            return await self._ingest(Call(self._services, principal), await json_body(headers, receive, LARGEST_BODY))
         except AccessRefused as refused:
             await note_refusal(self._services, principal, ingest.name, refused)
             raise
@@ -98,13 +84,13 @@ class McpEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             principal = await self.door.admit(scope)
-            _check_length(scope["headers"], LARGEST_MCP_BODY)
+            check_length(scope["headers"], LARGEST_MCP_BODY)
         except RequestRefused as away:
-            await _send_json(send, away.status, _json_rpc(str(away), away.form), away.headers)
+            await send_json(send, away.status, _json_rpc(str(away), away.form), away.headers)
         except StoreError as error:
             log.error("mcp.nobody_known", error=type(error).__name__)
             retry = (b"retry-after", b"%d" % RETRY_AFTER_S)
-            await _send_json(send, 503, _json_rpc(UNAVAILABLE.text, UNAVAILABLE.form), [retry])
+            await send_json(send, 503, _json_rpc(UNAVAILABLE.text, UNAVAILABLE.form), [retry])
         else:
             await self._sessions.handle_request({**scope, PRINCIPAL: principal, RECEIVE: receive}, receive, send)
 
@@ -132,61 +118,16 @@ async def running_mcp(services: Services, allowed_hosts: Collection[str]) -> Asy
             closing.set()
 
 
-DOORS = ("/v1/ingest", "/mcp")
+DOORS = ("/v1/ingest", "/mcp", MESSAGES)
 
 
 def switchboard_routes(services: Services, mcp: McpEndpoint) -> list[Route]:
     """Return the HTTP routes of the switchboard."""
-    ingest, tools = DOORS
-    return [Route(ingest, IngestEndpoint(services, mcp.door)), Route(tools, mcp)]
-
-
-async def _body(headers: RawHeaders, receive: Receive) -> bytearray:
-    """Read the whole body; refuse it as soon as it is known to be too large."""
-    kinds = values_of(headers, b"content-type")
-    if len(kinds) != 1 or kinds[0].partition(";")[0].strip().lower() != "application/json":
-        raise RequestRefused(
-            415, "bad_type", "content-type", "is not application/json", "send JSON, with this header saying so"
-        )
-    _check_length(headers, LARGEST_BODY)
-    body = await read_body(receive, LARGEST_BODY)
-    if body is None:
-        raise _too_large(LARGEST_BODY)
-    return body
-
-
-def _check_length(headers: RawHeaders, largest: int) -> None:
-    declared = values_of(headers, b"content-length")
-    if declared and declared[0].isdecimal() and (len(declared[0]) > 15 or int(declared[0]) > largest):
-        raise _too_large(largest)
-
-
-def _too_large(largest: int) -> RequestRefused:
-    problem, remedy = f"is over {largest // MIB} MiB", "send fewer at once, without large attachments"
-    return RequestRefused(413, "too_large", "body", problem, remedy)
-
-
-def _parsed(body: bytearray) -> Any:
-    try:
-        return exact_json(body)
-    except orjson.JSONDecodeError as error:
-        # The message names the position and the kind of mistake, and never quotes the body.
-        raise BadInput("body", f"is not JSON: {error}", "send one envelope, or an array of them, in UTF-8") from None
+    ingest, tools, _ = DOORS
+    routes = [Route(ingest, IngestEndpoint(services, mcp.door)), Route(tools, mcp)]
+    return [*routes, *message_routes(services, mcp.door)]
 
 
 def _json_rpc(message: str, data: object) -> object:
     """Return a refusal in the form that MCP clients understand. Its id is null, since the request was not parsed."""
     return {"jsonrpc": "2.0", "id": None, "error": {"code": types.INVALID_REQUEST, "message": message, "data": data}}
-
-
-async def _send_problem(send: Send, problem: Problem) -> None:
-    again = problem.retry_after_s
-    headers = [] if again is None else [(b"retry-after", b"%d" % max(1, round(again)))]
-    await _send_json(send, STATUSES[problem.code], {"error": problem.form}, headers)
-
-
-async def _send_json(send: Send, status: int, content: object, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
-    body = orjson.dumps(content)
-    length = (b"content-length", b"%d" % len(body))
-    await send({"type": "http.response.start", "status": status, "headers": [JSON, length, *headers]})
-    await send({"type": "http.response.body", "body": body})

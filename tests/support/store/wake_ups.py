@@ -107,6 +107,8 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
         "resend_unknown",
         "resume_destination",
         "resume_tenant",
+        "submit_mails",
+        "cancel_submission",
         "throttle_sender",
         "weigh_tenant",
     ),

@@ -11,6 +11,7 @@ from postroom.switchboard.tools import (
     ingest,
     mail,
     on_demand,
+    outbound,
     queues,
     requests,
 )
@@ -27,6 +28,7 @@ ALL_TOOLS: tuple[Tool, ...] = (
     *mail.TOOLS,
     *on_demand.TOOLS,
     *actions.TOOLS,
+    *outbound.TOOLS,
     *control.TOOLS,
 )
 TOOLS_BY_NAME = {tool.name: tool for tool in ALL_TOOLS}

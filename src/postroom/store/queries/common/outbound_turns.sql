@@ -15,9 +15,6 @@ SELECT t.lane, t.level, t.start, t.clock, (
 ) AS weight
 FROM outbound_turns t WHERE t.level IN ('root', 'lane')
 
--- name: insert_ready(seq, mail_id, turn_id, retry, bulk, cost)
-INSERT INTO outbound_ready (seq, mail_id, turn_id, retry, bulk, cost) VALUES (:seq, :mail_id, :turn_id, :retry, :bulk, :cost)
-
 -- name: delete_ready(mail_id)
 DELETE FROM outbound_ready WHERE mail_id = :mail_id RETURNING turn_id, retry
 

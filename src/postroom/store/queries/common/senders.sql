@@ -31,7 +31,7 @@ ON CONFLICT (username) DO NOTHING RETURNING id
 
 -- name: select_sender(id, username)
 SELECT s.id, s.domain_id, d.tenant_id, s.username, s.plan, s.state, s.weight, d.weight AS domain_weight,
-    t.weight AS tenant_weight, t.name AS tenant, t.state AS tenant_state, s.created_at, s.throttled_until AS until,
+    t.weight AS tenant_weight, d.name AS domain, t.name AS tenant, t.state AS tenant_state, s.created_at, s.throttled_until AS until,
     s.throttle_reason AS reason
 FROM senders s JOIN sender_domains d ON d.id = s.domain_id JOIN tenants t ON t.id = d.tenant_id
 WHERE s.id = COALESCE(:id, (SELECT id FROM senders WHERE username = :username))
@@ -49,6 +49,10 @@ ORDER BY t.name, d.name, s.username LIMIT :most
 -- name: select_login(username)
 SELECT s.id, s.username, s.password_hash, s.state, s.addresses_json, s.daily_limit, d.name AS domain, t.name AS tenant
 FROM senders s JOIN sender_domains d ON d.id = s.domain_id JOIN tenants t ON t.id = d.tenant_id WHERE s.username = :username
+
+-- name: select_login_by_id(id)
+SELECT s.id, s.username, s.password_hash, s.state, s.addresses_json, s.daily_limit, d.name AS domain, t.name AS tenant
+FROM senders s JOIN sender_domains d ON d.id = s.domain_id JOIN tenants t ON t.id = d.tenant_id WHERE s.id = :id
 
 -- name: set_password(id, password_hash, now)
 UPDATE senders SET password_hash = :password_hash, updated_at = :now WHERE id = :id

@@ -1,13 +1,13 @@
--- name: insert_token(id, role, identity, account_id, channels, name, secret_sha256, expires_at, now)
-INSERT INTO tokens (id, role, identity, account_id, channels, name, secret_sha256, created_at, expires_at)
-VALUES (:id, :role, :identity, :account_id, :channels, :name, :secret_sha256, :now, :expires_at)
+-- name: insert_token(id, role, identity, account_id, channels, sender_id, name, secret_sha256, expires_at, now)
+INSERT INTO tokens (id, role, identity, account_id, channels, sender_id, name, secret_sha256, created_at, expires_at)
+VALUES (:id, :role, :identity, :account_id, :channels, :sender_id, :name, :secret_sha256, :now, :expires_at)
 
 -- name: select_tokens()
-SELECT id, role, identity, account_id, channels, name, created_at, expires_at, revoked_at, last_used_at FROM tokens
+SELECT id, role, identity, account_id, channels, sender_id, name, created_at, expires_at, revoked_at, last_used_at FROM tokens
 ORDER BY created_at DESC, id DESC
 
 -- name: select_token(id)
-SELECT id, role, identity, account_id, channels, name, created_at, expires_at, revoked_at, last_used_at, secret_sha256 FROM tokens
+SELECT id, role, identity, account_id, channels, sender_id, name, created_at, expires_at, revoked_at, last_used_at, secret_sha256 FROM tokens
 WHERE id = :id
 
 -- name: revoke_token(id, now)

@@ -113,6 +113,11 @@ SELECT s.id, s.domain_id, d.tenant_id, t.name AS tenant, s.weight, d.weight AS d
     t.state = 'paused' AS tenant_paused, s.queue_lane AS lane, s.queue_held AS held
 FROM senders s JOIN sender_domains d ON d.id = s.domain_id JOIN tenants t ON t.id = d.tenant_id WHERE s.id = ANY(:ids::bigint[])
 
+-- name: insert_ready(rows)
+INSERT INTO outbound_ready (seq, mail_id, turn_id, retry, bulk, cost)
+SELECT (e ->> 0)::bigint, (e ->> 1)::uuid, (e ->> 2)::bigint, (e ->> 3)::boolean, (e ->> 4)::boolean, (e ->> 5)::bigint
+FROM jsonb_array_elements(:rows::jsonb) AS e
+
 -- name: lock_ready(after, most)
 SELECT r.seq, r.turn_id, r.retry, m.sender_id, m.message_class,
     EXISTS (SELECT 1 FROM outbound_recipients p WHERE p.mail_id = m.id AND p.attempts > 0) AS tried

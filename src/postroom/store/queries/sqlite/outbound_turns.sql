@@ -122,6 +122,10 @@ SELECT s.id, s.domain_id, d.tenant_id, t.name AS tenant, s.weight, d.weight AS d
     t.state = 'paused' AS tenant_paused, s.queue_lane AS lane, s.queue_held AS held
 FROM senders s JOIN sender_domains d ON d.id = s.domain_id JOIN tenants t ON t.id = d.tenant_id WHERE s.id IN (SELECT value FROM json_each(:ids))
 
+-- name: insert_ready(rows)
+INSERT INTO outbound_ready (seq, mail_id, turn_id, retry, bulk, cost)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(:rows)
+
 -- name: lock_ready(after, most)
 -- There is one writer.
 SELECT r.seq, r.turn_id, r.retry, m.sender_id, m.message_class,

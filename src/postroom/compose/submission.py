@@ -1,0 +1,111 @@
+"""Compose the acceptance of mail from senders: the same checks and limits over SMTP, HTTP and MCP."""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncGenerator, Callable
+
+from postroom.compose.switchboard import reserve_of, submissions_of
+from postroom.compose.tasks import settle_memory, share_with_threads
+from postroom.core.errors import SettingsError
+from postroom.core.submission.login_throttle import LoginLimits
+from postroom.core.tally import Gauges, Tally
+from postroom.http_server.listening import addresses_of, exposed_addresses, open_listener
+from postroom.http_server.metrics import serving_metrics
+from postroom.settings.reading import Settings
+from postroom.settings.submission import SubmissionSettings
+from postroom.store.engine.database import Database
+from postroom.submission.logins import Logins
+from postroom.submission.smtp_connection import SessionLimits
+from postroom.submission.smtp_server import ConnectionLimits, Connections, Listener, local_sender, serving_submission
+from postroom.submission.smtp_session import Service
+from postroom.submission.submissions import Submissions
+from postroom.telemetry.exporter import exporting
+
+MIB = 1024 * 1024
+
+Ready = Callable[[str], None]
+
+
+async def run_submission(settings: Settings, database: Database, stop: asyncio.Event, ready: Ready) -> None:
+    """Run only the submission server."""
+    tally = Tally()
+    submissions = submissions_of(settings, database, reserve_of(settings, database), tally)
+    async with (
+        exporting(settings.telemetry, tally, Gauges()) as exporter,
+        serving_metrics(
+            settings.telemetry.listen,
+            exporter.metrics_text,
+            settings.web.allowed_hosts,
+            allow_exposed=settings.web.allow_unprotected_bind,
+        ),
+        running_submission(settings.submission, submissions, tally) as addresses,
+    ):
+        settle_memory()
+        share_with_threads()
+        ready(" ".join(addresses))
+        await stop.wait()
+
+
+@contextlib.asynccontextmanager
+async def running_submission(
+    given: SubmissionSettings, submissions: Submissions, tally: Tally
+) -> AsyncGenerator[list[str]]:
+    """Accept mail over SMTP during the block. Yields the addresses, such as smtp://127.0.0.1:2587."""
+    context = _context(given)
+    listeners = listeners_of(given, context)
+    connections = Connections(
+        ConnectionLimits(given.max_connections, given.max_connections_per_address, given.max_memory_mib * MIB), tally
+    )
+    login_limits = LoginLimits(given.failed_logins_per_address, given.failed_logins_per_user, given.failed_logins_s)
+    logins = Logins(submissions.database, login_limits, tally=tally)
+    service = Service(
+        submissions,
+        logins,
+        SessionLimits(
+            given.login_s, given.command_s, given.message_s, given.session_s, submissions.options.limits.size
+        ),
+        connections,
+        context,
+        given.allow_plain_login,
+        None if given.local_sender is None else local_sender(submissions.database, given.local_sender),
+        given.show_clients,
+    )
+    try:
+        async with serving_submission(service, connections, listeners) as found:
+            schemes = ["smtps" if each.implicit_tls else "smtp" for each in listeners]
+            yield [f"{scheme}://{host}:{port}" for scheme, (host, port) in zip(schemes, found, strict=True)]
+    finally:
+        logins.close()
+
+
+def listeners_of(given: SubmissionSettings, context: ssl.SSLContext | None) -> list[Listener]:
+    if context is None and exposed_addresses(addresses_of(given.host, "submission.host")):
+        raise SettingsError(
+            f"submission.host: {given.host} can be reached by other machines, and passwords must be encrypted; set "
+            "submission.certificate_file and submission.key_file, or use 127.0.0.1"
+        )
+    ports = [(given.port, False)] if context is None else [(given.port, False), (given.tls_port, True)]
+    found: list[Listener] = []
+    for port, implicit in ports:
+        opened = open_listener(
+            given.host, port, allow_exposed=context is not None, what="submission", setting="submission.host"
+        )
+        found.append(Listener(opened, implicit))
+    return found
+
+
+def _context(given: SubmissionSettings) -> ssl.SSLContext | None:
+    if given.certificate_file is None or given.key_file is None:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(given.certificate_file, given.key_file)
+    except (OSError, ssl.SSLError) as error:
+        why = error.strerror or type(error).__name__
+        raise SettingsError(
+            f"submission.certificate_file: the certificate or its key cannot be read ({why}); give PEM files that "
+            "belong together"
+        ) from None
+    return context

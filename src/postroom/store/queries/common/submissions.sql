@@ -1,0 +1,14 @@
+-- name: insert_submission_key(sender_id, idempotency_key, request_sha256, mail_id)
+INSERT INTO submission_keys (sender_id, idempotency_key, request_sha256, mail_id)
+VALUES (:sender_id, :idempotency_key, :request_sha256, :mail_id)
+ON CONFLICT (sender_id, idempotency_key) DO NOTHING RETURNING sender_id
+
+-- name: select_submission_key(sender_id, idempotency_key)
+SELECT mail_id, request_sha256 FROM submission_keys WHERE sender_id = :sender_id AND idempotency_key = :idempotency_key
+
+-- name: delete_submission_key(mail_id)
+DELETE FROM submission_keys WHERE mail_id = :mail_id
+
+-- name: select_submission(sender_id, id)
+SELECT id, state, subject, message_class, not_before, error, admitted_at AS created_at, ended_at FROM outbound_mail
+WHERE id = :id AND sender_id = :sender_id AND kind = 'submitted'

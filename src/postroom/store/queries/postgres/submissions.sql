@@ -1,0 +1,18 @@
+-- name: insert_submissions(rows, now)
+INSERT INTO outbound_mail (id, tenant, domain, username, sender_id, message_class, envelope_sender, kind, subject, state,
+    ready, not_before, require_tls, smtputf8, body_8bit, envelope_id, return_full, asked_at, admitted_at, updated_at)
+SELECT (e ->> 0)::uuid, e ->> 1, e ->> 2, e ->> 3, (e ->> 4)::bigint, e ->> 5, e ->> 6, 'submitted', e ->> 7, 'queued',
+    (e ->> 8)::boolean, (e ->> 9)::timestamptz, (e ->> 10)::boolean, (e ->> 11)::boolean, (e ->> 12)::boolean, e ->> 13,
+    (e ->> 14)::boolean, :now, :now, :now
+FROM jsonb_array_elements(:rows::jsonb) WITH ORDINALITY AS r (e, place) ORDER BY place
+RETURNING id, seq
+
+-- name: insert_submitted_recipients(rows, now)
+INSERT INTO outbound_recipients (mail_id, position, address, state, not_before, notify, original, updated_at)
+SELECT (e ->> 0)::uuid, (e ->> 1)::integer, e ->> 2, 'queued', (e ->> 3)::timestamptz, e ->> 4, e ->> 5, :now
+FROM jsonb_array_elements(:rows::jsonb) AS e
+
+-- name: insert_submitted_contents(rows, contents)
+-- `contents` is all of them, one after another; each row says where its own begins, and how long it is.
+INSERT INTO outbound_contents (mail_id, content)
+SELECT (e ->> 0)::uuid, substr(:contents::bytea, (e ->> 1)::integer, (e ->> 2)::integer) FROM jsonb_array_elements(:rows::jsonb) AS e
