@@ -17,7 +17,7 @@ from postroom.store import outbound
 from postroom.store.engine.database import Database, Script, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import connect_database
-from postroom.store.outbound import Capacity, LeasedMail, MailSender, NewMail, queueing_mail
+from postroom.store.outbound import Capacity, LeasedMail, MailSender, NewMail, NewRecipient, queueing_mail
 from postroom.store.outbound_turns import miscounted_turns
 from postroom.store.tenants import list_tenants
 from support.scale import scale
@@ -42,7 +42,8 @@ async def send(setup: JobSetup, account_id: UUID, tenant: str, users: int, count
     for number in range(count):
         address = f"u{number % users}@{domain}"
         sender = MailSender(tenant, domain, address, address)
-        mails.append(NewMail(new_id(), account_id, None, sender, "submitted", ("r@example.com",), "s", b"x\r\n"))
+        to = (NewRecipient("r@example.com"),)
+        mails.append(NewMail(new_id(), account_id, None, sender, "submitted", to, "s", b"x\r\n"))
     for first in range(0, count, 500):
         await setup.database.run(queue_mail(mails[first : first + 500], rollout, setup.clock()))
 
