@@ -26,7 +26,7 @@ from postroom.core.outbound.simulation.simulator import (
     simulate,
 )
 from postroom.core.outbound.simulation.svg import picture, spoken
-from support.scale import SOAK, scale
+from support.scale import scale
 
 
 def outcomes(scenario: Scenario, *names: DisciplineName) -> dict[str, Result]:
@@ -241,14 +241,14 @@ def test_memory_stays_flat_while_mail_passes() -> None:
     assert max(used[half:]) < 1.1 * max(used[:half]) + 100_000
 
 
-@pytest.mark.skipif(not SOAK, reason="a million mails take a minute")
 def test_a_million_mails_are_simulated() -> None:
+    size = scale(1, 100)
     tenants = (
-        TenantGroup(name="flood", burst=500_000),
-        TenantGroup(name="small", tenants=10_000, burst=10, every=600),
+        TenantGroup(name="flood", burst=5_000 * size),
+        TenantGroup(name="small", tenants=100 * size, burst=10, every=600),
     )
-    found = outcomes(Scenario(slots=500, lasts=2_400, tenants=tenants), "fair")
-    assert sum(each.mails for each in found["fair"].groups) == 1_000_000
+    found = outcomes(Scenario(slots=5 * size, lasts=2_400, tenants=tenants), "fair")
+    assert sum(each.mails for each in found["fair"].groups) == 10_000 * size
     assert group(found["fair"], "small").p95 <= 2 * group(found["alone"], "small").p95
 
 

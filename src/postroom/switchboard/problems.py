@@ -119,7 +119,10 @@ def problem_of(error: Exception) -> Problem:
         case NotFound():
             return Problem("not_found", "id", str(error), "look it up again")
         case LeaseLost():
-            remedy = "if your own first call succeeded, all is well; else drop it and ask for work again (queue.next, backfill.poll)"
+            remedy = (
+                "if your own first call succeeded, all is well; else drop it and ask for work again (queue.next, "
+                "backfill.poll)"
+            )
             problem = "it is not held under this lease: it has ended, the lease ran out, or it is someone else's"
             return Problem("lease_lost", "lease_token", problem, remedy)
         case TooFast():
