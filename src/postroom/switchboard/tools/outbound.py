@@ -17,9 +17,9 @@ from postroom.store.engine.codecs import time_text
 from postroom.store.outbound_answers import Cancellation
 from postroom.store.senders import sender_of_token
 from postroom.store.submissions import SubmissionKey, SubmissionView, cancel_submission, load_submission
-from postroom.submission.letter import (
+from postroom.submission.mail_parts import (
     Attachment,
-    Letter,
+    MailParts,
     bare_address,
     build_message,
     decoded,
@@ -120,7 +120,7 @@ def _message(arguments: SubmitArguments) -> tuple[str, bytes]:
     attachments = [
         Attachment(each.filename, each.mime_type, decoded(each.data, "attachments")) for each in arguments.attachments
     ]
-    letter = Letter(
+    parts = MailParts(
         arguments.from_,
         arguments.to,
         arguments.cc,
@@ -130,7 +130,7 @@ def _message(arguments: SubmitArguments) -> tuple[str, bytes]:
         arguments.html,
         attachments,
     )
-    return arguments.from_, build_message(letter)
+    return arguments.from_, build_message(parts)
 
 
 def _raw_message(arguments: SubmitArguments) -> tuple[str, bytes]:

@@ -29,7 +29,7 @@ class Attachment:
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class MailParts:
     """A mail in parts. Addresses may have names, as in `Ada <ada@example.com>`."""
 
     author: str
@@ -42,22 +42,22 @@ class Letter:
     attachments: Sequence[Attachment] = ()
 
 
-def build_message(letter: Letter) -> bytes:
+def build_message(parts: MailParts) -> bytes:
     """The whole message. Raises SubmissionRefused if a part cannot stand in one."""
     message = EmailMessage(_POLICY)
-    headers = [("From", letter.author), ("To", ", ".join(letter.to)), ("Cc", ", ".join(letter.cc))]
-    headers += [("Reply-To", letter.reply_to or ""), ("Subject", letter.subject)]
+    headers = [("From", parts.author), ("To", ", ".join(parts.to)), ("Cc", ", ".join(parts.cc))]
+    headers += [("Reply-To", parts.reply_to or ""), ("Subject", parts.subject)]
     try:
         for name, value in headers:
             if value:
                 message[name] = _one_line(name, value)
-        if letter.text is not None or letter.html is None:
-            message.set_content(letter.text or "")
-        if letter.html is not None and letter.text is not None:
-            message.add_alternative(letter.html, subtype="html")
-        elif letter.html is not None:
-            message.set_content(letter.html, subtype="html")
-        for each in letter.attachments:
+        if parts.text is not None or parts.html is None:
+            message.set_content(parts.text or "")
+        if parts.html is not None and parts.text is not None:
+            message.add_alternative(parts.html, subtype="html")
+        elif parts.html is not None:
+            message.set_content(parts.html, subtype="html")
+        for each in parts.attachments:
             _attach(message, each)
         return message.as_bytes(policy=_POLICY)
     except (ValueError, LookupError, IndexError) as error:
