@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from postroom.core.actions.permits import GRANT_S
 from postroom.core.errors import IllegalMove
 from postroom.core.outbound.pacing import PaceLimits
 from postroom.core.outbound.replies import Reply
@@ -21,6 +22,7 @@ from postroom.core.outbound.transport import (
     Transport,
     decided,
 )
+from postroom.manage.pausing import stop
 from postroom.smtp.options import Reuse
 from postroom.store import destinations, outbound_answers, pauses, sender_counts, tenants
 from postroom.store.audit import Signature
@@ -88,6 +90,22 @@ class Stopping:
             await leaving(positions)
 
         return await self._inner.deliver(mail, recipients, stopped)
+
+
+class OnItsWay:
+    """Lets the mail go, and hears of its arrival when the test says so."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.answered = asyncio.Event()
+
+    async def deliver(
+        self, mail: OutgoingMail, recipients: Sequence[OutgoingRecipient], leaving: Leaving
+    ) -> list[RecipientOutcome]:
+        await leaving([each.position for each in recipients])
+        self.begun.set()
+        await self.answered.wait()
+        return [decided(each.position, Reply(250, None, "ok", None, "content")) for each in recipients]
 
 
 def pauses_of(sending: SmtpSending) -> list[tuple[Callable[[], Transaction[Any]], Callable[[], Transaction[Any]]]]:
@@ -292,19 +310,50 @@ async def test_mail_that_waits_for_data_is_held_by_the_kill_switch_the_tenants_a
     sending: SmtpSending,
 ) -> None:
     id = await sending.put(ADA)
-    for stop, go in pauses_of(sending):
+    for forbid, allow in pauses_of(sending):
         (leased,) = await sending.lease()
         async with SmtpServer() as server, smtp_transport(zone_of(), server.port) as transport:
-            held = Stopping(transport, sending.database, stop)
+            held = Stopping(transport, sending.database, forbid)
             await sending.delivery(leased, held).attempt()
         assert server.received == []
         (ada,) = await sending.results(id)
         assert (ada.state, ada.attempts) == ("queued", 0)
         assert "RCPT TO:<ada@example.org>" in server.commands  # it was about to leave
-        await sending.database.run(go())
+        await sending.database.run(allow())
         sending.clock.forward(31)
     assert len((await attempt(sending)).received) == 1
     assert await sending.states(id) == ["sent"]
+
+
+async def test_a_pause_waits_for_mail_that_is_leaving_and_counts_what_it_did_not_wait_for(sending: SmtpSending) -> None:
+    id = await sending.put(ADA)
+    (leased,) = await sending.lease()
+    leaving = OnItsWay()
+    delivering = asyncio.create_task(sending.delivery(leased, leaving).attempt())
+    await leaving.begun.wait()
+    in_haste = iter([0.0, *[GRANT_S + 1.0] * 100])
+    stopped = await stop(sending.database, pauses.ALL, "look", signed(), sending.clock, lambda: next(in_haste))
+    assert (stopped.on_wire, stopped.silent) == (1, 0)
+    patient = asyncio.create_task(
+        stop(sending.database, pauses.ALL, "look", signed(), sending.clock, lambda: 0.0), name="pause"
+    )
+    await asyncio.wait({patient}, timeout=0)
+    assert not patient.done()
+    leaving.answered.set()
+    await delivering
+    assert (await patient).on_wire == 0
+    assert await sending.states(id) == ["sent"]
+
+
+async def test_content_that_was_let_go_too_long_ago_does_not_leave(sending: SmtpSending) -> None:
+    id = await sending.put(ADA)
+    (leased,) = await sending.lease()
+    moments = iter([0.0, GRANT_S + 0.1])
+    async with SmtpServer() as server, smtp_transport(zone_of(), server.port) as transport:
+        await sending.delivery(leased, transport, lambda: next(moments)).attempt()
+    assert server.received == []
+    (ada,) = await sending.results(id)
+    assert (ada.state, ada.attempts) == ("queued", 0)
 
 
 async def test_mail_to_a_paused_destination_waits_and_other_recipients_get_theirs(sending: SmtpSending) -> None:

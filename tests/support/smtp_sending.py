@@ -14,7 +14,7 @@ from postroom.store.engine.database import Database, Script, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.outbound import LeasedMail, MailSender, MailView, NewMail, NewRecipient, queueing_mail
 from postroom.store.outbound_recipients import RecipientResult
-from postroom.system.boot_clock import since_boot
+from postroom.system.boot_clock import BootClock, since_boot
 from support.clocks import ManualClock
 from support.smtp import CONTENT
 
@@ -57,7 +57,10 @@ class SmtpSending:
         now = self.clock()
         return await self.database.run(outbound.lease_mail(new_id(), most, now, now + LEASE))
 
-    def delivery(self, leased: LeasedMail, transport: Transport | None = None) -> SmtpDelivery:
+    def delivery(
+        self, leased: LeasedMail, transport: Transport | None = None, boot: BootClock | None = None
+    ) -> SmtpDelivery:
+        """Time stands still for what may leave only for a while, unless `boot` says otherwise: a test may be slow."""
         used = transport or self.transport
         assert used is not None
 
@@ -65,8 +68,11 @@ class SmtpSending:
             return used
 
         road = SmtpRoad(transport_of, "out.sender.example", rng=self.rng)
-        lease = HeldLease(since_boot() + 3600)
-        return SmtpDelivery(self.database, leased, lease, road, Pace(lease=LEASE), self.clock)
+        started = since_boot()
+        lease = HeldLease(started + 3600)
+        return SmtpDelivery(
+            self.database, leased, lease, road, Pace(lease=LEASE), self.clock, boot or (lambda: started)
+        )
 
     async def attempt(self, transport: Transport | None = None) -> int:
         """One attempt at everything that is due. Returns at how many mails."""

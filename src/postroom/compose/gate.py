@@ -20,10 +20,10 @@ from uuid import UUID
 
 import structlog
 
+from postroom.core.actions.permits import GRANT_S
 from postroom.core.errors import LeaseLost, PostroomError, StoreError
 from postroom.core.mail.gate import ClearanceExpired
 from postroom.jobs.worker import holder_name
-from postroom.manage.pausing import GRANT_S
 from postroom.store import mailbox_writers, pauses
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.ids import new_id

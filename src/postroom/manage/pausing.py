@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
+from postroom.core.actions.permits import GRANT_S
 from postroom.store import mailbox_writers, pauses
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock, wall_clock
@@ -17,16 +18,15 @@ from postroom.system.boot_clock import BootClock, since_boot
 
 T = TypeVar("T")
 
-# How long a process may let requests out without asking again. The clocks of two machines may differ a little.
-GRANT_S = 2.0
+# The clocks of two machines may differ a little.
 MARGIN_S = 0.5
 LOOK_EVERY_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """A pause in effect. `on_wire` requests had left before it and may still take effect; `silent` processes did not
-    answer (killed or frozen) and can send nothing more, but what they had sent is unknown."""
+    """A pause in effect. `on_wire` requests and mails had left before it and may still take effect; `silent` processes
+    did not answer (killed or frozen) and can send nothing more, but what they had sent is unknown."""
 
     pause: pauses.Pause
     on_wire: int
@@ -58,8 +58,9 @@ async def stop(
     boot: BootClock = since_boot,
 ) -> Stopped:
     """Pause, and wait until every process that may let requests out has read it, or its permission has expired."""
-    pause, recalled = await _forbidden(database, pauses.pause(scope, reason, signed, clock()), boot)
-    return Stopped(pause, recalled.on_wire(scope), recalled.silent)
+    mails = scope == pauses.ALL
+    pause, recalled = await _forbidden(database, pauses.pause(scope, reason, signed, clock()), boot, mails=mails)
+    return Stopped(pause, recalled.on_wire(scope) + recalled.leaving, recalled.silent)
 
 
 async def forbid_and_wait(database: Database, transaction: Transaction[T], boot: BootClock = since_boot) -> T:
@@ -69,17 +70,21 @@ async def forbid_and_wait(database: Database, transaction: Transaction[T], boot:
 
 
 class _Recalled(NamedTuple):
-    """The processes that have answered, and the number of those that did not."""
+    """The processes that have answered, the number of those that did not, and that of mails leaving by SMTP."""
 
     answered: Sequence[mailbox_writers.MailboxWriter]
     silent: int
+    leaving: int
 
     def on_wire(self, scope: str) -> int:
         counts = (each.on_wire.items() for each in self.answered)
         return sum(count for each in counts for account, count in each if scope in (pauses.ALL, account))
 
 
-async def _forbidden(database: Database, transaction: Transaction[T], boot: BootClock) -> tuple[T, _Recalled]:
+async def _forbidden(
+    database: Database, transaction: Transaction[T], boot: BootClock, *, mails: bool = False
+) -> tuple[T, _Recalled]:
+    """Wait also for `mails` that leave by SMTP: one that was let go just before begins within the time of a grant."""
     heard = asyncio.Event()
     subscription = database.subscribe(mailbox_writers.CHANNEL, lambda _message: heard.set())
     try:
@@ -90,7 +95,8 @@ async def _forbidden(database: Database, transaction: Transaction[T], boot: Boot
             heard.clear()
             is_over = boot() >= last
             registered = await database.run(mailbox_writers.registered_writers())
-            if is_over or all(each.generation >= generation for each in registered):
+            leaving = await database.run(mailbox_writers.leaving_mails()) if mails else 0
+            if is_over or (not leaving and all(each.generation >= generation for each in registered)):
                 break
             await signalled(heard, LOOK_EVERY_S)
     finally:
@@ -98,4 +104,4 @@ async def _forbidden(database: Database, transaction: Transaction[T], boot: Boot
     answered = [each for each in registered if each.generation >= generation]
     if len(answered) < len(registered):
         await database.run(mailbox_writers.forget_silent_writers(generation))
-    return result, _Recalled(answered, len(registered) - len(answered))
+    return result, _Recalled(answered, len(registered) - len(answered), leaving)

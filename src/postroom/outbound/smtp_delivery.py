@@ -17,7 +17,7 @@ from typing import Literal
 
 import structlog
 
-from postroom.core.actions.permits import HeldLease
+from postroom.core.actions.permits import GRANT_S, HeldLease
 from postroom.core.errors import LeaseLost, NotFound, PostroomError, StoreError
 from postroom.core.outbound.replies import Reply, found_out
 from postroom.core.outbound.retries import RetrySchedule
@@ -45,7 +45,7 @@ from postroom.store.outbound_recipients import (
     record_outcomes,
     release_mail,
 )
-from postroom.system.boot_clock import since_boot
+from postroom.system.boot_clock import BootClock, since_boot
 
 log = structlog.get_logger()
 
@@ -91,8 +91,16 @@ class SmtpDelivery:
     """One attempt at one mail."""
 
     def __init__(
-        self, database: Database, leased: LeasedMail, lease: HeldLease, road: SmtpRoad, pace: Pace, clock: Clock
+        self,
+        database: Database,
+        leased: LeasedMail,
+        lease: HeldLease,
+        road: SmtpRoad,
+        pace: Pace,
+        clock: Clock,
+        boot: BootClock = since_boot,
     ) -> None:
+        self._boot = boot
         self._database = database
         self._leased = leased
         self._lease = lease
@@ -152,16 +160,18 @@ class SmtpDelivery:
         return await transport.deliver(outgoing, those, self._leave)
 
     async def _leave(self, positions: Sequence[int]) -> None:
-        """Called right before the first byte of the content: what is not stored here does not leave."""
-        now, started = self._clock(), since_boot()
+        """Called right before the first byte of the content: what is not stored here does not leave. Nor does what was
+        let go too long ago: a pause may have been answered since.
+        """
+        now, started = self._clock(), self._boot()
         self._is_leaving = True
         await self._database.run(leave(self._leased.hold, positions, now, now + self._pace.lease))
         self._lease.deadline = self._pace.usable_until(started)
-        if since_boot() >= self._lease.deadline:
-            raise LeaseLost(f"the lease on the mail {self._leased.id} ran out before it could leave")
+        if self._boot() >= min(self._lease.deadline, started + GRANT_S):
+            raise LeaseLost(f"the mail {self._leased.id} was let go too long ago to leave now")
 
     async def renew(self) -> None:
-        now, started = self._clock(), since_boot()
+        now, started = self._clock(), self._boot()
         await self._database.run(renew_mail(self._leased.hold, None, now, now + self._pace.lease))
         self._lease.deadline = self._pace.usable_until(started)
 

@@ -75,6 +75,12 @@ def registered_writers() -> Script[list[MailboxWriter]]:
     return read_rows(MailboxWriter, rows)
 
 
+@query
+def leaving_mails() -> Script[int]:
+    """How many mails are leaving by SMTP: their content has been let go, and no outcome is known yet."""
+    return (yield sql("count_leaving_mails"))[0][0]
+
+
 @transaction
 def forget_silent_writers(generation: int) -> Script[int]:
     """Remove processes that did not answer while their grants lasted, and so have none any more. Return how many."""

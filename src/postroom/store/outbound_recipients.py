@@ -116,8 +116,10 @@ def leave(hold: DeliveryLease, positions: Sequence[int], now: datetime, until: d
     """Store that the content leaves for these recipients now, and renew the lease; or raise if it may not leave.
 
     Raises Parked while a pause stands, of everything, of the tenant or of the destination; Canceled if somebody has
-    canceled it; LeaseLost if another sender has taken over.
+    canceled it; LeaseLost if another sender has taken over. A pause of everything comes before or after this, and finds
+    what leaves.
     """
+    yield sql("await_no_pause")
     _, _, cancel_requested = moves.owned(hold, (yield sql("renew_mail_lease", *hold, until, now)))
     if (yield from is_all_paused()):
         raise Parked(f"{PAUSE}all", "Postroom is paused; `postroom resume` continues")

@@ -6,6 +6,9 @@ from uuid import UUID
 
 from postroom.core.jobs.job import Claim
 
+GRANT_S = 2.0
+"""How long after it has asked a process may begin a request. A pause waits a little longer than this."""
+
 
 @dataclass(slots=True)
 class HeldLease:

@@ -20,6 +20,10 @@ DELETE FROM departures WHERE generation < :generation RETURNING process_id
 -- name: select_departures()
 SELECT process_id, generation, on_wire_json FROM departures
 
+-- name: count_leaving_mails()
+SELECT count(*) FROM outbound_mail m
+WHERE m.state = 'sending' AND EXISTS (SELECT 1 FROM outbound_recipients r WHERE r.mail_id = m.id AND r.leaving_at IS NOT NULL)
+
 -- name: insert_protected_label(value, account_id, provider_label_id)
 INSERT INTO protected_labels (value, account_id, provider_label_id) VALUES (:value, :account_id, :provider_label_id)
 ON CONFLICT DO NOTHING
