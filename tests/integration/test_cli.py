@@ -27,9 +27,10 @@ HEAVY = """
     mcp opentelemetry prometheus_client redis pydantic_ai openai anthropic genai_prices
 """
 COMMANDS = """
-    demo serve worker sandbox preview account key contacts filters retention search-and-ingest migrate backup restore
-    queue jobs rules simulate shadow proposals model model-rules directions labels actions backfill approvals reclassify
-    outbound tenant sender undo pause resume protect token audit connector doctor settings
+    demo serve worker submission sandbox preview account key contacts filters retention search-and-ingest migrate backup
+    restore queue jobs rules simulate shadow proposals model model-rules directions labels actions backfill approvals
+    reclassify outbound tenant sender suppression destination dkim undo pause resume protect token audit connector
+    doctor settings
 """
 
 

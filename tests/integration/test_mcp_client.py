@@ -327,9 +327,10 @@ async def test_every_tool_says_what_it_is_takes_and_answers(switchboard_on_sqlit
     reading = {name for name, each in hints.items() if each.read_only_hint}
     assert reading == {
         *("backfill.list", "connector.list", "contacts.export", "filters.export", "queue.peek", "queue.stats"),
-        *("mail.search", "mail.read", "actions.list", "decisions.explain", "mutations.status"),
+        *("mail.search", "mail.read", "actions.list", "decisions.explain", "mutations.status", "outbound.status"),
     }
-    assert {name for name, each in hints.items() if each.destructive_hint} == {"backfill.cancel", "queue.ack"}
+    destructive = {name for name, each in hints.items() if each.destructive_hint}
+    assert destructive == {"backfill.cancel", "outbound.cancel", "queue.ack"}
 
 
 async def test_mail_for_an_account_that_does_not_exist_is_refused_by_both_tools(switchboard_served: Served):

@@ -145,7 +145,7 @@ async def arguments(switchboard: Served, tool: str, on: str, role: str) -> dict[
         case "backfill.poll":
             return {"connector_type": "gmail", **identity["source"]}
         case "backfill.progress":
-            return {"job_id": await worked_on(switchboard), **dict.fromkeys(COUNTS, 0)}
+            return {**await worked_on(switchboard), **dict.fromkeys(COUNTS, 0)}
         case "connector.list" | "queue.stats" | "credentials.access_token" | "backfill.list":
             return {}
         case "actions.list" | "mutations.resume" | "mutations.status":
@@ -202,15 +202,15 @@ async def backfilled(switchboard: Served, endpoint: str, *, paused: bool = False
     return str(id)
 
 
-async def worked_on(switchboard: Served) -> str:
-    """The backfill that the connector works on."""
+async def worked_on(switchboard: Served) -> dict[str, str]:
+    """The backfill that the connector works on, and its lease."""
     services = switchboard.services
     if not (found := await services.backfills.list_jobs(1, endpoint_identity=OWN)):
         await services.database.run(store_account(new_id(), "gmail", OWN, "ci@example.com", services.clock()))
         await backfilled(switchboard, OWN)
         assert await services.backfill_work.poll("gmail", OWN, Principal(Role.CONNECTOR, OWN))
         found = await services.backfills.list_jobs(1, endpoint_identity=OWN)
-    return str(found[0].id)
+    return {"job_id": str(found[0].id), "lease_token": str(found[0].lease_token)}
 
 
 async def sampled(_endpoint: str, names: Collection[str], _arguments: dict[str, Any]) -> SampledMailbox:
