@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from postroom.core.outbound.pacing import PaceLimits
-from postroom.smtp.options import Reuse
+from postroom.smtp.options import Reuse, SmartHost
 from postroom_sandbox.smtp_server import Silence, SmtpServer
 from support.smtp import Departures, Zone, delivered, smtp_transport, zone_of
 
@@ -120,6 +120,14 @@ async def test_a_server_that_has_our_name_is_ourselves():
     async with SmtpServer(name="out.sender.example") as server, smtp_transport(zone_of(), server.port) as transport:
         [outcome] = await delivered(transport, ADA)
     assert (outcome.result, outcome.reply.enhanced) == ("deferred", "4.4.6")
+
+
+async def test_a_smart_host_may_have_our_name_since_it_is_often_on_the_same_machine():
+    async with SmtpServer(name="out.sender.example") as server:
+        host = SmartHost("127.0.0.1", server.port, "opportunistic")
+        async with smtp_transport({}, 25, smart_host=host) as transport:
+            [outcome] = await delivered(transport, ADA)
+    assert outcome.result == "sent"
 
 
 async def test_answers_of_the_dns_are_kept_for_a_while():

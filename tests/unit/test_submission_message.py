@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from postroom.core.errors import SubmissionRefused
 from postroom.core.submission.envelope import Recipient, read_mail, read_rcpt
 from postroom.core.submission.login_throttle import LoginLimits, LoginThrottle
-from postroom.core.submission.message import Trace, check_message
+from postroom.core.submission.message import MOST_HOPS, Trace, check_message
 from postroom.core.submission.rates import Rates
 from postroom.store.engine.ids import new_id
 
@@ -36,6 +36,15 @@ def test_no_text_in_from_brings_in_an_address_that_is_not_the_senders(text: str)
     line = f"From: {text} <ceo@bank.example>\r\n".encode(errors="replace")
     with pytest.raises(SubmissionRefused):
         check_message(new_id(), line + b"\r\nHello.\r\n", OWN, TRACE, smtputf8=True)
+
+
+def test_mail_that_goes_around_in_a_loop_is_refused() -> None:
+    message = b"From: ada@example.com\r\n\r\nHello.\r\n"
+    hop = b"Received: from a.example by b.example; Mon, 16 Nov 2026 08:00:00 +0000\r\n"
+    assert check_message(new_id(), hop * MOST_HOPS + message, OWN, TRACE)
+    with pytest.raises(SubmissionRefused) as refused:
+        check_message(new_id(), hop * (MOST_HOPS + 1) + message, OWN, TRACE)
+    assert (refused.value.field, refused.value.status) == ("Received", "5.4.6")
 
 
 @given(st.text(max_size=120))

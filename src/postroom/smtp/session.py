@@ -64,6 +64,7 @@ class Session:
         self._times = times
         self._extensions: dict[str, str] = {}
         self._must_reset = False
+        self._may_have_our_name = False
         self.messages = 0
 
     @property
@@ -81,6 +82,8 @@ class Session:
     ) -> None:
         if not options.allow_private and options.smart_host is None and self._channel.leads_to_ourselves:
             raise HostFailed(found_out("4.4.6", "it is this machine itself", "connect", self._channel.host))
+        # A smart host is chosen by a person, and often another program on this machine.
+        self._may_have_our_name = options.smart_host is not None
         if place.tls == "implicit":
             await self._encrypt(contexts.checked, place.name)
         greeting = await self._channel.reply("greeting", self._times.greeting)
@@ -102,7 +105,8 @@ class Session:
             reply = lines.reply(self._channel.host, "ehlo")
         if reply.code != 250:
             raise HostFailed(reply)
-        if bare_name(reply.text.partition(" ")[0]) == bare_name(self._hostname):
+        has_our_name = bare_name(reply.text.partition(" ")[0]) == bare_name(self._hostname)
+        if has_our_name and not self._may_have_our_name:
             raise HostFailed(found_out("4.4.6", "it introduces itself by our own name", "ehlo", self._channel.host))
         self._extensions = _extensions(lines.lines[1:])
 

@@ -24,6 +24,8 @@ from postroom.core.submission.envelope import read_time, release_time
 
 KIB = 1024
 LONGEST_LINE = 998
+# As in Postfix. More servers than that are a loop.
+MOST_HOPS = 50
 LARGEST_HEADER = 256 * KIB
 MOST_FIELDS = 1000
 LONGEST_SUBJECT = 500
@@ -74,6 +76,9 @@ def check_message(
     if is_8bit:
         _check_script(content[:end], smtputf8)
     by_name = _by_name(fields)
+    if sum(field.name == b"received" for field in fields) > MOST_HOPS:
+        problem = f"it has passed through more than {MOST_HOPS} servers"
+        raise SubmissionRefused("Received", problem, "look for servers that send mail to each other", 554, "5.4.6")
     _check_author(by_name, tuple(addresses))
     head = [_received(id, trace)]
     if b"date" not in by_name:
