@@ -17,7 +17,15 @@ NAMED = {"backfill_job_id": str(BACKFILL)}
 
 async def open_backfill(database: Database, endpoint: str, now: datetime) -> None:
     """The backfill `BACKFILL` of an account that there is."""
-    new = NewBackfill("gmail", endpoint, ("finance",), date(2024, 1, 1), date(2024, 12, 31), consent=True)
+    new = NewBackfill(
+        "gmail",
+        endpoint,
+        ("finance",),
+        date(2024, 1, 1),
+        date(2024, 12, 31),
+        rate_limit_per_hour=1_000_000,
+        consent=True,
+    )
     await database.run(create_backfill(BACKFILL, new, 0, now, signature("test", "admin")))
     signed = signature("test", "connector")
     assert await database.run(hand_out("gmail", endpoint, new_id(), EMAIL, "2026-11-15", now, signed))
