@@ -1,4 +1,4 @@
-"""What a transport wants to be told, or to have kept, from the database: pauses, policies and signing keys."""
+"""The database as a transport sees it: pauses, policies and signing keys."""
 
 import base64
 from collections.abc import Callable, Sequence

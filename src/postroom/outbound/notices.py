@@ -17,7 +17,7 @@ from postroom.store.sender_notices import system_sender
 
 
 def throttle_notice(sender: ScoredSender, score: Score, throttle: Throttle) -> dict[str, Any]:
-    """What is told, in words and numbers of our own: no mail is quoted."""
+    """The notice, in words and numbers of our own: no mail is quoted."""
     return {
         "sender_id": sender.id,
         "username": sender.username,

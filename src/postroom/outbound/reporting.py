@@ -47,7 +47,7 @@ def reports_about(
 
 
 def action_of(change: RecipientChange) -> Action | None:
-    """What a report would say of the recipient, if there is something to say."""
+    """The lines of a report about the recipient, if there is something to say."""
     match change.state:
         case "bounced" | "rejected" | "expired":
             return "failed"

@@ -35,7 +35,7 @@ Channel = Literal["mail", "webhook"]
 
 @dataclass(slots=True)
 class Scored:
-    """What a pass did: how many senders it looked at, and how many throttles began and ended."""
+    """The result of a pass: how many senders it looked at, and how many throttles began and ended."""
 
     senders: int = 0
     throttled: int = 0

@@ -202,7 +202,7 @@ class SmtpDelivery:
                 return
 
     def _change(self, mail: OutgoingContent, recipient: LeasedRecipient, outcome: RecipientOutcome) -> RecipientChange:
-        """What the outcome means for the recipient: given up, tried again then, or ended."""
+        """The change that follows from the outcome: given up, tried again then, or ended."""
         now, schedule, reply = self._clock(), self._road.schedule, outcome.reply
         said = str(reply)
         base = RecipientChange(

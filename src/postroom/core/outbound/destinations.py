@@ -113,7 +113,7 @@ class DestinationPauses(Protocol):
 
 
 class StsPolicy(NamedTuple):
-    """What a domain wants of those that send to it (RFC 8461). `mx` are patterns of host names."""
+    """The policy of a domain for those that send to it (RFC 8461). `mx` are patterns of host names."""
 
     id: str
     mode: StsMode

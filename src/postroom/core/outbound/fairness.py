@@ -21,7 +21,7 @@ ServedLevel = Literal["tenant", "domain", "sender"]
 
 
 class Service(NamedTuple):
-    """What one tenant, domain or sender was served: recipients, and its weight."""
+    """The service of one tenant, domain or sender: its recipients, and its weight."""
 
     served: float
     weight: float = 1.0

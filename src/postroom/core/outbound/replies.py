@@ -27,7 +27,7 @@ class BadReply(PostroomError):
 
 
 class Reply(NamedTuple):
-    """What a server said, or what we found out without it, in which case there is no code.
+    """The reply of a server, or our own finding without one, in which case there is no code.
 
     `text` is cleaned; `host` is the server that said it, if one did.
     """
@@ -49,7 +49,7 @@ class Reply(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What a reply means for a recipient."""
+    """The meaning of a reply for a recipient."""
 
     result: Decided
     bounce_class: BounceClass | None = None
@@ -111,7 +111,7 @@ def cleaned(text: bytes) -> str:
 
 
 def verdict(reply: Reply) -> Verdict:
-    """What the reply means for the recipient that it was given for."""
+    """The verdict on the recipient that the reply was given for."""
     match reply.severity:
         case 2:
             return Verdict("sent")

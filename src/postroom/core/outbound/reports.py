@@ -39,14 +39,14 @@ _CHARACTER = re.compile(r"\\x\{([0-9A-Fa-f]{1,6})\}")
 
 
 class Original(NamedTuple):
-    """What the report returns of the mail that it is about. `mark` is our own id of it."""
+    """The part of the reported mail that the report returns. `mark` is our own id of it."""
 
     message_id: str | None = None
     mark: UUID | None = None
 
 
 class ReportedRecipient(NamedTuple):
-    """What became of a recipient, in canonical form. `reply` is what the last server said, as far as it was told."""
+    """The fate of a recipient, in canonical form. `reply` is what the last server said, as far as it was told."""
 
     address: str
     action: Action

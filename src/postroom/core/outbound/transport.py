@@ -23,7 +23,7 @@ Result = Literal["sent", "deferred", "bounced", "rejected", "unknown", "held"]
 
 @dataclass(frozen=True, slots=True)
 class MailOptions:
-    """What whoever submits a mail may ask for: REQUIRETLS, SMTPUTF8, BODY=8BITMIME, ENVID and RET=FULL."""
+    """Options that the submitter of a mail may ask for: REQUIRETLS, SMTPUTF8, BODY=8BITMIME, ENVID and RET=FULL."""
 
     require_tls: bool = False
     smtputf8: bool = False

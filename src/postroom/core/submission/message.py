@@ -40,7 +40,7 @@ _BULK = frozenset({"bulk", "list", "junk"})
 
 
 class Trace(NamedTuple):
-    """What `Received` says: the client's name, ours, the protocol (RFC 3848), and when."""
+    """The contents of `Received`: the client's name, ours, the protocol (RFC 3848), and when."""
 
     client: str
     host: str

@@ -1,4 +1,4 @@
-"""What is measured in a simulation, while it goes on and in bounded memory.
+"""The measures of a simulation, taken while it goes on and in bounded memory.
 
 A tenant's *fair share* is what it would have got, while its mail waited, if all slots served all tenants at the same
 time by their weights (generalised processor sharing). *Jain* and *Gini* are over the part of its fair share that each

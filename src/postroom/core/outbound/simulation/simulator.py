@@ -53,7 +53,7 @@ class GroupResult:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one discipline makes of a scenario."""
+    """The result of a scenario under one discipline."""
 
     discipline: str
     groups: tuple[GroupResult, ...]
