@@ -12,19 +12,18 @@ import structlog
 from mcp import types
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from postroom.core.errors import BadInput, StoreError
 from postroom.core.roles import Principal
 from postroom.switchboard.access import note_refusal, require_role
-from postroom.switchboard.problems import RETRY_AFTER_S, UNAVAILABLE, AccessRefused, is_expected, problem_of
+from postroom.switchboard.problems import RETRY_AFTER_S, UNAVAILABLE, AccessRefused
 from postroom.switchboard.services import Services
 from postroom.switchboard.tools.ingest import ingest, ingest_many, ingest_one
 from postroom.switchboard.tools.tool import MOST_IN_BATCH, Call
 from postroom.web.door import Door, RawHeaders, RequestRefused, host_patterns
-from postroom.web.json_http import MIB, check_length, json_body, send_json, send_problem
+from postroom.web.json_http import MIB, check_length, json_body, send_answer, send_json
 from postroom.web.mcp_server import PRINCIPAL, RECEIVE, build_server
 from postroom.web.messages import MESSAGES, message_routes
 
@@ -42,19 +41,10 @@ class IngestEndpoint:
         self._door = door
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            principal = await self._door.admit(scope)
-            answer = await self._deliver(principal, scope["headers"], receive)
-        except RequestRefused as away:
-            await send_json(send, away.status, {"error": away.form}, away.headers)
-        except ClientDisconnect:
-            return
-        except Exception as error:
-            if not is_expected(error):
-                log.error("ingest.failed", error=type(error).__name__)
-            await send_problem(send, problem_of(error))
-        else:
-            await send_json(send, 200, answer)
+        await send_answer(send, self._admit_and_deliver(scope, receive), "ingest.failed")
+
+    async def _admit_and_deliver(self, scope: Scope, receive: Receive) -> object:
+        return await self._deliver(await self._door.admit(scope), scope["headers"], receive)
 
     async def _deliver(self, principal: Principal, headers: RawHeaders, receive: Receive) -> object:
         try:

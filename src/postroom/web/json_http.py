@@ -1,16 +1,20 @@
 """JSON over plain ASGI: bodies of bounded size in, answers and problems out."""
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from typing import Any
 
 import orjson
+import structlog
+from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Send
 
 from postroom.core.errors import BadInput
 from postroom.core.strict import exact_json
 from postroom.http_server.body import read_body
-from postroom.switchboard.problems import Problem
+from postroom.switchboard.problems import Problem, is_expected, problem_of
 from postroom.web.door import RawHeaders, RequestRefused, values_of
+
+log = structlog.get_logger()
 
 MIB = 1024 * 1024
 STATUSES = {
@@ -26,6 +30,22 @@ STATUSES = {
     "unavailable": 503,
 }
 JSON = (b"content-type", b"application/json")
+
+
+async def send_answer(send: Send, answering: Awaitable[object], failed: str, status: int = 200) -> None:
+    """Send the answer, or the problem instead of it. One that nobody expects is logged as the event `failed`."""
+    try:
+        answer = await answering
+    except RequestRefused as away:
+        await send_json(send, away.status, {"error": away.form}, away.headers)
+    except ClientDisconnect:
+        return
+    except Exception as error:
+        if not is_expected(error):
+            log.error(failed, error=type(error).__name__)
+        await send_problem(send, problem_of(error))
+    else:
+        await send_json(send, status, answer)
 
 
 async def json_body(headers: RawHeaders, receive: Receive, largest: int) -> Any:

@@ -8,15 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-import structlog
-from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from postroom.core.errors import BadInput
 from postroom.core.roles import Principal
 from postroom.switchboard.access import note_refusal, require_role
-from postroom.switchboard.problems import AccessRefused, is_expected, problem_of
+from postroom.switchboard.problems import AccessRefused
 from postroom.switchboard.services import Services
 from postroom.switchboard.tools.outbound import (
     MailArguments,
@@ -29,10 +27,8 @@ from postroom.switchboard.tools.outbound import (
 from postroom.switchboard.tools.schemas import read_arguments
 from postroom.switchboard.tools.tool import Call, Tool
 from postroom.switchboard.tools.untrusted import cleaned
-from postroom.web.door import Door, RawHeaders, RequestRefused, values_of
-from postroom.web.json_http import MIB, json_body, send_json, send_problem
-
-log = structlog.get_logger()
+from postroom.web.door import Door, RawHeaders, values_of
+from postroom.web.json_http import MIB, json_body, send_answer
 
 MESSAGES = "/v1/messages"
 LARGEST_BODY = 15 * MIB
@@ -53,20 +49,12 @@ class MessagesEndpoint:
         await self._answer(scope, receive, send, tool, 200)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send, tool: Tool, status: int) -> None:
+        await send_answer(send, self._admit_and_run(tool, scope, receive), "messages.failed", status)
+
+    async def _admit_and_run(self, tool: Tool, scope: Scope, receive: Receive) -> object:
         methods = ("POST",) if tool is outbound_submit else ("GET", "DELETE")
-        try:
-            principal = await self._door.admit(scope, *methods)
-            answer = await self._run(Call(self._services, principal), tool, scope, receive)
-        except RequestRefused as away:
-            await send_json(send, away.status, {"error": away.form}, away.headers)
-        except ClientDisconnect:
-            return
-        except Exception as error:
-            if not is_expected(error):
-                log.error("messages.failed", error=type(error).__name__)
-            await send_problem(send, problem_of(error))
-        else:
-            await send_json(send, status, cleaned(answer))
+        principal = await self._door.admit(scope, *methods)
+        return cleaned(await self._run(Call(self._services, principal), tool, scope, receive))
 
     async def _run(self, call: Call, tool: Tool, scope: Scope, receive: Receive) -> Mapping[str, Any]:
         try:
