@@ -60,12 +60,13 @@ FILL = (
     SELECT {mail_id}, 0, 'r@example.com', 'queued', :now, :now FROM {mails}""",
     f"""INSERT INTO outbound_ready (seq, mail_id, turn_id, retry, bulk, cost)
     SELECT n, {{mail_id}}, {SENDER_OF_MAIL}, {{false}}, {{false}}, 1 FROM {{mails}}""",
-    f"""INSERT INTO outbound_turns (lane, level, node_id, parent_id, waiting)
-    SELECT {LANES.format(tenant="n")}, 'tenant', n, 0, 1 FROM {{tenants}}""",
-    f"""INSERT INTO outbound_turns (lane, level, node_id, parent_id, waiting)
-    SELECT {LANES.format(tenant="n")}, 'domain', n, n, {SENDERS} FROM {{tenants}}""",
-    f"""INSERT INTO outbound_turns (lane, level, node_id, parent_id, waiting)
-    SELECT {LANES.format(tenant=TENANT)}, 'sender', n, {TENANT}, :count / (:tenants * {SENDERS}) FROM {{senders}}""",
+    f"""INSERT INTO outbound_turns (lane, level, node_id, parent_id, waiting, busy)
+    SELECT {LANES.format(tenant="n")}, 'tenant', n, 0, 1, {{true}} FROM {{tenants}}""",
+    f"""INSERT INTO outbound_turns (lane, level, node_id, parent_id, waiting, busy)
+    SELECT {LANES.format(tenant="n")}, 'domain', n, n, {SENDERS}, {{true}} FROM {{tenants}}""",
+    f"""INSERT INTO outbound_turns (lane, level, node_id, parent_id, waiting, busy)
+    SELECT {LANES.format(tenant=TENANT)}, 'sender', n, {TENANT}, :count / (:tenants * {SENDERS}), {{true}}
+    FROM {{senders}}""",
     "CREATE TABLE flat_queue (key bigint NOT NULL, seq bigint NOT NULL, PRIMARY KEY (key, seq)) {without_rowid}",
     f"INSERT INTO flat_queue SELECT (n - 1) / (:tenants * {SENDERS}), n FROM {{mails}}",
     """CREATE TABLE window_queue (seq bigint PRIMARY KEY, tenant bigint NOT NULL, domain bigint NOT NULL,

@@ -74,7 +74,7 @@ class TurnTable:
                 break
             picks.append(picked)
             self._mails[picked.lane, picked.sender][picked.mail.bulk].popleft()
-        self._keep(picker.moved(), picker.moved_back())
+        self._keep([*picker.moved(), *picker.changed()], picker.moved_back())
         self._clock = picker.clock
         return picks
 

@@ -62,9 +62,14 @@ class Model:
             node: Node = chosen.path[: depth + 1]
             parent: Node = chosen.path[:depth]
             began = max(self.starts[lane, node], self.clocks[lane, parent])
-            self.clocks[lane, parent] = began
-            weight = self.weights[depth, node[-1]]
-            self.starts[lane, node] = began + cost / weight
+            ended = began + cost / self.weights[depth, node[-1]]
+            siblings = {
+                each.path[: depth + 1] for each in self.waiting if each.lane == lane and each.path[:depth] == parent
+            }
+            if depth and siblings == {node}:
+                self.clocks[lane, parent] = ended
+            else:
+                self.clocks[lane, parent], self.starts[lane, node] = began, ended
 
 
 # A domain is of one tenant and a sender of one domain: 100 * tenant + 10 * domain + sender.

@@ -26,6 +26,7 @@ from postroom.core.outbound.fair_picker import (
     MovedBack,
     Picked,
     Turn,
+    TurnRow,
     WaitingMail,
     Wanted,
 )
@@ -227,9 +228,9 @@ def choosing(policy: LanePolicy, held: InFlight, most: int) -> Script[list[Picke
             break
         picks.append(picked)
     if picks:
-        yield sql("keep_turns", rows_text(picker.moved()))
+        root = ("fifo", "root", FIFO, 0.0, picker.clock, 0)
+        yield sql("keep_turns", rows_text(picker.moved()), rows_text([*picker.changed(), root]))
         yield from _moving_back(picker.moved_back())
-        yield sql("keep_root_clock", picker.clock)
     return picks
 
 
@@ -268,11 +269,11 @@ def _loading(picker: FairPicker, wanted: list[Wanted]) -> Script[None]:
             yield from _loading_ways(picker, singles)
         if not wanted:
             return
-    turns: defaultdict[int, list[Turn]] = defaultdict(list)
+    turns: defaultdict[int, list[TurnRow]] = defaultdict(list)
     below = BELOW[wanted[0].level]
     rows = [(each.lane, below, each.parent, *_turns_after(each.after), each.most) for each in wanted]
-    for place, id, start, clock, weight, waiting in (yield sql("select_next_turns", rows_text(rows))):
-        turns[place].append(Turn(id, start, clock, weight, waiting))
+    for place, *turn in (yield sql("select_next_turns", rows_text(rows))):
+        turns[place].append(turn)
     for place, each in enumerate(wanted):
         picker.add_turns(each, turns[place])
 
@@ -282,7 +283,7 @@ def _loading_ways(picker: FairPicker, wanted: list[Wanted]) -> Script[None]:
     for row in (yield sql("select_first_mails", rows_text([(each.lane, each.parent) for each in wanted]))):
         mail = WaitingMail(row[11], row[12], bool(row[13]))
         place: int = row[0]
-        picker.add_way(wanted[place], tuple(row[1:6]), tuple(row[6:11]), mail)
+        picker.add_way(wanted[place], row[1:6], row[6:11], mail)
 
 
 def _turns_after(after: tuple[float, int]) -> tuple[float | None, int]:

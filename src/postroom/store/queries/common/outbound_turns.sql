@@ -9,7 +9,7 @@ ON CONFLICT DO NOTHING
 SELECT t.lane, t.level, t.start, t.clock, (
     SELECT sum(f.weight) FROM (
         SELECT c.weight FROM outbound_turns c
-        WHERE c.lane = t.lane AND c.level = 'tenant' AND c.parent_id = 0 AND c.waiting > 0 AND NOT c.held
+        WHERE c.lane = t.lane AND c.level = 'tenant' AND c.parent_id = 0 AND c.busy
         ORDER BY c.start, c.node_id LIMIT :regarded
     ) AS f
 ) AS weight
@@ -22,10 +22,11 @@ DELETE FROM outbound_ready WHERE mail_id = :mail_id RETURNING turn_id, retry
 UPDATE outbound_mail SET ready = false WHERE id = :mail_id
 
 -- name: select_any_turn()
-SELECT 1 FROM outbound_turns WHERE level = 'tenant' AND waiting > 0 AND NOT held LIMIT 1
-
--- name: keep_root_clock(clock)
-UPDATE outbound_turns SET clock = :clock WHERE lane = 'fifo' AND level = 'root' AND node_id = 0
+-- One look into the index for each lane: there may be many tenants who have nothing to send.
+WITH lanes (lane) AS (VALUES ('high'), ('normal'), ('low'), ('throttled'), ('retry'), ('fifo'))
+SELECT 1 FROM lanes WHERE EXISTS (
+    SELECT 1 FROM outbound_turns t WHERE t.lane = lanes.lane AND t.level = 'tenant' AND t.parent_id = 0 AND t.busy
+) LIMIT 1
 
 -- name: weigh_turns(level, node_id, weight)
 UPDATE outbound_turns SET weight = :weight WHERE level = :level AND node_id = :node_id
@@ -34,7 +35,7 @@ UPDATE outbound_turns SET weight = :weight WHERE level = :level AND node_id = :n
 UPDATE senders SET queue_lane = :lane, queue_held = :held WHERE id = :id
 
 -- name: select_miscounted_turns()
--- Nodes that count another number of waiting children than they have.
+-- Nodes that count another number of waiting children than they have, or do not stand where they belong.
 WITH mails AS (
     SELECT CASE WHEN r.turn_id = 0 THEN 'fifo' WHEN r.retry THEN 'retry' ELSE s.queue_lane END AS lane, r.turn_id AS node_id,
         count(*) AS waiting
@@ -48,7 +49,8 @@ WITH mails AS (
 )
 SELECT t.lane, t.level, t.node_id, t.waiting, COALESCE(c.waiting, 0) AS right_count
 FROM outbound_turns t LEFT JOIN right_counts c ON c.lane = t.lane AND c.level = t.level AND c.node_id = t.node_id
-WHERE t.level IN ('tenant', 'domain', 'sender') AND t.waiting <> COALESCE(c.waiting, 0)
+WHERE t.level IN ('tenant', 'domain', 'sender')
+    AND (t.waiting <> COALESCE(c.waiting, 0) OR t.busy <> (t.waiting > 0 AND NOT t.held))
 UNION ALL SELECT c.lane, c.level, c.node_id, 0, c.waiting FROM right_counts c WHERE NOT EXISTS (
     SELECT 1 FROM outbound_turns t WHERE t.lane = c.lane AND t.level = c.level AND t.node_id = c.node_id
 )

@@ -9,7 +9,7 @@ SELECT w.place - 1, t.node_id, t.start, t.clock, t.weight, t.waiting
 FROM jsonb_array_elements(:wanted::jsonb) WITH ORDINALITY AS w (value, place) CROSS JOIN LATERAL (
     SELECT c.node_id, c.start, c.clock, c.weight, c.waiting FROM outbound_turns c
     WHERE c.lane = w.value ->> 0 AND c.level = w.value ->> 1 AND c.parent_id = (w.value ->> 2)::bigint
-        AND c.waiting > 0 AND NOT c.held
+        AND c.busy
         AND (c.start, c.node_id) > (COALESCE((w.value ->> 3)::float8, '-infinity'), (w.value ->> 4)::bigint)
     ORDER BY c.start, c.node_id LIMIT (w.value ->> 5)::bigint FOR UPDATE
 ) AS t ORDER BY w.place, t.start, t.node_id
@@ -28,21 +28,25 @@ FROM jsonb_array_elements(:wanted::jsonb) WITH ORDINALITY AS w (value, place) CR
 SELECT w.place - 1, d.node_id, d.start, d.clock, d.weight, d.waiting, s.node_id, s.start, s.clock, s.weight, s.waiting, r.seq, r.cost, r.bulk
 FROM jsonb_array_elements(:wanted::jsonb) WITH ORDINALITY AS w (value, place) CROSS JOIN LATERAL (
     SELECT c.node_id, c.start, c.clock, c.weight, c.waiting FROM outbound_turns c
-    WHERE c.lane = w.value ->> 0 AND c.level = 'domain' AND c.parent_id = (w.value ->> 1)::bigint AND c.waiting > 0 AND NOT c.held
+    WHERE c.lane = w.value ->> 0 AND c.level = 'domain' AND c.parent_id = (w.value ->> 1)::bigint AND c.busy
     ORDER BY c.start, c.node_id LIMIT 1 FOR UPDATE
 ) AS d CROSS JOIN LATERAL (
     SELECT c.node_id, c.start, c.clock, c.weight, c.waiting FROM outbound_turns c
-    WHERE c.lane = w.value ->> 0 AND c.level = 'sender' AND c.parent_id = d.node_id AND c.waiting > 0 AND NOT c.held
+    WHERE c.lane = w.value ->> 0 AND c.level = 'sender' AND c.parent_id = d.node_id AND c.busy
     ORDER BY c.start, c.node_id LIMIT 1 FOR UPDATE
 ) AS s CROSS JOIN LATERAL (
     SELECT m.seq, m.cost, m.bulk FROM outbound_ready m WHERE m.turn_id = s.node_id AND m.retry = (w.value ->> 0 = 'retry')
     ORDER BY m.bulk, m.seq LIMIT 1
 ) AS r
 
--- name: keep_turns(rows)
-UPDATE outbound_turns t SET start = (e ->> 3)::float8, clock = (e ->> 4)::float8, waiting = (e ->> 5)::bigint
-FROM jsonb_array_elements(:rows::jsonb) AS e
-WHERE t.lane = e ->> 0 AND t.level = e ->> 1 AND t.node_id = (e ->> 2)::bigint
+-- name: keep_turns(moved, changed)
+-- Rows that have only changed keep their places in the indexes: PostgreSQL sees that their start is the same. Each is looked
+-- up by itself (they are locked, so their places stay), or a plan made while there are few rows would go on to read them all.
+UPDATE outbound_turns t SET start = (e ->> 3)::float8, clock = (e ->> 4)::float8, waiting = (e ->> 5)::bigint, busy = (e ->> 5)::bigint > 0
+FROM jsonb_array_elements(:moved::jsonb || :changed::jsonb) AS e CROSS JOIN LATERAL (
+    SELECT c.ctid FROM outbound_turns c WHERE c.level = e ->> 1 AND c.node_id = (e ->> 2)::bigint AND c.lane = e ->> 0 LIMIT 1
+) AS found
+WHERE t.ctid = found.ctid
 
 -- name: select_lanes_of_tenants(ids)
 SELECT t.lane, t.node_id FROM unnest(:ids::bigint[]) AS e (id) CROSS JOIN LATERAL (
@@ -58,15 +62,15 @@ WHERE t.lane = e ->> 0 AND t.level = 'tenant' AND t.node_id = (e ->> 1)::bigint 
 
 -- name: add_waiting(rows)
 -- In the order of their keys, so that two writers cannot deadlock.
-INSERT INTO outbound_turns (lane, level, node_id, parent_id, weight, waiting, held)
-SELECT e ->> 0, e ->> 1, (e ->> 2)::bigint, (e ->> 3)::bigint, (e ->> 4)::float8, (e ->> 5)::bigint, (e ->> 6)::boolean
+INSERT INTO outbound_turns (lane, level, node_id, parent_id, weight, waiting, held, busy)
+SELECT e ->> 0, e ->> 1, (e ->> 2)::bigint, (e ->> 3)::bigint, (e ->> 4)::float8, (e ->> 5)::bigint, (e ->> 6)::boolean, NOT (e ->> 6)::boolean
 FROM jsonb_array_elements(:rows::jsonb) AS e ORDER BY 1, 2, 3
-ON CONFLICT (lane, level, node_id)
-DO UPDATE SET waiting = outbound_turns.waiting + excluded.waiting, weight = excluded.weight
+ON CONFLICT (level, node_id, lane)
+DO UPDATE SET waiting = outbound_turns.waiting + excluded.waiting, weight = excluded.weight, busy = NOT outbound_turns.held
 RETURNING lane, node_id, waiting, held
 
 -- name: subtract_waiting(rows)
-UPDATE outbound_turns t SET waiting = t.waiting - (e ->> 3)::bigint
+UPDATE outbound_turns t SET waiting = t.waiting - (e ->> 3)::bigint, busy = t.waiting > (e ->> 3)::bigint AND NOT t.held
 FROM (SELECT value AS e FROM jsonb_array_elements(:rows::jsonb)) AS r
 WHERE t.lane = e ->> 0 AND t.level = e ->> 1 AND t.node_id = (e ->> 2)::bigint
 RETURNING t.lane, t.node_id, t.waiting, t.held
@@ -75,7 +79,7 @@ RETURNING t.lane, t.node_id, t.waiting, t.held
 SELECT waiting FROM outbound_turns WHERE lane = :lane AND level = :level AND node_id = :node_id FOR UPDATE
 
 -- name: hold_turns(level, node_id, held)
-UPDATE outbound_turns SET held = :held WHERE level = :level AND node_id = :node_id AND held <> :held
+UPDATE outbound_turns SET held = :held, busy = waiting > 0 AND NOT :held::boolean WHERE level = :level AND node_id = :node_id AND held <> :held
 RETURNING lane, waiting
 
 -- name: wake_mail(most, now)

@@ -12,12 +12,12 @@ WITH RECURSIVE step (place, lane, level, parent_id, remaining, node_id, start, c
     SELECT s.place, s.lane, s.level, s.parent_id, s.remaining - 1, c.node_id, c.start, c.clock, c.weight, c.waiting
     FROM step s JOIN outbound_turns c ON c.lane = s.lane AND c.level = s.level AND c.node_id = COALESCE((
         SELECT n.node_id FROM outbound_turns n INDEXED BY outbound_turns_next
-        WHERE n.lane = s.lane AND n.level = s.level AND n.parent_id = s.parent_id AND n.waiting > 0 AND NOT n.held
+        WHERE n.lane = s.lane AND n.level = s.level AND n.parent_id = s.parent_id AND n.busy
             AND n.start = s.start AND n.node_id > s.node_id
         ORDER BY n.node_id LIMIT 1
     ), (
         SELECT n.node_id FROM outbound_turns n INDEXED BY outbound_turns_next
-        WHERE n.lane = s.lane AND n.level = s.level AND n.parent_id = s.parent_id AND n.waiting > 0 AND NOT n.held
+        WHERE n.lane = s.lane AND n.level = s.level AND n.parent_id = s.parent_id AND n.busy
             AND n.start > s.start
         ORDER BY n.start, n.node_id LIMIT 1
     ))
@@ -47,18 +47,22 @@ SELECT w.key, d.node_id, d.start, d.clock, d.weight, d.waiting, s.node_id, s.sta
 FROM json_each(:wanted) AS w CROSS JOIN outbound_turns d CROSS JOIN outbound_turns s CROSS JOIN outbound_ready r
 WHERE d.lane = w.value ->> 0 AND d.level = 'domain' AND d.node_id = (
         SELECT n.node_id FROM outbound_turns n INDEXED BY outbound_turns_next
-        WHERE n.lane = w.value ->> 0 AND n.level = 'domain' AND n.parent_id = w.value ->> 1 AND n.waiting > 0 AND NOT n.held
+        WHERE n.lane = w.value ->> 0 AND n.level = 'domain' AND n.parent_id = w.value ->> 1 AND n.busy
         ORDER BY n.start, n.node_id LIMIT 1)
     AND s.lane = d.lane AND s.level = 'sender' AND s.node_id = (
         SELECT n.node_id FROM outbound_turns n INDEXED BY outbound_turns_next
-        WHERE n.lane = d.lane AND n.level = 'sender' AND n.parent_id = d.node_id AND n.waiting > 0 AND NOT n.held
+        WHERE n.lane = d.lane AND n.level = 'sender' AND n.parent_id = d.node_id AND n.busy
         ORDER BY n.start, n.node_id LIMIT 1)
     AND r.seq = (
         SELECT n.seq FROM outbound_ready n INDEXED BY outbound_ready_turns WHERE n.turn_id = s.node_id AND n.retry = (d.lane = 'retry') ORDER BY n.bulk, n.seq LIMIT 1)
 
--- name: keep_turns(rows)
-UPDATE outbound_turns SET start = e.value ->> 3, clock = e.value ->> 4, waiting = e.value ->> 5
-FROM json_each(:rows) AS e
+-- name: keep_turns(moved, changed)
+-- SQLite sorts a row in again if a statement names a column of the index, whether or not its value changes.
+UPDATE outbound_turns SET start = e.value ->> 3, clock = e.value ->> 4, waiting = e.value ->> 5, busy = (e.value ->> 5) > 0
+FROM json_each(:moved) AS e
+WHERE outbound_turns.lane = e.value ->> 0 AND outbound_turns.level = e.value ->> 1 AND outbound_turns.node_id = e.value ->> 2;
+UPDATE outbound_turns SET clock = e.value ->> 4, waiting = e.value ->> 5
+FROM json_each(:changed) AS e
 WHERE outbound_turns.lane = e.value ->> 0 AND outbound_turns.level = e.value ->> 1 AND outbound_turns.node_id = e.value ->> 2
 
 -- name: select_lanes_of_tenants(ids)
@@ -73,14 +77,14 @@ WHERE outbound_turns.lane = e.value ->> 0 AND outbound_turns.level = 'tenant' AN
     AND l.lane = outbound_turns.lane AND l.level = 'lane' AND l.node_id = 0
 
 -- name: add_waiting(rows)
-INSERT INTO outbound_turns (lane, level, node_id, parent_id, weight, waiting, held)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6 FROM json_each(:rows) WHERE true
+INSERT INTO outbound_turns (lane, level, node_id, parent_id, weight, waiting, held, busy)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, NOT (value ->> 6) FROM json_each(:rows) WHERE true
 ON CONFLICT (lane, level, node_id)
-DO UPDATE SET waiting = outbound_turns.waiting + excluded.waiting, weight = excluded.weight
+DO UPDATE SET waiting = outbound_turns.waiting + excluded.waiting, weight = excluded.weight, busy = NOT outbound_turns.held
 RETURNING lane, node_id, waiting, held
 
 -- name: subtract_waiting(rows)
-UPDATE outbound_turns SET waiting = waiting - (e.value ->> 3)
+UPDATE outbound_turns SET waiting = waiting - (e.value ->> 3), busy = waiting > (e.value ->> 3) AND NOT held
 FROM json_each(:rows) AS e
 WHERE outbound_turns.lane = e.value ->> 0 AND outbound_turns.level = e.value ->> 1 AND outbound_turns.node_id = e.value ->> 2
 RETURNING lane, node_id, waiting, held
@@ -89,7 +93,7 @@ RETURNING lane, node_id, waiting, held
 SELECT waiting FROM outbound_turns WHERE lane = :lane AND level = :level AND node_id = :node_id
 
 -- name: hold_turns(level, node_id, held)
-UPDATE outbound_turns SET held = :held WHERE level = :level AND node_id = :node_id AND held <> :held
+UPDATE outbound_turns SET held = :held, busy = waiting > 0 AND NOT :held WHERE level = :level AND node_id = :node_id AND held <> :held
 RETURNING lane, waiting
 
 -- name: wake_mail(most, now)
