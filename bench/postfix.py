@@ -1,8 +1,8 @@
-"""A Postfix of the bench's own, which accepts mail into its queue and delivers nothing, and its `smtp-source`.
+"""A Postfix of the bench's own, and its `smtp-source`.
 
 It is started from a configuration in a folder of the run, beside whatever Postfix the machine may have, and needs root.
-Everything accepted is put on hold: it is as durable as any mail in Postfix's queue, and no delivery competes with the
-acceptance.
+It sends everything on to a relay; or, without one, puts everything on hold: that is as durable as any mail in its
+queue, and no delivery competes with the acceptance.
 """
 
 import contextlib
@@ -17,8 +17,10 @@ from pathlib import Path
 from .answers import SubjectFailedError
 
 SMTP_SOURCE = "/usr/sbin/smtp-source"
+SMTP_SINK = "/usr/sbin/smtp-sink"
 SENDER, RECIPIENT = "ada@example.com", "bob@example.net"
 PATIENCE_S = 60.0
+UNDER_WAY = ("maildrop", "incoming", "active", "deferred")
 MAIN = """
 compatibility_level = 3.6
 queue_directory = {folder}/queue
@@ -33,11 +35,17 @@ inet_interfaces = 127.0.0.1
 inet_protocols = ipv4
 mynetworks = 127.0.0.0/8
 alias_maps =
-smtpd_recipient_restrictions = check_recipient_access static:HOLD, permit_mynetworks, reject
 smtputf8_enable = no
 in_flow_delay = 0s
 default_process_limit = 100
 maillog_file =
+"""
+HOLD = "smtpd_recipient_restrictions = check_recipient_access static:HOLD, permit_mynetworks, reject\n"
+RELAY = """
+relayhost = [127.0.0.1]:{relay}
+smtpd_recipient_restrictions = permit_mynetworks, reject
+default_destination_concurrency_limit = 64
+initial_destination_concurrency = 64
 """
 MASTER = """
 127.0.0.1:{port} inet n - n - 100 smtpd
@@ -71,16 +79,17 @@ def require() -> None:
 
 
 @contextlib.contextmanager
-def running(folder: Path) -> Generator[int]:
-    """Run Postfix during the block. Yields its port."""
+def running(folder: Path, relay: int | None = None) -> Generator[int]:
+    """Run Postfix during the block. Yields its port. It sends mail on to the port `relay`, if that is given."""
     require()
     port = free_port()
+    way_out = HOLD if relay is None else RELAY.format(relay=relay)
     configuration = folder / "postfix"
     configuration.mkdir()
     (folder / "queue").mkdir()
     (folder / "data").mkdir()
     shutil.chown(folder / "data", "postfix", "root")
-    (configuration / "main.cf").write_text(MAIN.format(folder=folder))
+    (configuration / "main.cf").write_text(MAIN.format(folder=folder) + way_out)
     (configuration / "master.cf").write_text(MASTER.format(port=port))
     _postfix(configuration, "start")
     try:
@@ -91,8 +100,20 @@ def running(folder: Path) -> Generator[int]:
 
 
 def held(folder: Path) -> int:
-    """How many mails are in the queue."""
-    return sum(len(files) for _, _, files in os.walk(folder / "queue" / "hold"))
+    """How many mails are on hold."""
+    return _files(folder, "hold")
+
+
+def queued(folder: Path) -> int:
+    """How many mails have not left, once it has come to rest."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (left := sum(_files(folder, name) for name in UNDER_WAY)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return left
+
+
+def _files(folder: Path, name: str) -> int:
+    return sum(len(files) for _, _, files in os.walk(folder / "queue" / name))
 
 
 def submit(port: int, connections: int, count: int, size: int) -> float:

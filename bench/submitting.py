@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
 
 from postroom.manage.audit import signature
@@ -33,7 +33,7 @@ NO_LIMIT = "1000000"
 
 def ours(folder: Path, url: str | None, count: int) -> Outcome:
     postfix.require()
-    asyncio.run(_add_sender(folder, url))
+    asyncio.run(add_bench_sender(folder, url))
     with _server(folder, url) as port:
         postfix.submit(port, CONNECTIONS, WARM_UP, SIZE)
         seconds = postfix.submit(port, CONNECTIONS, count, SIZE)
@@ -50,16 +50,24 @@ def _server(folder: Path, url: str | None) -> Generator[int]:
         "POSTROOM_OUTBOUND_DAILY_LIMIT": NO_LIMIT,
         **({} if url is None else {"POSTROOM_DATABASE_URL": url}),
     }
-    command = [sys.executable, "-c", START, "submission", "--data-dir", str(folder)]
-    with subprocess.Popen(command, env={**os.environ, **settings}, stdout=subprocess.DEVNULL) as process:
+    with program(folder, settings, "submission"):
+        postfix.wait_for(port)
+        yield port
+
+
+@contextlib.contextmanager
+def program(folder: Path, settings: Mapping[str, str], command: str) -> Generator[None]:
+    """Run a command of the product during the block."""
+    words = [sys.executable, "-c", START, command, "--data-dir", str(folder)]
+    silent = subprocess.DEVNULL
+    with subprocess.Popen(words, env={**os.environ, **settings}, stdout=silent, stderr=silent) as process:
         try:
-            postfix.wait_for(port)
-            yield port
+            yield
         finally:
             process.terminate()
 
 
-async def _add_sender(folder: Path, url: str | None) -> None:
+async def add_bench_sender(folder: Path, url: str | None) -> None:
     database = await open_database(folder, url)
     new = NewSender(postfix.SENDER, "example.com", (postfix.SENDER,), plan="team")
     await database.run(add_sender(new, signature("bench", "admin"), wall_clock()))

@@ -4,7 +4,8 @@ The budgets add up to eighteen minutes on two quiet cores; a busy machine takes 
 Tests wait for disks, servers and processes for half of their time, so a suite is shared by four pytest workers, or two
 if it only computes, each with a PostgreSQL of its own; tests that start many processes at once have the machine to
 themselves afterwards.
-`--soak` runs the suites that have big counts, with those counts (the tests read POSTROOM_TEST_SCALE).
+`--soak` runs the files that have big counts, with those counts (the tests read POSTROOM_TEST_SCALE): the others would
+only do again what `make test` has done.
 """
 
 import os
@@ -22,15 +23,21 @@ WORKERS = {"unit": 2}
 MOST_WORKERS = 4
 # "" is the whole suite.
 ALONE = {"browser": ("",), "chaos": ("test_gmail_connector.py", "test_killed_server.py", "test_scheduler.py")}
+COUNTS = re.compile(r"\b(SOAK|scale|hypothesis)\b")
 TOTALS = re.compile(r"(\d+) (passed|failed|error|errors|skipped)")
 
 
-def runs(suite: str) -> list[list[str]]:
+def runs(suite: str, *, soak: bool) -> list[list[str]]:
     """What pytest is told, for each of the runs that the suite consists of."""
     folder = HERE / suite
     alone = [folder / name for name in ALONE.get(suite, ())]
     workers = str(WORKERS.get(suite, MOST_WORKERS))
-    shared = [str(folder), "-n", workers, "--dist", "worksteal", *(f"--ignore={each}" for each in alone)]
+    if soak:
+        big = [each for each in sorted(folder.glob("test_*.py")) if COUNTS.search(each.read_text())]
+        files = [str(each) for each in big if each not in alone]
+    else:
+        files = [str(folder), *(f"--ignore={each}" for each in alone)]
+    shared = [*files, "-n", workers, "--dist", "worksteal"]
     return [*([] if folder in alone else [shared]), *([[str(each) for each in alone]] if alone else [])]
 
 
@@ -64,7 +71,7 @@ def main() -> int:
         if chosen and name not in chosen:
             continue
         started = time.monotonic()
-        well = [run([*arguments, *patience], counts) for arguments in runs(name)]
+        well = [run([*arguments, *patience], counts) for arguments in runs(name, soak=soak)]
         rows.append((name, time.monotonic() - started, budget, all(well)))
     print("\nsuite          took   budget")
     for name, took, budget, well in rows:

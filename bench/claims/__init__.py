@@ -55,6 +55,8 @@ CLAIMS: dict[str, Callable[[Run], list[Line]]] = {
     "dkim": dkim.one_core,
     "submission-postgres": submission.postgres,
     "submission-sqlite": submission.sqlite,
+    "relaying-postgres": submission.relaying_postgres,
+    "relaying-sqlite": submission.relaying_sqlite,
     "outbound-choosing-postgres": outbound_choosing.postgres,
     "outbound-choosing-sqlite": outbound_choosing.sqlite,
 }

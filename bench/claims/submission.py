@@ -1,4 +1,5 @@
-"""How fast mail is accepted over SMTP, durable before each acknowledgement, beside Postfix with the same client."""
+"""How fast mail is accepted over SMTP, durable before each acknowledgement, and how fast it goes through the whole
+server, beside Postfix with the same client and the same sink."""
 
 import sys
 from functools import partial
@@ -11,33 +12,55 @@ from ..table import Bound, Line, ahead_of
 
 AHEAD = 1.5
 AT_LEAST = 1100
+RELAYING_AHEAD = 1.0
 UNIT = "messages/s"
 
 
 def postgres(run: Run) -> list[Line]:
-    return _rates(run, "postgres", "PostgreSQL")
+    return _accepting(run, "postgres", "PostgreSQL")
 
 
 def sqlite(run: Run) -> list[Line]:
-    return _rates(run, "sqlite", "SQLite")
+    return _accepting(run, "sqlite", "SQLite")
 
 
-def _rates(run: Run, kind: Database, name: str) -> list[Line]:
+def relaying_postgres(run: Run) -> list[Line]:
+    return _relaying(run, "postgres", "PostgreSQL")
+
+
+def relaying_sqlite(run: Run) -> list[Line]:
+    return _relaying(run, "sqlite", "SQLite")
+
+
+def _accepting(run: Run, kind: Database, name: str) -> list[Line]:
     work = f"mail of 4 KB over SMTP, 64 connections, {name}"
     ours, theirs = lines = [Line(work, "postroom", UNIT), Line(work, "postfix", UNIT)]
     ours.comparison = Bound([ours], at_least=AT_LEAST)
     theirs.comparison = ahead_of(ours, theirs, AHEAD)
-    return run.alternate([Turn(Subject(line.subject, ()), line, partial(_measure, run, kind, line)) for line in lines])
+    return _alternate(run, kind, "bench.submitting", lines)
 
 
-def _measure(run: Run, kind: Database, line: Line) -> None:
+def _relaying(run: Run, kind: Database, name: str) -> list[Line]:
+    work = f"mail of 4 KB from smtp-source to smtp-sink, {name}"
+    ours, theirs = lines = [Line(work, "postroom", UNIT), Line(work, "postfix", UNIT)]
+    theirs.comparison = ahead_of(ours, theirs, RELAYING_AHEAD)
+    return _alternate(run, kind, "bench.relaying", lines)
+
+
+def _alternate(run: Run, kind: Database, module: str, lines: list[Line]) -> list[Line]:
+    return run.alternate(
+        [Turn(Subject(line.subject, ()), line, partial(_measure, run, kind, module, line)) for line in lines]
+    )
+
+
+def _measure(run: Run, kind: Database, module: str, line: Line) -> None:
     count = run.sizes.submission
-    command = [sys.executable, "-m", "bench.submitting", line.subject, str(count)]
-    what = f"{line.subject} could not accept mail"
+    command = [sys.executable, "-m", module, line.subject, str(count)]
+    what = f"{line.subject} could not take mail"
     with run.ground.database(kind) as target:
         if line.subject == "postroom" and kind == "postgres":
             command += ["--url", target.address]
         outcome = outcome_of(answer_of(command, what, timeout_s=1800), what)
     if outcome.finished != count:
-        raise SubjectFailedError(f"{line.subject} acknowledged {count} mails and has {outcome.finished}")
+        raise SubjectFailedError(f"{line.subject} acknowledged {count} mails and dealt with {outcome.finished}")
     line.samples.append(count / outcome.seconds)
