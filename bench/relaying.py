@@ -72,9 +72,12 @@ async def _left(folder: Path, url: str | None) -> int:
     """How many mails are not known to have been sent. The sink has them all before the last outcomes are stored."""
     database = await open_database(folder, url)
     try:
-        deadline = time.monotonic() + postfix.PATIENCE_S
-        while (left := await _not_sent(database)) and time.monotonic() < deadline:
+        left = await _not_sent(database)
+        for _ in range(100):
+            if not left:
+                break
             await asyncio.sleep(0.1)
+            left = await _not_sent(database)
         return left
     finally:
         await database.close()
