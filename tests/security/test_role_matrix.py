@@ -92,6 +92,7 @@ mutations.status          -         role       yes        role   yes    role
 outbound.submit           -         role       role       role   role   yes
 outbound.status           -         role       role       role   role   yes
 outbound.cancel           -         role       role       role   role   yes
+outbound.report           own       yes        role       role   role   role
 POST                      own       yes        role       role   yes    role
 POST                      other     identity   role       role   yes    role
 POST.batch                own       yes        role       role   yes    role
@@ -179,6 +180,8 @@ async def arguments(switchboard: Served, tool: str, on: str, role: str) -> dict[
             return {"from": SENDER, "to": ["bob@example.net"], "text": "Hello."}
         case "outbound.status" | "outbound.cancel":
             return {"id": await submitted(switchboard)}
+        case "outbound.report":
+            return {"raw": base64.b64encode(BOUNCE).decode("ascii")}
         case "queue.replay":
             return {"queue": on, "since": "2026-11-15T00:00:00Z"}
         case "queue.next" | "queue.peek":
