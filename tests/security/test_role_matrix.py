@@ -4,6 +4,7 @@ The table is what is meant, written out by hand; the code has its own. `yes` is 
 for the reason that stands there, and audited.
 """
 
+import base64
 from collections.abc import Collection
 from datetime import date
 from typing import Any
@@ -40,6 +41,11 @@ WINDOW: dict[str, Any] = {
     "date_from": "2024-01-01",
     "date_to": "2024-01-31",
 }
+BOUNCE = (
+    b"Content-Type: multipart/report; report-type=delivery-status; boundary=b\r\n\r\n--b\r\n"
+    b"Content-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; mx.example.org\r\n\r\n"
+    b"Final-Recipient: rfc822; ada@example.org\r\nAction: failed\r\nStatus: 5.1.1\r\n--b--\r\n"
+)
 COUNTS = ("rows_processed", "rows_skipped", "cost_spent_cents")
 TABLE = """
 tool                      on        connector  dashboard  agent  admin  sender
