@@ -23,7 +23,7 @@ class Pace:
     longest_question: timedelta = timedelta(minutes=10)
     poll: timedelta = timedelta(seconds=1)
     looks: tuple[float, ...] = (0.0, 2.0, 10.0, 30.0)
-    at_once: int = 4
+    at_once: int = 50
 
     def usable_until(self, started: float) -> float:
         """Until when mail may leave under a lease taken at `started`: a request needs some time to arrive."""
