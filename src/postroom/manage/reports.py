@@ -28,10 +28,14 @@ async def take_found_report(
     no report.
     """
     # In a thread: a stranger decides how much there is to read.
-    report = await asyncio.to_thread(_read, raw)
-    kind = "delivery" if isinstance(report, DeliveryReport) else "complaint"
-    origin = origin_of(raw, kind, account.id, account.endpoint_identity, account.email)
+    report, origin = await asyncio.to_thread(_read_found, raw, account)
     return await database.run(_recording(report, clock, origin))
+
+
+def _read_found(raw: bytes, account: AccountView) -> tuple[DeliveryReport | FeedbackReport, ReportOrigin]:
+    report = _read(raw)
+    kind = "delivery" if isinstance(report, DeliveryReport) else "complaint"
+    return report, origin_of(raw, kind, account.id, account.endpoint_identity, account.email)
 
 
 def _read(raw: bytes) -> DeliveryReport | FeedbackReport:
