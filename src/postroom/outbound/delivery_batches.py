@@ -3,18 +3,28 @@
 A mail by itself costs the database as much as ten in one transaction. Idle, a call goes at once and alone.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from postroom.core.actions.permits import DeliveryLease
 from postroom.core.errors import DatabaseUnavailable, LeaseLost, PostroomError, StoreError
 from postroom.core.lifecycle import DeliveryState
+from postroom.outbound.byte_budget import ByteBudget
 from postroom.outbound.pace import Pace
 from postroom.store.engine.batcher import Batcher
 from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.outbound_moves import lease_lost
-from postroom.store.outbound_recipients import Attempt, Departure, Outgoing, leave, load_outgoing, record_outcomes
+from postroom.store.outbound_recipients import (
+    Attempt,
+    Departure,
+    Outgoing,
+    leave,
+    load_outgoing,
+    measure_content,
+    record_outcomes,
+)
 from postroom.system.boot_clock import BootClock, since_boot
 
 Item = TypeVar("Item")
@@ -23,6 +33,8 @@ Answer = TypeVar("Answer")
 TOGETHER = 100
 LONGEST = 64 * 1024
 """Longer contents are loaded one by one, so that a batch stays small."""
+MOST_BYTES = 256 * 1024 * 1024
+"""How much of longer contents is under way at the same time, before line ends, dots and signatures are added."""
 
 
 class DeliveryBatches:
@@ -33,18 +45,29 @@ class DeliveryBatches:
         self._pace = pace
         self._clock = clock
         self._boot = boot
+        self._budget = ByteBudget(MOST_BYTES)
         self._loads = Batcher[DeliveryLease, Outgoing | None | StoreError](self._load_all, TOGETHER)
         self._departures = Batcher[Departure, float | PostroomError](self._leave_all, TOGETHER)
         self._attempts = Batcher[Attempt, DeliveryState | PostroomError](self._record_all, TOGETHER)
 
-    async def load(self, hold: DeliveryLease) -> Outgoing:
-        """Raises LeaseLost if the mail is not held under this lease, or its content is not kept any more."""
+    @contextlib.asynccontextmanager
+    async def loaded(self, hold: DeliveryLease) -> AsyncGenerator[Outgoing]:
+        """The mail, for the time that it is under way: a long one waits until there is room for it.
+
+        Raises LeaseLost if it is not held under this lease, or its content is not kept any more.
+        """
         found = _raised(await self._loads(hold))
-        if found is None:
-            (found,) = await self._database.run(load_outgoing([hold]))
-        if found is None:
+        if found is not None:
+            yield found
+            return
+        measured = await self._database.run(measure_content(hold.id))
+        if measured is None:
             raise lease_lost(hold)
-        return found
+        async with self._budget.holding(*measured):
+            (found,) = await self._database.run(load_outgoing([hold]))
+            if found is None:
+                raise lease_lost(hold)
+            yield found
 
     async def leave(self, departure: Departure) -> float:
         """Let the content leave, and renew the lease; or raise the reason why it may not. Returns the time since boot
@@ -56,9 +79,7 @@ class DeliveryBatches:
         return _raised(await self._attempts(attempt))
 
     async def _load_all(self, holds: list[DeliveryLease]) -> Sequence[Outgoing | StoreError | None]:
-        return await _one_by_one_if_need_be(
-            holds, lambda some: self._database.run(load_outgoing(some, LONGEST if len(some) > 1 else None))
-        )
+        return await _one_by_one_if_need_be(holds, lambda some: self._database.run(load_outgoing(some, LONGEST)))
 
     async def _leave_all(self, departures: list[Departure]) -> Sequence[float | PostroomError]:
         async def together(some: list[Departure]) -> Sequence[float | PostroomError]:

@@ -146,14 +146,14 @@ class SmtpDelivery:
             raise
 
     async def _go_on(self) -> None:
-        mail, recipients = await self._batches.load(self._leased.hold)
-        self._addresses = {each.position: each.address for each in recipients}
-        outcomes = [_refused(each) for each in recipients if each.refused is not None]
-        outcomes += [_held(each) for each in recipients if each.refused is None and each.paused is not None]
-        due = [each for each in recipients if each.refused is None and each.paused is None]
-        if due:
-            outcomes += await self._offer(mail, due)
-        await self._record(mail, recipients, outcomes)
+        async with self._batches.loaded(self._leased.hold) as (mail, recipients):
+            self._addresses = {each.position: each.address for each in recipients}
+            outcomes = [_refused(each) for each in recipients if each.refused is not None]
+            outcomes += [_held(each) for each in recipients if each.refused is None and each.paused is not None]
+            due = [each for each in recipients if each.refused is None and each.paused is None]
+            if due:
+                outcomes += await self._offer(mail, due)
+            await self._record(mail, recipients, outcomes)
 
     async def _offer(self, mail: OutgoingContent, due: Sequence[LeasedRecipient]) -> Sequence[RecipientOutcome]:
         outgoing = OutgoingMail(mail.id, mail.envelope_sender, mail.content, mail.message_class, mail.options)

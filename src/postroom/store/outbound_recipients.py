@@ -114,6 +114,14 @@ def load_outgoing(holds: Sequence[DeliveryLease], longest: int | None = None) ->
     return [Outgoing(mail, recipients[mail.id]) if (mail := mails.get(hold)) else None for hold in holds]
 
 
+@query
+def measure_content(id: UUID) -> Script[tuple[str, int] | None]:
+    """The tenant of a mail and the length of its content in bytes; None if that is not kept any more."""
+    for tenant, length in (yield sql("select_content_length", id)):
+        return tenant, length
+    return None
+
+
 def _recipient(row: Mapping[str, Any], refused: str | None, paused: str | None) -> LeasedRecipient:
     return LeasedRecipient(
         row["position"],

@@ -1,3 +1,6 @@
+-- name: select_content_length(id)
+SELECT m.tenant, length(c.content) FROM outbound_mail m JOIN outbound_contents c ON c.mail_id = m.id WHERE m.id = :id
+
 -- name: select_recipient_states(mail_id)
 SELECT state, not_before, last_reply FROM outbound_recipients WHERE mail_id = :mail_id ORDER BY position
 
