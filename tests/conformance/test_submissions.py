@@ -7,7 +7,7 @@ import pytest
 
 from postroom.core.errors import Conflict, DailyLimitReached, IllegalMove, NotFound, SenderDisabled, SenderThrottled
 from postroom.core.outbound.limits import DailyLimits
-from postroom.store import outbound, senders, submissions
+from postroom.store import outbound, outbound_answers, senders, submissions
 from postroom.store.engine.ids import new_id
 from postroom.store.outbound_turns import miscounted_turns
 from postroom.store.submissions import Accepted, NewSubmission
@@ -116,6 +116,20 @@ async def test_scheduled_mail_waits_and_can_be_canceled_before_it_leaves(setup: 
     assert (await setup.database.run(submissions.load_submission(ada.id, new.id))).state == "canceled"
     with pytest.raises(IllegalMove):
         await setup.database.run(canceling)
+
+
+async def test_the_time_of_scheduled_mail_begins_when_it_is_due_or_a_person_sends_it_now(setup: JobSetup) -> None:
+    ada, began = await added(setup), setup.clock()
+    due = began + timedelta(days=20)
+    waiting, hastened = (submission(ada.id, not_before=due) for _ in range(2))
+    await submitted(setup, waiting, hastened)
+    setup.clock.forward(3600)
+    now = setup.clock()
+    await setup.database.run(outbound_answers.hasten_mail(hastened.id, signed(), now))
+    (first,) = await setup.database.run(outbound.lease_mail(new_id(), 10, now, due + timedelta(days=1)))
+    assert (first.id, first.admitted_at) == (hastened.id, now)
+    (second,) = await setup.database.run(outbound.lease_mail(new_id(), 10, due, due + timedelta(days=1)))
+    assert (second.id, second.admitted_at, second.asked_at) == (waiting.id, due, began)
 
 
 async def test_the_mail_of_another_sender_does_not_exist(setup: JobSetup) -> None:

@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -12,6 +14,7 @@ from postroom.core.errors import IllegalMove
 from postroom.core.outbound.pacing import PaceLimits
 from postroom.core.outbound.replies import Reply
 from postroom.core.outbound.reports import DeliveryReport, read_report
+from postroom.core.outbound.retries import RetrySchedule
 from postroom.core.outbound.transport import (
     Leaving,
     MailOptions,
@@ -59,6 +62,20 @@ async def attempt(sending: SmtpSending, answers: Answers | None = None) -> SmtpS
     async with SmtpServer(answers or {}) as server, smtp_transport(zone_of(), server.port) as transport:
         await sending.attempt(transport)
     return server
+
+
+async def sent_again(sending: SmtpSending) -> list[UUID]:
+    return await sending.database.run(resend_unknown(10, RetrySchedule(), sending.rng, sending.clock()))
+
+
+async def test_mail_for_later_is_tried_for_as_long_as_other_mail(sending: SmtpSending) -> None:
+    later = timedelta(days=20)
+    new = replace(new_mail(ADA), not_before=sending.clock() + later)
+    await sending.database.run(queue_mail([new], sending.clock()))
+    assert await sending.attempt(Nowhere()) == 0
+    sending.clock.forward(later.total_seconds())
+    await attempt(sending, LATER)
+    assert (await sending.states(new.id), await sending.reports()) == (["deferred"], [])
 
 
 def because(reason: str) -> Signature:
@@ -192,9 +209,23 @@ async def test_unknown_mail_is_sent_again_when_a_person_or_the_rule_says_so(send
     await sending.database.run(outbound_answers.resolve_mail(id, "not_sent", signed(), sending.clock()))
     await attempt(sending, {".": Drop()})
     assert await sending.states(id) == ["unknown"]
-    assert await sending.database.run(resend_unknown(10, sending.clock())) == [id]
+    assert await sent_again(sending) == [id]
+    sending.clock.forward(timedelta(minutes=3).total_seconds())
     server = await attempt(sending)
     assert (await sending.states(id), len(server.received)) == (["sent"], 1)
+
+
+async def test_a_server_that_never_answers_does_not_get_unknown_mail_over_and_over(sending: SmtpSending) -> None:
+    """By the rule `resend` it waits longer each time, as deferred mail does, and in the end a person decides."""
+    id, copies, began = await sending.put(ADA), 0, sending.clock()
+    while sending.clock() - began < timedelta(days=6):
+        copies += len((await attempt(sending, {".": Drop()})).received)
+        assert (await sent_again(sending) == [id]) == (sending.clock() - began < timedelta(days=5))
+        assert await sent_again(sending) == []
+        due = (await sending.mail(id)).not_before
+        sending.clock.forward(max(due - sending.clock(), timedelta(hours=1)).total_seconds())
+    assert await sending.states(id) == ["unknown"]
+    assert copies < 50
 
 
 async def test_unknown_recipients_are_settled_while_others_of_the_same_mail_are_still_tried(

@@ -129,8 +129,9 @@ class Sender:
     async def _begin(self) -> None:
         while self._rejoined is not None:
             self._rejoined = await self._database.run(apply_rollout(self._rollout, self._rejoined))
-        if self._smtp.unknown == "resend" and await self._database.run(has_unknown()):
-            for id in await self._database.run(resend_unknown(SENT_AGAIN_AT_ONCE, self._clock())):
+        schedule, now = self._smtp.schedule, self._clock()
+        if self._smtp.unknown == "resend" and await self._database.run(has_unknown(schedule, now)):
+            for id in await self._database.run(resend_unknown(SENT_AGAIN_AT_ONCE, schedule, self._smtp.rng, now)):
                 log.warning("outbound.sent_again", delivery=id)
         free = self._pace.at_once - len(self._running)
         if free <= 0 or not await self._database.run(store.any_mail_due(self._clock())):

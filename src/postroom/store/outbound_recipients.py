@@ -11,6 +11,7 @@ if the settings say so (`resend_unknown`); it is never repeated otherwise.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from random import Random
 from typing import NamedTuple
 from uuid import UUID
 
@@ -21,6 +22,7 @@ from postroom.core.mail.addresses import canonical
 from postroom.core.outbound.bounce_classes import BounceClass
 from postroom.core.outbound.destinations import smtp_address
 from postroom.core.outbound.priority import NEW_FOR
+from postroom.core.outbound.retries import RetrySchedule
 from postroom.core.outbound.states import mail_state
 from postroom.core.outbound.transport import MailOptions, MessageClass
 from postroom.core.outbound.transport import Notify as NotifyOn
@@ -230,18 +232,23 @@ def release_mail(hold: DeliveryLease, now: datetime) -> Script[None]:
 
 
 @query
-def has_unknown() -> Script[bool]:
+def has_unknown(schedule: RetrySchedule, now: datetime) -> Script[bool]:
     """Whether `resend_unknown` would find something."""
-    return bool((yield sql("select_unknown_mail", 1)))
+    return bool((yield sql("select_unknown_mail", now - schedule.give_up, 1)))
 
 
 @transaction
-def resend_unknown(most: int, now: datetime) -> Script[list[UUID]]:
-    """By the rule `resend`: let mail whose fate is unknown be sent again. Returns which."""
+def resend_unknown(most: int, schedule: RetrySchedule, rng: Random, now: datetime) -> Script[list[UUID]]:
+    """By the rule `resend`: let mail whose fate is unknown be sent again. Returns which.
+
+    It waits as deferred mail does: a server that takes mail and never answers must not get it over and over. When its
+    time is over, a person decides.
+    """
     found: list[UUID] = []
     note = "it may have been sent before; sent again as `delivery.unknown` says"
-    for id, _ in (yield sql("select_unknown_mail", most)):
-        yield sql("queue_unknown_recipients", as_uuid(id), note, now)
+    for id, admitted_at, attempts in (yield sql("select_unknown_mail", now - schedule.give_up, most)):
+        later = schedule.next_try(attempts, as_time(admitted_at), now, rng) or now
+        yield sql("queue_unknown_recipients", as_uuid(id), note, later, now)
         found.append(as_uuid(id))
     if found:
         yield Notify(CHANNEL, "queued")
