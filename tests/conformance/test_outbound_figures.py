@@ -38,7 +38,7 @@ from postroom.store.outbound_figures import (
     prune_outbound_figures,
     waiting_lanes,
 )
-from postroom.store.outbound_recipients import RecipientChange, load_outgoing, record_outcomes
+from postroom.store.outbound_recipients import Attempt, RecipientChange, load_outgoing, record_outcomes
 from postroom.store.outbound_rollout import apply_rollout
 from postroom.store.outbound_turns import miscounted_turns
 from postroom.store.sender_counts import next_hour
@@ -122,15 +122,16 @@ async def test_by_smtp_each_recipient_counts_when_it_gets_the_mail(setup: JobSet
     await traffic.put("team@d1.example", 1, ALL, recipients=3)
     for outcomes in (("held", "held", "held"), ("sent", "sent", "held"), ("sent",)):
         (leased,) = await traffic.take(1, ALL)
-        _, due = await setup.database.run(load_outgoing(leased.hold))
+        (found,) = await setup.database.run(load_outgoing([leased.hold]))
+        assert found is not None
         later = setup.clock.forward(10) + timedelta(minutes=1)
         changes = [
             RecipientChange(each.position, each.address, "sent", "250 fine")
             if outcome == "sent"
             else RecipientChange(each.position, each.address, "queued", None, not_before=later, uncounted=True)
-            for each, outcome in zip(due, outcomes, strict=True)
+            for each, outcome in zip(found.recipients, outcomes, strict=True)
         ]
-        await setup.database.run(record_outcomes(leased.hold, changes, [], setup.clock()))
+        await setup.database.run(record_outcomes([Attempt(leased.hold, changes)], setup.clock()))
         setup.clock.forward(60)
     figures = await figures_of(setup.database, setup.clock())
     totals = Counter[str]()

@@ -31,7 +31,7 @@ from postroom.store import destinations, outbound_answers, pauses, sender_counts
 from postroom.store.audit import Signature
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.outbound import MailSender, NewRecipient, list_mail, load_content
-from postroom.store.outbound_recipients import resend_unknown
+from postroom.store.outbound_recipients import Departure, leave, resend_unknown
 from postroom_sandbox.smtp_server import Answers, Drop, SmtpServer
 from support.clocks import ManualClock
 from support.provider_replies import REPLIES
@@ -80,15 +80,6 @@ async def test_mail_for_later_is_tried_for_as_long_as_other_mail(sending: SmtpSe
 
 def because(reason: str) -> Signature:
     return signed()._replace(reason=reason)
-
-
-class Nowhere:
-    """A transport that nobody asks."""
-
-    async def deliver(
-        self, mail: OutgoingMail, recipients: Sequence[OutgoingRecipient], leaving: Leaving
-    ) -> list[RecipientOutcome]:
-        raise AssertionError(mail.id)
 
 
 class Stopping:
@@ -245,7 +236,8 @@ async def test_a_holder_that_dies_while_the_content_leaves_makes_it_unknown_and_
 ) -> None:
     gone, waiting = await sending.put(ADA, BEN), await sending.put(CLEO)
     leased = {each.id: each for each in await sending.lease()}
-    await sending.delivery(leased[gone], transport=Nowhere())._leave([0])
+    departure = Departure(leased[gone].hold, [(0, ADA)])
+    assert await sending.database.run(leave([departure], sending.clock(), sending.clock() + LEASE)) == [None]
     sending.clock.forward(LEASE.total_seconds() + 1)
     assert {each.id for each in await sending.lease()} == {gone, waiting}
     assert await sending.states(gone) == ["unknown", "sending"]

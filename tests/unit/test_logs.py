@@ -16,10 +16,13 @@ from uuid import UUID
 
 import pytest
 import structlog
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from postroom.settings.sections import LogSettings
-from postroom.telemetry.logs import MAIL, configure_logging, one_line, without_secrets
+from postroom.telemetry.logs import _HIDDEN_IN_TEXT, MAIL, configure_logging, one_line, without_secrets
+from postroom.vault.masking import masked_urls
 
 CANARY = "kanarienvogel"
 SECRET_NAMES = """
@@ -226,6 +229,32 @@ def test_a_refused_mail_is_not_shown_by_the_error_that_refused_it(configured: Co
     logging.getLogger("x").error("DETAIL:  Failing row contains (1, %s, null).", CANARY)
     assert CANARY not in stream.getvalue()
     assert "input_type=str" in stream.getvalue()
+
+
+secretive = ["bearer", "Cookie", "token", "api_key", "://", "https://u", "ya29.", "postroom_", "0" * 32, "?key", "&"]
+quoting = [
+    "input_value=1",
+    ", input_type=",
+    "Failing row contains (",
+    ")",
+    ":",
+    "=",
+    "@",
+    " ",
+    "\u00a0",
+    "'",
+    "_",
+    "a1",
+]
+pieces = st.sampled_from([*secretive, *quoting])
+
+
+@given(st.lists(st.one_of(pieces, st.text(max_size=3)), max_size=8).map("".join))
+def test_a_text_that_is_passed_over_quickly_has_nothing_to_hide(text: str):
+    slowly = masked_urls(text)
+    for pattern, replacement in _HIDDEN_IN_TEXT:
+        slowly = pattern.sub(replacement, slowly)
+    assert without_secrets(text) == slowly
 
 
 def test_an_exception_is_one_line_in_json(configured: Configure):

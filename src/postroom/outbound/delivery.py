@@ -25,6 +25,7 @@ from postroom.core.mail.carrier import Carrier, CarrierUnder, DraftKept
 from postroom.core.outbound.fair_picker import InFlight
 from postroom.core.outbound.lanes import Lane, LanePolicy
 from postroom.core.outbound.rollout import Rollout
+from postroom.outbound.delivery_batches import DeliveryBatches
 from postroom.outbound.holding import while_renewed
 from postroom.outbound.meter import OutboundMeter
 from postroom.outbound.pace import Pace, asked_to_wait, is_refusal, wait_after
@@ -105,6 +106,7 @@ class Sender:
         self._sleep = sleep
         self._wake = asyncio.Event()
         self._running: dict[asyncio.Task[None], store.LeasedMail] = {}
+        self._batches = DeliveryBatches(database, self._pace, clock)
 
     async def run(self) -> None:
         """Run until canceled. Deliveries under way are interrupted: the next sender asks what became of them."""
@@ -162,7 +164,9 @@ class Sender:
 
     async def _deliver(self, leased: store.LeasedMail, lease: HeldLease) -> None:
         if leased.account_id is None:
-            by_smtp = SmtpDelivery(self._database, leased, lease, self._smtp, self._pace, self._clock)
+            by_smtp = SmtpDelivery(
+                self._database, leased, lease, self._smtp, self._pace, self._clock, batches=self._batches
+            )
             by_smtp.meter = self._meter
             await by_smtp.run(self._sleep_between_beats)
             return

@@ -18,7 +18,7 @@ from typing import Literal
 import structlog
 
 from postroom.core.actions.permits import GRANT_S, HeldLease
-from postroom.core.errors import LeaseLost, NotFound, PostroomError, StoreError
+from postroom.core.errors import LeaseLost, PostroomError, StoreError
 from postroom.core.outbound.replies import Reply, found_out
 from postroom.core.outbound.retries import RetrySchedule
 from postroom.core.outbound.transport import (
@@ -29,6 +29,7 @@ from postroom.core.outbound.transport import (
     Transport,
     decided,
 )
+from postroom.outbound.delivery_batches import DeliveryBatches
 from postroom.outbound.holding import while_renewed
 from postroom.outbound.meter import OutboundMeter
 from postroom.outbound.pace import Pace
@@ -37,12 +38,11 @@ from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.outbound import LeasedMail, renew_mail
 from postroom.store.outbound_recipients import (
+    Attempt,
+    Departure,
     LeasedRecipient,
     OutgoingContent,
     RecipientChange,
-    leave,
-    load_outgoing,
-    record_outcomes,
     release_mail,
 )
 from postroom.system.boot_clock import BootClock, since_boot
@@ -99,8 +99,11 @@ class SmtpDelivery:
         pace: Pace,
         clock: Clock,
         boot: BootClock = since_boot,
+        batches: DeliveryBatches | None = None,
     ) -> None:
+        """`batches` are shared by the deliveries of a process."""
         self._boot = boot
+        self._batches = batches or DeliveryBatches(database, pace, clock, boot)
         self._database = database
         self._leased = leased
         self._lease = lease
@@ -108,6 +111,7 @@ class SmtpDelivery:
         self._pace = pace
         self._clock = clock
         self._is_leaving = False
+        self._addresses: dict[int, str] = {}
         self.meter = OutboundMeter()
 
     async def run(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
@@ -142,10 +146,8 @@ class SmtpDelivery:
             raise
 
     async def _go_on(self) -> None:
-        try:
-            mail, recipients = await self._database.run(load_outgoing(self._leased.hold))
-        except NotFound as error:
-            raise LeaseLost(str(error)) from None
+        mail, recipients = await self._batches.load(self._leased.hold)
+        self._addresses = {each.position: each.address for each in recipients}
         outcomes = [_refused(each) for each in recipients if each.refused is not None]
         outcomes += [_held(each) for each in recipients if each.refused is None and each.paused is not None]
         due = [each for each in recipients if each.refused is None and each.paused is None]
@@ -163,9 +165,9 @@ class SmtpDelivery:
         """Called right before the first byte of the content: what is not stored here does not leave. Nor does what was
         let go too long ago: a pause may have been answered since.
         """
-        now, started = self._clock(), self._boot()
         self._is_leaving = True
-        await self._database.run(leave(self._leased.hold, positions, now, now + self._pace.lease))
+        those = [(position, self._addresses[position]) for position in positions]
+        started = await self._batches.leave(Departure(self._leased.hold, those))
         self._lease.deadline = self._pace.usable_until(started)
         if self._boot() >= min(self._lease.deadline, started + GRANT_S):
             raise LeaseLost(f"the mail {self._leased.id} was let go too long ago to leave now")
@@ -190,7 +192,7 @@ class SmtpDelivery:
         only = [change for change, _ in changes]
         for wait_s in (*STORE_AGAIN_S, None):
             try:
-                state = await self._database.run(record_outcomes(self._leased.hold, only, reports, now))
+                state = await self._batches.record(Attempt(self._leased.hold, only, reports))
             except StoreError:
                 if wait_s is None:
                     raise

@@ -8,7 +8,7 @@ one priority can be compared between the disciplines.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
@@ -77,12 +77,30 @@ class _Measured(NamedTuple):
     lane: SenderLane
 
 
+class Delivered(NamedTuple):
+    """A measured mail that has been delivered to so many of its recipients."""
+
+    discipline: Discipline
+    lane: SenderLane
+    admitted_at: datetime
+    recipients: int
+
+
+def recording_deliveries(delivered: Sequence[Delivered], shard_of: UUID, now: datetime) -> Script[None]:
+    """Part of a transaction in which these mails were delivered. Writers at the same time use different shards."""
+    times = [
+        _Time("delivery", mail.discipline, mail.lane, microseconds(now - mail.admitted_at), mail.recipients)
+        for mail in delivered
+    ]
+    yield from _adding(times, now, shard_of.int % SHARDS)
+
+
 def recording_delivery(mail_id: UUID, recipients: int, now: datetime) -> Script[None]:
     """Part of a transaction in which a mail was delivered to so many of its recipients, before it is forgotten."""
     mail = read_first(_Measured, (yield sql("select_measured_mail", mail_id)))
     if mail is not None and recipients:
-        took = microseconds(now - mail.admitted_at)
-        yield from _adding([_Time("delivery", mail.discipline, mail.lane, took, recipients)], now, mail_id.int % SHARDS)
+        delivered = Delivered(mail.discipline, mail.lane, mail.admitted_at, recipients)
+        yield from recording_deliveries([delivered], mail_id, now)
 
 
 def _adding(times: Iterable[_Time], now: datetime, shard: int) -> Script[None]:

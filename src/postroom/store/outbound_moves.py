@@ -34,8 +34,12 @@ DIED = (
 def owned(hold: DeliveryLease, rows: Rows) -> Sequence[Any]:
     """The row that a statement has changed under this lease."""
     if not rows:
-        raise LeaseLost(f"the mail {hold.id} was taken over by another sender; this one changes nothing")
+        raise lease_lost(hold)
     return rows[0]
+
+
+def lease_lost(hold: DeliveryLease) -> LeaseLost:
+    return LeaseLost(f"the mail {hold.id} was taken over by another sender; this one changes nothing")
 
 
 def keeping_draft(id: UUID, draft: DraftIds | None) -> Script[None]:

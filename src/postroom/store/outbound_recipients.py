@@ -8,20 +8,22 @@ Every change names the lease. What is `unknown` waits for a person (`outbound_an
 if the settings say so (`resend_unknown`); it is never repeated otherwise.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.actions.permits import DeliveryLease
-from postroom.core.errors import Canceled, NotFound, Parked
+from postroom.core.errors import Canceled, LeaseLost, Parked, PostroomError
 from postroom.core.lifecycle import DELIVERY, DeliveryState, RecipientState
 from postroom.core.mail.addresses import canonical
 from postroom.core.outbound.bounce_classes import BounceClass
 from postroom.core.outbound.destinations import smtp_address
-from postroom.core.outbound.priority import NEW_FOR
+from postroom.core.outbound.fairness import Discipline
+from postroom.core.outbound.priority import NEW_FOR, SenderLane
 from postroom.core.outbound.retries import RetrySchedule
 from postroom.core.outbound.states import mail_state
 from postroom.core.outbound.transport import MailOptions, MessageClass
@@ -29,10 +31,10 @@ from postroom.core.outbound.transport import Notify as NotifyOn
 from postroom.store import outbound_moves as moves
 from postroom.store.engine.codecs import as_time, as_uuid, rows_text
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
-from postroom.store.engine.reading import read_first, read_rows
+from postroom.store.engine.reading import read_row, read_rows
 from postroom.store.jobs import PAUSE
 from postroom.store.outbound import CHANNEL, NewMail, queueing_mail
-from postroom.store.outbound_figures import recording_delivery
+from postroom.store.outbound_figures import Delivered, recording_deliveries
 from postroom.store.pauses import is_all_paused
 from postroom.store.sender_counts import SenderCount, counting
 from postroom.store.sender_notices import SYSTEM
@@ -84,56 +86,100 @@ class RecipientChange(NamedTuple):
     reports_delay: bool = False
 
 
+class Outgoing(NamedTuple):
+    """A leased mail, and its recipients that are due."""
+
+    mail: OutgoingContent
+    recipients: list[LeasedRecipient]
+
+
 @query
-def load_outgoing(hold: DeliveryLease) -> Script[tuple[OutgoingContent, list[LeasedRecipient]]]:
-    """The mail under this lease, and its recipients that are due."""
-    mail = read_first(OutgoingContent, (yield sql("select_outgoing_mail", *hold)))
-    if mail is None:
-        raise NotFound(f"the mail {hold.id} is not held under this lease, or its content is not kept any more")
-    rows = list((yield sql("select_leased_recipients", hold.id)).by_name())
-    named = {row["position"]: canonical(row["address"]) or row["address"] for row in rows}
-    refused: dict[str, str] = {}
-    for address, cause, detail in (yield sql("select_suppressed", mail.tenant, list(named.values()))):
-        refused[address] = f"this address is suppressed ({cause}{f': {detail}' if detail else ''})"
+def load_outgoing(holds: Sequence[DeliveryLease], longest: int | None = None) -> Script[list[Outgoing | None]]:
+    """The mails under these leases. None for one that is not held so, or whose content is longer, or not kept."""
+    mails: dict[DeliveryLease, OutgoingContent] = {}
+    rows = yield sql("select_outgoing_mail", [hold.id for hold in holds], longest)
+    for row in rows.by_name():
+        mails[DeliveryLease(as_uuid(row["id"]), as_uuid(row["lease_token"]))] = read_row(OutgoingContent, row)
+    tenants = {mail.id: mail.tenant for hold, mail in mails.items() if hold in holds}
+    rows = yield sql("select_leased_recipients", list(tenants))
+    found = [(as_uuid(row["mail_id"]), row) for row in rows.by_name()]
+    named = {row["address"]: canonical(row["address"]) or row["address"] for _, row in found}
+    refused: dict[tuple[str, str], str] = {}
+    suppressed = yield sql("select_suppressed", sorted(set(tenants.values())), sorted(set(named.values())))
+    for tenant, address, cause, detail in suppressed:
+        refused[tenant, address] = f"this address is suppressed ({cause}{f': {detail}' if detail else ''})"
     paused = yield from _destination_pauses()
-    found = [
-        LeasedRecipient(
-            row["position"],
-            row["address"],
-            row["attempts"],
-            tuple(row["notify"].split(",")) if row["notify"] else (),
-            row["original"],
-            bool(row["delay_reported"]),
-            row["last_reply"],
-            refused.get(named[row["position"]]),
-            paused.get(_destination(row["address"])),
-        )
-        for row in rows
-    ]
-    return mail, found
+    recipients: defaultdict[UUID, list[LeasedRecipient]] = defaultdict(list)
+    for id, row in found:
+        why = refused.get((tenants[id], named[row["address"]])), paused.get(_destination(row["address"]))
+        recipients[id].append(_recipient(row, *why))
+    return [Outgoing(mail, recipients[mail.id]) if (mail := mails.get(hold)) else None for hold in holds]
+
+
+def _recipient(row: Mapping[str, Any], refused: str | None, paused: str | None) -> LeasedRecipient:
+    return LeasedRecipient(
+        row["position"],
+        row["address"],
+        row["attempts"],
+        tuple(row["notify"].split(",")) if row["notify"] else (),
+        row["original"],
+        bool(row["delay_reported"]),
+        row["last_reply"],
+        refused,
+        paused,
+    )
+
+
+class Departure(NamedTuple):
+    """The recipients of a mail for whom its content would leave now."""
+
+    hold: DeliveryLease
+    recipients: Sequence[tuple[int, str]]
+    """Their positions and addresses."""
 
 
 @transaction
-def leave(hold: DeliveryLease, positions: Sequence[int], now: datetime, until: datetime) -> Script[None]:
-    """Store that the content leaves for these recipients now, and renew the lease; or raise if it may not leave.
+def leave(departures: Sequence[Departure], now: datetime, until: datetime) -> Script[list[PostroomError | None]]:
+    """Store that the contents leave now, and renew the leases. Returns, for each, the reason why it may not leave.
 
-    Raises Parked while a pause stands, of everything, of the tenant or of the destination; Canceled if somebody has
+    That is Parked while a pause stands, of everything, of the tenant or of the destination; Canceled if somebody has
     canceled it; LeaseLost if another sender has taken over. A pause of everything comes before or after this, and finds
     what leaves.
     """
     yield sql("await_no_pause")
-    _, _, cancel_requested = moves.owned(hold, (yield sql("renew_mail_lease", *hold, until, now)))
-    if (yield from is_all_paused()):
-        raise Parked(f"{PAUSE}all", "Postroom is paused; `postroom resume` continues")
-    for name, reason in (yield sql("select_tenant_pause", hold.id)):
-        raise Parked(f"{PAUSE}tenant", f"the tenant {name} is paused: {reason}")
-    if cancel_requested:
-        raise Canceled(f"the mail {hold.id} was canceled")
-    rows = yield sql("mark_leaving", hold.id, list(positions), now)
-    paused = yield from _destination_pauses()
-    for (address,) in rows:
+    ids = [each.hold.id for each in departures]
+    held: dict[DeliveryLease, bool] = {}
+    for id, lease_token, cancel_requested in (yield sql("renew_mail_leases", ids, until, now)):
+        held[DeliveryLease(as_uuid(id), as_uuid(lease_token))] = bool(cancel_requested)
+    stopped = yield from is_all_paused()
+    tenants = {as_uuid(id): (name, why) for id, name, why in (yield sql("select_paused_tenants", ids))}
+    destinations = yield from _destination_pauses()
+    answers: list[PostroomError | None] = []
+    for hold, recipients in departures:
+        error = moves.lease_lost(hold) if hold not in held else None
+        if error is None and stopped:
+            error = Parked(f"{PAUSE}all", "Postroom is paused; `postroom resume` continues")
+        if error is None and hold.id in tenants:
+            name, why = tenants[hold.id]
+            error = Parked(f"{PAUSE}tenant", f"the tenant {name} is paused: {why}")
+        if error is None and held[hold]:
+            error = Canceled(f"the mail {hold.id} was canceled")
+        answers.append(error or _paused_destination(recipients, destinations))
+    leaving = [
+        (hold.id, position)
+        for (hold, recipients), error in zip(departures, answers, strict=True)
+        for position, _ in recipients
+        if error is None
+    ]
+    yield sql("mark_leaving", rows_text(leaving), now)
+    return answers
+
+
+def _paused_destination(recipients: Sequence[tuple[int, str]], paused: Mapping[str, str]) -> Parked | None:
+    for _, address in recipients:
         if (destination := _destination(address)) in paused:
-            raise Parked(f"{PAUSE}destination", f"mail to {destination} is paused: {paused[destination]}")
+            return Parked(f"{PAUSE}destination", f"mail to {destination} is paused: {paused[destination]}")
+    return None
 
 
 def _destination(address: str) -> str:
@@ -145,26 +191,65 @@ def _destination_pauses() -> Script[dict[str, str]]:
     return {row[0]: row[1] for row in (yield sql("select_destination_pauses"))}
 
 
+class Attempt(NamedTuple):
+    """What became of a mail in one attempt, and the reports to its sender about that."""
+
+    hold: DeliveryLease
+    changes: Sequence[RecipientChange]
+    reports: Sequence[NewMail] = ()
+
+
+class _Held(NamedTuple):
+    id: UUID
+    lease_token: UUID
+    action_id: UUID | None
+    cancel_requested: bool
+    sender_id: int
+    tenant: str
+    discipline: Discipline | None
+    admitted_at: datetime
+    lane: SenderLane
+
+
 @transaction
-def record_outcomes(
-    hold: DeliveryLease, changes: Sequence[RecipientChange], reports: Sequence[NewMail], now: datetime
-) -> Script[DeliveryState]:
-    """Store what became of each recipient, and all that follows from it. Returns the state of the mail.
+def record_outcomes(attempts: Sequence[Attempt], now: datetime) -> Script[list[DeliveryState | LeaseLost]]:
+    """Store what became of each recipient, and all that follows from it. Returns the state of each mail, or LeaseLost.
 
     The reports to its sender wait to be sent from then on. A canceled mail is not tried again.
     """
-    action, cancel_requested, sender_id, tenant = moves.owned(hold, (yield sql("lock_sending_mail", *hold, now)))
-    if cancel_requested:
-        changes = [_canceled(each) for each in changes]
-    yield sql("record_recipients", hold.id, rows_text([_row(each) for each in changes]), now)
-    yield from counting([_count(sender_id, changes)], now)
-    for each in changes:
+    rows = yield sql("lock_sending_mails", [each.hold.id for each in attempts], now)
+    locked = {DeliveryLease(each.id, each.lease_token): each for each in read_rows(_Held, rows)}
+    ours = [(locked[each.hold], _unless_canceled(each, locked[each.hold])) for each in attempts if each.hold in locked]
+    if ours:
+        changed = [(attempt.hold.id, *_row(each)) for _, attempt in ours for each in attempt.changes]
+        yield sql("record_recipients", rows_text(changed), now)
+        yield from counting([_count(mail.sender_id, attempt.changes) for mail, attempt in ours], now)
+        for mail, attempt in ours:
+            yield from _following(mail, attempt, now)
+    states = yield from _settling([mail for mail, _ in ours], now)
+    yield from _measuring(ours, now)
+    return [states[each.hold.id] if each.hold in locked else moves.lease_lost(each.hold) for each in attempts]
+
+
+def _unless_canceled(attempt: Attempt, mail: _Held) -> Attempt:
+    return attempt._replace(changes=[_canceled(each) for each in attempt.changes]) if mail.cancel_requested else attempt
+
+
+def _following(mail: _Held, attempt: Attempt, now: datetime) -> Script[None]:
+    for each in attempt.changes:
         if each.state == "bounced" and each.bounce_class is BounceClass.HARD:
-            yield from suppressing(tenant, each.address, "bounce", each.reply, hold.id, now)
-    yield from queueing_reports(reports, now)
-    state = yield from _settling(hold, None if action is None else as_uuid(action), now)
-    yield from recording_delivery(hold.id, sum(each.state == "sent" for each in changes), now)
-    return state
+            yield from suppressing(mail.tenant, each.address, "bounce", each.reply, mail.id, now)
+    yield from queueing_reports(attempt.reports, now)
+
+
+def _measuring(ours: Sequence[tuple[_Held, Attempt]], now: datetime) -> Script[None]:
+    delivered: list[Delivered] = []
+    for mail, attempt in ours:
+        sent = sum(each.state == "sent" for each in attempt.changes)
+        if sent and mail.discipline is not None:
+            delivered.append(Delivered(mail.discipline, mail.lane, mail.admitted_at, sent))
+    if delivered:
+        yield from recording_deliveries(delivered, ours[0][0].id, now)
 
 
 def queueing_reports(reports: Sequence[NewMail], now: datetime) -> Script[None]:
@@ -191,19 +276,37 @@ def _count(sender_id: int, changes: Sequence[RecipientChange]) -> SenderCount:
     return SenderCount(sender_id, 0, states.count("sent"), failed, states.count("rejected"))
 
 
-def _settling(hold: DeliveryLease, action_id: UUID | None, now: datetime) -> Script[DeliveryState]:
-    """The holder lets go of the mail; its state follows from its recipients, and its action with it."""
-    state, error, not_before = yield from derived(hold.id)
-    has_ended = state in DELIVERY.terminal
-    yield sql("end_sending", *hold, state, not_before, None, error, now if has_ended else None, now)
-    yield Notify(CHANNEL, state)
-    yield from ending(hold.id, action_id, state, error, now)
-    return state
+def _settling(mails: Sequence[_Held], now: datetime) -> Script[dict[UUID, DeliveryState]]:
+    """The holder lets go of the mails; the state of each follows from its recipients, and its action with it."""
+    if not mails:
+        return {}
+    ids = [mail.id for mail in mails]
+    recipients: defaultdict[UUID, list[Sequence[Any]]] = defaultdict(list)
+    for id, *row in (yield sql("select_states_of_mails", ids)):
+        recipients[as_uuid(id)].append(row)
+    settled = {id: _derived(recipients[id]) for id in ids}
+    rows: list[tuple[object, ...]] = []
+    for id, (state, error, not_before) in settled.items():
+        rows.append((id, state, not_before, error, now if state in DELIVERY.terminal else None))
+    yield sql("end_sendings", rows_text(rows), now)
+    yield sql("delete_outbound_contents", [id for id, (state, _, _) in settled.items() if state in DELIVERY.terminal])
+    for mail in mails:
+        state, error, _ = settled[mail.id]
+        yield Notify(CHANNEL, state)
+        yield from _telling(mail.action_id, state, error, now)
+    return {id: state for id, (state, _, _) in settled.items()}
 
 
-def derived(id: UUID) -> Script[tuple[DeliveryState, str | None, datetime | None]]:
-    """Part of a transaction: the state of a mail by its recipients, its error, and when the next of them is due."""
-    rows = yield sql("select_recipient_states", id)
+Derived = tuple[DeliveryState, str | None, datetime | None]
+"""The state of a mail, its error, and when the next of its recipients is due."""
+
+
+def derived(id: UUID) -> Script[Derived]:
+    """Part of a transaction: what follows for a mail from its recipients."""
+    return _derived((yield sql("select_recipient_states", id)))
+
+
+def _derived(rows: Sequence[Sequence[Any]]) -> Derived:
     state = mail_state([row[0] for row in rows])
     due = [as_time(row[1]) for row in rows if row[0] in ("queued", "deferred")]
     troubled = [row[2] for row in rows if row[0] != "sent" and row[2] is not None]
@@ -214,6 +317,10 @@ def ending(id: UUID, action_id: UUID | None, state: DeliveryState, error: str | 
     """Part of a transaction: what follows from the state of a mail, for its content and its action."""
     if state in DELIVERY.terminal:
         yield sql("delete_outbound_content", id)
+    yield from _telling(action_id, state, error, now)
+
+
+def _telling(action_id: UUID | None, state: DeliveryState, error: str | None, now: datetime) -> Script[None]:
     match state:
         case "sent" | "partially_sent":
             yield from moves.completing(action_id, None, now)

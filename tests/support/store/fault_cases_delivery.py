@@ -13,7 +13,7 @@ from postroom.store import destinations, dkim_keys, outbound, outbound_recipient
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.outbound import LeasedMail
-from postroom.store.outbound_recipients import RecipientChange
+from postroom.store.outbound_recipients import Attempt, Departure, RecipientChange
 from postroom.vault.sealing import Sealed
 from support.smtp_sending import MARA, new_mail, queue_mail
 from support.store.fault_cases_jobs import Case
@@ -36,27 +36,27 @@ async def leased(setup: JobSetup) -> LeasedMail:
 
 async def ended(setup: JobSetup, *changes: RecipientChange) -> UUID:
     found = await leased(setup)
-    await setup.database.run(outbound_recipients.record_outcomes(found.hold, changes, [], setup.clock()))
+    await setup.database.run(outbound_recipients.record_outcomes([Attempt(found.hold, changes)], setup.clock()))
     return found.id
 
 
 async def leave(setup: JobSetup) -> Transaction[Any]:
     found, now = await leased(setup), setup.clock()
-    return outbound_recipients.leave(found.hold, [0, 1], now, now + LEASE)
+    return outbound_recipients.leave([Departure(found.hold, [(0, ADA), (1, BEN)])], now, now + LEASE)
 
 
 async def record_outcomes(setup: JobSetup) -> Transaction[Any]:
     """One is sent, the other does not exist, and its sender is told."""
     found, now = await leased(setup), setup.clock()
-    await setup.database.run(outbound_recipients.leave(found.hold, [0], now, now + LEASE))
+    await setup.database.run(outbound_recipients.leave([Departure(found.hold, [(0, ADA)])], now, now + LEASE))
     bounced = RecipientChange(1, BEN, "bounced", "550 no", "5.1.1", BounceClass.HARD)
     report = new_mail(MARA.envelope_sender, sender=MARA._replace(envelope_sender=""))
-    return outbound_recipients.record_outcomes(found.hold, [SENT, bounced], [report], now)
+    return outbound_recipients.record_outcomes([Attempt(found.hold, [SENT, bounced], [report])], now)
 
 
 async def release_mail(setup: JobSetup) -> Transaction[Any]:
     found, now = await leased(setup), setup.clock()
-    await setup.database.run(outbound_recipients.leave(found.hold, [0, 1], now, now + LEASE))
+    await setup.database.run(outbound_recipients.leave([Departure(found.hold, [(0, ADA), (1, BEN)])], now, now + LEASE))
     return outbound_recipients.release_mail(found.hold, now)
 
 

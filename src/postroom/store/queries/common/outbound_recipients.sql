@@ -1,20 +1,5 @@
--- name: select_outgoing_mail(id, lease_token)
-SELECT m.id, m.tenant, m.sender_id, m.envelope_sender, m.message_class, m.require_tls, m.smtputf8, m.body_8bit, m.envelope_id,
-    m.return_full, m.admitted_at, c.content
-FROM outbound_mail m JOIN outbound_contents c ON c.mail_id = m.id
-WHERE m.id = :id AND m.lease_token = :lease_token AND m.state = 'sending'
-
--- name: select_leased_recipients(mail_id)
-SELECT position, address, attempts, notify, original, delay_reported, last_reply FROM outbound_recipients
-WHERE mail_id = :mail_id AND state = 'sending' ORDER BY position
-
 -- name: select_recipient_states(mail_id)
 SELECT state, not_before, last_reply FROM outbound_recipients WHERE mail_id = :mail_id ORDER BY position
-
--- name: select_tenant_pause(mail_id)
-SELECT t.name, t.state_reason FROM outbound_mail m JOIN senders s ON s.id = m.sender_id JOIN sender_domains d ON d.id = s.domain_id
-    JOIN tenants t ON t.id = d.tenant_id
-WHERE m.id = :mail_id AND t.state = 'paused'
 
 -- name: select_destination_pauses()
 SELECT destination, reason, paused_by, created_at FROM destination_pauses ORDER BY destination
@@ -25,10 +10,6 @@ ON CONFLICT (destination) DO UPDATE SET reason = excluded.reason, paused_by = ex
 
 -- name: delete_destination_pause(destination)
 DELETE FROM destination_pauses WHERE destination = :destination RETURNING reason
-
--- name: lock_sending_mail(id, lease_token, now)
-UPDATE outbound_mail SET updated_at = :now WHERE id = :id AND lease_token = :lease_token AND state = 'sending'
-RETURNING action_id, cancel_requested, sender_id, tenant
 
 -- name: doubt_leaving(mail_id, reason, now)
 -- Its content was leaving when its holder died, or was stopped.
