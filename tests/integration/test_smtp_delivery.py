@@ -68,16 +68,6 @@ async def sent_again(sending: SmtpSending) -> list[UUID]:
     return await sending.database.run(resend_unknown(10, RetrySchedule(), sending.rng, sending.clock()))
 
 
-async def test_mail_for_later_is_tried_for_as_long_as_other_mail(sending: SmtpSending) -> None:
-    later = timedelta(days=20)
-    new = replace(new_mail(ADA), not_before=sending.clock() + later)
-    await sending.database.run(queue_mail([new], sending.clock()))
-    assert await sending.attempt(Nowhere()) == 0
-    sending.clock.forward(later.total_seconds())
-    await attempt(sending, LATER)
-    assert (await sending.states(new.id), await sending.reports()) == (["deferred"], [])
-
-
 def because(reason: str) -> Signature:
     return signed()._replace(reason=reason)
 
@@ -245,6 +235,16 @@ async def test_a_holder_that_dies_while_the_content_leaves_makes_it_unknown_and_
     assert await sending.states(waiting) == ["sending"]
 
 
+async def test_mail_for_later_is_tried_for_as_long_as_other_mail(sending: SmtpSending) -> None:
+    later = timedelta(days=20)
+    new = replace(new_mail(ADA), not_before=sending.clock() + later)
+    await sending.database.run(queue_mail([new], sending.clock()))
+    assert await sending.lease() == []
+    sending.clock.forward(later.total_seconds())
+    await attempt(sending, LATER)
+    assert (await sending.states(new.id), await sending.reports()) == (["deferred"], [])
+
+
 async def test_waits_double_with_jitter_and_the_mail_expires_after_five_days_with_one_report_of_each_kind(
     sending: SmtpSending,
 ) -> None:
@@ -281,7 +281,7 @@ async def test_a_report_goes_back_to_the_envelope_sender_and_none_is_made_about_
     await attempt(sending, NO_BEN)
     (view,) = await sending.reports()
     content = await sending.database.run(load_content(view.id))
-    assert (view.recipients, view.username) == (("mara@sender.example",), "system")
+    assert (view.recipients, view.username) == (("mara@sender.example",), "reports for sender.example")
     found = read_report(content)
     assert isinstance(found, DeliveryReport)
     assert [(each.address, each.action) for each in found.recipients] == [(BEN, "failed")]
@@ -291,6 +291,15 @@ async def test_a_report_goes_back_to_the_envelope_sender_and_none_is_made_about_
     await attempt(sending)
     assert (await sending.mail(view.id)).state == "bounced"
     assert len(await sending.database.run(list_mail(9))) == 2
+
+
+async def test_the_reports_of_a_tenant_do_not_wait_for_a_thousand_reports_of_another(sending: SmtpSending) -> None:
+    for place in range(30):
+        await sending.put(f"gone{place}@example.org")
+    await sending.put(CLEO, sender=MailSender("other.example", "other.example", "o@other.example", "o@other.example"))
+    await attempt(sending, NEVER)
+    names = [(await sending.mail(each.id)).username for each in await sending.lease(10)]
+    assert sorted(set(names)) == ["reports for other.example", "reports for sender.example"]
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,6 @@ from postroom.store.outbound import CHANNEL, NewMail, queueing_mail
 from postroom.store.outbound_figures import Delivered, recording_deliveries
 from postroom.store.pauses import is_all_paused
 from postroom.store.sender_counts import SenderCount, counting
-from postroom.store.sender_notices import SYSTEM
 from postroom.store.senders import sender_for
 from postroom.store.suppressions import suppressing
 
@@ -253,10 +252,10 @@ def _measuring(ours: Sequence[tuple[_Held, Attempt]], now: datetime) -> Script[N
 
 
 def queueing_reports(reports: Sequence[NewMail], now: datetime) -> Script[None]:
-    """Part of a transaction: let reports wait to be sent, from the tenant of the system itself."""
-    if reports:
-        yield from sender_for(SYSTEM, SYSTEM, SYSTEM, now, since=now - NEW_FOR)
+    """Part of a transaction: let reports wait to be sent, from senders that are not new."""
     for report in reports:
+        tenant, domain, username, _ = report.sender
+        yield from sender_for(tenant, domain, username, now, since=now - NEW_FOR)
         yield from queueing_mail(report, now)
 
 
