@@ -71,8 +71,16 @@ def test_routes_are_dropped_and_local_parts_stay(written: str, read: str) -> Non
 
 @pytest.mark.parametrize(
     "arguments",
-    ["NOTIFY=NEVER,DELAY", "NOTIFY=", "NOTIFY=SUCCESS,SUCCESS", "ORCPT=x", "ORCPT=rfc822;a b", "ORCPT=;a"]
-    + ["ORCPT=rfc822;a+0D+0AQUIT", "ORCPT=rfc822;a+FF"],
+    [
+        "NOTIFY=NEVER,DELAY",
+        "NOTIFY=",
+        "NOTIFY=SUCCESS,SUCCESS",
+        "ORCPT=x",
+        "ORCPT=rfc822;a b",
+        "ORCPT=;a",
+        "ORCPT=rfc822;a+0D+0AQUIT",
+        "ORCPT=rfc822;a+FF",
+    ],
 )
 def test_malformed_reports_are_refused(arguments: str) -> None:
     with pytest.raises(SubmissionRefused):
