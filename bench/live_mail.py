@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import httpx2
 import uvloop
@@ -147,9 +147,9 @@ async def services_on(database: Database, users: Sequence[str] = (USER,)) -> Ser
     )
 
 
-def memory_mib() -> float:
-    """What the process has in memory now, not what it had at most."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
+def memory_mib(process: int | Literal["self"] = "self") -> float:
+    """What a process has in memory now, not what it had at most."""
+    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
     return pages * resource.getpagesize() / 2**20
 
 

@@ -72,12 +72,14 @@ class Order:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a subject did. `finished` is counted in the database, not remembered by the subject."""
+    """What a subject did. `finished` is counted in the database, not remembered by the subject; `grown_mib` is how much
+    more memory it had at the end than halfway."""
 
     seconds: float = 0.0
     handled: int = 0
     finished: int = 0
     latencies: list[float] = field(default_factory=list[float])
+    grown_mib: float = 0.0
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

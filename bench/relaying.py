@@ -13,6 +13,7 @@ import os
 import re
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Generator
 from functools import partial
@@ -24,6 +25,7 @@ from postroom.store.outbound import list_mail
 
 from . import postfix
 from .answers import SubjectFailedError
+from .live_mail import memory_mib
 from .order import Outcome, answer
 from .submitting import CONNECTIONS, NO_LIMIT, SIZE, WARM_UP, add_bench_sender, program
 
@@ -37,13 +39,33 @@ def ours(folder: Path, url: str | None, count: int) -> Outcome:
     postfix.require()
     asyncio.run(add_bench_sender(folder, url))
     sink = postfix.free_port()
-    with _relay(folder, url, sink) as port:
+    with _relay(folder, url, sink) as (port, processes), _watched(processes) as memory:
         seconds = _relayed(port, sink, count)
-    return Outcome(seconds=seconds, handled=count, finished=count - asyncio.run(_left(folder, url)))
+    finished = count - asyncio.run(_left(folder, url))
+    grown = memory[-1] - memory[len(memory) // 2]
+    return Outcome(seconds=seconds, handled=count, finished=finished, grown_mib=grown)
 
 
 @contextlib.contextmanager
-def _relay(folder: Path, url: str | None, sink: int) -> Generator[int]:
+def _watched(processes: list[int]) -> Generator[list[float]]:
+    """What the processes have in memory together, looked at twice a second."""
+    seen, ended = [sum(map(memory_mib, processes))], threading.Event()
+
+    def look() -> None:
+        while not ended.wait(0.5):
+            seen.append(sum(map(memory_mib, processes)))
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        yield seen
+    finally:
+        ended.set()
+        looking.join()
+
+
+@contextlib.contextmanager
+def _relay(folder: Path, url: str | None, sink: int) -> Generator[tuple[int, list[int]]]:
     port, http = postfix.free_port(), postfix.free_port()
     settings = {
         "POSTROOM_SUBMISSION_ENABLED": "true" if url is None else "false",
@@ -63,11 +85,10 @@ def _relay(folder: Path, url: str | None, sink: int) -> Generator[int]:
         **({} if url is None else {"POSTROOM_DATABASE_URL": url}),
     }
     with contextlib.ExitStack() as started:
-        started.enter_context(program(folder, settings, "serve"))
-        if url is not None:
-            started.enter_context(program(folder, settings, "submission"))
+        commands = ("serve",) if url is None else ("serve", "submission")
+        processes = [started.enter_context(program(folder, settings, each)) for each in commands]
         postfix.wait_for(port)
-        yield port
+        yield port, processes
 
 
 async def _left(folder: Path, url: str | None) -> int:

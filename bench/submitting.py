@@ -56,13 +56,13 @@ def _server(folder: Path, url: str | None) -> Generator[int]:
 
 
 @contextlib.contextmanager
-def program(folder: Path, settings: Mapping[str, str], command: str) -> Generator[None]:
-    """Run a command of the product during the block."""
+def program(folder: Path, settings: Mapping[str, str], command: str) -> Generator[int]:
+    """Run a command of the product during the block. Yields the id of its process."""
     words = [sys.executable, "-c", START, command, "--data-dir", str(folder)]
     silent = subprocess.DEVNULL
     with subprocess.Popen(words, env={**os.environ, **settings}, stdout=silent, stderr=silent) as process:
         try:
-            yield
+            yield process.pid
         finally:
             process.terminate()
 

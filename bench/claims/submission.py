@@ -13,6 +13,7 @@ from ..table import Bound, Line, ahead_of
 AHEAD = 1.5
 AT_LEAST = 1100
 RELAYING_AHEAD = 1.0
+MOST_GROWTH_MIB = 10
 UNIT = "messages/s"
 
 
@@ -44,16 +45,19 @@ def _relaying(run: Run, kind: Database, name: str) -> list[Line]:
     work = f"mail of 4 KB from smtp-source to smtp-sink, {name}"
     ours, theirs = lines = [Line(work, "postroom", UNIT), Line(work, "postfix", UNIT)]
     theirs.comparison = ahead_of(ours, theirs, RELAYING_AHEAD)
-    return _alternate(run, kind, "bench.relaying", lines)
+    memory = Line(f"{work}, memory of the second half", "postroom", "MiB more")
+    memory.comparison = Bound([memory], at_most=MOST_GROWTH_MIB)
+    measured = _alternate(run, kind, "bench.relaying", lines, memory)
+    return [*measured, *([memory] if memory.samples else [])]
 
 
-def _alternate(run: Run, kind: Database, module: str, lines: list[Line]) -> list[Line]:
+def _alternate(run: Run, kind: Database, module: str, lines: list[Line], memory: Line | None = None) -> list[Line]:
     return run.alternate(
-        [Turn(Subject(line.subject, ()), line, partial(_measure, run, kind, module, line)) for line in lines]
+        [Turn(Subject(line.subject, ()), line, partial(_measure, run, kind, module, line, memory)) for line in lines]
     )
 
 
-def _measure(run: Run, kind: Database, module: str, line: Line) -> None:
+def _measure(run: Run, kind: Database, module: str, line: Line, memory: Line | None) -> None:
     count = run.sizes.submission
     command = [sys.executable, "-m", module, line.subject, str(count)]
     what = f"{line.subject} could not take mail"
@@ -64,3 +68,5 @@ def _measure(run: Run, kind: Database, module: str, line: Line) -> None:
     if outcome.finished != count:
         raise SubjectFailedError(f"{line.subject} acknowledged {count} mails and dealt with {outcome.finished}")
     line.samples.append(count / outcome.seconds)
+    if memory is not None and line.subject == memory.subject:
+        memory.samples.append(outcome.grown_mib)

@@ -30,7 +30,7 @@ HTML = "Content-Type: text/html\n\n<p>HTML <b>words</b></p>"
 PDF = 'Content-Type: application/pdf; name="a.pdf"\nContent-Transfer-Encoding: base64\n\nJVBERi0x\n'
 
 
-@pytest.mark.parametrize("end", ["\r\n", "\n", "\r"])
+@pytest.mark.parametrize("end", ["\r\n", "\n", "\r", "\r\r\n"])
 def test_headers_are_decoded_in_order_with_repeated_ones_kept(end: str) -> None:
     letter = parse_message(message("B: 1\nA: =?utf-8?q?Caf=C3=A9?=\nb: 2\nLong: one\n two\n\tthree", end=end))
     assert letter.headers == (("B", "1"), ("A", "Café"), ("b", "2"), ("Long", "one two\tthree"))
@@ -186,6 +186,50 @@ def test_a_multipart_without_a_boundary_is_read_as_text(head: str) -> None:
     letter = parse_message(message(head, "--x\n\nwords"))
     assert "words" in letter.text
     assert letter.problems == ("a multipart has no boundary",)
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        (b"=?iso-8859-1?q?Caf\xe9?=", "Café"),
+        (b"=?iso-8859-1?q?Caf\xe9_=E0?=", "Café à"),
+        (b"=?utf-8?q?Caf\xc3\xa9?=", "Café"),
+        (b"=?us-ascii?q?Caf\xc3\xa9?=", "Café"),
+    ],
+)
+def test_letters_left_as_they_are_in_an_encoded_word_are_read_in_its_charset(word: bytes, expected: str) -> None:
+    letter = parse_message(b"Subject: " + word + b"\nFrom: " + word + b" <a@x.example>\n\n")
+    assert values(letter.headers, "subject") == [expected]
+    assert values(letter.headers, "from") == [f"{expected} <a@x.example>"]
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r\r\n"])
+def test_lines_that_end_with_two_returns_are_lines(end: str) -> None:
+    inner = f"--b\nContent-Type: text/plain\n\none\ntwo\n--b\n{PDF}--b--\n"
+    letter = parse_message(message('Content-Type: multipart/mixed;\n boundary="b"', inner, end))
+    assert (letter.text, letter.problems) == ("one\ntwo", ())
+    assert letter.attachments == (Attached("a.pdf", "application/pdf", 6),)
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["multipart/mixed boundary=b", 'multipart/mixed  boundary="b"', "multipart/mixed\n boundary=b; charset=utf-8"],
+)
+def test_a_boundary_counts_without_the_semicolon_before_it(head: str) -> None:
+    letter = parse_message(message(f"Content-Type: {head}", f"--b\n{PLAIN}\n--b--\n"))
+    assert (letter.text, letter.mime_types) == ("Plain words", ("multipart/mixed", "text/plain"))
+
+
+@pytest.mark.parametrize(("outer", "inner"), [("b", "bc"), ("bc", "b"), ("b", "b--")])
+def test_a_boundary_may_begin_with_another(outer: str, inner: str) -> None:
+    nested = f'Content-Type: multipart/mixed; boundary="{inner}"\n\n--{inner}\n{PLAIN}\n--{inner}--'
+    assert parse_message(multipart("mixed", nested, PLAIN, boundary=outer)).text == "Plain words\n\nPlain words"
+
+
+def test_bytes_that_are_no_text_are_not_shown_as_control_characters() -> None:
+    content = base64.b64encode(b"one\x1b[2J\x07\x0ctwo\rthree\tfour\x9b\x00".replace(b"\x9b", "\x9b".encode()))
+    letter = parse_message(message("Content-Transfer-Encoding: base64", content))
+    assert letter.text == "one\ufffd[2J\ufffd\ntwo\nthree\tfour\ufffd\ufffd"
 
 
 def test_a_message_without_any_header_is_all_body() -> None:

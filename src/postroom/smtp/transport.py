@@ -165,8 +165,6 @@ class SmtpTransport:
 
     async def _in_turn(self, delivery: _Delivery, leaving: Leaving) -> list[RecipientOutcome]:
         destination, recipients = delivery.destination, delivery.recipients
-        if self._pauses is not None and (reason := await self._pauses.reason(destination)) is not None:
-            return _held(recipients, f"mail to {destination} is paused: {reason}", None)
         turn = await self._pacing.begin(destination)
         if not isinstance(turn, Turn):
             return _held(recipients, f"{destination} has as much mail under way as it takes", turn)
@@ -188,6 +186,9 @@ class SmtpTransport:
             outcomes = await self._by_kept(key, kept, delivery.envelope, recipients, leaving)
             if outcomes is not None:
                 return outcomes
+        # Whoever lets the content leave asks again: a pause may begin between two mails of a connection.
+        if self._pauses is not None and (reason := await self._pauses.reason(delivery.destination)) is not None:
+            return _held(recipients, f"mail to {delivery.destination} is paused: {reason}", None)
         failure, tried = found_out("4.4.1", "there is no server to connect to", "route"), 0
         try:
             async for place in self._places(delivery.destination, key.tls, policy):

@@ -20,6 +20,7 @@ import sys
 from collections.abc import Iterable, Mapping, MutableMapping
 from datetime import date, timedelta
 from enum import Enum
+from functools import lru_cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TextIO, cast
 from uuid import UUID
@@ -163,6 +164,7 @@ class Cleaner:
         return text if len(text) <= longest else text[:longest] + "…"
 
 
+@lru_cache(maxsize=1024)
 def _is_named(name: str, word: re.Pattern[str], whole: re.Pattern[str]) -> bool:
     return bool(whole.fullmatch(name.lower())) or any(word.fullmatch(part.lower()) for part in _WORDS.findall(name))
 

@@ -13,6 +13,8 @@ MOST_PARAMETERS = 200
 
 _TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,80}/[a-z0-9!#$&^_.+-]{1,120}")
 _PARAMETER = re.compile(r';\s*+([^\s=;"]++)\s*+=\s*+("(?:[^"\\]|\\.)*+"?|[^;"]*+)', re.DOTALL)
+# A type and its first parameter with only a blank between them.
+_UNSEPARATED = re.compile(r"^(\s*+[^\s;/()]++/[^\s;()]++)(?=\s++[^\s=;\"()]++\s*+=)")
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _SECTION = re.compile(r"([^*]+)\*([0-9]{1,3})?(\*)?")
 # Control characters, and those that reverse the direction of writing, so that `gpj.exe` shows as `exe.jpg`.
@@ -62,7 +64,7 @@ def safe_filename(name: str) -> str:
 
 
 def _value_and_parameters(field: str) -> tuple[str, dict[str, str]]:
-    field = field[:LONGEST_FIELD]
+    field = _UNSEPARATED.sub(r"\1;", field[:LONGEST_FIELD], count=1)
     value = field.partition(";")[0].partition("(")[0].strip().lower()
     plain: dict[str, str] = {}
     sections: dict[str, dict[int, tuple[str, bool]]] = {}

@@ -1,7 +1,7 @@
 """The head of a raw message: where it ends, and its decoded headers, in order, with repeated ones kept.
 
 Nothing in it is trusted. Values are cut at 64 KiB and the head at 1 MiB; lines that are not headers are skipped; a lone
-CR ends a line only in a message without any LF.
+CR ends a line only in a message without any LF, and several before an LF belong to the line end.
 """
 
 import re
@@ -17,9 +17,9 @@ LARGEST_HEAD = 1_048_576
 ADDRESS_HEADERS = frozenset(
     {"from", "to", "cc", "bcc", "sender", "reply-to", "return-path", "delivered-to", "x-original-to", "resent-from"}
 )
-_END = re.compile(rb"\n\r?\n")
+_END = re.compile(rb"\n\r*+\n")
 _HEADER = re.compile(rb"^([!-9;-~]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*+)", re.MULTILINE)
-_FOLD = re.compile(rb"\r?\n")
+_FOLD = re.compile(rb"\r*+\n")
 _SMOOTH = str.maketrans({"\0": "\ufffd", "\r": " "})
 
 

@@ -9,6 +9,7 @@ limit still yields its headers and whatever else can be read; `problems` says wh
 """
 
 import binascii
+import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -27,6 +28,10 @@ LONGEST_ENCODED = 3 * LONGEST_CHARACTER
 IDENTITY = frozenset({"", "7bit", "8bit", "binary"})
 UUENCODE = frozenset({"x-uuencode", "uuencode", "x-uue", "uue"})
 _NOT_BASE64 = b"\r\n \t="
+_LINE_END = re.compile(r"\r++\n")
+# What is no text at all, such as a picture that claims to be one, must not move cursors or hide lines.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_PRINTED = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)), "\ufffd") | {9: "\t", 10: "\n", 12: "\n", 13: "\n"}
 
 
 class Attached(NamedTuple):
@@ -77,9 +82,9 @@ def read_parts(root: Part) -> Body:
     """The text that a reader is meant to see, and everything else as attachments."""
     reading = _Reading()
     text = reading.text_of(root).text.strip()
-    return Body(
-        text.replace("\0", "\ufffd"), tuple(reading.attachments), tuple(reading.mime_types), tuple(reading.problems)
-    )
+    if _CONTROL.search(text):
+        text = text.translate(_PRINTED)
+    return Body(text, tuple(reading.attachments), tuple(reading.mime_types), tuple(reading.problems))
 
 
 class _Text(NamedTuple):
@@ -136,7 +141,7 @@ class _Reading:
             self.problems["it has more than a million characters of text"] = None
             text = text[:room]
         self._text_left -= len(text)
-        return html_text(text) if part.fields.content_type == "text/html" else text.replace("\r\n", "\n")
+        return html_text(text) if part.fields.content_type == "text/html" else _LINE_END.sub("\n", text)
 
     def _attach(self, part: Part) -> None:
         name = safe_filename(part.fields.filename) or "unnamed"

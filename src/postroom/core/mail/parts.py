@@ -16,8 +16,8 @@ MOST_PARTS = 1000
 MOST_DASHED_LINES = 200_000
 LARGEST_PART_HEAD = 65_536
 
-_END = re.compile(rb"\n\r?\n")
-_EMPTY_LINE = re.compile(rb"\r?\n")
+_END = re.compile(rb"\n\r*+\n")
+_EMPTY_LINE = re.compile(rb"\r*+\n")
 _CONTENT_HEADER = re.compile(
     rb"^content-(type|transfer-encoding|disposition|id)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*+)",
     re.MULTILINE | re.IGNORECASE,
@@ -141,7 +141,9 @@ class _Walk:
 
     def _end_leaf(self, at: int) -> None:
         if self._leaf is not None:
-            end = at - 1 if at > self._leaf_at and self._raw[at - 1 : at] == b"\r" else at
+            end = at
+            while end > self._leaf_at and self._raw[end - 1 : end] == b"\r":
+                end -= 1
             self._leaf.content = self._raw[self._leaf_at : max(end, self._leaf_at)]
             self._leaf = None
 

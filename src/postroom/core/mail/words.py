@@ -1,12 +1,13 @@
 """Decodes the encoded words (`=?utf-8?q?Caf=C3=A9?=`, RFC 2047) in header values."""
 
 import binascii
+import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from postroom.core.mail.charsets import decode_text
+from postroom.core.mail.charsets import codec_of, decode_text
 
 WORD = r"=\?[A-Za-z0-9_.:+-]{1,40}(?:\*[A-Za-z0-9-]{0,40})?\?[bBqQ]\?[^?]*\?="
 _WORD = re.compile(WORD)
@@ -35,7 +36,8 @@ def decode_words(text: str, escape: Callable[[str], str] = str) -> str:
 def decode_run(words: Sequence[str]) -> str:
     """Decode adjacent words. Those of one charset are joined first, since some mailers split characters."""
     contents = [
-        (charset.partition("*")[0].lower(), _content(kind, inner)) for charset, kind, inner in map(_parts, words)
+        (charset, _content(kind, inner, charset))
+        for charset, kind, inner in ((name.partition("*")[0].lower(), *rest) for name, *rest in map(_parts, words))
     ]
     joined = [
         decode_text(b"".join(content for _, content in group), charset).text
@@ -63,10 +65,19 @@ def _parts(word: str) -> list[str]:
     return word[2:-2].split("?", 2)
 
 
-def _content(kind: str, inner: str) -> bytes:
+def _content(kind: str, inner: str, charset: str) -> bytes:
     if kind in "qQ":
-        return binascii.a2b_qp(inner.encode("utf-8", "surrogatepass"), header=True)
+        return binascii.a2b_qp(_in_charset(inner, charset), header=True)
     return decode_base64(inner.encode("utf-8", "surrogatepass"))
+
+
+def _in_charset(inner: str, charset: str) -> bytes:
+    """The bytes of an encoded text. Some mailers leave letters in it as they are: those were decoded with the header,
+    and become bytes of the word's own charset again."""
+    if not inner.isascii() and (codec := codec_of(charset)) is not None:
+        with contextlib.suppress(UnicodeError):
+            return inner.encode(codec)
+    return inner.encode("utf-8", "surrogatepass")
 
 
 def decode_base64(encoded: bytes) -> bytes:

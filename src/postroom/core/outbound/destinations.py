@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
@@ -51,6 +52,7 @@ class Address(NamedTuple):
         return self.local.isascii()
 
 
+@lru_cache(maxsize=4096)
 def smtp_address(address: str) -> Address | None:
     """The address in the form in which it may stand in a command; None if it is no address.
 

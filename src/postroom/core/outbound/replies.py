@@ -107,7 +107,7 @@ def found_out(enhanced: str, text: str, phase: Phase, host: str | None = None) -
 def cleaned(text: bytes) -> str:
     """Text of a stranger, without control characters, marks of direction and the like."""
     read = text[:LONGEST_LINE].decode("utf-8", "replace")
-    return "".join(each if each.isprintable() else " " for each in read)
+    return read if read.isprintable() else "".join(each if each.isprintable() else " " for each in read)
 
 
 def verdict(reply: Reply) -> Verdict:
