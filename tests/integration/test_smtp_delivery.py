@@ -26,6 +26,9 @@ from postroom.core.outbound.transport import (
     decided,
 )
 from postroom.manage.pausing import stop
+from postroom.outbound.delivery import Sender
+from postroom.outbound.pace import Pace
+from postroom.outbound.smtp_delivery import SmtpRoad
 from postroom.smtp.options import Reuse
 from postroom.store import destinations, outbound_answers, pauses, sender_counts, tenants
 from postroom.store.audit import Signature
@@ -34,6 +37,7 @@ from postroom.store.outbound import MailSender, NewRecipient, list_mail, load_co
 from postroom.store.outbound_recipients import Departure, leave, resend_unknown
 from postroom_sandbox.smtp_server import Answers, Drop, SmtpServer
 from support.clocks import ManualClock
+from support.patience import PATIENCE_S
 from support.provider_replies import REPLIES
 from support.smtp import CONTENT, smtp_transport, zone_of
 from support.smtp_sending import LEASE, MARA, SmtpSending, new_mail, queue_mail
@@ -43,6 +47,7 @@ ADA, BEN, CLEO = "ada@example.org", "ben@example.org", "cleo@example.org"
 NO_BEN = {"RCPT TO:<ben@": "550 5.1.1 no such user here"}
 PHASES = {"connect": "connect", "greeting": "connect", "mail": "MAIL", "rcpt": "RCPT", "data": "DATA", "content": "."}
 LATER = {"RCPT": "451 4.3.0 come back later"}
+OTHER = MailSender("other.example", "other.example", "zoe@other.example", "zoe@other.example")
 NEVER = {"RCPT": "550 5.1.1 no such user here"}
 
 
@@ -296,7 +301,7 @@ async def test_a_report_goes_back_to_the_envelope_sender_and_none_is_made_about_
 async def test_the_reports_of_a_tenant_do_not_wait_for_a_thousand_reports_of_another(sending: SmtpSending) -> None:
     for place in range(30):
         await sending.put(f"gone{place}@example.org")
-    await sending.put(CLEO, sender=MailSender("other.example", "other.example", "o@other.example", "o@other.example"))
+    await sending.put(CLEO, sender=OTHER)
     await attempt(sending, NEVER)
     names = [(await sending.mail(each.id)).username for each in await sending.lease(10)]
     assert sorted(set(names)) == ["reports for other.example", "reports for sender.example"]
@@ -329,8 +334,7 @@ async def test_nothing_is_reported_about_mail_with_an_empty_envelope_sender(quic
 async def test_an_address_that_does_not_exist_gets_no_more_mail_of_the_same_tenant(sending: SmtpSending) -> None:
     await sending.put(BEN)
     await attempt(sending, NEVER)
-    other = MailSender("other.example", "other.example", "zoe@other.example", "zoe@other.example")
-    again, elsewhere = await sending.put("Ben@Example.org", ADA), await sending.put(BEN, sender=other)
+    again, elsewhere = await sending.put("Ben@Example.org", ADA), await sending.put(BEN, sender=OTHER)
     server = await attempt(sending)
     ben, ada = await sending.results(again)
     assert (ben.state, ada.state, await sending.states(elsewhere)) == ("rejected", "sent", ["sent"])
@@ -461,3 +465,40 @@ async def test_without_an_answer_it_is_unknown_and_what_was_not_leaving_waits(
     await asyncio.wait({delivering})
     (ada,) = await sending.results(id)
     assert (ada.state, "the process ended" in (ada.last_reply or "")) == ("unknown", True)
+
+
+class Silent:
+    """A transport whose destinations take as long as they like to answer."""
+
+    def __init__(self) -> None:
+        self.asked: asyncio.Queue[str] = asyncio.Queue()
+
+    async def deliver(
+        self, mail: OutgoingMail, recipients: Sequence[OutgoingRecipient], leaving: Leaving
+    ) -> list[RecipientOutcome]:
+        self.asked.put_nowait(recipients[0].address)
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+async def test_destinations_that_do_not_answer_keep_no_other_tenant_waiting(sending: SmtpSending) -> None:
+    """Mail that has been under way for long leaves its slot to others, and no tenant gets all of the room."""
+    pace, transport = Pace(at_once=2, slow=timedelta(0)), Silent()
+
+    async def transport_of() -> Transport:
+        return transport
+
+    await sending.database.run(queue_mail([new_mail(f"{place}@slow.example") for place in range(60)], sending.clock()))
+    road = SmtpRoad(transport_of, "out.sender.example")
+    running = asyncio.create_task(Sender(sending.database, no_mailbox, pace, sending.clock, smtp=road).run())
+    async with asyncio.timeout(PATIENCE_S):
+        slow = [await transport.asked.get() for _ in range(pace.room // 2)]
+        await sending.put(CLEO, sender=OTHER)
+        assert await transport.asked.get() == CLEO
+    assert len(set(slow)) == pace.room // 2
+    running.cancel()
+    await asyncio.wait({running})
+
+
+async def no_mailbox(permit: Any) -> Any:
+    raise AssertionError(permit)
