@@ -500,5 +500,24 @@ async def test_destinations_that_do_not_answer_keep_no_other_tenant_waiting(send
     await asyncio.wait({running})
 
 
+async def test_behind_a_smart_host_all_mail_waits_for_its_turn(sending: SmtpSending) -> None:
+    """There, more mail under way would only wait outside of the fair queue."""
+    pace, transport = Pace(at_once=2, slow=timedelta(0), poll=timedelta(milliseconds=1)), Silent()
+
+    async def transport_of() -> Transport:
+        return transport
+
+    await sending.database.run(queue_mail([new_mail(f"{place}@slow.example") for place in range(9)], sending.clock()))
+    road = SmtpRoad(transport_of, "out.sender.example", by_smart_host=True)
+    running = asyncio.create_task(Sender(sending.database, no_mailbox, pace, sending.clock, smtp=road).run())
+    async with asyncio.timeout(PATIENCE_S):
+        for _ in range(2):
+            await transport.asked.get()
+    asked = [each.state for each in await sending.database.run(list_mail(99))].count("sending")
+    assert (asked, transport.asked.qsize()) == (2, 0)
+    running.cancel()
+    await asyncio.wait({running})
+
+
 async def no_mailbox(permit: Any) -> Any:
     raise AssertionError(permit)

@@ -151,6 +151,8 @@ class Sender:
 
     def _free(self) -> int:
         """How many mails may be leased. Those that their destinations keep waiting do not count, within the room."""
+        if self._smtp.by_smart_host:
+            return self._pace.at_once - len(self._running)
         since = since_boot() - self._pace.slow.total_seconds()
         slow = sum(each.account_id is None and started <= since for each, started in self._running.values())
         under_way = len(self._running)
