@@ -7,7 +7,8 @@ import pytest
 
 from postroom.core.errors import Conflict, DailyLimitReached, IllegalMove, NotFound, SenderDisabled, SenderThrottled
 from postroom.core.outbound.limits import DailyLimits
-from postroom.store import outbound, outbound_answers, senders, submissions
+from postroom.core.outbound.reports import Original
+from postroom.store import outbound, outbound_answers, outbound_reports, senders, submissions
 from postroom.store.engine.ids import new_id
 from postroom.store.outbound_turns import miscounted_turns
 from postroom.store.submissions import Accepted, NewSubmission
@@ -130,6 +131,14 @@ async def test_the_time_of_scheduled_mail_begins_when_it_is_due_or_a_person_send
     assert (first.id, first.admitted_at) == (hastened.id, now)
     (second,) = await setup.database.run(outbound.lease_mail(new_id(), 10, due, due + timedelta(days=1)))
     assert (second.id, second.admitted_at, second.asked_at) == (waiting.id, due, began)
+
+
+async def test_a_complaint_about_submitted_mail_is_recognised_by_its_message_id(setup: JobSetup) -> None:
+    ada, bob = await added(setup), await added(setup, "bob@example.org")
+    await submitted(setup, submission(ada.id, message_id="<1@example.com>"), submission(bob.id, message_id=None))
+    about = Original("<1@example.com>")
+    complaint = outbound_reports.record_complaint(about, "abuse", ["bob@example.net"], setup.clock())
+    assert await setup.database.run(complaint) == 1
 
 
 async def test_the_mail_of_another_sender_does_not_exist(setup: JobSetup) -> None:

@@ -13,10 +13,13 @@ import pytest
 from postroom.core.errors import IntakeRefused
 from postroom.core.metrics import SUBMISSION_ACCEPTED, SUBMISSION_CONNECTION, SUBMISSION_LOGIN
 from postroom.core.outbound.limits import DailyLimits
+from postroom.core.outbound.reports import Original
 from postroom.core.submission.login_throttle import LoginLimits
 from postroom.store import outbound, senders
+from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.sqlite import SqliteDatabase
+from postroom.store.outbound_reports import record_complaint
 from postroom.submission.smtp_connection import SessionLimits
 from postroom.submission.smtp_server import ConnectionLimits
 from postroom.submission.submissions import SubmissionLimits
@@ -544,3 +547,13 @@ async def test_a_handshake_that_fails_harms_nobody(sqlite: Database) -> None:
             await asyncio.open_connection("127.0.0.1", server.tls_port, ssl=context, server_hostname=HOST)
         async with connected(server.tls_port, tls=True) as client:
             assert (await client.ask("NOOP")).startswith("250")
+
+
+@pytest.mark.parametrize("message", [MESSAGE, f"From: {ADA}\r\n\r\nHello.\r\n".encode()])
+async def test_reports_about_submitted_mail_find_it_by_its_message_id(sqlite: Database, message: bytes) -> None:
+    await added_sender(sqlite)
+    async with submission_server(sqlite) as server, connected(server.port) as client:
+        await client.begin("bob@example.net")
+        id = queued_as(await client.deliver(message))
+        about = Original(outbound.message_id_of(await server.content(id)))
+        assert await sqlite.run(record_complaint(about, "abuse", (), wall_clock())) == 1
