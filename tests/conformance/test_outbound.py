@@ -12,7 +12,7 @@ import pytest
 
 from postroom.core.errors import Fatal, IllegalMove, LeaseLost, NotFound, Parked
 from postroom.core.lifecycle import DELIVERY
-from postroom.store import accounts, outbound, outbound_answers, pauses, protection
+from postroom.store import accounts, outbound, outbound_answers, pauses, protection, suppressions
 from postroom.store.audit import list_audit
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
@@ -67,6 +67,14 @@ async def test_what_is_protected_by_now_is_canceled_with_the_reason(setup: JobSe
     assert await setup.database.run(outbound.admit_mail(job, new, NOBODY, setup.clock())) is not None
     ended = await action_of(setup)
     assert (ended.state, ended.error) == ("canceled", "the sender is protected")
+
+
+async def test_nothing_is_admitted_to_an_address_that_is_suppressed(setup: JobSetup) -> None:
+    job, new = await sending_job(setup)
+    await setup.database.run(suppressions.suppress(new.sender.tenant, SENDER.upper(), signed(), setup.clock()))
+    await setup.database.run(outbound.admit_mail(job, new, NOBODY, setup.clock()))
+    ended = await action_of(setup)
+    assert (ended.state, SENDER in str(ended.error)) == ("canceled", True)
 
 
 @pytest.mark.parametrize(("days", "state"), [(6, "canceled"), (8, "executing")])

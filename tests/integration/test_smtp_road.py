@@ -1,6 +1,7 @@
 """The road out by SMTP as it is composed: signed mail, reports of others, restores, and the commands."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,21 @@ from postroom.compose.google import vault_of
 from postroom.compose.smtp import SmtpOnDemand
 from postroom.core.errors import BadInput
 from postroom.core.outbound.replies import Reply
+from postroom.core.outbound.transport import (
+    Leaving,
+    OutgoingMail,
+    OutgoingRecipient,
+    RecipientOutcome,
+    Transport,
+    decided,
+)
 from postroom.manage.destinations import add_dkim
 from postroom.manage.keys import rotate_keys
 from postroom.manage.reports import take_report
 from postroom.outbound.delivery import Sender
 from postroom.outbound.dsn import Action, ReportedMail, ReportedRecipient, delivery_report
+from postroom.outbound.pace import Pace
+from postroom.outbound.smtp_delivery import SmtpRoad
 from postroom.settings.reading import load_settings
 from postroom.store import outbound, sender_counts, suppressions, timeline
 from postroom.store.engine.clock import wall_clock
@@ -85,6 +96,39 @@ async def test_mail_leaves_signed_and_byte_for_byte_through_the_transport_of_the
     assert dkim.verify(mail.content, dnsfunc=published)
     forged = mail.content.replace(b"Line one", b"Line two")
     assert not dkim.verify(forged, dnsfunc=published)
+
+
+class SlowElsewhere:
+    """Takes mail to example.org at once, and never answers about any other."""
+
+    async def deliver(
+        self, mail: OutgoingMail, recipients: Sequence[OutgoingRecipient], leaving: Leaving
+    ) -> list[RecipientOutcome]:
+        if not recipients[0].address.endswith("@example.org"):
+            await asyncio.Event().wait()
+        await leaving([each.position for each in recipients])
+        return [decided(each.position, Reply(250, None, "ok", None, "content")) for each in recipients]
+
+
+async def test_a_dozen_slow_destinations_stop_nobody_by_default(tmp_path: Path) -> None:
+    settings = load_settings({"data_dir": tmp_path}, environ={}, cwd=tmp_path)
+    database = await open_database(tmp_path)
+    new = new_mail(ADA)
+    slow = [new_mail(f"zoe@slow-{number}.example") for number in range(12)]
+    await database.run(queue_mail([*slow, new], wall_clock()))
+
+    async def transport() -> Transport:
+        return SlowElsewhere()
+
+    async def look() -> str:
+        return (await database.run(outbound.load_mail(new.id))).state
+
+    pace = Pace(at_once=settings.outbound.concurrency)
+    sending = asyncio.create_task(Sender(database, no_mailbox, pace, smtp=SmtpRoad(transport, "out.example")).run())
+    assert await until(database, look, lambda state: state == "sent", (outbound.CHANNEL,)) == "sent"
+    sending.cancel()
+    await asyncio.wait({sending})
+    await database.close()
 
 
 async def sent(sending: SmtpSending, answers: dict[str, Any] | None = None) -> Any:

@@ -4,6 +4,7 @@ The table is what is meant, written out by hand; the code has its own. `yes` is 
 for the reason that stands there, and audited.
 """
 
+import base64
 from collections.abc import Collection
 from datetime import date
 from typing import Any
@@ -40,6 +41,11 @@ WINDOW: dict[str, Any] = {
     "date_from": "2024-01-01",
     "date_to": "2024-01-31",
 }
+BOUNCE = (
+    b"Content-Type: multipart/report; report-type=delivery-status; boundary=b\r\n\r\n--b\r\n"
+    b"Content-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; mx.example.org\r\n\r\n"
+    b"Final-Recipient: rfc822; ada@example.org\r\nAction: failed\r\nStatus: 5.1.1\r\n--b--\r\n"
+)
 COUNTS = ("rows_processed", "rows_skipped", "cost_spent_cents")
 TABLE = """
 tool                      on        connector  dashboard  agent  admin  sender
@@ -92,6 +98,7 @@ mutations.status          -         role       yes        role   yes    role
 outbound.submit           -         role       role       role   role   yes
 outbound.status           -         role       role       role   role   yes
 outbound.cancel           -         role       role       role   role   yes
+outbound.report           own       yes        role       role   role   role
 POST                      own       yes        role       role   yes    role
 POST                      other     identity   role       role   yes    role
 POST.batch                own       yes        role       role   yes    role
@@ -179,6 +186,8 @@ async def arguments(switchboard: Served, tool: str, on: str, role: str) -> dict[
             return {"from": SENDER, "to": ["bob@example.net"], "text": "Hello."}
         case "outbound.status" | "outbound.cancel":
             return {"id": await submitted(switchboard)}
+        case "outbound.report":
+            return {"raw": base64.b64encode(BOUNCE).decode("ascii")}
         case "queue.replay":
             return {"queue": on, "since": "2026-11-15T00:00:00Z"}
         case "queue.next" | "queue.peek":

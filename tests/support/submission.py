@@ -100,6 +100,7 @@ async def submission_server(
     plain: bool = True,
     tls: bool = True,
     local: str | None = None,
+    context: ssl.SSLContext | None = None,
     **options: Any,
 ) -> AsyncGenerator[Running]:
     """`plain`: logins without TLS are allowed, as the settings may allow them to local programs."""
@@ -110,7 +111,7 @@ async def submission_server(
     )
     room = Connections(connections or ConnectionLimits(), tally)
     checked = Logins(database, logins, tally=tally, **({} if monotonic is None else {"monotonic": monotonic}))
-    context = server_context() if tls else None
+    context = (context or server_context()) if tls else None
     service = Service(
         submissions,
         checked,

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
 
 from postroom.compose.switchboard import reserve_of, submissions_of
 from postroom.compose.tasks import settle_memory, share_with_threads
@@ -15,6 +16,7 @@ from postroom.http_server.metrics import serving_metrics
 from postroom.settings.reading import Settings
 from postroom.settings.submission import SubmissionSettings
 from postroom.store.engine.database import Database
+from postroom.submission.certificates import LOOK_EVERY_S, BadCertificate, Certificates
 from postroom.submission.logins import Logins
 from postroom.submission.smtp_connection import SessionLimits
 from postroom.submission.smtp_server import ConnectionLimits, Connections, Listener, local_sender, serving_submission
@@ -52,7 +54,8 @@ async def running_submission(
     given: SubmissionSettings, submissions: Submissions, tally: Tally
 ) -> AsyncGenerator[list[str]]:
     """Accept mail over SMTP during the block. Yields the addresses, such as smtp://127.0.0.1:2587."""
-    context = _context(given)
+    certificates = _certificates(given)
+    context = None if certificates is None else certificates.context
     listeners = listeners_of(given, context)
     connections = Connections(
         ConnectionLimits(given.max_connections, given.max_connections_per_address, given.max_memory_mib * MIB), tally
@@ -71,11 +74,14 @@ async def running_submission(
         None if given.local_sender is None else local_sender(submissions.database, given.local_sender),
         given.show_clients,
     )
+    renewing = None if certificates is None else asyncio.create_task(certificates.refresh_forever(LOOK_EVERY_S))
     try:
         async with serving_submission(service, connections, listeners) as found:
             schemes = ["smtps" if each.implicit_tls else "smtp" for each in listeners]
             yield [f"{scheme}://{host}:{port}" for scheme, (host, port) in zip(schemes, found, strict=True)]
     finally:
+        if renewing is not None:
+            renewing.cancel()
         logins.close()
 
 
@@ -95,17 +101,13 @@ def listeners_of(given: SubmissionSettings, context: ssl.SSLContext | None) -> l
     return found
 
 
-def _context(given: SubmissionSettings) -> ssl.SSLContext | None:
+def _certificates(given: SubmissionSettings) -> Certificates | None:
     if given.certificate_file is None or given.key_file is None:
         return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
-        context.load_cert_chain(given.certificate_file, given.key_file)
-    except (OSError, ssl.SSLError) as error:
-        why = error.strerror or type(error).__name__
+        return Certificates(Path(given.certificate_file), Path(given.key_file))
+    except BadCertificate as error:
         raise SettingsError(
-            f"submission.certificate_file: the certificate or its key cannot be read ({why}); give PEM files that "
+            f"submission.certificate_file: the certificate or its key cannot be used: {error}; give PEM files that "
             "belong together"
         ) from None
-    return context

@@ -4,6 +4,7 @@ Every call is independent, as on the server: there is no session that could be l
 and a failed call does not affect the next. Only the HTTP connections underneath are kept.
 """
 
+import base64
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
@@ -44,6 +45,7 @@ from postroom.core.errors import (
     SwitchboardUnavailable,
 )
 from postroom.core.mail.ingestion import parse_rule
+from postroom.core.outbound.reports import LARGEST_REPORT
 
 TIMEOUT_S = 30
 # Well within that timeout, and that of proxies.
@@ -93,6 +95,10 @@ class McpSwitchboard:
         """Report people to whom the user has written."""
         if addresses:
             await self._call("contacts.written_to", {"addresses": list(addresses)})
+
+    async def report(self, raw: bytes) -> None:
+        """Pass on a delivery report or a complaint about mail that was sent."""
+        await self._call("outbound.report", {"raw": base64.b64encode(raw[:LARGEST_REPORT]).decode("ascii")})
 
     async def contacts(self, cursor: str) -> ContactsPage:
         answer = await self._call("contacts.export", {"cursor": cursor})

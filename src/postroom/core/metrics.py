@@ -297,6 +297,15 @@ OUTBOUND_LANE_LIMIT = Metric(
     "How many mails of a lane a process delivers at the same time, while other lanes have mail too.",
     ("lane",),
 )
+OUTBOUND_REPORT = Metric(
+    "butlers.outbound.report",
+    "counter",
+    "{report}",
+    "Reports about sent mail that connectors found in their mailboxes: `recorded`, `doubted` if their writer was not "
+    "proven to know, or `ignored` if they say nothing new about mail of ours.",
+    ("outcome",),
+    known=(("recorded",), ("doubted",), ("ignored",)),
+)
 
 SUBMISSION_ACCEPTED = Metric(
     "butlers.submission.accepted",
@@ -367,6 +376,7 @@ METRICS = (
     OUTBOUND_TIME_TO_DETECT,
     OUTBOUND_HEALTH,
     OUTBOUND_LANE_LIMIT,
+    OUTBOUND_REPORT,
     SUBMISSION_ACCEPTED,
     SUBMISSION_REFUSED,
     SUBMISSION_LOGIN,

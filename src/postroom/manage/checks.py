@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Literal
@@ -22,6 +22,7 @@ MIB = 1024 * 1024
 SKEW_WARNS_S = 1.0
 SKEW_FAILS_S = 5.0
 OLDEST_POSTGRES = 14
+CERTIFICATE_WARNS = timedelta(days=14)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,13 @@ def backup(made_at: datetime | None, now: datetime) -> Check:
         remedy = "make one with `postroom backup FILE`, unless you back up the database by other means"
         return Check("backup", "warn", "`postroom backup` has made none here", remedy)
     return Check("backup", "ok", f"the last was made {(now - made_at).days} days ago, at {made_at:%Y-%m-%d %H:%M} UTC")
+
+
+def certificate(name: str, ends_at: datetime, now: datetime) -> Check:
+    """How long a certificate is valid. Renewal usually begins a month before the end."""
+    found, left = f"valid until {ends_at:%Y-%m-%d %H:%M} UTC", ends_at - now
+    remedy = "renew it; a running server reads the new files within a minute"
+    return passes_if(name, left > CERTIFICATE_WARNS, found, remedy, "fail" if left <= timedelta(0) else "warn")
 
 
 def data_dir(folder: Path) -> Check:

@@ -12,6 +12,7 @@ from postroom.http_server.listening import addresses_of, exposed_addresses
 from postroom.manage import account_checks, checks
 from postroom.manage.checks import Check
 from postroom.settings.reading import Settings, known_settings, trace_settings
+from postroom.settings.submission import SubmissionSettings
 from postroom.store.accounts import list_accounts
 from postroom.store.connectors import last_reports, list_connectors
 from postroom.store.engine.clock import Clock, clock_of, wall_clock
@@ -23,6 +24,7 @@ from postroom.store.leaders import leader, overdue_work
 from postroom.store.protection import lost_protection
 from postroom.store.rules import enabled_rules
 from postroom.store.secret_keys import list_key_uses
+from postroom.submission.certificates import BadCertificate, load_pair
 from postroom.system.private_files import DATABASE, is_open_to_others
 from postroom.telemetry.logs import without_secrets
 from postroom.vault.sealing import Vault
@@ -38,6 +40,7 @@ def machine_checks(settings: Settings, data_dir: Path | None, hints_key: KeyFile
         *checks.file_modes(settings.data_dir, _open_settings_file(data_dir)),
         checks.disk_space(settings.data_dir, settings.disk_reserve_mib),
         _bind_check(settings),
+        *_certificate_checks(settings.submission, wall_clock()),
         *account_checks.google_checks(settings),
         *([] if hints_key is None else [_hints_key_check(hints_key)]),
     ]
@@ -60,6 +63,18 @@ async def database_checks(
         *([] if missing else [await _leader_check(database), *await _protection_checks(database)]),
         *([] if missing else await _kept_checks(database, settings, vault, clock())),
     ]
+
+
+def _certificate_checks(given: SubmissionSettings, now: datetime) -> list[Check]:
+    """The certificate of the submission server, as it would be read now. A server keeps the last that it could use."""
+    if given.certificate_file is None or given.key_file is None:
+        return []
+    try:
+        _, _, ends_at = load_pair(Path(given.certificate_file), Path(given.key_file))
+    except BadCertificate as error:
+        remedy = "let the user that runs Postroom read submission.certificate_file and key_file, a pair of PEM files"
+        return [Check("submission certificate", "fail", f"it cannot be used: {error}", remedy)]
+    return [checks.certificate("submission certificate", ends_at, now)]
 
 
 def unavailable(error: PostroomError) -> Check:

@@ -4,7 +4,7 @@ A report is stored in the transaction that stores what it is about, so there is 
 with an empty envelope sender: it is a report itself.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from postroom.core.outbound.destinations import smtp_address
@@ -29,13 +29,20 @@ def reports_about(
     hostname: str,
     tried_until: datetime,
     now: datetime,
+    told_there: Collection[int] = (),
 ) -> list[NewMail]:
-    """The reports to the sender of the mail, as mail of the system itself."""
+    """The reports to the sender of the mail, as mail of the system itself.
+
+    Servers that took it for the recipients at `told_there` report success themselves (RFC 3461, 5.2.1): there is one
+    report of it, and the better one.
+    """
     if not mail.envelope_sender or smtp_address(mail.envelope_sender) is None:
         return []
     told: dict[Action, list[ReportedRecipient]] = {}
     for change, reply in changes:
         action, recipient = action_of(change), recipients[change.position]
+        if action == "relayed" and change.position in told_there:
+            continue
         if action is not None and wants_report(recipient.notify, action):
             until = tried_until if action == "delayed" else None
             told.setdefault(action, []).append(

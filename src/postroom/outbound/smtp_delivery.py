@@ -190,7 +190,8 @@ class SmtpDelivery:
         now, by_position = self._clock(), {each.position: each for each in recipients}
         changes = [(self._change(mail, by_position[each.position], each), each.reply) for each in outcomes]
         tried_until = mail.admitted_at + self._road.schedule.give_up
-        reports = reports_about(mail, by_position, changes, self._road.hostname, tried_until, now)
+        told_there = {each.position for each in outcomes if each.reported_there}
+        reports = reports_about(mail, by_position, changes, self._road.hostname, tried_until, now, told_there)
         only = [change for change, _ in changes]
         for wait_s in (*STORE_AGAIN_S, None):
             try:

@@ -32,7 +32,12 @@ class OutboundSettings(Section):
     expire_days: Whole = Field(
         5, ge=1, le=30, description="Days after which sending a mail is given up and its action fails."
     )
-    concurrency: Whole = Field(4, ge=1, le=100, description="Mails one process sends at the same time.")
+    concurrency: Whole = Field(
+        50,
+        ge=1,
+        le=1000,
+        description="Mails one process sends at the same time. Each needs a few times its size in memory.",
+    )
     restore_settle_s: Whole = Field(
         30,
         ge=0,

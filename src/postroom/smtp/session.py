@@ -180,7 +180,8 @@ class Session:
         self._must_reset = not transaction.is_complete
         if any(each.reply.code == 421 for each in transaction.outcomes):
             self._channel.abort()
-        return transaction.outcomes
+        knows_reports = "DSN" in self._extensions
+        return [each._replace(reported_there=knows_reports and each.result == "sent") for each in transaction.outcomes]
 
     def _mail(self, envelope: Envelope) -> bytes:
         given = [f"MAIL FROM:<{envelope.sender}>"]

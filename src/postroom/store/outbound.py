@@ -25,6 +25,7 @@ from postroom.core.actions.permits import DeliveryLease
 from postroom.core.errors import Fatal, NotFound
 from postroom.core.jobs.job import Job
 from postroom.core.lifecycle import AccountState, DeliveryState, RecipientState
+from postroom.core.mail.addresses import canonical
 from postroom.core.mail.headers import head_of, read_head, values
 from postroom.core.outbound.fair_picker import InFlight
 from postroom.core.outbound.fairness import Discipline
@@ -224,13 +225,25 @@ def _mailbox_of(new: NewMail) -> UUID:
 
 
 def _refusal(new: NewMail, account_id: UUID, guard: SendGuard | None, now: datetime) -> Script[str | None]:
-    if guard is None:
-        return None
+    if (suppressed := (yield from _suppression(new, now))) is not None or guard is None:
+        return suppressed
     refused = (yield from protected_now(account_id)).reason(guard.sender, guard.labels)
     was_sent = yield from sent_before_restore(account_id, new.source_key)
     if refused is None and guard.once_since is not None and not was_sent:
         refused = yield from _answer_once(new, account_id, guard.once_since, now)
     return refused
+
+
+def _suppression(new: NewMail, now: datetime) -> Script[str | None]:
+    """The reason why nobody would get it, if all of its recipients are suppressed."""
+    tenant, domain, username, _ = new.sender
+    sender = yield from sender_for(tenant, domain, username, now)
+    names = {canonical(each.address) or each.address for each in new.recipients}
+    found = list((yield sql("select_suppressed", [sender.tenant], sorted(names))))
+    if not found or len(found) < len(names):
+        return None
+    _, address, cause, _ = found[0]
+    return f"{address} is suppressed ({cause}); `postroom suppression remove` lets mail go there again"
 
 
 def _answer_once(new: NewMail, account_id: UUID, since: datetime, now: datetime) -> Script[str | None]:

@@ -20,6 +20,7 @@ from postroom.connectors.mail.correspondents import Correspondents
 from postroom.connectors.mail.ingested_ids import IngestedIds
 from postroom.connectors.mail.ingester import IngestResult, MailIngester
 from postroom.connectors.mail.knowledge import Knowledge
+from postroom.connectors.mail.mail_reports import MailReports
 from postroom.connectors.mail.message_reader import MessageReader
 from postroom.connectors.mail.refused import RefusedMail
 from postroom.connectors.mail.sent_mail import FIRST, SentMail
@@ -98,7 +99,8 @@ class GmailConnector:
             people=people,
         )
         self.sent_mail = SentMail(client, self._knowledge.sent, people, self._health)
-        self._reader = MessageReader(client, self._ingester, SetAside(folder, clock), self._health)
+        reports = MailReports(switchboard, self._health)
+        self._reader = MessageReader(client, self._ingester, SetAside(folder, clock), self._health, reports)
         self._waiting = RoundPause(hints or NoHints())
         self._one_at_a_time = asyncio.Lock()
         self._email = email

@@ -16,6 +16,7 @@ import structlog
 
 from postroom.connectors.mail.fetch import FetchResult, fetch
 from postroom.connectors.mail.ingester import IngestResult, MailIngester
+from postroom.connectors.mail.mail_reports import MailReports
 from postroom.connectors.mail.refused import reason_of
 from postroom.connectors.mail.set_aside import SetAside
 from postroom.connectors.mail.source import CHUNK, MailSource, SourceMessage
@@ -45,9 +46,15 @@ class MessageReader:
     """Reads messages from the mailbox and ingests them."""
 
     def __init__(
-        self, source: MailSource, ingester: MailIngester, set_aside: SetAside, health: ConnectorHealth
+        self,
+        source: MailSource,
+        ingester: MailIngester,
+        set_aside: SetAside,
+        health: ConnectorHealth,
+        reports: MailReports,
     ) -> None:
         self._source = source
+        self._reports = reports
         self._ingester = ingester
         self._set_aside = set_aside
         self._health = health
@@ -97,6 +104,7 @@ class MessageReader:
         async with aclosing(fetch(source, ids)) as batches:
             async for fetched in batches:
                 read |= {each.id: each for each in fetched.read}
+                await self._reports.pass_on(source, fetched)
                 ends |= await self._ingester.take(fetched, live_since)
                 ends |= {id: IngestResult("failed", reason_of(error)) for id, error in fetched.left.items()}
         return [(ends[id], read.get(id)) for id in ids]
@@ -106,12 +114,12 @@ class MessageReader:
         fresh = 0
         for id in self._set_aside.due(MOST_TRIED_AGAIN):
             fetched = await self._fetched_alone(id)
+            fresh += _fresh(await self._settle(fetched))
             error = fetched.left.get(id)
             if isinstance(error, NOT_ITS_OWN):
                 break
             if error is not None:
                 self._set_aside.put_off(id, error)
-            fresh += _fresh(await self._settle(fetched))
         return fresh
 
     async def _take(self, ids: Sequence[str]) -> tuple[int, dict[str, MailboxError]]:
@@ -130,6 +138,7 @@ class MessageReader:
         return fresh, limited
 
     async def _settle(self, fetched: FetchResult) -> dict[str, IngestResult]:
+        await self._reports.pass_on(self._source, fetched)
         ends = await self._ingester.take(fetched)
         self._given += len(fetched.read) + len(fetched.gone) + len(fetched.unreadable)
         self._set_aside.forget(ends)

@@ -54,13 +54,17 @@ class OutgoingRecipient(NamedTuple):
 
 
 class RecipientOutcome(NamedTuple):
-    """The outcome for one recipient. `retry_after` is how long the destination asks us to wait, if it does."""
+    """The outcome for one recipient. `retry_after` is how long the destination asks us to wait, if it does.
+
+    `reported_there`: the server that took the mail was told which reports the sender wants, and sends those of success.
+    """
 
     position: int
     result: Result
     reply: Reply
     bounce_class: BounceClass | None = None
     retry_after: timedelta | None = None
+    reported_there: bool = False
 
 
 def decided(position: int, reply: Reply) -> RecipientOutcome:

@@ -13,6 +13,7 @@ from postroom.switchboard.tools import (
     on_demand,
     outbound,
     queues,
+    reports,
     requests,
 )
 from postroom.switchboard.tools.tool import Tool
@@ -29,6 +30,7 @@ ALL_TOOLS: tuple[Tool, ...] = (
     *on_demand.TOOLS,
     *actions.TOOLS,
     *outbound.TOOLS,
+    *reports.TOOLS,
     *control.TOOLS,
 )
 TOOLS_BY_NAME = {tool.name: tool for tool in ALL_TOOLS}

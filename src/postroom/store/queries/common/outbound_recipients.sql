@@ -62,5 +62,9 @@ UPDATE outbound_recipients SET state = :state, last_reply = :last_reply, enhance
     updated_at = :now
 WHERE mail_id = :mail_id AND position = :position AND state IN ('sent', 'unknown')
 
+-- name: note_complaint(mail_id, position, now)
+UPDATE outbound_recipients SET complained_at = :now
+WHERE mail_id = :mail_id AND position = :position AND complained_at IS NULL RETURNING position
+
 -- name: select_mail_action(id)
 SELECT action_id FROM outbound_mail WHERE id = :id

@@ -51,8 +51,10 @@ UPDATE outbound_mail m SET state = e ->> 1, lease_token = NULL, lease_until = NU
 FROM jsonb_array_elements(:rows::jsonb) AS e
 WHERE m.id = ANY(ARRAY(SELECT (x ->> 0)::uuid FROM jsonb_array_elements(:rows::jsonb) AS x)) AND m.id = (e ->> 0)::uuid AND m.state = 'sending'
 
--- name: lock_reported_mail(mark, message_id, most)
-SELECT id, tenant, sender_id, state FROM outbound_mail
-WHERE account_id IS NULL AND sender_id IS NOT NULL
-    AND (CAST(id AS text) = CAST(:mark AS text) OR (CAST(:mark AS text) IS NULL AND message_id = :message_id))
-ORDER BY id LIMIT :most FOR UPDATE
+-- name: lock_marked_mail(id)
+SELECT id, tenant, sender_id, state, account_id, envelope_sender FROM outbound_mail
+WHERE id = :id AND sender_id IS NOT NULL FOR UPDATE
+
+-- name: lock_mail_of_message(message_id, most)
+SELECT id, tenant, sender_id, state, account_id, envelope_sender FROM outbound_mail
+WHERE message_id = :message_id AND sender_id IS NOT NULL ORDER BY id LIMIT :most FOR UPDATE

@@ -50,8 +50,10 @@ UPDATE outbound_mail SET state = e.value ->> 1, lease_token = NULL, lease_until 
     ended_at = e.value ->> 4, updated_at = :now
 FROM json_each(:rows) AS e WHERE outbound_mail.id = e.value ->> 0 AND outbound_mail.state = 'sending'
 
--- name: lock_reported_mail(mark, message_id, most)
-SELECT id, tenant, sender_id, state FROM outbound_mail
-WHERE account_id IS NULL AND sender_id IS NOT NULL
-    AND (CAST(id AS text) = CAST(:mark AS text) OR (CAST(:mark AS text) IS NULL AND message_id = :message_id))
-ORDER BY id LIMIT :most
+-- name: lock_marked_mail(id)
+SELECT id, tenant, sender_id, state, account_id, envelope_sender FROM outbound_mail
+WHERE id = :id AND sender_id IS NOT NULL
+
+-- name: lock_mail_of_message(message_id, most)
+SELECT id, tenant, sender_id, state, account_id, envelope_sender FROM outbound_mail
+WHERE message_id = :message_id AND sender_id IS NOT NULL ORDER BY id LIMIT :most

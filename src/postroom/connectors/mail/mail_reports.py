@@ -1,0 +1,71 @@
+"""Passes on reports about our own mail: delivery reports and complaints that have come to the mailbox.
+
+A report is passed on before its message is ingested, so that none is lost if the switchboard is away: both are done
+again in the next round, and the switchboard counts a report once. It is still ingested as any mail is.
+"""
+
+import re
+
+import structlog
+
+from postroom.connectors.mail.fetch import FetchResult
+from postroom.connectors.mail.ingester import is_incoming
+from postroom.connectors.mail.refused import reason_of
+from postroom.connectors.mail.reports import TakesReports
+from postroom.connectors.mail.source import MailSource, SourceMessage
+from postroom.connectors.runtime import ConnectorHealth
+from postroom.core.errors import BadInput, MailboxError, NotInMailbox, UnreadableAnswer
+from postroom.core.mail.headers import values
+
+log = structlog.get_logger()
+
+_REPORT = re.compile(
+    r'\s*multipart/report\s*;.*\breport-type\s*=\s*"?(?:delivery-status|feedback-report)\b', re.IGNORECASE | re.DOTALL
+)
+
+
+class MailReports:
+    """The reports among the messages of one mailbox."""
+
+    def __init__(self, switchboard: object, health: ConnectorHealth) -> None:
+        self._switchboard = switchboard
+        self._health = health
+
+    async def pass_on(self, source: MailSource, fetched: FetchResult) -> None:
+        """Pass on the reports among these messages. One whose bytes the mailbox does not return is left for later."""
+        if not isinstance(self._switchboard, TakesReports):
+            return
+        for message in [each for each in fetched.read if is_report(each)]:
+            try:
+                raw = await _bytes_of(source, message)
+            except MailboxError as error:
+                fetched.read.remove(message)
+                fetched.left[message.id] = error
+                continue
+            if raw is not None:
+                await self._pass_on(self._switchboard, raw)
+
+    async def _pass_on(self, switchboard: TakesReports, raw: bytes) -> None:
+        try:
+            await switchboard.report(raw)
+        except BadInput as error:
+            log.warning("connector.report_refused", reason=reason_of(error))
+        else:
+            self._health.counters["reports"] += 1
+
+
+def is_report(message: SourceMessage) -> bool:
+    """Whether a received message calls itself a report, of delivery or of a complaint."""
+    kinds = values(message.readable_headers(), "content-type")
+    return is_incoming(message) and bool(kinds) and _REPORT.match(kinds[0]) is not None
+
+
+async def _bytes_of(source: MailSource, message: SourceMessage) -> bytes | None:
+    """The message as it came; None if nobody can read it any more, or it is too large to be fetched."""
+    if message.raw is not None:
+        return message.raw
+    try:
+        return (await source.get_message(message.id, "raw")).raw
+    except (NotInMailbox, UnreadableAnswer) as error:
+        log.warning("connector.report_unreadable", reason=reason_of(error))
+        return None

@@ -1,0 +1,2 @@
+-- When a recipient complained about the mail: a complaint counts once, however often it is reported.
+ALTER TABLE outbound_recipients ADD COLUMN complained_at timestamptz;
