@@ -7,14 +7,14 @@ import pytest
 
 from postroom.core.errors import Conflict, DailyLimitReached, IllegalMove, NotFound, SenderDisabled, SenderThrottled
 from postroom.core.outbound.limits import DailyLimits
-from postroom.core.outbound.reports import Original
-from postroom.store import outbound, outbound_answers, outbound_reports, senders, submissions
+from postroom.store import outbound, outbound_answers, senders, submissions
 from postroom.store.engine.ids import new_id
 from postroom.store.outbound_turns import miscounted_turns
 from postroom.store.submissions import Accepted, NewSubmission
 from support.store.fault_cases_registry import signed
 from support.store.fault_cases_senders import ADA, added, throttle
 from support.store.fault_cases_submissions import CONTENT, submission, submitted
+from support.store.inbox_setup import select
 from support.store.job_setup import JobSetup
 
 
@@ -133,12 +133,11 @@ async def test_the_time_of_scheduled_mail_begins_when_it_is_due_or_a_person_send
     assert (second.id, second.admitted_at, second.asked_at) == (waiting.id, due, began)
 
 
-async def test_a_complaint_about_submitted_mail_is_recognised_by_its_message_id(setup: JobSetup) -> None:
-    ada, bob = await added(setup), await added(setup, "bob@example.org")
-    await submitted(setup, submission(ada.id, message_id="<1@example.com>"), submission(bob.id, message_id=None))
-    about = Original("<1@example.com>")
-    complaint = outbound_reports.record_complaint(about, "abuse", ["bob@example.net"], setup.clock())
-    assert await setup.database.run(complaint) == 1
+async def test_the_message_id_by_which_reports_find_a_mail_is_kept(setup: JobSetup) -> None:
+    ada = await added(setup)
+    await submitted(setup, submission(ada.id, message_id="<1@example.com>"), submission(ada.id))
+    kept = await select(setup.database, "SELECT message_id FROM outbound_mail ORDER BY seq")
+    assert [row[0] for row in kept] == ["<1@example.com>", None]
 
 
 async def test_the_mail_of_another_sender_does_not_exist(setup: JobSetup) -> None:
