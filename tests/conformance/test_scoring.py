@@ -12,7 +12,9 @@ from postroom.outbound.scoring import Channel, Detection, Scored, Scoring
 from postroom.store import sender_counts, senders
 from postroom.store.audit import list_audit
 from postroom.store.sender_counts import SenderCount
+from postroom.store.sender_notices import report_sender
 from postroom.store.senders import SenderView
+from support.smtp_sending import new_mail, queue_mail
 from support.store.dump import dump
 from support.store.fault_cases_registry import signed
 from support.store.fault_cases_senders import ADA, added, admitted, count, counted, throttled
@@ -53,6 +55,17 @@ async def test_a_bounce_storm_is_throttled_within_one_period(setup: JobSetup) ->
     assert (shown.abuse_score, shown.lane) == (60, "throttled")
     assert shown.throttled_until == setup.clock() + timedelta(hours=8)
     assert shown.throttle_reason == "40 of 90 bounced"
+
+
+async def test_reports_that_bounce_do_not_hold_back_those_to_others(setup: JobSetup) -> None:
+    """A sender whose own address does not exist would otherwise stop the reports to everybody, and the notices."""
+    reports = [new_mail(f"gone{place}@example.net", sender=report_sender("example.com")) for place in range(100)]
+    await setup.database.run(queue_mail(reports, setup.clock()))
+    own = await show(setup, "reports for example.com")
+    await counted(setup, own.id, delivered=0, bounced=100)
+    setup.clock.forward(PERIOD.total_seconds())
+    assert await scoring(setup).score() == Scored(1, 0, 0)
+    assert (await show(setup, own.username)).throttled_until is None
 
 
 async def test_a_burst_of_a_new_sender_is_throttled_within_one_period(setup: JobSetup) -> None:

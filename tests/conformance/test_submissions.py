@@ -7,13 +7,14 @@ import pytest
 
 from postroom.core.errors import Conflict, DailyLimitReached, IllegalMove, NotFound, SenderDisabled, SenderThrottled
 from postroom.core.outbound.limits import DailyLimits
-from postroom.store import outbound, senders, submissions
+from postroom.store import outbound, outbound_answers, senders, submissions
 from postroom.store.engine.ids import new_id
 from postroom.store.outbound_turns import miscounted_turns
 from postroom.store.submissions import Accepted, NewSubmission
 from support.store.fault_cases_registry import signed
 from support.store.fault_cases_senders import ADA, added, throttle
 from support.store.fault_cases_submissions import CONTENT, submission, submitted
+from support.store.inbox_setup import select
 from support.store.job_setup import JobSetup
 
 
@@ -116,6 +117,27 @@ async def test_scheduled_mail_waits_and_can_be_canceled_before_it_leaves(setup: 
     assert (await setup.database.run(submissions.load_submission(ada.id, new.id))).state == "canceled"
     with pytest.raises(IllegalMove):
         await setup.database.run(canceling)
+
+
+async def test_the_time_of_scheduled_mail_begins_when_it_is_due_or_a_person_sends_it_now(setup: JobSetup) -> None:
+    ada, began = await added(setup), setup.clock()
+    due = began + timedelta(days=20)
+    waiting, hastened = (submission(ada.id, not_before=due) for _ in range(2))
+    await submitted(setup, waiting, hastened)
+    setup.clock.forward(3600)
+    now = setup.clock()
+    await setup.database.run(outbound_answers.hasten_mail(hastened.id, signed(), now))
+    (first,) = await setup.database.run(outbound.lease_mail(new_id(), 10, now, due + timedelta(days=1)))
+    assert (first.id, first.admitted_at) == (hastened.id, now)
+    (second,) = await setup.database.run(outbound.lease_mail(new_id(), 10, due, due + timedelta(days=1)))
+    assert (second.id, second.admitted_at, second.asked_at) == (waiting.id, due, began)
+
+
+async def test_the_message_id_by_which_reports_find_a_mail_is_kept(setup: JobSetup) -> None:
+    ada = await added(setup)
+    await submitted(setup, submission(ada.id, message_id="<1@example.com>"), submission(ada.id))
+    kept = await select(setup.database, "SELECT message_id FROM outbound_mail ORDER BY seq")
+    assert [row[0] for row in kept] == ["<1@example.com>", None]
 
 
 async def test_the_mail_of_another_sender_does_not_exist(setup: JobSetup) -> None:

@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -12,6 +14,7 @@ from postroom.core.errors import IllegalMove
 from postroom.core.outbound.pacing import PaceLimits
 from postroom.core.outbound.replies import Reply
 from postroom.core.outbound.reports import DeliveryReport, read_report
+from postroom.core.outbound.retries import RetrySchedule
 from postroom.core.outbound.transport import (
     Leaving,
     MailOptions,
@@ -23,6 +26,9 @@ from postroom.core.outbound.transport import (
     decided,
 )
 from postroom.manage.pausing import stop
+from postroom.outbound.delivery import Sender
+from postroom.outbound.pace import Pace
+from postroom.outbound.smtp_delivery import SmtpRoad
 from postroom.smtp.options import Reuse
 from postroom.store import destinations, outbound_answers, pauses, sender_counts, tenants
 from postroom.store.audit import Signature
@@ -31,6 +37,7 @@ from postroom.store.outbound import MailSender, NewRecipient, list_mail, load_co
 from postroom.store.outbound_recipients import Departure, leave, resend_unknown
 from postroom_sandbox.smtp_server import Answers, Drop, SmtpServer
 from support.clocks import ManualClock
+from support.patience import PATIENCE_S
 from support.provider_replies import REPLIES
 from support.smtp import CONTENT, smtp_transport, zone_of
 from support.smtp_sending import LEASE, MARA, SmtpSending, new_mail, queue_mail
@@ -40,6 +47,7 @@ ADA, BEN, CLEO = "ada@example.org", "ben@example.org", "cleo@example.org"
 NO_BEN = {"RCPT TO:<ben@": "550 5.1.1 no such user here"}
 PHASES = {"connect": "connect", "greeting": "connect", "mail": "MAIL", "rcpt": "RCPT", "data": "DATA", "content": "."}
 LATER = {"RCPT": "451 4.3.0 come back later"}
+OTHER = MailSender("other.example", "other.example", "zoe@other.example", "zoe@other.example")
 NEVER = {"RCPT": "550 5.1.1 no such user here"}
 
 
@@ -59,6 +67,10 @@ async def attempt(sending: SmtpSending, answers: Answers | None = None) -> SmtpS
     async with SmtpServer(answers or {}) as server, smtp_transport(zone_of(), server.port) as transport:
         await sending.attempt(transport)
     return server
+
+
+async def sent_again(sending: SmtpSending) -> list[UUID]:
+    return await sending.database.run(resend_unknown(10, RetrySchedule(), sending.rng, sending.clock()))
 
 
 def because(reason: str) -> Signature:
@@ -183,9 +195,23 @@ async def test_unknown_mail_is_sent_again_when_a_person_or_the_rule_says_so(send
     await sending.database.run(outbound_answers.resolve_mail(id, "not_sent", signed(), sending.clock()))
     await attempt(sending, {".": Drop()})
     assert await sending.states(id) == ["unknown"]
-    assert await sending.database.run(resend_unknown(10, sending.clock())) == [id]
+    assert await sent_again(sending) == [id]
+    sending.clock.forward(timedelta(minutes=3).total_seconds())
     server = await attempt(sending)
     assert (await sending.states(id), len(server.received)) == (["sent"], 1)
+
+
+async def test_a_server_that_never_answers_does_not_get_unknown_mail_over_and_over(sending: SmtpSending) -> None:
+    """By the rule `resend` it waits longer each time, as deferred mail does, and in the end a person decides."""
+    id, copies, began = await sending.put(ADA), 0, sending.clock()
+    while sending.clock() - began < timedelta(days=6):
+        copies += len((await attempt(sending, {".": Drop()})).received)
+        assert (await sent_again(sending) == [id]) == (sending.clock() - began < timedelta(days=5))
+        assert await sent_again(sending) == []
+        due = (await sending.mail(id)).not_before
+        sending.clock.forward(max(due - sending.clock(), timedelta(hours=1)).total_seconds())
+    assert await sending.states(id) == ["unknown"]
+    assert copies < 50
 
 
 async def test_unknown_recipients_are_settled_while_others_of_the_same_mail_are_still_tried(
@@ -212,6 +238,16 @@ async def test_a_holder_that_dies_while_the_content_leaves_makes_it_unknown_and_
     assert await sending.states(gone) == ["unknown", "sending"]
     assert "died" in ((await sending.results(gone))[0].last_reply or "")
     assert await sending.states(waiting) == ["sending"]
+
+
+async def test_mail_for_later_is_tried_for_as_long_as_other_mail(sending: SmtpSending) -> None:
+    later = timedelta(days=20)
+    new = replace(new_mail(ADA), not_before=sending.clock() + later)
+    await sending.database.run(queue_mail([new], sending.clock()))
+    assert await sending.lease() == []
+    sending.clock.forward(later.total_seconds())
+    await attempt(sending, LATER)
+    assert (await sending.states(new.id), await sending.reports()) == (["deferred"], [])
 
 
 async def test_waits_double_with_jitter_and_the_mail_expires_after_five_days_with_one_report_of_each_kind(
@@ -250,7 +286,7 @@ async def test_a_report_goes_back_to_the_envelope_sender_and_none_is_made_about_
     await attempt(sending, NO_BEN)
     (view,) = await sending.reports()
     content = await sending.database.run(load_content(view.id))
-    assert (view.recipients, view.username) == (("mara@sender.example",), "system")
+    assert (view.recipients, view.username) == (("mara@sender.example",), "reports for sender.example")
     found = read_report(content)
     assert isinstance(found, DeliveryReport)
     assert [(each.address, each.action) for each in found.recipients] == [(BEN, "failed")]
@@ -260,6 +296,15 @@ async def test_a_report_goes_back_to_the_envelope_sender_and_none_is_made_about_
     await attempt(sending)
     assert (await sending.mail(view.id)).state == "bounced"
     assert len(await sending.database.run(list_mail(9))) == 2
+
+
+async def test_the_reports_of_a_tenant_do_not_wait_for_a_thousand_reports_of_another(sending: SmtpSending) -> None:
+    for place in range(30):
+        await sending.put(f"gone{place}@example.org")
+    await sending.put(CLEO, sender=OTHER)
+    await attempt(sending, NEVER)
+    names = [(await sending.mail(each.id)).username for each in await sending.lease(10)]
+    assert sorted(set(names)) == ["reports for other.example", "reports for sender.example"]
 
 
 @pytest.mark.parametrize(
@@ -289,8 +334,7 @@ async def test_nothing_is_reported_about_mail_with_an_empty_envelope_sender(quic
 async def test_an_address_that_does_not_exist_gets_no_more_mail_of_the_same_tenant(sending: SmtpSending) -> None:
     await sending.put(BEN)
     await attempt(sending, NEVER)
-    other = MailSender("other.example", "other.example", "zoe@other.example", "zoe@other.example")
-    again, elsewhere = await sending.put("Ben@Example.org", ADA), await sending.put(BEN, sender=other)
+    again, elsewhere = await sending.put("Ben@Example.org", ADA), await sending.put(BEN, sender=OTHER)
     server = await attempt(sending)
     ben, ada = await sending.results(again)
     assert (ben.state, ada.state, await sending.states(elsewhere)) == ("rejected", "sent", ["sent"])
@@ -421,3 +465,59 @@ async def test_without_an_answer_it_is_unknown_and_what_was_not_leaving_waits(
     await asyncio.wait({delivering})
     (ada,) = await sending.results(id)
     assert (ada.state, "the process ended" in (ada.last_reply or "")) == ("unknown", True)
+
+
+class Silent:
+    """A transport whose destinations take as long as they like to answer."""
+
+    def __init__(self) -> None:
+        self.asked: asyncio.Queue[str] = asyncio.Queue()
+
+    async def deliver(
+        self, mail: OutgoingMail, recipients: Sequence[OutgoingRecipient], leaving: Leaving
+    ) -> list[RecipientOutcome]:
+        self.asked.put_nowait(recipients[0].address)
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+async def test_destinations_that_do_not_answer_keep_no_other_tenant_waiting(sending: SmtpSending) -> None:
+    """Mail that has been under way for long leaves its slot to others, and no tenant gets all of the room."""
+    pace, transport = Pace(at_once=2, slow=timedelta(0)), Silent()
+
+    async def transport_of() -> Transport:
+        return transport
+
+    await sending.database.run(queue_mail([new_mail(f"{place}@slow.example") for place in range(60)], sending.clock()))
+    road = SmtpRoad(transport_of, "out.sender.example")
+    running = asyncio.create_task(Sender(sending.database, no_mailbox, pace, sending.clock, smtp=road).run())
+    async with asyncio.timeout(PATIENCE_S):
+        slow = [await transport.asked.get() for _ in range(pace.room // 2)]
+        await sending.put(CLEO, sender=OTHER)
+        assert await transport.asked.get() == CLEO
+    assert len(set(slow)) == pace.room // 2
+    running.cancel()
+    await asyncio.wait({running})
+
+
+async def test_behind_a_smart_host_all_mail_waits_for_its_turn(sending: SmtpSending) -> None:
+    """There, more mail under way would only wait outside of the fair queue."""
+    pace, transport = Pace(at_once=2, slow=timedelta(0), poll=timedelta(milliseconds=1)), Silent()
+
+    async def transport_of() -> Transport:
+        return transport
+
+    await sending.database.run(queue_mail([new_mail(f"{place}@slow.example") for place in range(9)], sending.clock()))
+    road = SmtpRoad(transport_of, "out.sender.example", by_smart_host=True)
+    running = asyncio.create_task(Sender(sending.database, no_mailbox, pace, sending.clock, smtp=road).run())
+    async with asyncio.timeout(PATIENCE_S):
+        for _ in range(2):
+            await transport.asked.get()
+    asked = [each.state for each in await sending.database.run(list_mail(99))].count("sending")
+    assert (asked, transport.asked.qsize()) == (2, 0)
+    running.cancel()
+    await asyncio.wait({running})
+
+
+async def no_mailbox(permit: Any) -> Any:
+    raise AssertionError(permit)

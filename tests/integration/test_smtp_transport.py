@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from postroom.core.outbound.pacing import PaceLimits
 from postroom.core.outbound.transport import OutgoingRecipient, Result
+from postroom.core.submission.envelope import read_rcpt
 from postroom.smtp.lines import dot_stuffed, with_whole_line_ends
 from postroom.smtp.options import Reuse, Timeouts
 from postroom_sandbox.smtp_server import EXTENSIONS, Answers, Drop, Raw, Silence, SmtpServer
@@ -260,6 +261,21 @@ async def test_extensions_are_used_where_they_are_offered():
     assert outcome.result == "sent"
     assert "MAIL FROM:<mara@sender.example> SIZE=19 BODY=8BITMIME SMTPUTF8" in server.commands
     assert "RCPT TO:<ädä@xn--bcher-kva.example> NOTIFY=FAILURE,DELAY" in server.commands
+
+
+@pytest.mark.parametrize(
+    ("given", "passed_on"),
+    [
+        ("rfc822;Ada+2Bshop@example.net", "rfc822;Ada+2Bshop@example.net"),
+        ("utf-8;\u00e4da\\x{2B}@example.net", "utf-8;\\x{E4}da\\x{2B}@example.net"),
+    ],
+)
+async def test_the_original_recipient_is_passed_on_as_it_was_given(given: str, passed_on: str):
+    submitted = read_rcpt(f"TO:<{ADA}> ORCPT={given}", smtputf8=True)
+    recipient = OutgoingRecipient(0, submitted.address, (), submitted.original)
+    async with SmtpServer() as server, smtp_transport(zone_of(), server.port) as transport:
+        await transport.deliver(outgoing(), [recipient], Departures())
+    assert f"RCPT TO:<{ADA}> ORCPT={passed_on}" in server.commands
 
 
 async def test_a_recipient_in_utf8_does_not_spoil_the_others():

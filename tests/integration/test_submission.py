@@ -23,6 +23,7 @@ from postroom.submission.submissions import SubmissionLimits
 from support.clocks import ManualClock
 from support.patience import PATIENCE_S
 from support.store.fault_cases_registry import signed
+from support.store.inbox_setup import select
 from support.submission import (
     ADA,
     HOST,
@@ -544,3 +545,14 @@ async def test_a_handshake_that_fails_harms_nobody(sqlite: Database) -> None:
             await asyncio.open_connection("127.0.0.1", server.tls_port, ssl=context, server_hostname=HOST)
         async with connected(server.tls_port, tls=True) as client:
             assert (await client.ask("NOOP")).startswith("250")
+
+
+@pytest.mark.parametrize("message", [MESSAGE, f"From: {ADA}\r\n\r\nHello.\r\n".encode()])
+async def test_reports_about_submitted_mail_find_it_by_its_message_id(sqlite: Database, message: bytes) -> None:
+    await added_sender(sqlite)
+    async with submission_server(sqlite) as server, connected(server.port) as client:
+        await client.begin("bob@example.net")
+        id = queued_as(await client.deliver(message))
+        written = outbound.message_id_of(await server.content(id))
+        ((kept,),) = await select(sqlite, "SELECT message_id FROM outbound_mail")
+        assert kept == written is not None

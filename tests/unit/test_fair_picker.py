@@ -315,6 +315,21 @@ def test_a_tenant_with_slow_deliveries_does_not_hold_all_slots_while_others_wait
     assert len(alone.choose(POLICY, held, 10)) == 10
 
 
+def test_beyond_the_slots_a_tenant_gets_half_of_the_room_that_others_leave_and_what_waits_is_kept() -> None:
+    """Otherwise a tenant whose destinations never answer would hold every slot when the next one comes."""
+    table = filled({(1, 1, 1): 500})
+    assert len(table.choose(POLICY, InFlight(4, lanes={"normal": 20}, tenants={1: 20}, room=44), 10)) == 2
+    full = InFlight(4, lanes={"normal": 22}, tenants={1: 22}, room=44)
+    assert table.choose(POLICY, full, 10) == []
+    for seq in range(20):
+        table.put("normal", (2, 2, 2), WaitingMail(1_000 + seq, 1), (1.0, 1.0, 1.0))
+    assert [each.tenant for each in table.choose(POLICY, full, 15)] == [2] * 11
+    table.put("high", (3, 3, 3), WaitingMail(2_000, 1), (1.0, 1.0, 1.0))
+    both = InFlight(4, lanes={"normal": 33}, tenants={1: 22, 2: 11}, room=44)
+    assert [each.tenant for each in table.choose(POLICY, both, 10)] == [3]
+    assert len(table.choose(POLICY, UNLIMITED, 1_000)) == 498 + 9
+
+
 def test_a_limit_bounds_a_lane_only_while_lanes_compete() -> None:
     table = filled({(1, 1, 1): 100})
     limited = InFlight(10, limits={"normal": 2, "high": 8})

@@ -70,11 +70,33 @@ def test_routes_are_dropped_and_local_parts_stay(written: str, read: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "arguments", ["NOTIFY=NEVER,DELAY", "NOTIFY=", "NOTIFY=SUCCESS,SUCCESS", "ORCPT=x", "ORCPT=rfc822;a b", "ORCPT=;a"]
+    "arguments",
+    [
+        "NOTIFY=NEVER,DELAY",
+        "NOTIFY=",
+        "NOTIFY=SUCCESS,SUCCESS",
+        "ORCPT=x",
+        "ORCPT=rfc822;a b",
+        "ORCPT=;a",
+        "ORCPT=rfc822;a+0D+0AQUIT",
+        "ORCPT=rfc822;a+FF",
+    ],
 )
 def test_malformed_reports_are_refused(arguments: str) -> None:
     with pytest.raises(SubmissionRefused):
         read_rcpt(f"TO:<a@b.example> {arguments}", smtputf8=False)
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("rfc822;Ben+2Bshop@d.example", "rfc822;Ben+shop@d.example"),
+        ("rfc822;b+C3+B6@d.example", "rfc822;bö@d.example"),
+        ("utf-8;bö\\x{2B}@d.example", "utf-8;b\\x{F6}\\x{2B}@d.example"),
+    ],
+)
+def test_the_original_recipient_is_kept_decoded(given: str, kept: str) -> None:
+    assert read_rcpt(f"TO:<a@b.example> ORCPT={given}", smtputf8=True).original == kept
 
 
 def test_a_mail_may_be_held_for_thirty_days_and_not_longer() -> None:

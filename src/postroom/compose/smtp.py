@@ -47,7 +47,8 @@ class SmtpOnDemand:
     def road(self) -> SmtpRoad:
         delivery, days = self._settings.delivery, self._settings.outbound.expire_days
         schedule = RetrySchedule(give_up=timedelta(days=days))
-        return SmtpRoad(self.transport, hostname_of(delivery), delivery.unknown, schedule)
+        by_smart_host = delivery.smart_host is not None
+        return SmtpRoad(self.transport, hostname_of(delivery), delivery.unknown, schedule, by_smart_host=by_smart_host)
 
     async def transport(self) -> SmtpTransport:
         async with self._starting:

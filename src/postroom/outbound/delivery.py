@@ -105,7 +105,8 @@ class Sender:
         self._clock = clock
         self._sleep = sleep
         self._wake = asyncio.Event()
-        self._running: dict[asyncio.Task[None], store.LeasedMail] = {}
+        self._running: dict[asyncio.Task[None], tuple[store.LeasedMail, float]] = {}
+        """The mails that are being delivered, and since when, by the clock that never jumps."""
         self._batches = DeliveryBatches(database, self._pace, clock)
 
     async def run(self) -> None:
@@ -131,10 +132,11 @@ class Sender:
     async def _begin(self) -> None:
         while self._rejoined is not None:
             self._rejoined = await self._database.run(apply_rollout(self._rollout, self._rejoined))
-        if self._smtp.unknown == "resend" and await self._database.run(has_unknown()):
-            for id in await self._database.run(resend_unknown(SENT_AGAIN_AT_ONCE, self._clock())):
+        schedule, now = self._smtp.schedule, self._clock()
+        if self._smtp.unknown == "resend" and await self._database.run(has_unknown(schedule, now)):
+            for id in await self._database.run(resend_unknown(SENT_AGAIN_AT_ONCE, schedule, self._smtp.rng, now)):
                 log.warning("outbound.sent_again", delivery=id)
-        free = self._pace.at_once - len(self._running)
+        free = self._free()
         if free <= 0 or not await self._database.run(store.any_mail_due(self._clock())):
             return
         now, started = self._clock(), since_boot()
@@ -144,17 +146,26 @@ class Sender:
         for each in leased:
             lease = HeldLease(self._pace.usable_until(started))
             task = asyncio.create_task(self._deliver(each, lease), name="postroom-delivery")
-            self._running[task] = each
+            self._running[task] = each, started
             task.add_done_callback(self._ended)
+
+    def _free(self) -> int:
+        """How many mails may be leased. Those that their destinations keep waiting do not count, within the room."""
+        if self._smtp.by_smart_host:
+            return self._pace.at_once - len(self._running)
+        since = since_boot() - self._pace.slow.total_seconds()
+        slow = sum(each.account_id is None and started <= since for each, started in self._running.values())
+        under_way = len(self._running)
+        return min(self._pace.at_once - (under_way - slow), self._pace.room - under_way)
 
     def _capacity(self) -> store.Capacity:
         lanes, tenants = Counter[Lane](), Counter[int]()
-        for each in self._running.values():
+        for each, _ in self._running.values():
             lanes[each.lane] += 1
             tenants[each.tenant_id] += 1
         slots = self._pace.at_once
         limits = {} if self._watch is None else self._watch.limits(slots)
-        in_flight = InFlight(slots, lanes, tenants, limits)
+        in_flight = InFlight(slots, lanes, tenants, limits, self._pace.room)
         return store.Capacity(in_flight, self._policy, self._rollout, self._meter.stopwatch)
 
     def _ended(self, task: asyncio.Task[None]) -> None:

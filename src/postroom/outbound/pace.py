@@ -5,6 +5,8 @@ from datetime import timedelta
 
 from postroom.core.errors import BadInput, Fatal, MailboxLater, RequestRefused, Retryable
 
+MOST_SLOW = 40
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:
@@ -12,6 +14,9 @@ class Pace:
 
     No call to the mailbox may take longer than `longest_call`, and no question, which may take many calls, longer than
     `longest_question`. `looks` are the waits, in seconds, before each search for a sent message whose draft is gone.
+
+    `at_once` mails are sent at the same time. One that takes longer than `slow`, since its destination does, no longer
+    keeps the next one waiting; but no more than `room` are under way in all.
     """
 
     first: timedelta = timedelta(minutes=1)
@@ -24,6 +29,11 @@ class Pace:
     poll: timedelta = timedelta(seconds=1)
     looks: tuple[float, ...] = (0.0, 2.0, 10.0, 30.0)
     at_once: int = 50
+    slow: timedelta = timedelta(seconds=5)
+
+    @property
+    def room(self) -> int:
+        return self.at_once + max(self.at_once, MOST_SLOW)
 
     def usable_until(self, started: float) -> float:
         """Until when mail may leave under a lease taken at `started`: a request needs some time to arrive."""

@@ -11,9 +11,9 @@ from postroom.core.outbound.destinations import smtp_address
 from postroom.core.outbound.replies import Reply
 from postroom.outbound.dsn import Action, ReportedMail, ReportedRecipient, delivery_report, wants_report
 from postroom.store.engine.ids import new_id
-from postroom.store.outbound import NewMail, NewRecipient
+from postroom.store.outbound import MailSender, NewMail, NewRecipient
 from postroom.store.outbound_recipients import LeasedRecipient, OutgoingContent, RecipientChange
-from postroom.store.sender_notices import system_sender
+from postroom.store.sender_notices import report_sender
 
 SUBJECTS: Mapping[Action, str] = {
     "failed": "Your mail was not delivered",
@@ -50,7 +50,8 @@ def reports_about(
             )
     asked = mail.options.envelope_id, mail.options.return_full
     reported = ReportedMail(mail.id, mail.envelope_sender, mail.content, mail.admitted_at, *asked)
-    return [_report(reported, action, those, hostname, now) for action, those in told.items()]
+    sender = report_sender(mail.tenant)
+    return [_report(sender, reported, action, those, hostname, now) for action, those in told.items()]
 
 
 def action_of(change: RecipientChange) -> Action | None:
@@ -67,9 +68,14 @@ def action_of(change: RecipientChange) -> Action | None:
 
 
 def _report(
-    mail: ReportedMail, action: Action, recipients: Sequence[ReportedRecipient], hostname: str, now: datetime
+    sender: MailSender,
+    mail: ReportedMail,
+    action: Action,
+    recipients: Sequence[ReportedRecipient],
+    hostname: str,
+    now: datetime,
 ) -> NewMail:
     id = new_id()
     content = delivery_report(id, hostname, mail, recipients, now)
     to = (NewRecipient(mail.envelope_sender, ("never",)),)
-    return NewMail(id, None, None, system_sender(""), "report", to, SUBJECTS[action], content)
+    return NewMail(id, None, None, sender, "report", to, SUBJECTS[action], content)

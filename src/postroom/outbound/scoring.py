@@ -22,6 +22,7 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.job_builders import sender_notice_job
 from postroom.store.sender_counts import ScoredSender, prune_sender_counts, record_scores, scored_senders
+from postroom.store.sender_notices import SYSTEM
 
 log = structlog.get_logger()
 
@@ -96,7 +97,10 @@ class Scoring:
         done.senders += len(page)
 
     def _score_of(self, sender: ScoredSender, now: datetime) -> Score:
-        return Score(0) if self._detection == "off" else abuse_score(sender.activity(now), now)
+        # That reports do not arrive is the fault of those who they are about; all the others wait for theirs.
+        if self._detection == "off" or sender.tenant == SYSTEM:
+            return Score(0)
+        return abuse_score(sender.activity(now), now)
 
     async def _throttle(self, sender: ScoredSender, score: Score, now: datetime) -> bool:
         throttle = self._policy.throttle(score, now)

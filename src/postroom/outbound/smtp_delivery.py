@@ -68,6 +68,8 @@ class SmtpRoad:
     unknown: UnknownRule = "ask"
     schedule: RetrySchedule = field(default_factory=RetrySchedule)
     rng: Random = field(default_factory=SystemRandom)
+    by_smart_host: bool = False
+    """Whether one server takes all mail: then nobody gains by a place beyond the slots, and all wait for their turn."""
 
 
 class _NoTransport:

@@ -202,7 +202,8 @@ class Session:
             asked = f" NOTIFY={','.join(recipient.notify).upper()}" if recipient.notify else ""
             kind, separator, address = (recipient.original or "").partition(";")
             if separator and kind.isascii() and kind.replace("-", "").isalnum():
-                asked += f" ORCPT={kind};{xtext(address)}"
+                # An address of the type utf-8 is kept as it is written here (RFC 6533); any other is kept decoded.
+                asked += f" ORCPT={kind};{address if kind.lower() == 'utf-8' else xtext(address)}"
         return f"RCPT TO:<{recipient.address}>{asked}\r\n".encode()
 
     @property

@@ -56,7 +56,7 @@ def _settling_some(
     if outcome == "sent":
         yield sql("settle_unknown_recipients", id, "sent", now)
     else:
-        yield sql("queue_unknown_recipients", id, None, now)
+        yield sql("queue_unknown_recipients", id, None, now, now)
         yield Notify(CHANNEL, "queued")
     yield from auditing(signed.under("outbound.resolve", "delivery", str(id), after={"recipients": outcome}), now)
     return state

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from random import Random
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -23,6 +24,7 @@ from postroom.core.outbound.bounce_classes import BounceClass
 from postroom.core.outbound.destinations import smtp_address
 from postroom.core.outbound.fairness import Discipline
 from postroom.core.outbound.priority import NEW_FOR, SenderLane
+from postroom.core.outbound.retries import RetrySchedule
 from postroom.core.outbound.states import mail_state
 from postroom.core.outbound.transport import MailOptions, MessageClass
 from postroom.core.outbound.transport import Notify as NotifyOn
@@ -35,7 +37,6 @@ from postroom.store.outbound import CHANNEL, NewMail, queueing_mail
 from postroom.store.outbound_figures import Delivered, recording_deliveries
 from postroom.store.pauses import is_all_paused
 from postroom.store.sender_counts import SenderCount, counting
-from postroom.store.sender_notices import SYSTEM
 from postroom.store.senders import sender_for
 from postroom.store.suppressions import suppressing
 
@@ -259,10 +260,10 @@ def _measuring(ours: Sequence[tuple[_Held, Attempt]], now: datetime) -> Script[N
 
 
 def queueing_reports(reports: Sequence[NewMail], now: datetime) -> Script[None]:
-    """Part of a transaction: let reports wait to be sent, from the tenant of the system itself."""
-    if reports:
-        yield from sender_for(SYSTEM, SYSTEM, SYSTEM, now, since=now - NEW_FOR)
+    """Part of a transaction: let reports wait to be sent, from senders that are not new."""
     for report in reports:
+        tenant, domain, username, _ = report.sender
+        yield from sender_for(tenant, domain, username, now, since=now - NEW_FOR)
         yield from queueing_mail(report, now)
 
 
@@ -345,18 +346,23 @@ def release_mail(hold: DeliveryLease, now: datetime) -> Script[None]:
 
 
 @query
-def has_unknown() -> Script[bool]:
+def has_unknown(schedule: RetrySchedule, now: datetime) -> Script[bool]:
     """Whether `resend_unknown` would find something."""
-    return bool((yield sql("select_unknown_mail", 1)))
+    return bool((yield sql("select_unknown_mail", now - schedule.give_up, 1)))
 
 
 @transaction
-def resend_unknown(most: int, now: datetime) -> Script[list[UUID]]:
-    """By the rule `resend`: let mail whose fate is unknown be sent again. Returns which."""
+def resend_unknown(most: int, schedule: RetrySchedule, rng: Random, now: datetime) -> Script[list[UUID]]:
+    """By the rule `resend`: let mail whose fate is unknown be sent again. Returns which.
+
+    It waits as deferred mail does: a server that takes mail and never answers must not get it over and over. When its
+    time is over, a person decides.
+    """
     found: list[UUID] = []
     note = "it may have been sent before; sent again as `delivery.unknown` says"
-    for id, _ in (yield sql("select_unknown_mail", most)):
-        yield sql("queue_unknown_recipients", as_uuid(id), note, now)
+    for id, admitted_at, attempts in (yield sql("select_unknown_mail", now - schedule.give_up, most)):
+        later = schedule.next_try(attempts, as_time(admitted_at), now, rng) or now
+        yield sql("queue_unknown_recipients", as_uuid(id), note, later, now)
         found.append(as_uuid(id))
     if found:
         yield Notify(CHANNEL, "queued")

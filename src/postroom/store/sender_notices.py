@@ -1,4 +1,8 @@
-"""Mail that Postroom itself sends to its operator, from a tenant of its own: no other sender can hold it back."""
+"""Mail that Postroom itself sends, from a tenant of its own: no other sender can hold it back.
+
+Notices go to the operator. Reports about the mail of a tenant have a sender for each tenant: those of one whose mail
+bounces by the thousand wait for their turn beside those of the others.
+"""
 
 from datetime import datetime
 
@@ -15,6 +19,11 @@ SYSTEM = "system"
 
 def system_sender(address: str) -> MailSender:
     return MailSender(SYSTEM, SYSTEM, SYSTEM, address)
+
+
+def report_sender(tenant: str) -> MailSender:
+    """On whose behalf the tenant's senders are told what became of their mail. Nobody can log in by such a name."""
+    return MailSender(SYSTEM, SYSTEM, f"reports for {tenant}", "")
 
 
 @transaction

@@ -51,6 +51,7 @@ class NewSubmission:
     not_before: datetime | None = None
     options: MailOptions = field(default_factory=MailOptions)
     key: SubmissionKey | None = None
+    message_id: str | None = None
 
 
 class Accepted(NamedTuple):
@@ -174,7 +175,8 @@ def _ready(new: NewSubmission, seq: int) -> ReadyMail:
 def _mail_row(new: NewSubmission, sender: Sender, now: datetime) -> tuple[object, ...]:
     due = _due(new, now)
     whose = (sender.tenant, sender.domain, sender.username, sender.id)
-    return (new.id, *whose, new.message_class, new.envelope_sender, new.subject, due <= now, due, *astuple(new.options))
+    what = (new.message_class, new.envelope_sender, new.subject, due <= now, due)
+    return (new.id, *whose, *what, *astuple(new.options), new.message_id)
 
 
 def _recipient_rows(new: NewSubmission, now: datetime) -> list[tuple[object, ...]]:

@@ -142,6 +142,7 @@ class Submissions:
             mail.not_before or checked.not_before,
             MailOptions(mail.require_tls, mail.smtputf8, checked.is_8bit, mail.envelope_id, mail.return_full),
             given.key,
+            checked.message_id,
         )
 
     def _check_rate(self, sender: SenderLogin) -> None:

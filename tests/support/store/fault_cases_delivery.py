@@ -1,12 +1,14 @@
 """For each writing verb of delivery by SMTP: a database in which it has something to do."""
 
 from datetime import timedelta
+from random import Random
 from typing import Any
 from uuid import UUID
 
 from postroom.core.outbound.bounce_classes import BounceClass
 from postroom.core.outbound.destinations import StsPolicy
 from postroom.core.outbound.reports import Original
+from postroom.core.outbound.retries import RetrySchedule
 from postroom.store import destinations, dkim_keys, outbound, outbound_recipients, outbound_reports, suppressions
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
@@ -60,7 +62,7 @@ async def release_mail(setup: JobSetup) -> Transaction[Any]:
 
 async def resend_unknown(setup: JobSetup) -> Transaction[Any]:
     await ended(setup, SENT, RecipientChange(1, BEN, "unknown", "lost"))
-    return outbound_recipients.resend_unknown(10, setup.clock())
+    return outbound_recipients.resend_unknown(10, RetrySchedule(), Random(1), setup.clock())
 
 
 async def record_bounces(setup: JobSetup) -> Transaction[Any]:

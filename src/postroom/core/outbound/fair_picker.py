@@ -115,12 +115,17 @@ class Picked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InFlight:
-    """The mail being delivered now, in the caller's `slots`. `limits` bound lanes while several have work."""
+    """The mail being delivered now, in the caller's `slots`. `limits` bound lanes while several have work.
+
+    Mail to slow destinations may be delivered beyond the slots, up to `room`: then nobody gets more than half of what
+    the other tenants leave of it, whether they have work or not, so that there is always a slot for the next one.
+    """
 
     slots: int
     lanes: Mapping[Lane, int] = field(default_factory=dict[Lane, int])
     tenants: Mapping[int, int] = field(default_factory=dict[int, int])
     limits: Mapping[Lane, int] = field(default_factory=dict[Lane, int])
+    room: int | None = None
 
 
 Moved = tuple[Lane, Level, int, float, float, int]
@@ -216,6 +221,7 @@ class FairPicker:
         self._policy = policy
         self._held = held
         self._tenants_held = dict(held.tenants)
+        self._all_held = sum(held.tenants.values())
         self._root = Node("fifo", "lane", Turn(0, 0.0, clock, 1.0, 1), None)
         self._lanes: dict[Lane, LaneNode] = {name: LaneNode(name, turn, self._root) for name, turn in lanes.items()}
         for name, lane in self._lanes.items():
@@ -224,6 +230,8 @@ class FairPicker:
         self._tenants: dict[int, list[Node]] = {}
         self._served: dict[int, float] = {}
         self._busy: list[LaneNode] = []
+        self._full: set[Lane] = set()
+        """Lanes in which nobody waits but tenants that get no more slots: they stay as they are."""
         self._spent: LaneNode | None = None
         """A lane of whose tenants one has become idle: it may have been the last."""
         self._weigh()
@@ -300,7 +308,7 @@ class FairPicker:
         """Take the mail whose turn it is; None when nothing waits."""
         while (lane := self._next_lane()) is not None:
             if (tenant := self._next_tenant(lane)) is None:
-                self._idle(lane)
+                self._leave_out(lane)
             elif (domain := tenant.first()) is None:
                 self._idle(tenant)
             elif (sender := domain.first()) is None:
@@ -335,7 +343,7 @@ class FairPicker:
 
     def _weigh(self) -> None:
         """Lanes that have become idle lend their part to the others."""
-        self._busy = [lane for lane in self._lanes.values() if lane.waiting]
+        self._busy = [lane for lane in self._lanes.values() if lane.waiting and lane.lane not in self._full]
         weights = self._policy.weights(lane.lane for lane in self._busy)
         for lane in self._busy:
             lane.weight = weights[lane.lane]
@@ -359,17 +367,28 @@ class FairPicker:
         return first or min(self._busy, key=_by_start, default=None)
 
     def _next_tenant(self, lane: LaneNode) -> Node | None:
-        """The tenant with the smallest start, of those that do not hold too much if there are any."""
-        if (tenant := lane.first()) is None or not self._holds_too_much(tenant, lane):
+        """The tenant with the smallest start, of those that do not hold too much if there are any. None if nobody
+        waits who gets another slot."""
+        if (tenant := lane.first()) is None or not self._is_passed_over(tenant, lane):
             return tenant
         above: list[tuple[float, int, Node]] = []
         try:
-            while (tenant := lane.first()) is not None and self._holds_too_much(tenant, lane):
+            while (tenant := lane.first()) is not None and self._is_passed_over(tenant, lane):
                 above.append(heappop(lane.heap))
-            return tenant or above[0][2]
+            return tenant or next((each for _, _, each in above if not self._has_its_half(each)), None)
         finally:
             for each in above:
                 heappush(lane.heap, each)
+
+    def _is_passed_over(self, tenant: Node, lane: LaneNode) -> bool:
+        return self._has_its_half(tenant) or self._holds_too_much(tenant, lane)
+
+    def _has_its_half(self, tenant: Node) -> bool:
+        """Whether the tenant holds half of the room that the others leave. Without a `room` nobody does."""
+        held = self._tenants_held.get(tenant.id, 0)
+        if self._held.room is None or not held:
+            return False
+        return 2 * held >= self._held.room - (self._all_held - held)
 
     def _holds_too_much(self, tenant: Node, lane: LaneNode) -> bool:
         held = self._tenants_held.get(tenant.id, 0)
@@ -384,6 +403,7 @@ class FairPicker:
         _move_on(lane, tenant, cost)
         _move_on(self._root, lane, cost)
         lane.held += 1
+        self._all_held += 1
         self._tenants_held[tenant.id] = self._tenants_held.get(tenant.id, 0) + 1
         by = cost / tenant.weight
         self._served[tenant.id] = self._served.get(tenant.id, 0.0) + by
@@ -399,6 +419,14 @@ class FairPicker:
         latest = self._lanes[tenant.lane].clock + LEAD / tenant.weight
         tenant.start = max(tenant.start, min(tenant.start + by, latest))
         tenant.moved = True
+
+    def _leave_out(self, lane: LaneNode) -> None:
+        """Choose nothing more from the lane: nobody waits in it, or nobody who gets another slot."""
+        if lane.whole and not lane.heap:
+            self._idle(lane)
+        else:
+            self._full.add(lane.lane)
+            self._weigh()
 
     def _idle(self, node: Node) -> None:
         """Nothing waits in the node any more, nor in those above it that have no other child waiting."""

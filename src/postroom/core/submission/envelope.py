@@ -24,7 +24,7 @@ _PATH = re.compile(r'(FROM|TO):[ ]*<((?:"(?:[^"\\]|\\.)*"|[^"<>])*)>(?: +(\S.*))
 _ROUTE = re.compile(r"@[^@:]+(?:,@[^@:]+)*:")
 _PARAMETER = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]*)(?:=([!-<>-~\u00a0-\U0010ffff]+))?")
 _XTEXT = re.compile(r"(?:[!-*,-<>-~]|\+[0-9A-F]{2})*")
-_HEX = re.compile(r"\+([0-9A-F]{2})")
+_HEX = re.compile(rb"\+([0-9A-F]{2})")
 _NAME = re.compile("[A-Za-z0-9-]+")
 _NUMBER = re.compile(r"[0-9]{1,20}")
 _MAIL = frozenset({"SIZE", "BODY", "SMTPUTF8", "RET", "ENVID", "REQUIRETLS", "AUTH", "HOLDFOR", "HOLDUNTIL"})
@@ -188,23 +188,39 @@ def _reports(given: Mapping[str, str | None]) -> tuple[Notify, ...]:
 
 
 def _original(given: Mapping[str, str | None]) -> str | None:
-    """The original recipient as it was given, such as rfc822;mara+40lindqvist.example."""
+    """The original recipient, such as rfc822;mara+shop@lindqvist.example: what was xtext is decoded."""
     text = given.get("ORCPT")
     if "ORCPT" not in given:
         return None
-    kind, mark, address = (text or "").partition(";")
-    right = _XTEXT.fullmatch(address) or kind.lower() == "utf-8"
-    if not mark or not right or not address or not _NAME.fullmatch(kind) or len(text or "") > LONGEST_ORIGINAL:
+    kind, mark, written = (text or "").partition(";")
+    address = _in_ascii(written) if kind.lower() == "utf-8" else _decoded(written)
+    if not mark or not address or not _NAME.fullmatch(kind) or len(address) > LONGEST_ORIGINAL:
         raise _bad("RCPT", "ORCPT is malformed", "give it as rfc822;address, in xtext (RFC 3461)", 501, "5.5.4")
-    return text
+    return f"{kind};{address}"
+
+
+def _in_ascii(text: str) -> str:
+    """An address of the type utf-8 in the form for servers without SMTPUTF8 (RFC 6533, 3)."""
+    return "".join(each if each.isascii() else f"\\x{{{ord(each):X}}}" for each in text)
+
+
+def _decoded(text: str) -> str:
+    """The text that is written as xtext; empty if it is not, or not printable."""
+    if not _XTEXT.fullmatch(text):
+        return ""
+    octets = _HEX.sub(lambda found: bytes.fromhex(found[1].decode()), text.encode())
+    try:
+        decoded = octets.decode()
+    except UnicodeDecodeError:
+        return ""
+    return decoded if decoded.isprintable() else ""
 
 
 def _xtext(given: Mapping[str, str | None], name: str, longest: int) -> str | None:
     if name not in given:
         return None
-    text = given[name] or ""
-    decoded = _HEX.sub(lambda found: chr(int(found[1], 16)), text)
-    if not text or not _XTEXT.fullmatch(text) or len(decoded) > longest or not decoded.isprintable():
+    decoded = _decoded(given[name] or "")
+    if not 0 < len(decoded) <= longest:
         remedy = f"give up to {longest} printable characters, in xtext (RFC 3461)"
         raise _bad("MAIL", f"{name} is malformed", remedy, 501, "5.5.4")
     return decoded

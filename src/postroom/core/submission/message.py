@@ -57,6 +57,8 @@ class CheckedMessage:
     message_class: MessageClass
     is_8bit: bool
     not_before: datetime | None = None
+    message_id: str | None = None
+    """By which a report about the mail is recognised."""
 
 
 class _Field(NamedTuple):
@@ -83,14 +85,16 @@ def check_message(
     head = [_received(id, trace)]
     if b"date" not in by_name:
         head.append(f"Date: {_date(trace.now.replace(microsecond=0))}\r\n")
+    message_id = by_name.get(b"message-id", f"<{id}@{trace.host}>")
     if b"message-id" not in by_name:
-        head.append(f"Message-ID: <{id}@{trace.host}>\r\n")
+        head.append(f"Message-ID: {message_id}\r\n")
     return CheckedMessage(
         "".join(head).encode() + _without(content, fields),
         _subject(by_name),
         "bulk" if _is_bulk(by_name) else "transactional",
         is_8bit,
         _send_at(by_name, trace.now),
+        message_id[:LONGEST_LINE] or None,
     )
 
 

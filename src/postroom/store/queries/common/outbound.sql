@@ -98,7 +98,9 @@ DELETE FROM outbound_drafts WHERE mail_id = :id
 UPDATE outbound_mail SET cancel_requested = true WHERE id = :id
 
 -- name: hasten_mail(id, now)
-UPDATE outbound_mail SET not_before = :now, updated_at = :now WHERE id = :id AND state IN ('queued', 'deferred');
+-- Mail that was to leave later: the time within which it is tried begins now.
+UPDATE outbound_mail SET not_before = :now, admitted_at = CASE WHEN admitted_at > :now THEN :now ELSE admitted_at END, updated_at = :now
+WHERE id = :id AND state IN ('queued', 'deferred');
 UPDATE outbound_recipients SET not_before = :now, updated_at = :now
 WHERE mail_id = :id AND state IN ('queued', 'deferred')
 

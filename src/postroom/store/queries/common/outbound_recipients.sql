@@ -29,15 +29,17 @@ UPDATE outbound_mail SET state = 'unknown', error = :error, updated_at = :now WH
 -- name: correct_mail_state(id, state)
 UPDATE outbound_mail SET state = :state WHERE id = :id AND ended_at IS NOT NULL
 
--- name: select_unknown_mail(most)
-SELECT DISTINCT m.id, m.state FROM outbound_recipients r JOIN outbound_mail m ON m.id = r.mail_id
-WHERE r.state = 'unknown' AND m.account_id IS NULL AND m.state IN ('unknown', 'queued', 'deferred') ORDER BY m.id LIMIT :most
+-- name: select_unknown_mail(since, most)
+SELECT m.id, m.admitted_at, max(r.attempts) AS attempts FROM outbound_recipients r JOIN outbound_mail m ON m.id = r.mail_id
+WHERE r.state = 'unknown' AND m.account_id IS NULL AND m.state IN ('unknown', 'queued', 'deferred') AND m.admitted_at > :since
+GROUP BY m.id, m.admitted_at ORDER BY m.id LIMIT :most
 
--- name: queue_unknown_recipients(id, note, now)
-UPDATE outbound_recipients SET state = 'queued', last_reply = :note, not_before = :now, updated_at = :now
+-- name: queue_unknown_recipients(id, note, not_before, now)
+UPDATE outbound_recipients SET state = 'queued', last_reply = :note, not_before = :not_before, updated_at = :now
 WHERE mail_id = :id AND state = 'unknown';
-UPDATE outbound_mail SET state = 'queued', error = NULL, not_before = :now, updated_at = :now WHERE id = :id AND state = 'unknown';
-UPDATE outbound_mail SET not_before = :now WHERE id = :id AND state IN ('queued', 'deferred') AND NOT ready
+UPDATE outbound_mail SET state = 'queued', error = NULL, not_before = :not_before, updated_at = :now WHERE id = :id AND state = 'unknown';
+UPDATE outbound_mail SET not_before = :not_before
+WHERE id = :id AND state IN ('queued', 'deferred') AND NOT ready AND not_before > :not_before
 
 -- name: settle_unknown_recipients(id, state, now)
 UPDATE outbound_recipients SET state = :state, updated_at = :now WHERE mail_id = :id AND state = 'unknown' RETURNING position

@@ -10,5 +10,5 @@ SELECT mail_id, request_sha256 FROM submission_keys WHERE sender_id = :sender_id
 DELETE FROM submission_keys WHERE mail_id = :mail_id
 
 -- name: select_submission(sender_id, id)
-SELECT id, state, subject, message_class, not_before, error, admitted_at AS created_at, ended_at FROM outbound_mail
+SELECT id, state, subject, message_class, not_before, error, asked_at AS created_at, ended_at FROM outbound_mail
 WHERE id = :id AND sender_id = :sender_id AND kind = 'submitted'
