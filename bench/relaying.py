@@ -1,8 +1,8 @@
-"""Mail through the whole server: `python -m bench.relaying postroom|postfix COUNT [--url URL]`.
+"""Mail through the whole server: `python -m bench.relaying postroom|postfix COUNT [--url URL] [--apart]`.
 
 `smtp-source` submits, the server sends everything on to `smtp-sink`, and the clock stops when that has taken the last
 mail. Both servers are told of the same relay and may hold as many conversations with it. Postroom is one process that
-does all of its work, or, on PostgreSQL, one that accepts and one that delivers. What is finished is counted by the
+does all of its work, or one that accepts and one that delivers (`--apart`). What is finished is counted by the
 database, or by the queue that is left.
 """
 
@@ -35,11 +35,11 @@ LAST_REPLIES_S = 1.0
 MAILS = re.compile(rb"mesg=(\d+)")
 
 
-def ours(folder: Path, url: str | None, count: int) -> Outcome:
+def ours(folder: Path, url: str | None, count: int, *, apart: bool) -> Outcome:
     postfix.require()
     asyncio.run(add_bench_sender(folder, url))
     sink = postfix.free_port()
-    with _relay(folder, url, sink) as (port, processes), _watched(processes) as memory:
+    with _relay(folder, url, sink, apart=apart) as (port, processes), _watched(processes) as memory:
         seconds = _relayed(port, sink, count)
     finished = count - asyncio.run(_left(folder, url))
     grown = memory[-1] - memory[len(memory) // 2]
@@ -65,10 +65,10 @@ def _watched(processes: list[int]) -> Generator[list[float]]:
 
 
 @contextlib.contextmanager
-def _relay(folder: Path, url: str | None, sink: int) -> Generator[tuple[int, list[int]]]:
+def _relay(folder: Path, url: str | None, sink: int, *, apart: bool) -> Generator[tuple[int, list[int]]]:
     port, http = postfix.free_port(), postfix.free_port()
     settings = {
-        "POSTROOM_SUBMISSION_ENABLED": "true" if url is None else "false",
+        "POSTROOM_SUBMISSION_ENABLED": "false" if apart else "true",
         "POSTROOM_SUBMISSION_PORT": str(port),
         "POSTROOM_SUBMISSION_LOCAL_SENDER": postfix.SENDER,
         "POSTROOM_SUBMISSION_MAX_PER_MINUTE": NO_LIMIT,
@@ -85,7 +85,7 @@ def _relay(folder: Path, url: str | None, sink: int) -> Generator[tuple[int, lis
         **({} if url is None else {"POSTROOM_DATABASE_URL": url}),
     }
     with contextlib.ExitStack() as started:
-        commands = ("serve",) if url is None else ("serve", "submission")
+        commands = ("serve", "submission") if apart else ("serve",)
         processes = [started.enter_context(program(folder, settings, each)) for each in commands]
         postfix.wait_for(port)
         yield port, processes
@@ -159,10 +159,14 @@ def main() -> None:
     parser.add_argument("subject", choices=["postroom", "postfix"])
     parser.add_argument("count", type=int)
     parser.add_argument("--url")
+    parser.add_argument("--apart", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="postroom-bench-mail-") as name:
         folder = Path(name)
-        outcome = theirs(folder, given.count) if given.subject == "postfix" else ours(folder, given.url, given.count)
+        if given.subject == "postfix":
+            outcome = theirs(folder, given.count)
+        else:
+            outcome = ours(folder, given.url, given.count, apart=given.apart)
     answer(outcome.to_json())
 
 

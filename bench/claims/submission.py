@@ -8,12 +8,13 @@ from ..answers import SubjectFailedError, answer_of
 from ..order import Database
 from ..rounds import Run, Turn
 from ..subjects import Subject, outcome_of
-from ..table import Bound, Line, ahead_of
+from ..table import Bound, Comparison, Line, ahead_of
 
 AHEAD = 1.5
 AT_LEAST = 1100
 RELAYING_AHEAD = 1.0
 MOST_GROWTH_MIB = 10
+APART = "postroom, two processes"
 UNIT = "messages/s"
 
 
@@ -43,9 +44,10 @@ def _accepting(run: Run, kind: Database, name: str) -> list[Line]:
 
 def _relaying(run: Run, kind: Database, name: str) -> list[Line]:
     work = f"mail of 4 KB from smtp-source to smtp-sink, {name}"
-    ours, theirs = lines = [Line(work, "postroom", UNIT), Line(work, "postfix", UNIT)]
-    theirs.comparison = ahead_of(ours, theirs, RELAYING_AHEAD)
-    memory = Line(f"{work}, memory of the second half", "postroom", "MiB more")
+    one, two, theirs = lines = [Line(work, name, UNIT) for name in ("postroom", APART, "postfix")]
+    one.comparison = Comparison(one, two, "one is {ratio} of two")
+    theirs.comparison = ahead_of(two, theirs, RELAYING_AHEAD)
+    memory = Line(f"{work}, memory of the second half", APART, "MiB more")
     memory.comparison = Bound([memory], at_most=MOST_GROWTH_MIB)
     measured = _alternate(run, kind, "bench.relaying", lines, memory)
     return [*measured, *([memory] if memory.samples else [])]
@@ -59,10 +61,11 @@ def _alternate(run: Run, kind: Database, module: str, lines: list[Line], memory:
 
 def _measure(run: Run, kind: Database, module: str, line: Line, memory: Line | None) -> None:
     count = run.sizes.submission
-    command = [sys.executable, "-m", module, line.subject, str(count)]
+    subject = line.subject.partition(",")[0]
+    command = [sys.executable, "-m", module, subject, str(count), *(["--apart"] if line.subject == APART else [])]
     what = f"{line.subject} could not take mail"
     with run.ground.database(kind) as target:
-        if line.subject == "postroom" and kind == "postgres":
+        if subject == "postroom" and kind == "postgres":
             command += ["--url", target.address]
         outcome = outcome_of(answer_of(command, what, timeout_s=1800), what)
     if outcome.finished != count:
