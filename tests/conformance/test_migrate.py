@@ -309,7 +309,7 @@ async def test_outgoing_mail_in_every_state_is_found_again_with_its_recipients_t
         assert (found.id, found.action_id, found.account_id, found.kind) == (id, action, account, "forward")
         assert (found.recipients, found.subject) == (("b@x.example", "c@x.example"), f"About {state}")
         assert (found.attempts, found.not_before, found.error) == (place, moment, error)
-        assert (found.created_at, found.updated_at) == (moment, moment)
+        assert (found.created_at, found.updated_at) == (moment - timedelta(hours=1), moment)
         assert found.ended_at == (moment if found.state in DELIVERY.terminal else None)
         assert found.draft_id == ("r-1" if has_draft else None)
         assert found.sent_message_id == ("18c1" if state == "delivered" else None)

@@ -171,7 +171,7 @@ def test_figures_are_shown_for_both_disciplines(shell: Shell, monkeypatch: pytes
     for each in shown["disciplines"].values():
         assert each["waits"]["high"]["mean_s"] == each["deliveries"]["all"]["mean_s"] == 2
         assert each["evenness"]["tenant"]["gini"] == 0
-    assert shown["queue"]["limits"] == {"high": 9, "normal": 6, "low": 3, "throttled": 1}
+    assert shown["queue"]["limits"] == {"high": 112, "normal": 75, "low": 37, "throttled": 7}
     assert shell("outbound", "stats", "--since", "yesterday") != 0
 
 
