@@ -22,7 +22,7 @@ class Held:
     async def __call__(self, tenant: str, size: int, until: asyncio.Event) -> None:
         async with self._budget.holding(tenant, size):
             self.used[tenant] += size
-            self.largest = max(self.largest, self.used.total() if len(self.used) > 1 else 0)
+            self.largest = max(self.largest, self.used.total())
             try:
                 await until.wait()
             finally:

@@ -199,7 +199,7 @@ def _destination_pauses() -> Script[dict[str, str]]:
 
 
 class Attempt(NamedTuple):
-    """What became of a mail in one attempt, and the reports to its sender about that."""
+    """The outcome of one attempt at a mail, and the reports to its sender about that."""
 
     hold: DeliveryLease
     changes: Sequence[RecipientChange]

@@ -86,7 +86,7 @@ class Certificates:
             await asyncio.to_thread(self.refresh)
 
     def _look(self) -> _Files:
-        """What shows that a file was replaced or written. Links are followed, as certbot makes them."""
+        """The marks by which a replaced or rewritten file is noticed. Links are followed, as certbot makes them."""
         return tuple(_appearance(each) for each in (self._certificate, self._key))
 
     def _give_newest(

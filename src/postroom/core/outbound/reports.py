@@ -18,7 +18,7 @@ from postroom.core.outbound.bounce_classes import BounceClass
 from postroom.core.outbound.replies import Reply, bounce_class, reply_of
 
 LARGEST_REPORT = 1_048_576
-"""What a report says stands at its beginning; of a longer one the rest is not needed."""
+"""The machine-readable part of a report stands at its beginning; of a longer one the rest is not needed."""
 LARGEST_STATUS = 262_144
 MOST_RECIPIENTS = 1_000
 
