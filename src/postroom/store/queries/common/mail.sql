@@ -48,7 +48,7 @@ SELECT m.id, m.account_id, m.provider_message_id, m.sender, m.subject, m.headers
     EXISTS (SELECT 1 FROM contacts k
         WHERE k.address = m.sender AND k.endpoint_identity IN ('', a.endpoint_identity)) AS sender_in_contacts,
     EXISTS (SELECT 1 FROM messages o WHERE o.account_id = m.account_id AND o.sender = m.sender
-        AND o.sent_at < m.sent_at) AS sender_seen_before,
+        AND (o.accepted_seq, o.id) < (m.accepted_seq, m.id)) AS sender_seen_before,
     (SELECT b.job_id FROM backfill_mail b WHERE b.message_id = m.id ORDER BY b.inbox_id DESC LIMIT 1) AS backfill_job_id,
     NOT m.on_demand AND m.pruned_at IS NULL AND COALESCE((SELECT r.acts FROM backfill_mail b
         JOIN backfill_runs r ON r.job_id = b.job_id WHERE b.message_id = m.id ORDER BY b.inbox_id DESC LIMIT 1), true) AS may_act

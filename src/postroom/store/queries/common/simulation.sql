@@ -15,7 +15,7 @@ SELECT m.accepted_seq AS seq, m.id, m.account_id, m.provider_message_id, m.sende
     CASE WHEN :with_sender THEN EXISTS (SELECT 1 FROM contacts k
         WHERE k.address = m.sender AND k.endpoint_identity IN ('', a.endpoint_identity)) END AS sender_in_contacts,
     CASE WHEN :with_sender THEN EXISTS (SELECT 1 FROM messages o WHERE o.account_id = m.account_id
-        AND o.sender = m.sender AND o.sent_at < m.sent_at) END AS sender_seen_before
+        AND o.sender = m.sender AND (o.accepted_seq, o.id) < (m.accepted_seq, m.id)) END AS sender_seen_before
 FROM fitting f JOIN messages m ON m.id = f.id JOIN accounts a ON a.id = m.account_id
 WHERE f.before < :most_text ORDER BY m.accepted_seq, m.id
 
