@@ -1,7 +1,9 @@
 """`postroom preview`: show what Postroom would do with mail in files. It changes nothing."""
 
 import sys
-from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -9,18 +11,25 @@ import typer
 
 from postroom.cli.filter_files import rules_in
 from postroom.cli.output import cell, show_json
-from postroom.cli.rule_options import read_bytes
+from postroom.cli.preview_output import Shown, show_preview
+from postroom.cli.preview_page import write_page
+from postroom.cli.rule_options import read_bytes, read_drafts
 from postroom.cli.session import Session, one_command
+from postroom.core.errors import BadInput
 from postroom.core.mail.contacts import LARGEST_FILE, read_contacts
 from postroom.core.mail.files import mail_in
 from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionPolicy, IngestionRule
-from postroom.manage.preview import Previewed, check_database, known_from_files, own_filters, preview_message
+from postroom.core.rules.draft import RuleDraft
+from postroom.manage.arrivals import read_history
+from postroom.manage.preview import Previewer
+from postroom.manage.preview_mail import check_is_mail, recipient_of, user_warnings
+from postroom.manage.preview_rules import Chosen, choose_rules, own_filters, starter_drafts
+from postroom.manage.preview_summary import summarise
 
 app = one_command()
 
 PROGRESS_EVERY = 250
 SHIPPED, OWN = "default", "own"
-COLUMNS = "{:<13}  {:<21}  {:<9}  {:<24}  {}"
 
 
 @app.command()
@@ -29,9 +38,23 @@ def preview(
     path: Annotated[
         Path, typer.Argument(metavar="PATH", help="An mbox, a Maildir, a folder of messages, or one message.")
     ],
-    user: Annotated[list[str], typer.Option("--user", metavar="ADDRESS", help="Your address; repeatable.")],
+    user: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--user",
+            metavar="ADDRESS",
+            help="Your address; repeatable. Without it, the address that most of the mail is for.",
+        ),
+    ] = None,
     contacts: Annotated[
         Path | None, typer.Option("--contacts", metavar="FILE", help="Your contacts: a vCard or CSV export.")
+    ] = None,
+    rules: Annotated[
+        Path | None, typer.Option("--rules", metavar="FILE", help="Apply the rules in this file, YAML or JSON.")
+    ] = None,
+    starter: Annotated[
+        list[str] | None,
+        typer.Option("--starter", metavar="NAME|all", help="Apply these starter rules; repeatable."),
     ] = None,
     filters: Annotated[
         str,
@@ -41,40 +64,73 @@ def preview(
             help="Which filters apply: those in a file (JSON or YAML), your own, or the default ones.",
         ),
     ] = SHIPPED,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write the result as one page to look at.")
+    ] = None,
+    summary: Annotated[bool, typer.Option("--summary", help="Show the summary alone, not each message.")] = False,
 ) -> None:
     """Show what Postroom would do with the mail in an mbox, a Maildir or a folder of .eml files, changing nothing.
 
-    If a file is itself called own or default, give its folder too: ./own.
+    First a summary: how much would leave the inbox, wait for your yes, and be seen first; then, for each message, the
+    sender, the subject, the tier and why, and what would be done. With neither --rules nor --starter the rules in use
+    are applied, and all starter rules where there are none yet.
 
-    For each message: its tier and the rule that gives it, how much of it is stored, its categories, and any problems.
-    Replies to mail that you sent are recognised if that mail is in PATH too.
+    If a file is itself called own or default, give its folder too: ./own.
     """
-    people = _contacts(contacts) if contacts else frozenset[str]()
-    known = known_from_files(path, user, people, _looking)
-    policy, source = _policy(session, filters)
-    counts: Counter[tuple[str, str]] = Counter()
-    if not session.as_json:
-        typer.echo(COLUMNS.format("TIER", "RULE", "TAKEN IN", "CATEGORIES", "MESSAGE"))
+    people = None if contacts is None else _contacts(contacts)
+    now, drafts = datetime.now(UTC), _drafts(rules, starter)
+    ingestion, filters_source = _filters(session, filters)
+    history = read_history(mail_in(path), _looking)
+    recipient = recipient_of(history, user or [], people, ingestion)
+    chosen = choose_rules(session.settings, _source(rules, starter), drafts, recipient, now, session.call)
+    previewer = Previewer(chosen.rules, chosen.recipient, now)
     for number, mail in enumerate(mail_in(path), 1):
-        seen = preview_message(mail, known, policy)
-        _count(seen, counts)
-        show_json(seen._asdict()) if session.as_json else _show(seen)
+        previewer.add(mail)
         _progress(f"{number:,} messages", number)
     _progress("", 0)
-    if not session.as_json:
-        _summarise(counts, source)
+    rows = previewer.finish()
+    check_is_mail(path, rows)
+    for warning in [*user_warnings(history, user or [], recipient), *_broken(chosen)]:
+        typer.echo(f"postroom: {cell(warning)}", err=True)
+    shown = Shown(rows, summarise(rows, session.settings.model), chosen.source, filters_source, recipient.email)
+    if html is not None:
+        write_page(html, shown)
+    if session.as_json:
+        for row in [shown.summary] if summary else rows:
+            show_json(asdict(row))
+        return
+    show_preview(shown, each=not summary)
+    if html is not None:
+        typer.echo(f"\nThe page is in {cell(str(html))}.")
 
 
-def _policy(session: Session, given: str) -> tuple[IngestionPolicy, str]:
+def _drafts(rules: Path | None, starter: Sequence[str] | None) -> list[RuleDraft] | None:
+    if rules is not None and starter:
+        raise BadInput("--starter", "is given beside --rules", "give one of them")
+    if rules is not None:
+        return read_drafts(rules)
+    return starter_drafts(starter) if starter else None
+
+
+def _source(rules: Path | None, starter: Sequence[str] | None) -> str:
+    if rules is not None:
+        return str(rules)
+    return f"starter rules: {', '.join(starter)}" if starter else ""
+
+
+def _broken(chosen: Chosen) -> list[str]:
+    return [f"the rule {name!r} is invalid and not applied: {why}" for name, why in chosen.broken]
+
+
+def _filters(session: Session, given: str) -> tuple[IngestionPolicy, str]:
     """Return the filters to apply, and what to call them. The database is read, never written."""
     if given == SHIPPED:
         return DEFAULT_POLICY, "the default ones"
     if given == OWN:
-        check_database(session.settings)
-        rules = session.call(own_filters)
-        return IngestionPolicy(rules), f"your own, {_counted(rules)}"
-    rules = rules_in(Path(given))
-    return IngestionPolicy(rules), f"{cell(given)}, {_counted(rules)}"
+        found = own_filters(session.settings, session.call)
+        return IngestionPolicy(found), f"your own, {_counted(found)}"
+    found = rules_in(Path(given))
+    return IngestionPolicy(found), f"{cell(given)}, {_counted(found)}"
 
 
 def _counted(rules: list[IngestionRule]) -> str:
@@ -86,34 +142,6 @@ def _contacts(path: Path) -> frozenset[str]:
     for problem in read.problems:
         typer.echo(f"{cell(str(path))}: {cell(problem)}", err=True)
     return read.addresses
-
-
-def _show(seen: Previewed) -> None:
-    where = cell(seen.path) + (f"  ({cell(seen.problem)})" if seen.problem else "")
-    typer.echo(
-        COLUMNS.format(
-            seen.policy_tier, seen.assignment_rule, seen.ingestion_tier, cell(seen.categories), where
-        ).rstrip()
-    )
-
-
-def _count(seen: Previewed, counts: Counter[tuple[str, str]]) -> None:
-    counts["", "messages"] += 1
-    counts["tier", seen.policy_tier] += 1
-    counts["rule", seen.assignment_rule] += 1
-    counts["taken in", seen.ingestion_tier] += 1
-    counts.update(("category", name) for name in seen.categories)
-    counts["", "with a problem"] += seen.problem is not None
-
-
-def _summarise(counts: Counter[tuple[str, str]], filters: str) -> None:
-    total = counts["", "messages"]
-    typer.echo()
-    typer.echo(f"{total:,} messages, {counts['', 'with a problem']:,} with a problem")
-    typer.echo(f"filters   {filters}")
-    for kind in ("tier", "rule", "taken in", "category"):
-        found = [(name, count) for (of, name), count in counts.most_common() if of == kind]
-        typer.echo(f"{kind:<9} {', '.join(f'{name} {n:,} ({n / total:.0%})' for name, n in found) or '-'}")
 
 
 def _looking(number: int) -> None:

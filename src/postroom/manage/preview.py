@@ -1,75 +1,233 @@
-"""A preview of what Postroom would do with mail in files. Nothing is changed."""
+"""A preview of what Postroom would do with mail. Nothing is changed, stored or sent.
 
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import NamedTuple
+Each message is decided as live mail is: by the filters, the rules and the safety policy of the settings. A message that
+something would be sent about, or that would be deleted, is decided after all others, in the order of dates, since
+earlier ones count: only so many are done within an hour, and nobody is answered twice within days.
+"""
 
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Literal, NamedTuple
+
+from postroom.core.actions.safety import Policy, Protected
+from postroom.core.actions.steps import Step, combined, is_irreversible, shown
 from postroom.core.errors import BadInput
-from postroom.core.mail.addresses import canonical
-from postroom.core.mail.categories import categories_of
-from postroom.core.mail.files import MailFile, mail_in
-from postroom.core.mail.headers import head_of, read_head, values
-from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionFacts, IngestionPolicy, IngestionRule
-from postroom.core.mail.mime import parse_message
-from postroom.core.mail.tiers import Known, assign_tier, message_ids, sender_address
-from postroom.settings.reading import Settings
-from postroom.store.engine.database import Database
-from postroom.store.engine.opening import FILE
-from postroom.store.ingestion_rules import list_ingestion_rules
+from postroom.core.mail.addresses import display_names
+from postroom.core.mail.files import MailFile
+from postroom.core.mail.headers import values
+from postroom.core.mail.ingestion import excerpt
+from postroom.core.mail.tiers import addressed_to_user, sender_address
+from postroom.core.rules.facts import MessageFacts
+from postroom.core.rules.rule import Outcome, Rule
+from postroom.core.rules.rulebook import Rulebook
+from postroom.decide.engine import apply_rules
+from postroom.decide.prompt import LONGEST_BODY, SYSTEM
+from postroom.decide.simulate import ForeseenDecision, SimulatedRules, SimulationContext
+from postroom.manage.arrivals import Arrival, Recipient, arrive
+from postroom.manage.doubts import doubts_about
+from postroom.store.mail import StoredMessage
+from postroom.store.protection import Restraints
 
-Progress = Callable[[int], None]
+Result = Literal["done", "waits", "refused", "stays", "model", "own", "skipped"]
+"""What would become of a message: something is done, or waits for a yes, or safety refuses it; it stays as it is; the
+model would be asked; it is the user's own mail; a filter skips it.
+"""
+NO_RESTRAINTS = Restraints(Protected(), frozenset(), model_in_shadow=False, irreversible_this_hour=0)
+LEAVING = frozenset({"archive", "trash", "delete", "snooze"})
+# Letters to a token, and the tokens of a prompt around the text of a mail and of an answer.
+LETTERS_PER_TOKEN = 4
+PROMPT_TOKENS = len(SYSTEM) // LETTERS_PER_TOKEN + 500
+ANSWER_TOKENS = 150
 
 
-class Previewed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Previewed:
     """The preview of one message."""
 
     path: str
+    sender: str
+    sender_name: str
+    subject: str
+    sent_at: datetime | None
     policy_tier: str
     assignment_rule: str
     ingestion_tier: str
     categories: list[str]
+    rules: list[str]
+    action: str
+    result: Result
+    why: str
+    leaves_inbox: bool
+    doubts: list[str]
+    doubt: int
+    tokens: int
     problem: str | None
 
 
-def known_from_files(path: Path, users: Sequence[str], contacts: frozenset[str], progress: Progress) -> Known:
-    """Collect the user's addresses, contacts, and the ids of the mail in these files that the user sent."""
-    mine = frozenset(_address(each) for each in users)
-    return Known(mine, contacts, frozenset(_sent_ids(path, mine, progress)))
+@dataclass(frozen=True, slots=True)
+class PreviewRules:
+    """The rules to preview, and everything else that affects decisions."""
+
+    rules: Sequence[Rule]
+    policy: Policy
+    has_model: bool = False
+    restraints: Restraints = NO_RESTRAINTS
+    answered_again: timedelta = timedelta(days=7)
 
 
-def preview_message(mail: MailFile, known: Known, policy: IngestionPolicy = DEFAULT_POLICY) -> Previewed:
-    """Preview one message; without a policy, by the built-in filters."""
-    parsed = parse_message(mail.raw)
-    facts = IngestionFacts.of(parsed)
-    tier, rule = assign_tier(parsed.headers, known)
-    problem = mail.problem or "; ".join(parsed.problems) or None
-    return Previewed(mail.path, tier, rule, policy.decide(facts).tier, categories_of(facts, known), problem)
+class _Put(NamedTuple):
+    """A message that is decided later, in the order of dates."""
+
+    number: int
+    row: Previewed
+    message: StoredMessage
+    outcome: Outcome
+    at: datetime
 
 
-def check_database(settings: Settings) -> None:
-    """Raise BadInput if there is no database: a preview must not create one."""
-    if settings.database_url is None and not (settings.data_dir / FILE).exists():
-        remedy = "name the folder with --data-dir, run `postroom migrate` first, or omit --filters"
-        raise BadInput("--filters", f"there is no database in {settings.data_dir}", remedy)
+class Previewer:
+    """Previews messages one after another. `finish` decides about those that had to wait."""
+
+    def __init__(self, chosen: PreviewRules, recipient: Recipient, now: datetime) -> None:
+        context = SimulationContext(
+            chosen.restraints, {}, chosen.policy, chosen.has_model, answered_again=chosen.answered_again
+        )
+        self._book = Rulebook(chosen.rules)
+        self._simulated = SimulatedRules(chosen.rules, context)
+        self._recipient = recipient
+        self._now = now
+        self._waiting: list[_Put] = []
+        self.rows: list[Previewed] = []
+
+    @property
+    def broken(self) -> tuple[tuple[Rule, str], ...]:
+        """The invalid rules, with the reason."""
+        return self._book.broken
+
+    def add(self, mail: MailFile, labels: frozenset[str] | None = None, at: datetime | None = None) -> None:
+        """Preview one message."""
+        given = {} if labels is None else {"labels": labels}
+        try:
+            arrival = arrive(mail.raw, self._recipient, self._now, at=at, **given)
+        except BadInput as error:
+            self.rows.append(_unreadable(mail, str(error)))
+            return
+        row = self._row(mail, arrival)
+        message = arrival.message
+        if message is None or row.result == "own":
+            self.rows.append(row)
+            return
+        outcome = apply_rules(message, self._book, arrival.at)
+        if outcome.matched is not None and is_irreversible(*combined(outcome.joined.steps)):
+            message = replace(message, facts=replace(message.facts, body_text=excerpt(message.facts.body_text)))
+            self._waiting.append(_Put(len(self.rows), row, message, outcome, arrival.at))
+            self.rows.append(row)
+            return
+        self.rows.append(self._decided(row, message, outcome, arrival.at))
+
+    def finish(self) -> list[Previewed]:
+        """Decide about the messages that had to wait, and return all."""
+        for put in sorted(self._waiting, key=lambda each: each.at):
+            self.rows[put.number] = self._decided(put.row, put.message, put.outcome, put.at)
+        self._waiting.clear()
+        return self.rows
+
+    def _row(self, mail: MailFile, arrival: Arrival) -> Previewed:
+        """The preview before anything is decided."""
+        headers, message = arrival.parsed.headers, arrival.message
+        problem = mail.problem or "; ".join(arrival.parsed.problems) or None
+        result, why = _not_decided(arrival, self._recipient)
+        return Previewed(
+            mail.path,
+            sender_address(headers),
+            next((name for value in values(headers, "from") for name in display_names(value)), ""),
+            (values(headers, "subject") or [""])[0],
+            None if message is None else message.facts.sent_at,
+            *arrival.assignment,
+            arrival.ingestion.tier,
+            [] if message is None else sorted(message.facts.categories or ()),
+            [],
+            "none",
+            result,
+            why,
+            leaves_inbox=False,
+            doubts=[],
+            doubt=0,
+            tokens=0,
+            problem=problem,
+        )
+
+    def _decided(self, row: Previewed, message: StoredMessage, outcome: Outcome, at: datetime) -> Previewed:
+        foreseen = self._simulated.decide(message, outcome, at)
+        names = [rule.name for rule in outcome.rules]
+        if foreseen.source == "llm":
+            return replace(row, result="model", why="no rule matches; the model decides", tokens=_tokens(message.facts))
+        if not names:
+            tokens = _tokens(message.facts) if message.ingestion_tier == "full" else 0
+            return replace(row, why="no rule matches", tokens=tokens)
+        result, why = _result_of(foreseen)
+        steps, left_out = outcome.joined
+        leaves = result == "done" and any(step.action_type in LEAVING for step in steps)
+        decided = replace(row, rules=names, action=shown(*combined(steps)), result=result, why=why, leaves_inbox=leaves)
+        doubts = doubts_about(
+            message.facts, row.policy_tier, row.categories, left_out, leaves=_leaves(steps), waits=result == "waits"
+        )
+        return replace(decided, doubts=[each.reason for each in doubts], doubt=sum(each.weight for each in doubts))
 
 
-async def own_filters(database: Database) -> list[IngestionRule]:
-    """Return the filters in use, the user's own and the built-in ones."""
-    return [view.rule for view in await database.run(list_ingestion_rules()) if view.enabled]
+def preview_mail(
+    mail: Iterable[MailFile], chosen: PreviewRules, recipient: Recipient, now: datetime
+) -> list[Previewed]:
+    """Preview messages; in order."""
+    previewer = Previewer(chosen, recipient, now)
+    for each in mail:
+        previewer.add(each)
+    return previewer.finish()
 
 
-def _address(given: str) -> str:
-    found = canonical(given)
-    if found is None:
-        raise BadInput("--user", f"{given!r} is not an address", "give yours, such as mara@lindqvist.example")
-    return found
+def _not_decided(arrival: Arrival, recipient: Recipient) -> tuple[Result, str]:
+    """Why no rule is asked about the message; `stays` if they are."""
+    headers = arrival.parsed.headers
+    if sender_address(headers) in recipient.known.user_addresses and not addressed_to_user(headers, recipient.known):
+        return "own", "you sent it"
+    if arrival.message is None:
+        return "skipped", f"the filter {arrival.ingestion.rule} skips it"
+    return "stays", "no rule matches"
 
 
-def _sent_ids(path: Path, mine: frozenset[str], progress: Progress) -> Iterator[str]:
-    """Read the headers in a first pass and yield the ids of the user's own mail."""
-    for number, mail in enumerate(mail_in(path), 1):
-        headers, _ = read_head(head_of(mail.raw))
-        if sender_address(headers) in mine:
-            for value in values(headers, "message-id"):
-                yield from message_ids(value)
-        progress(number)
+def _result_of(foreseen: ForeseenDecision) -> tuple[Result, str]:
+    reasons = "; ".join(str(each) for each in foreseen.safety.get("reasons", ()))
+    match foreseen.ruling:
+        case "approve":
+            return "waits", reasons
+        case "refuse":
+            return "refused", reasons
+        case _ if foreseen.held_back:
+            return "stays", "the sender was answered recently"
+        case None:
+            return "stays", "" if foreseen.source == "deterministic" else "decided in shadow"
+        case _:
+            return "done", ""
+
+
+def _leaves(steps: Iterable[Step]) -> bool:
+    return any(step.action_type in LEAVING for step in steps)
+
+
+def _tokens(facts: MessageFacts) -> int:
+    """About how many tokens the prompt about this message has."""
+    return PROMPT_TOKENS + (len(facts.subject) + min(len(facts.body_text), LONGEST_BODY)) // LETTERS_PER_TOKEN
+
+
+def _unreadable(mail: MailFile, problem: str) -> Previewed:
+    return Previewed(
+        mail.path, "", "", "", None, "default", "fallback_default", "skip", [], [], "none", "skipped",
+        "it cannot be taken in", leaves_inbox=False, doubts=[], doubt=0, tokens=0, problem=problem,
+    )  # fmt: skip
+
+
+def in_order(rows: Iterable[Previewed]) -> Iterator[Previewed]:
+    """Those first that something happens to, then those to see first."""
+    places = ("waits", "refused", "done", "stays", "model", "skipped", "own")
+    return iter(sorted(rows, key=lambda row: places.index(row.result)))
