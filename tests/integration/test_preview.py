@@ -1,26 +1,34 @@
 """`postroom preview`: what Postroom would do with mail in files, changing nothing."""
 
 import random
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from postroom.core.actions.safety import Policy
 from postroom.core.mail.files import MailFile
 from postroom.core.mail.tiers import Known
-from postroom.manage.preview import Previewed, preview_message
+from postroom.manage.arrivals import Recipient
+from postroom.manage.preview import Previewer, PreviewRules
+from postroom.manage.preview_rules import rules_of, starter_drafts
 from support.mutations import mutated
 from support.processor_time import MILLION, within_turns
 from support.scale import scale
 from support.shell import Shell
 
-KEYS = ["path", "policy_tier", "assignment_rule", "ingestion_tier", "categories", "problem"]
+KEYS = [
+    *("path", "sender", "sender_name", "subject", "sent_at", "policy_tier", "assignment_rule", "ingestion_tier"),
+    *("categories", "rules", "action", "result", "why", "leaves_inbox", "doubts", "doubt", "tokens", "problem"),
+]
+TIERS = ("policy_tier", "assignment_rule", "ingestion_tier", "categories", "problem")
 MAIL = {
     "1-contact": "From: Ida <ida@x.example>\nTo: list@y.example\nSubject: dinner",
     "2-reply": "From: jo@y.example\nIn-Reply-To: <mine@x>\nSubject: Re: hello",
     "3-direct": "From: jo@y.example\nTo: Mara <MARA@x.example>\nSubject: Your invoice",
     "4-bulk": "From: shop@z.example\nTo: mara@x.example\nList-Unsubscribe: <x>\nSubject: Sale",
-    "5-mine": "From: mara@x.example\nTo: jo@y.example\nMessage-ID: <mine@x>\nSubject: hello",
+    "5-mine": "From: mara@x.example\nTo: al@q.example\nMessage-ID: <mine@x>\nSubject: hello",
     "6-broken": "no header at all",
 }
 CARD = "BEGIN:VCARD\nFN:Ida\nEMAIL:ida@x.example\nEND:VCARD\n"
@@ -40,7 +48,7 @@ def test_every_message_is_shown_with_exactly_the_promised_keys(shell: Shell, mai
     assert shell("preview", str(mail), "--user", "mara@x.example", "--contacts", "contacts.vcf", "--json") == 0
     lines = shell.json()
     assert all(list(line) == KEYS for line in lines)
-    assert [tuple(line.values())[1:] for line in lines] == [
+    assert [tuple(line[key] for key in TIERS) for line in lines] == [
         ("high_priority", "known_contact", "full", ["relationship"], None),
         ("high_priority", "reply_to_outbound", "full", ["relationship"], None),
         ("interactive", "direct_correspondence", "full", ["finance", "relationship"], None),
@@ -51,18 +59,92 @@ def test_every_message_is_shown_with_exactly_the_promised_keys(shell: Shell, mai
     assert [line["path"] for line in lines] == [str(mail / f"{name}.eml") for name in MAIL]
 
 
-def test_the_table_ends_with_a_summary(shell: Shell, mail: Path) -> None:
-    assert shell("preview", str(mail), "--user", "mara@x.example", "--contacts", "contacts.vcf") == 0
-    assert shell.out.splitlines()[1].split()[:4] == ["high_priority", "known_contact", "full", "relationship"]
-    assert shell.out.splitlines()[-6:] == [
-        "6 messages, 1 with a problem",
+def test_the_summary_comes_first_and_then_each_message(shell: Shell, mail: Path) -> None:
+    arguments = ("--user", "mara@x.example", "--contacts", "contacts.vcf", "--starter", "all")
+    assert shell("preview", str(mail), *arguments) == 0
+    lines = shell.out.splitlines()
+    assert lines[0] == "Of 6 messages: 1 would leave the inbox, 0 wait for your yes, 2 you would see first."
+    assert lines[1] == "Of the others 2 get a label or the like and stay, 2 stay as they are, 1 are your own."
+    assert lines[3:10] == [
+        "rules     starter rules: all, 12 rules",
         "filters   the default ones",
+        "you       mara@x.example",
         "tier      default 3 (50%), high_priority 2 (33%), interactive 1 (17%)",
-        "rule      fallback_default 3 (50%), known_contact 1 (17%), reply_to_outbound 1 (17%), "
+        "why       fallback_default 3 (50%), known_contact 1 (17%), reply_to_outbound 1 (17%), "
         "direct_correspondence 1 (17%)",
         "taken in  full 5 (83%), metadata 1 (17%)",
         "category  relationship 3 (50%), finance 1 (17%), newsletters 1 (17%)",
     ]
+    [shop] = [line for line in lines if line.endswith("Sale")]
+    assert shop.split("  ")[0] == "apply_label Newsletters, archive"
+    assert "shop@z.example" in shop
+    [own] = [line for line in lines if line.endswith("hello") and "Re:" not in line]
+    assert own.startswith("your own mail")
+
+
+def test_the_summary_alone_is_one_object_for_programs(shell: Shell, mail: Path) -> None:
+    assert shell("preview", str(mail), "--user", "mara@x.example", "--starter", "all", "--summary", "--json") == 0
+    [summary] = shell.json()
+    assert (summary["messages"], summary["leave_inbox"], summary["own"]) == (6, 1, 1)
+    assert [each["name"] for each in summary["by_rule"]] == ["Answers to your mail", "Newsletters"]
+    assert [(each["name"], each["leave"]) for each in summary["by_sender"]] == [
+        ("jo@y.example", 0),
+        ("shop@z.example", 1),
+    ]
+    assert summary["model"]["messages"] == 3
+
+
+RULES = """
+rules:
+  - {name: shop, if: {sender_domain: z.example}, actions: [apply_label Shop, archive]}
+  - {name: forward, if: {subject_contains: invoice}, then: forward, parameters: {to: bank@b.example}}
+  - {name: off, if: {subject_contains: dinner}, then: trash, enabled: false}
+"""
+
+
+def test_the_rules_of_a_file_are_applied_under_the_safety_policy(shell: Shell, mail: Path, tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(RULES)
+    assert shell("preview", str(mail), "--user", "mara@x.example", "--rules", "rules.yaml", "--json") == 0
+    found = {line["subject"]: (line["action"], line["result"], line["leaves_inbox"]) for line in shell.json()}
+    assert found["Sale"] == ("apply_label Shop, archive", "done", True)
+    assert found["Your invoice"] == ("forward to bank@b.example", "waits", False)
+    assert found["dinner"] == ("none", "stays", False)
+    assert shell("migrate") == 0
+    assert shell("protect", "add", "sender", "shop@z.example") == 0
+    assert shell("preview", str(mail), "--user", "mara@x.example", "--rules", "rules.yaml", "--json") == 0
+    assert [line["result"] for line in shell.json() if line["subject"] == "Sale"] == ["refused"]
+
+
+def test_without_a_choice_the_rules_in_use_are_applied_and_starter_rules_where_there_are_none(
+    shell: Shell, mail: Path, tmp_path: Path
+) -> None:
+    assert shell("preview", str(mail), "--user", "mara@x.example", "--summary") == 0
+    assert "rules     all starter rules, since you have no rules yet; nothing is switched on" in shell.out
+    (tmp_path / "rules.yaml").write_text(RULES)
+    assert shell("rules", "add", "rules.yaml") == 0
+    assert shell("preview", str(mail), "--user", "mara@x.example") == 0
+    assert "rules     your rules, 2 rules" in shell.out
+    assert "apply_label Shop, archive" in shell.out
+
+
+def test_whoever_gives_no_address_is_the_one_whom_most_mail_is_for(shell: Shell, mail: Path) -> None:
+    assert shell("preview", str(mail), "--json") == 0
+    assert "you are taken for mara@x.example, whom 2 of 6 messages are for" in shell.err
+    assert [line["policy_tier"] for line in shell.json()].count("interactive") == 1
+
+
+def test_a_wrong_address_is_told_with_those_that_the_mail_is_for(shell: Shell, mail: Path) -> None:
+    assert shell("preview", str(mail), "--user", "marra@x.example") == 0
+    assert "--user: no message is for or from marra@x.example; most are for mara@x.example (2)" in shell.err
+
+
+def test_the_page_is_written_for_its_owner_alone(shell: Shell, mail: Path, tmp_path: Path) -> None:
+    assert shell("preview", str(mail), "--user", "mara@x.example", "--html", "page.html", "--summary") == 0
+    assert "The page is in page.html." in shell.out
+    assert (tmp_path / "page.html").stat().st_mode & 0o777 == 0o600
+    assert "Of 6 messages: 1 would leave the inbox" in (tmp_path / "page.html").read_text()
+    assert shell("preview", str(mail), "--user", "mara@x.example", "--html", "missing/page.html") == 2
+    assert "--html: 'missing/page.html' cannot be written" in shell.err
 
 
 FILE_OF_FILTERS = [
@@ -158,10 +240,21 @@ def test_a_reply_to_mail_of_someone_else_is_no_reply_to_the_user(shell: Shell, t
     assert [line["assignment_rule"] for line in shell.json()] == ["fallback_default", "fallback_default"]
 
 
-def test_an_empty_folder_is_no_error(shell: Shell, tmp_path: Path) -> None:
-    (tmp_path / "none").mkdir()
-    assert shell("preview", "none", "--user", "mara@x.example") == 0
-    assert "0 messages, 0 with a problem" in shell.out
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({}, "postroom: PATH: 'given' has no message; give an mbox"),
+        ({"a.bin": b"\x00\x01\x02"}, "postroom: PATH: 'given' is no mail: it has no header"),
+        ({"a.png": b"\x89PNG\r\n\x1a\n", "b.txt": b"hello"}, "'given' has no mail: none of 2 has a header"),
+    ],
+)
+def test_a_folder_without_mail_is_told(shell: Shell, tmp_path: Path, files: dict[str, bytes], says: str) -> None:
+    (tmp_path / "given").mkdir()
+    for name, content in files.items():
+        (tmp_path / "given" / name).write_bytes(content)
+    assert shell("preview", "given", "--user", "mara@x.example") == 2
+    assert says in shell.err
+    assert shell.out == ""
 
 
 def test_a_message_cannot_move_the_cursor(shell: Shell, tmp_path: Path) -> None:
@@ -180,7 +273,9 @@ def test_a_message_cannot_move_the_cursor(shell: Shell, tmp_path: Path) -> None:
             "postroom: --contacts: 'missing.vcf' cannot be read",
         ),
         ((".", "--user", "a@x.example", "--filters", "missing"), "postroom: --filters: 'missing' cannot be read"),
-        ((".",), "--user"),
+        ((".", "--starter", "newsleters"), "did you mean 'newsletters'"),
+        ((".", "--starter", "all", "--rules", "x.yaml"), "postroom: --starter: is given beside --rules"),
+        ((".", "--rules", "missing.yaml"), "'missing.yaml' cannot be read"),
         ((), "PATH"),
     ],
 )
@@ -203,10 +298,12 @@ def test_every_broken_message_is_accounted_for_at_little_cost() -> None:
     rng = random.Random(seed)
     known = Known.of({"mara@x.example"}, {"ida@x.example"}, {"<mine@x>"})
     whole = [f"{head}\nMIME-Version: 1.0\n{body}".encode() for head in MAIL.values() for body in BODIES]
+    chosen, now = PreviewRules(rules_of(starter_drafts(["all"])), Policy()), datetime(2026, 11, 17, tzinfo=UTC)
+    previewer = Previewer(chosen, Recipient("mara@x.example", known), now)
     for number in range(scale(400, 10_000)):
-        raw = mutated(rng, whole)
-        seen = within_turns(40 * MILLION, partial(preview_message, MailFile(str(number), raw), known))
-        assert isinstance(seen, Previewed)
+        mail = MailFile(str(number), mutated(rng, whole))
+        within_turns(40 * MILLION, partial(previewer.add, mail))
+        seen = previewer.rows[number]
         assert "cannot be read" not in (seen.problem or "")
 
 

@@ -20,7 +20,9 @@ from postroom.core.mail.tiers import Known, assign_tier, assign_tier_from_raw, s
 from postroom.core.rules.draft import RuleDraft
 from postroom.decide.simulate import ForeseenDecision, SimulatedPair, SimulatedRules, load_context, needed_by, replay
 from postroom.decide.simulated import ChangeOfRules
-from postroom.manage.preview import preview_message
+from postroom.manage.arrivals import Recipient
+from postroom.manage.preview import Previewer, PreviewRules
+from postroom.manage.preview_rules import rules_of, starter_drafts
 from postroom.store import decisions, jobs, rules
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import wall_clock
@@ -157,14 +159,17 @@ def test_raw_bytes_give_every_real_message_the_tier_that_its_headers_give() -> N
 
 def test_every_mutation_of_real_mail_is_accounted_for_in_time() -> None:
     raws = [path.read_bytes() for path in messages()]
-    _, known = user_and_known(raws)
+    user, known = user_and_known(raws)
+    chosen = PreviewRules(rules_of(starter_drafts(["all"])), Policy())
+    previewer = Previewer(chosen, Recipient(user, known), LONG_AGO)
     seed = random.randrange(10**9)
     rng = random.Random(seed)
     slowest, problems = 0.0, 0
     for number in range(MUTATED):
         raw = mutated(rng, raws)
         started = time.process_time()
-        seen = preview_message(MailFile(str(number), raw), known)
+        previewer.add(MailFile(str(number), raw))
+        seen = previewer.rows[number]
         slowest = max(slowest, time.process_time() - started)
         problems += seen.problem is not None
         assert slowest < SECONDS, f"seed {seed}, message {number}"

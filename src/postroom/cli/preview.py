@@ -22,7 +22,7 @@ from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionPolicy, Ingest
 from postroom.core.rules.draft import RuleDraft
 from postroom.manage.arrivals import read_history
 from postroom.manage.preview import Previewer
-from postroom.manage.preview_mail import check_is_mail, recipient_of, user_warnings
+from postroom.manage.preview_mail import check_is_mail, own_address, recipient_of, user_warnings
 from postroom.manage.preview_rules import Chosen, choose_rules, own_filters, starter_drafts
 from postroom.manage.preview_summary import summarise
 
@@ -80,7 +80,7 @@ def preview(
     people = None if contacts is None else _contacts(contacts)
     now, drafts = datetime.now(UTC), _drafts(rules, starter)
     ingestion, filters_source = _filters(session, filters)
-    history = read_history(mail_in(path), _looking)
+    history = read_history(mail_in(path), frozenset(map(own_address, user or [])), _looking)
     recipient = recipient_of(history, user or [], people, ingestion)
     chosen = choose_rules(session.settings, _source(rules, starter), drafts, recipient, now, session.call)
     previewer = Previewer(chosen.rules, chosen.recipient, now)

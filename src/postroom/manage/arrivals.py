@@ -34,16 +34,33 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 Progress = Callable[[int], None]
 
 
-@dataclass(slots=True)
-class MailHistory:
-    """Knowledge from the heads of all messages together."""
+class _Sent(NamedTuple):
+    """A message that the user may have sent: by whom, its ids, and to whom."""
 
-    sent_ids: set[str] = field(default_factory=set[str])
-    first_sent: dict[str, datetime] = field(default_factory=dict[str, datetime])
-    recipients: Counter[str] = field(default_factory=Counter[str])
-    """How many messages name each address in To, Cc or Delivered-To."""
-    senders: Counter[str] = field(default_factory=Counter[str])
-    _ids: list[tuple[str, list[str]]] = field(default_factory=list[tuple[str, list[str]]])
+    sender: str
+    ids: tuple[str, ...]
+    recipients: frozenset[str]
+
+
+class SentMail(NamedTuple):
+    """The ids of the messages that the user sent, and the people whom the user wrote to."""
+
+    ids: frozenset[str]
+    correspondents: frozenset[str]
+
+
+class MailHistory:
+    """Knowledge from the heads of all messages together. Without the user's addresses, everybody's sent mail is kept:
+    anybody may turn out to be the user.
+    """
+
+    def __init__(self, users: frozenset[str] = frozenset()) -> None:
+        self.first_sent: dict[str, datetime] = {}
+        self.senders: Counter[str] = Counter()
+        self.recipients: Counter[str] = Counter()
+        """How many messages name each address in To, Cc or Delivered-To."""
+        self._users = users
+        self._sent: list[_Sent] = []
 
     def add(self, raw: bytes) -> None:
         headers, _ = read_head(head_of(raw))
@@ -51,36 +68,38 @@ class MailHistory:
         if sender and sent_at is not None and sent_at < self.first_sent.get(sender, _NEVER):
             self.first_sent[sender] = sent_at
         self.senders[sender] += 1
-        named = {
-            each
-            for name in ("to", "cc", "delivered-to")
-            for value in values(headers, name)
-            for each in addresses(value)
-        }
-        self.recipients.update(named)
-        self._ids.append((sender, values(headers, "message-id")))
+        named = _named(headers, "to", "cc")
+        self.recipients.update(named | _named(headers, "delivered-to"))
+        if not self._users or sender in self._users:
+            ids = tuple(id for value in values(headers, "message-id") for id in message_ids(value))
+            self._sent.append(_Sent(sender, ids, named | _named(headers, "bcc")))
 
-    def sent_by(self, mine: frozenset[str]) -> frozenset[str]:
-        """The ids of the messages that the user sent."""
-        return frozenset(
-            id for sender, found in self._ids if sender in mine for value in found for id in message_ids(value)
-        )
+    def sent_by(self, mine: frozenset[str]) -> SentMail:
+        sent = [each for each in self._sent if each.sender in mine]
+        people = frozenset(address for each in sent for address in each.recipients)
+        return SentMail(frozenset(id for each in sent for id in each.ids), people - mine)
 
 
-def read_history(mail: Iterable[MailFile], progress: Progress = lambda _number: None) -> MailHistory:
+def read_history(
+    mail: Iterable[MailFile], users: frozenset[str] = frozenset(), progress: Progress = lambda _number: None
+) -> MailHistory:
     """Read the heads of all messages, in a pass before the one that decides."""
-    history = MailHistory()
+    history = MailHistory(users)
     for number, each in enumerate(mail, 1):
         history.add(each.raw)
         progress(number)
     return history
 
 
+def _named(headers: Headers, *names: str) -> frozenset[str]:
+    return frozenset(each for name in names for value in values(headers, name) for each in addresses(value))
+
+
 @dataclass(frozen=True, slots=True)
 class Recipient:
     """The mailbox that the mail is for: its account, its owner's addresses, and what is known about other people.
 
-    Contacts are None if nobody named any: then it is not known who is one.
+    Contacts are None if nobody named any and no mail of the user is there: then it is not known who is one.
     """
 
     email: str

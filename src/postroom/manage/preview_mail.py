@@ -18,10 +18,15 @@ MOST_NAMED = 3
 def recipient_of(
     history: MailHistory, users: Sequence[str], contacts: frozenset[str] | None, filters: IngestionPolicy
 ) -> Recipient:
-    """The mailbox that the mail is for: of the given address, or of the one that most messages are for."""
-    mine = [_address(each) for each in users] or [address for address, _ in history.recipients.most_common(1)]
+    """The mailbox that the mail is for: of the given address, or of the one that most messages are for. People whom the
+    user wrote to are contacts, as they are for live mail.
+    """
+    mine = list(map(own_address, users)) or [address for address, _ in history.recipients.most_common(1)]
     addresses = frozenset(mine)
-    known = Known(addresses, contacts or frozenset(), history.sent_by(addresses))
+    sent = history.sent_by(addresses)
+    if contacts is not None or sent.correspondents:
+        contacts = (contacts or frozenset()) | sent.correspondents
+    known = Known(addresses, contacts or frozenset(), sent.ids)
     return Recipient(mine[0] if mine else NOBODY, known, contacts, history.first_sent, filters=filters)
 
 
@@ -35,7 +40,7 @@ def user_warnings(history: MailHistory, users: Sequence[str], recipient: Recipie
         return [f"you are taken for {recipient.email}, whom {count:,} of {total:,} messages are for; or give --user"]
     found: list[str] = []
     for given in users:
-        address = _address(given)
+        address = own_address(given)
         if history.recipients[address] == 0 and history.senders[address] == 0:
             often = ", ".join(f"{each} ({count:,})" for each, count in history.recipients.most_common(MOST_NAMED))
             found.append(f"--user: no message is for or from {address}; most are for {often or 'nobody'}")
@@ -53,7 +58,8 @@ def check_is_mail(path: Path, rows: Sequence[Previewed]) -> None:
     raise BadInput("PATH", f"{str(path)!r} {what}", remedy)
 
 
-def _address(given: str) -> str:
+def own_address(given: str) -> str:
+    """An address of the user in canonical form. Raises BadInput."""
     found = canonical(given)
     if found is None:
         raise BadInput("--user", f"{given!r} is not an address", "give yours, such as mara@lindqvist.example")

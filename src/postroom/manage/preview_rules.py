@@ -21,6 +21,7 @@ from postroom.settings.reading import Settings
 from postroom.settings.safety import policy_of
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.store.engine.migrate import applied_migrations
 from postroom.store.ingestion_rules import list_ingestion_rules
 from postroom.store.protection import Restraints, restraints
 from postroom.store.rules import list_rules
@@ -87,6 +88,8 @@ async def read_installation(
     database: Database, drafts: Sequence[RuleDraft], users: frozenset[str], now: datetime
 ) -> Installation:
     """Read everything that decisions depend on, and resolve the accounts of the drafts."""
+    if not await database.run(applied_migrations()):
+        return Installation(drafts=drafts)
     accounts = [each for each in await list_accounts(database) if each.state != "removed"]
     account_id = next((each.id for each in accounts if each.email.lower() in users), None)
     stored = [view.rule for view in await database.run(list_rules()) if view.enabled]

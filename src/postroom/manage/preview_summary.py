@@ -27,19 +27,20 @@ class Tally:
     leave: int = 0
     wait: int = 0
     stay: int = 0
-    actions: Counter[str] = field(default_factory=Counter[str])
+    actions: dict[str, int] = field(default_factory=dict[str, int])
 
     def add(self, row: Previewed) -> None:
         self.messages += 1
         self.leave += row.leaves_inbox
         self.wait += row.result == "waits"
         self.stay += not row.leaves_inbox and row.result != "waits"
-        self.actions[row.action if row.result in ("done", "waits") else row.result] += 1
+        action = row.action if row.result in ("done", "waits") else row.result
+        self.actions[action] = self.actions.get(action, 0) + 1
 
     @property
     def action(self) -> str:
         """What happens most often."""
-        return self.actions.most_common(1)[0][0] if self.actions else "none"
+        return max(self.actions, key=self.actions.__getitem__, default="none")
 
 
 @dataclass(frozen=True, slots=True)
