@@ -6,6 +6,7 @@ of figures and languages without a list are unknown. The same text always has th
 """
 
 import re
+import string
 from collections import Counter
 from collections.abc import Mapping
 
@@ -27,6 +28,7 @@ _SCRIPTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("ar", re.compile("[\u0621-\u064a]")),
     ("th", re.compile("[\u0e01-\u0e4e]")),
 )
+_AROUND = string.punctuation
 _LETTERS = re.compile(r"[^\W\d_]+")
 
 _COMMON: Mapping[str, str] = {
@@ -75,8 +77,13 @@ LANGUAGES: tuple[str, ...] = tuple(sorted((*_COMMON, *(code for code, _ in _SCRI
 
 def language_of(text: str) -> str:
     """The code of the language (ISO 639-1), or `unknown`. Only the beginning of a long text is read."""
-    text = " ".join([piece for piece in text[:LONGEST_READ].split() if not _is_link(piece)])
-    words = _LETTERS.findall(text.lower())
+    pieces = [piece for piece in text[:LONGEST_READ].split() if not _is_link(piece)]
+    text = " ".join(pieces)
+    if text.isascii():  # mostly, and much faster
+        words = [word for piece in pieces if (word := piece.strip(_AROUND)).isalpha()]
+        words = " ".join(words).lower().split()
+    else:
+        words = _LETTERS.findall(text.lower())
     letters = sum(map(len, words))
     if not letters:
         return UNKNOWN
