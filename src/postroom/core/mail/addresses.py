@@ -28,7 +28,7 @@ LONGEST_DOMAIN = 255
 _SPECIAL = r'[^\s"(),:;<>@\\\[\]]'
 # Nearly every value has one of these two forms; the rest is parsed token by token.
 _SIMPLE = re.compile(rf'(?:"[^"\\=]*"[ \t]*|[^"(),:;<>@\\\[\]=]*)<({_SPECIAL}+@{_SPECIAL}+)>|({_SPECIAL}+@{_SPECIAL}+)')
-_SIMPLE_NAME = re.compile(rf'\s*(?:"([^"\\=]*)"\s*|([^"(),:;<>@\\\[\]=]*))<{_SPECIAL}+@{_SPECIAL}+>\s*')
+_SIMPLE_NAME = re.compile(rf'\s*(?:"([^"\\=]*)"\s*|([^"(),:;<>@\\\[\]=]*))<({_SPECIAL}+@{_SPECIAL}+)>\s*')
 _TOKEN = re.compile(
     rf"""
     (?P<blank>   \s++ )
@@ -85,6 +85,13 @@ def addresses(value: str) -> list[str]:
         found = canonical(simple[1] or simple[2])
         return [found] if found else []
     return [found for written in _mailboxes(readable_addresses(value)) if (found := canonical(written))]
+
+
+def names_and_addresses(value: str) -> list[str]:
+    """The names and the addresses in a header value, as texts that somebody may search in."""
+    if simple := _SIMPLE_NAME.fullmatch(value):
+        return [simple[1] or simple[2] or "", simple[3]]
+    return [*display_names(value), *addresses(value)]
 
 
 def display_names(value: str) -> list[str]:

@@ -28,6 +28,7 @@ _SCRIPTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("ar", re.compile("[\u0621-\u064a]")),
     ("th", re.compile("[\u0e01-\u0e4e]")),
 )
+_LINKS = ("@", "://", "www.")
 _AROUND = string.punctuation
 _LETTERS = re.compile(r"[^\W\d_]+")
 
@@ -77,11 +78,9 @@ LANGUAGES: tuple[str, ...] = tuple(sorted((*_COMMON, *(code for code, _ in _SCRI
 
 def language_of(text: str) -> str:
     """The code of the language (ISO 639-1), or `unknown`. Only the beginning of a long text is read."""
-    pieces = [piece for piece in text[:LONGEST_READ].split() if not _is_link(piece)]
-    text = " ".join(pieces)
+    text = _without_links(text[:LONGEST_READ])
     if text.isascii():  # mostly, and much faster
-        words = [word for piece in pieces if (word := piece.strip(_AROUND)).isalpha()]
-        words = " ".join(words).lower().split()
+        words = [word for piece in text.lower().split() if (word := piece.strip(_AROUND)).isalpha()]
     else:
         words = _LETTERS.findall(text.lower())
     letters = sum(map(len, words))
@@ -90,9 +89,11 @@ def language_of(text: str) -> str:
     return _by_script(text, letters) or _by_words(words, letters)
 
 
-def _is_link(piece: str) -> bool:
+def _without_links(text: str) -> str:
     """Addresses and links are in no language."""
-    return "@" in piece or "://" in piece or "www." in piece
+    if not any(mark in text for mark in _LINKS):
+        return text
+    return " ".join([piece for piece in text.split() if not any(mark in piece for mark in _LINKS)])
 
 
 def _by_script(text: str, letters: int) -> str | None:

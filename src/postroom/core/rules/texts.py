@@ -40,7 +40,7 @@ def _words(kind: str) -> Read:
         except WordsRefused as refused:
             raise BrokenRule(field, refused.problem, refused.remedy) from None
         needed = frozenset(word for phrase in phrases for word in phrase.split())
-        several = tuple(phrase for phrase in phrases if phrase.count(" ") > 2)
+        several = tuple((phrase, frozenset(phrase.split())) for phrase in phrases if phrase.count(" ") > 2)
         fields = WORD_FIELDS[kind]
 
         def test(seen: Seen) -> bool:
@@ -62,9 +62,13 @@ def _has_words(seen: Seen, fields: tuple[str, ...], needed: frozenset[str]) -> b
     return False
 
 
-def _in_any(seen: Seen, fields: tuple[str, ...], phrases: tuple[str, ...]) -> bool:
-    """Whether every phrase is in one of the fields."""
-    return all(any(phrase in text for field in fields for text in seen.texts(field)) for phrase in phrases)
+def _in_any(seen: Seen, fields: tuple[str, ...], phrases: tuple[tuple[str, frozenset[str]], ...]) -> bool:
+    """Whether every phrase, here with its words, is in one of the fields."""
+    for phrase, words in phrases:
+        here = [field for field in fields if words <= seen.words(field)]
+        if not any(phrase in text for field in here for text in seen.texts(field)):
+            return False
+    return True
 
 
 def _in_one(seen: Seen, field: str, phrases: tuple[str, ...]) -> bool:
