@@ -38,7 +38,9 @@ YEAR = RetentionPolicy(full_days=365, metadata_days=365)
 async def secret_mail(database: Database, clock: ManualClock, number: object = 1, **parts: Any) -> UUID:
     """A message with the same word wherever its content may be stored."""
     head = [("X-Note", SECRET), ("List-Id", f"<{SECRET}>")]
-    return await keep_mail(database, clock, number, subject=f"{SECRET} {number}", body=SECRET, headers=head, **parts)
+    return await keep_mail(
+        database, clock, number, subject=f"{SECRET} {number}", body=SECRET, headers=head, files=[SECRET], **parts
+    )
 
 
 def past(*ids: UUID, tier: Any = "full", categories: tuple[str, ...] = ()) -> list[PastMessage]:
