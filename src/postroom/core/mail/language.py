@@ -6,6 +6,7 @@ of figures and languages without a list are unknown. The same text always has th
 """
 
 import re
+import string
 from collections import Counter
 from collections.abc import Mapping
 
@@ -27,6 +28,8 @@ _SCRIPTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("ar", re.compile("[\u0621-\u064a]")),
     ("th", re.compile("[\u0e01-\u0e4e]")),
 )
+_LINKS = ("@", "://", "www.")
+_AROUND = string.punctuation
 _LETTERS = re.compile(r"[^\W\d_]+")
 
 _COMMON: Mapping[str, str] = {
@@ -75,17 +78,22 @@ LANGUAGES: tuple[str, ...] = tuple(sorted((*_COMMON, *(code for code, _ in _SCRI
 
 def language_of(text: str) -> str:
     """The code of the language (ISO 639-1), or `unknown`. Only the beginning of a long text is read."""
-    text = " ".join([piece for piece in text[:LONGEST_READ].split() if not _is_link(piece)])
-    words = _LETTERS.findall(text.lower())
+    text = _without_links(text[:LONGEST_READ])
+    if text.isascii():  # mostly, and much faster
+        words = [word for piece in text.lower().split() if (word := piece.strip(_AROUND)).isalpha()]
+    else:
+        words = _LETTERS.findall(text.lower())
     letters = sum(map(len, words))
     if not letters:
         return UNKNOWN
     return _by_script(text, letters) or _by_words(words, letters)
 
 
-def _is_link(piece: str) -> bool:
+def _without_links(text: str) -> str:
     """Addresses and links are in no language."""
-    return "@" in piece or "://" in piece or "www." in piece
+    if not any(mark in text for mark in _LINKS):
+        return text
+    return " ".join([piece for piece in text.split() if not any(mark in piece for mark in _LINKS)])
 
 
 def _by_script(text: str, letters: int) -> str | None:
