@@ -10,7 +10,7 @@ import pytest
 from postroom.core.actions.safety import Policy
 from postroom.core.mail.files import MailFile
 from postroom.core.mail.tiers import Known
-from postroom.manage.arrivals import Recipient
+from postroom.manage.arrivals import IncomingMessage, Recipient
 from postroom.manage.preview import Previewer, PreviewRules
 from postroom.manage.preview_rules import rules_of, starter_drafts
 from support.mutations import mutated
@@ -302,7 +302,7 @@ def test_every_broken_message_is_accounted_for_at_little_cost() -> None:
     previewer = Previewer(chosen, Recipient("mara@x.example", known), now)
     for number in range(scale(400, 10_000)):
         mail = MailFile(str(number), mutated(rng, whole))
-        within_turns(40 * MILLION, partial(previewer.add, mail))
+        within_turns(40 * MILLION, partial(previewer.add, IncomingMessage(mail)))
         seen = previewer.rows[number]
         assert "cannot be read" not in (seen.problem or "")
 

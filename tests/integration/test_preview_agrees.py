@@ -1,8 +1,10 @@
 """A preview says what the product then does: written messages through both, compared action for action."""
 
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
+from postroom.compose.application import PostroomApplication
 from postroom.core.actions.safety import Policy
 from postroom.core.actions.steps import shown
 from postroom.core.mail.contacts import Contact
@@ -10,10 +12,12 @@ from postroom.core.mail.files import MailFile
 from postroom.core.mail.ingestion import DEFAULT_POLICY
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.starter import drafts_of, starters
-from postroom.manage.arrivals import read_history
+from postroom.manage.arrivals import IncomingMessage, read_history
 from postroom.manage.preview import Previewer, PreviewRules
+from postroom.manage.preview_account import fetch_mail
 from postroom.manage.preview_mail import recipient_of
 from postroom.manage.preview_rules import rules_of
+from postroom.settings.reading import Settings
 from postroom.store.audit import Signature
 from postroom.store.contacts import EVERY_MAILBOX, keep_contacts
 from postroom.store.engine.clock import wall_clock
@@ -21,7 +25,7 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.rules import add_rules
 from postroom_sandbox.mailbox import Mailbox
-from support.product import OWNER, running_product
+from support.product import OWNER, TOKEN, running_product
 from support.written_mail import FRIEND, MESSAGES, SENT
 
 NOW = datetime(2026, 11, 17, tzinfo=UTC)
@@ -38,10 +42,12 @@ async def test_what_a_preview_foresees_is_what_the_product_does(sqlite: Database
     drafts = [*OWN, *drafts_of(starters())]
     files = [MailFile(str(number), mail.raw(number)) for number, mail in enumerate(MESSAGES)]
     everything = [MailFile("sent", f"{SENT}\n\nHello\n".encode()), *files]
-    recipient = recipient_of(read_history(everything), [OWNER], frozenset({FRIEND}), DEFAULT_POLICY)
+    recipient = recipient_of(
+        read_history(map(IncomingMessage, everything)), [OWNER], frozenset({FRIEND}), DEFAULT_POLICY
+    )
     previewer = Previewer(PreviewRules(rules_of(drafts), Policy()), recipient, NOW)
     for mail in files:
-        previewer.add(mail)
+        previewer.add(IncomingMessage(mail))
     foreseen = {row.subject: (row.policy_tier, row.rules[:1], row.action, row.result) for row in previewer.finish()}
 
     def deliver(mailbox: Mailbox) -> None:
@@ -70,6 +76,31 @@ async def test_what_a_preview_foresees_is_what_the_product_does(sqlite: Database
     assert len(done) == len(MESSAGES)
     assert done == foreseen
     assert {result for *_, result in done.values()} == {"done", "waits", "stays"}
+
+
+async def test_the_mail_of_a_connected_mailbox_is_previewed_as_it_arrived(sqlite: Database, tmp_path: Path) -> None:
+    files = [MailFile(str(number), mail.raw(number)) for number, mail in enumerate(MESSAGES)]
+
+    def deliver(mailbox: Mailbox) -> None:
+        mailbox.deliver(f"{SENT}\n\nHello\n".encode(), ["SENT"])
+        for number, mail in enumerate(files):
+            mailbox.deliver(mail.raw, ["INBOX", "UNREAD"] if number % 2 else ["STARRED"])
+
+    async with running_product(sqlite, tmp_path, prepare=deliver) as product:
+        gmail = {"base_url": product.address, "token": TOKEN}
+        settings = Settings.model_validate({"data_dir": tmp_path, "account": {"email": OWNER}, "gmail": gmail})
+        opened = partial(PostroomApplication().open_source, settings)
+        before = product.mailbox.history_id
+        fetched = await fetch_mail(sqlite, OWNER, 100, opened, lambda _number: None)
+        assert len((await fetch_mail(sqlite, OWNER, 3, opened, lambda _number: None)).messages) == 3
+        assert product.mailbox.history_id == before
+    assert (fetched.email, len(fetched.messages)) == (OWNER, len(files) + 1)
+    recipient = recipient_of(read_history(fetched.messages), [fetched.email], frozenset({FRIEND}), DEFAULT_POLICY)
+    previewer = Previewer(PreviewRules(rules_of(drafts_of(starters())), Policy()), recipient, NOW)
+    for incoming in fetched.messages:
+        previewer.add(incoming)
+    found = {row.subject: (row.rules, row.action) for row in previewer.finish() if row.result != "own"}
+    assert found == {mail.subject: (_names(mail.rule), mail.action) for mail in MESSAGES}
 
 
 def _names(rule: str | None) -> list[str]:

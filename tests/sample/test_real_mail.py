@@ -20,7 +20,7 @@ from postroom.core.mail.tiers import Known, assign_tier, assign_tier_from_raw, s
 from postroom.core.rules.draft import RuleDraft
 from postroom.decide.simulate import ForeseenDecision, SimulatedPair, SimulatedRules, load_context, needed_by, replay
 from postroom.decide.simulated import ChangeOfRules
-from postroom.manage.arrivals import Recipient
+from postroom.manage.arrivals import IncomingMessage, Recipient
 from postroom.manage.preview import Previewer, PreviewRules
 from postroom.manage.preview_rules import rules_of, starter_drafts
 from postroom.store import decisions, jobs, rules
@@ -168,7 +168,7 @@ def test_every_mutation_of_real_mail_is_accounted_for_in_time() -> None:
     for number in range(MUTATED):
         raw = mutated(rng, raws)
         started = time.process_time()
-        previewer.add(MailFile(str(number), raw))
+        previewer.add(IncomingMessage(MailFile(str(number), raw)))
         seen = previewer.rows[number]
         slowest = max(slowest, time.process_time() - started)
         problems += seen.problem is not None

@@ -1,9 +1,10 @@
 """`postroom preview`: show what Postroom would do with mail in files. It changes nothing."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -20,8 +21,9 @@ from postroom.core.mail.contacts import LARGEST_FILE, read_contacts
 from postroom.core.mail.files import mail_in
 from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionPolicy, IngestionRule
 from postroom.core.rules.draft import RuleDraft
-from postroom.manage.arrivals import read_history
+from postroom.manage.arrivals import IncomingMessage, read_history
 from postroom.manage.preview import Previewer
+from postroom.manage.preview_account import FetchedMail, fetch_mail
 from postroom.manage.preview_mail import check_is_mail, own_address, recipient_of, user_warnings
 from postroom.manage.preview_rules import Chosen, choose_rules, own_filters, starter_drafts
 from postroom.manage.preview_summary import summarise
@@ -29,15 +31,28 @@ from postroom.manage.preview_summary import summarise
 app = one_command()
 
 PROGRESS_EVERY = 250
+MOST_FETCHED = 10_000
 SHIPPED, OWN = "default", "own"
+
+Mail = Callable[[], Iterator[IncomingMessage]]
+"""Begins to read the mail anew."""
 
 
 @app.command()
 def preview(
     session: Session,
     path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="An mbox, a Maildir, a folder of messages, or one message.")
-    ],
+        Path | None, typer.Argument(metavar="PATH", help="An mbox, a Maildir, a folder of messages, or one message.")
+    ] = None,
+    account: Annotated[
+        str | None,
+        typer.Option(
+            "--account", metavar="ID_OR_ADDRESS", help="The newest mail of this connected mailbox instead, only read."
+        ),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=MOST_FETCHED, help="With --account: how many messages.")
+    ] = 500,
     user: Annotated[
         list[str] | None,
         typer.Option(
@@ -57,19 +72,19 @@ def preview(
         typer.Option("--starter", metavar="NAME|all", help="Apply these starter rules; repeatable."),
     ] = None,
     filters: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--filters",
             metavar=f"FILE|{OWN}|{SHIPPED}",
-            help="Which filters apply: those in a file (JSON or YAML), your own, or the default ones.",
+            help="Which filters apply: those in a file (JSON or YAML), your own (with --account), or the default ones.",
         ),
-    ] = SHIPPED,
+    ] = None,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write the result as one page to look at.")
     ] = None,
     summary: Annotated[bool, typer.Option("--summary", help="Show the summary alone, not each message.")] = False,
 ) -> None:
-    """Show what Postroom would do with the mail in an mbox, a Maildir or a folder of .eml files, changing nothing.
+    """Show what Postroom would do with mail in an mbox, a Maildir or a folder of .eml files, changing nothing.
 
     First a summary: how much would leave the inbox, wait for your yes, and be seen first; then, for each message, the
     sender, the subject, the tier and why, and what would be done. With neither --rules nor --starter the rules in use
@@ -77,31 +92,59 @@ def preview(
 
     If a file is itself called own or default, give its folder too: ./own.
     """
+    if (path is None) == (account is None):
+        raise BadInput("preview", "needs exactly one kind of mail", "give PATH, or --account ADDRESS")
+    now, drafts, users = datetime.now(UTC), _drafts(rules, starter), list(user or ())
     people = None if contacts is None else _contacts(contacts)
-    now, drafts = datetime.now(UTC), _drafts(rules, starter)
-    ingestion, filters_source = _filters(session, filters)
-    history = read_history(mail_in(path), frozenset(map(own_address, user or [])), _looking)
-    recipient = recipient_of(history, user or [], people, ingestion)
+    ingestion, filters_source = _filters(session, filters or (SHIPPED if account is None else OWN))
+    if account is not None:
+        fetched = _fetched(session, account, limit)
+        users, people = [fetched.email, *users], fetched.contacts | (people or frozenset())
+        mail: Mail = partial(iter, fetched.messages)
+    else:
+        mail = partial(_in_files, path or Path())
+    history = read_history(mail(), frozenset(map(own_address, users)), _looking)
+    recipient = recipient_of(history, users, people, ingestion)
     chosen = choose_rules(session.settings, _source(rules, starter), drafts, recipient, now, session.call)
     previewer = Previewer(chosen.rules, chosen.recipient, now)
-    for number, mail in enumerate(mail_in(path), 1):
-        previewer.add(mail)
+    for number, incoming in enumerate(mail(), 1):
+        previewer.add(incoming)
         _progress(f"{number:,} messages", number)
     _progress("", 0)
     rows = previewer.finish()
-    check_is_mail(path, rows)
-    for warning in [*user_warnings(history, user or [], recipient), *_broken(chosen)]:
+    check_is_mail(account or str(path), rows)
+    for warning in [*user_warnings(history, users, recipient), *_broken(chosen)]:
         typer.echo(f"postroom: {cell(warning)}", err=True)
     shown = Shown(rows, summarise(rows, session.settings.model), chosen.source, filters_source, recipient.email)
+    _show(session, shown, html, only_summary=summary)
+
+
+def _show(session: Session, shown: Shown, html: Path | None, *, only_summary: bool) -> None:
     if html is not None:
         write_page(html, shown)
     if session.as_json:
-        for row in [shown.summary] if summary else rows:
+        for row in [shown.summary] if only_summary else shown.rows:
             show_json(asdict(row))
         return
-    show_preview(shown, each=not summary)
+    show_preview(shown, each=not only_summary)
     if html is not None:
         typer.echo(f"\nThe page is in {cell(str(html))}.")
+
+
+def _in_files(path: Path) -> Iterator[IncomingMessage]:
+    return map(IncomingMessage, mail_in(path))
+
+
+def _fetched(session: Session, account: str, most: int) -> FetchedMail:
+    """Return the newest mail of a mailbox, read over the network."""
+    open_source = partial(session.application.open_source, session.settings)
+    found = session.call(fetch_mail, account, most, open_source, _fetching)
+    _progress("", 0)
+    return found
+
+
+def _fetching(number: int) -> None:
+    _progress(f"reading the mailbox: {number:,} messages", number)
 
 
 def _drafts(rules: Path | None, starter: Sequence[str] | None) -> list[RuleDraft] | None:

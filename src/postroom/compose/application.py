@@ -15,9 +15,11 @@ from postroom.core.errors import SettingsError
 if TYPE_CHECKING:
     import asyncio
     from pathlib import Path
+    from uuid import UUID
 
     from postroom.compose.gmail import WatchedMailbox
     from postroom.compose.redis import RedisReading
+    from postroom.connectors.mail.source import MailSource
     from postroom.settings.reading import Settings
     from postroom.store.engine.database import Database
 
@@ -42,6 +44,21 @@ class PostroomApplication:
             yield database
         finally:
             await database.close()
+
+    @contextlib.asynccontextmanager
+    async def open_source(self, settings: Settings, database: Database, account_id: UUID) -> AsyncGenerator[MailSource]:
+        """Open the mailbox of an account for reading."""
+        from postroom.compose.credentials import open_credentials
+        from postroom.compose.gate import MailboxGate
+        from postroom.compose.mailboxes import Mailboxes
+        from postroom.gmail.transport import CheckedClient
+
+        async with (
+            CheckedClient(timeout=30) as http,
+            open_credentials(settings, database, http) as credentials,
+        ):
+            gate = MailboxGate(database)  # never opened, since nothing is changed
+            yield await Mailboxes(settings, database, http, credentials, gate).source(account_id)
 
     async def serve(self, settings: Settings, *, ready: Ready) -> None:
         """Run pages, connector, dispatcher and worker in one process."""

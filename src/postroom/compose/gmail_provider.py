@@ -56,6 +56,9 @@ class GmailProvider:
     def mailbox_under(self, permit: Permit) -> GmailMailbox:
         return self.mailbox(permit.account_id).under(permit)
 
+    def source(self, account_id: UUID) -> GmailClient:
+        return self._client(account_id)
+
     def sent_mail(self, account_id: UUID) -> GmailCarrier:
         return GmailCarrier(self._client(account_id))
 

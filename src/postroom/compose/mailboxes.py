@@ -15,6 +15,7 @@ import structlog
 
 from postroom.accounts.credentials import AccessTokens
 from postroom.compose.gmail_provider import GmailProvider
+from postroom.connectors.mail.source import MailSource
 from postroom.connectors.mcp_switchboard import McpSwitchboard
 from postroom.core.actions.permits import Permit
 from postroom.core.errors import Fatal, NotFound, PostroomError, SettingsError
@@ -50,6 +51,10 @@ class MailProvider(Protocol):
         ...
 
     def mailbox_under(self, permit: Permit) -> Mailbox: ...
+
+    def source(self, account_id: UUID) -> MailSource:
+        """Return the mailbox as a connector reads it."""
+        ...
 
     def sent_mail(self, account_id: UUID) -> SentMailbox: ...
 
@@ -90,6 +95,9 @@ class Mailboxes:
 
     async def mailbox_under(self, permit: Permit) -> Mailbox:
         return (await self._provider(permit.account_id)).mailbox_under(permit)
+
+    async def source(self, account_id: UUID) -> MailSource:
+        return (await self._provider(account_id)).source(account_id)
 
     async def sent_mail(self, account_id: UUID) -> SentMailbox:
         return (await self._provider(account_id)).sent_mail(account_id)

@@ -34,6 +34,14 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 Progress = Callable[[int], None]
 
 
+class IncomingMessage(NamedTuple):
+    """A message with the labels it arrived with, and when; without that, its own date counts."""
+
+    mail: MailFile
+    labels: frozenset[str] = NEW_MAIL
+    at: datetime | None = None
+
+
 class _Sent(NamedTuple):
     """A message that the user may have sent: by whom, its ids, and to whom."""
 
@@ -81,12 +89,12 @@ class MailHistory:
 
 
 def read_history(
-    mail: Iterable[MailFile], users: frozenset[str] = frozenset(), progress: Progress = lambda _number: None
+    mail: Iterable[IncomingMessage], users: frozenset[str] = frozenset(), progress: Progress = lambda _number: None
 ) -> MailHistory:
     """Read the heads of all messages, in a pass before the one that decides."""
     history = MailHistory(users)
     for number, each in enumerate(mail, 1):
-        history.add(each.raw)
+        history.add(each.mail.raw)
         progress(number)
     return history
 
@@ -141,12 +149,11 @@ class _Source:
         return self.content.headers
 
 
-def arrive(
-    raw: bytes, recipient: Recipient, now: datetime, labels: frozenset[str] = NEW_MAIL, at: datetime | None = None
-) -> Arrival:
-    """The message as it arrives at the time of its date, or `at` a time that is known better."""
+def arrive(incoming: IncomingMessage, recipient: Recipient, now: datetime) -> Arrival:
+    """The message as it arrives in the mailbox."""
+    raw, labels = incoming.mail.raw, incoming.labels
     parsed = parse_message(raw)
-    sent_at = at or date_of(parsed.headers)
+    sent_at = incoming.at or date_of(parsed.headers)
     source = _Source("preview", len(raw), sent_at or now, labels, parsed)
     endpoint = gmail_endpoint(recipient.email)
     ready = prepare(source, endpoint, recipient.known, sent_at or now, recipient.filters, parsed)

@@ -24,7 +24,7 @@ from postroom.core.rules.rulebook import Rulebook
 from postroom.decide.engine import apply_rules
 from postroom.decide.prompt import LONGEST_BODY, SYSTEM
 from postroom.decide.simulate import ForeseenDecision, SimulatedRules, SimulationContext
-from postroom.manage.arrivals import Arrival, Recipient, arrive
+from postroom.manage.arrivals import Arrival, IncomingMessage, Recipient, arrive
 from postroom.manage.doubts import doubts_about
 from postroom.store.mail import StoredMessage
 from postroom.store.protection import Restraints
@@ -105,15 +105,14 @@ class Previewer:
         """The invalid rules, with the reason."""
         return self._book.broken
 
-    def add(self, mail: MailFile, labels: frozenset[str] | None = None, at: datetime | None = None) -> None:
+    def add(self, incoming: IncomingMessage) -> None:
         """Preview one message."""
-        given = {} if labels is None else {"labels": labels}
         try:
-            arrival = arrive(mail.raw, self._recipient, self._now, at=at, **given)
+            arrival = arrive(incoming, self._recipient, self._now)
         except BadInput as error:
-            self.rows.append(_unreadable(mail, str(error)))
+            self.rows.append(_unreadable(incoming.mail, str(error)))
             return
-        row = self._row(mail, arrival)
+        row = self._row(incoming.mail, arrival)
         message = arrival.message
         if message is None or row.result == "own":
             self.rows.append(row)
@@ -182,7 +181,7 @@ def preview_mail(
     """Preview messages; in order."""
     previewer = Previewer(chosen, recipient, now)
     for each in mail:
-        previewer.add(each)
+        previewer.add(IncomingMessage(each))
     return previewer.finish()
 
 

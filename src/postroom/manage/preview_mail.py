@@ -1,7 +1,6 @@
 """The mail of a preview: whose it is, and whether it is mail at all."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from postroom.core.errors import BadInput
 from postroom.core.mail.addresses import canonical
@@ -47,15 +46,15 @@ def user_warnings(history: MailHistory, users: Sequence[str], recipient: Recipie
     return found
 
 
-def check_is_mail(path: Path, rows: Sequence[Previewed]) -> None:
+def check_is_mail(place: str, rows: Sequence[Previewed]) -> None:
     """Raise BadInput if there is no message, or nothing of it is mail."""
     remedy = "give an mbox, a Maildir, a folder of .eml files, or one message"
     if not rows:
-        raise BadInput("PATH", f"{str(path)!r} has no message", remedy)
+        raise BadInput("PATH", f"{place!r} has no message", remedy)
     if any(NO_HEADER not in (row.problem or "") for row in rows):
         return
     what = "is no mail: it has no header" if len(rows) == 1 else f"has no mail: none of {len(rows):,} has a header"
-    raise BadInput("PATH", f"{str(path)!r} {what}", remedy)
+    raise BadInput("PATH", f"{place!r} {what}", remedy)
 
 
 def own_address(given: str) -> str:

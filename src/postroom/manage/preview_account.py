@@ -1,0 +1,73 @@
+"""The newest mail of a connected mailbox, for a preview. The mailbox is only read, and nothing is stored."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, aclosing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from uuid import UUID
+
+from postroom.connectors.mail.source import CHUNK, MailSource, SourceMessage
+from postroom.core.errors import MailboxError
+from postroom.core.mail.files import MailFile
+from postroom.manage.accounts import check_in_use, find_account
+from postroom.manage.arrivals import IncomingMessage
+from postroom.manage.contacts import list_contacts
+from postroom.store.contacts import EVERY_MAILBOX
+from postroom.store.engine.database import Database
+
+PAGE = 100
+LONG_AGO = datetime.min.replace(tzinfo=UTC)
+# Drafts and chats are no mail that arrives; spam and trash are not listed anyway.
+QUERY = "-in:drafts -in:chats"
+# A message that was archived since arrived in the inbox like any other.
+NOT_ON_ARRIVAL = frozenset({"STARRED", "IMPORTANT"})
+
+OpenSource = Callable[[Database, UUID], AbstractAsyncContextManager[MailSource]]
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedMail:
+    """The mail of one account, and its contacts."""
+
+    email: str
+    messages: list[IncomingMessage]
+    contacts: frozenset[str]
+
+
+async def fetch_mail(
+    database: Database, account: str, most: int, open_source: OpenSource, progress: Progress
+) -> FetchedMail:
+    """Fetch the newest messages of the account with this id or address, its own sent mail among them."""
+    view = await find_account(database, account)
+    check_in_use(view)
+    known = await list_contacts(database)
+    contacts = frozenset(
+        each.address for each in known if each.endpoint_identity in (EVERY_MAILBOX, view.endpoint_identity)
+    )
+    async with open_source(database, view.id) as source:
+        ids = await _newest(source, most)
+        found: list[IncomingMessage] = []
+        for at in range(0, len(ids), CHUNK):
+            for message in await source.get_messages(ids[at : at + CHUNK], "raw"):
+                if not isinstance(message, MailboxError):
+                    found.append(_fetched(message))
+            progress(len(found))
+    return FetchedMail(view.email, sorted(found, key=lambda each: each.at or LONG_AGO), contacts)
+
+
+async def _newest(source: MailSource, most: int) -> list[str]:
+    found: list[str] = []
+    async with aclosing(source.message_pages(QUERY, (), min(PAGE, most))) as pages:
+        async for page in pages:
+            found += [each.id for each in page.messages]
+            if len(found) >= most:
+                break
+    return found[:most]
+
+
+def _fetched(message: SourceMessage) -> IncomingMessage:
+    labels = message.label_ids - NOT_ON_ARRIVAL
+    if "SENT" not in labels:
+        labels |= {"INBOX", "UNREAD"}
+    return IncomingMessage(MailFile(message.id, message.raw or b""), labels, message.internal_date)
