@@ -64,7 +64,7 @@ def test_the_summary_comes_first_and_then_each_message(shell: Shell, mail: Path)
     assert shell("preview", str(mail), *arguments) == 0
     lines = shell.out.splitlines()
     assert lines[0] == "Of 6 messages: 1 would leave the inbox, 0 wait for your yes, 2 you would see first."
-    assert lines[1] == "Of the others 2 get a label or the like and stay, 2 stay as they are, 1 are your own."
+    assert lines[1] == "The others: 2 labelled or the like, 2 left as they are, 1 your own."
     assert lines[3:10] == [
         "rules     starter rules: all, 12 rules",
         "filters   the default ones",

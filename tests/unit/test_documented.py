@@ -204,7 +204,7 @@ def test_no_page_names_a_command_or_an_option_that_does_not_exist(page: Path):
     known = dict(commands(command_tree()))
     for line in re.findall(r"(?:`|^\s*\$? ?|bin/)(postroom(?: +[a-z-]+[^`\n#|]*)?)", page.read_text("utf-8"), re.M):
         words = line.split()
-        named = [" ".join(words[:length]) for length in (3, 2, 1) if " ".join(words[:length]) in known]
+        named = [" ".join(words[:length]) for length in (4, 3, 2, 1) if " ".join(words[:length]) in known]
         assert named, f"{page.name}: {line}"
         rest = words[len(named[0].split()) :]
         assert not (isinstance(known[named[0]], TyperGroup) and rest and rest[0].isalpha()), f"{page.name}: {line}"

@@ -44,7 +44,7 @@ def show_preview(shown: Shown, *, each: bool) -> None:
             typer.echo(f"    {outcome(row)}, by {cell(' + '.join(row.rules))}: {cell('; '.join(row.doubts))}")
     if each:
         typer.echo()
-        show_list(map(_line, shown.rows), ("would_be", "rule", "tier", "why", "from", "subject"), as_json=False)
+        show_list(map(_line, shown.rows), ("would_be_done", "rule", "tier", "why", "from", "subject"), as_json=False)
         _show_problems(shown.rows)
 
 
@@ -83,14 +83,14 @@ def _show_summary(shown: Shown) -> None:
     summary = shown.summary
     typer.echo(headline(summary))
     more = {
-        "get a label or the like and stay": summary.changed,
-        "stay as they are": summary.untouched,
-        "are refused by safety": summary.refused,
-        "are your own": summary.own,
-        "would not be taken in": summary.skipped,
+        "labelled or the like": summary.changed,
+        "left as they are": summary.untouched,
+        "refused by safety": summary.refused,
+        "your own": summary.own,
+        "not taken in": summary.skipped,
     }
     rest = ", ".join(f"{count:,} {words}" for words, count in more.items() if count)
-    typer.echo(f"Of the others {rest}." if rest else "There are no others.")
+    typer.echo(f"The others: {rest}." if rest else "There are no others.")
     typer.echo(f"\nrules     {cell(shown.rules)}")
     typer.echo(f"filters   {cell(shown.filters)}")
     typer.echo(f"you       {cell(shown.user)}")
@@ -122,7 +122,7 @@ def _show_tallies(of: str, tallies: Iterable[Tally]) -> None:
 
 def _line(row: Previewed) -> dict[str, object]:
     return {
-        "would_be": outcome(row),
+        "would_be_done": outcome(row),
         "rule": " + ".join(row.rules),
         "tier": row.policy_tier,
         "why": row.assignment_rule,

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
 from postroom.core.actions.safety import Policy, Protected
-from postroom.core.actions.steps import Step, combined, is_irreversible, shown
+from postroom.core.actions.steps import combined, is_irreversible, leaves_inbox, shown
 from postroom.core.errors import BadInput
 from postroom.core.mail.addresses import display_names
 from postroom.core.mail.files import MailFile
@@ -34,7 +34,6 @@ Result = Literal["done", "waits", "refused", "stays", "model", "own", "skipped"]
 model would be asked; it is the user's own mail; a filter skips it.
 """
 NO_RESTRAINTS = Restraints(Protected(), frozenset(), model_in_shadow=False, irreversible_this_hour=0)
-LEAVING = frozenset({"archive", "trash", "delete", "snooze"})
 # Letters to a token, and the tokens of a prompt around the text of a mail and of an answer.
 LETTERS_PER_TOKEN = 4
 PROMPT_TOKENS = len(SYSTEM) // LETTERS_PER_TOKEN + 500
@@ -167,10 +166,15 @@ class Previewer:
             return replace(row, why="no rule matches", tokens=tokens)
         result, why = _result_of(foreseen)
         steps, left_out = outcome.joined
-        leaves = result == "done" and any(step.action_type in LEAVING for step in steps)
+        leaves = result == "done" and leaves_inbox(steps)
         decided = replace(row, rules=names, action=shown(*combined(steps)), result=result, why=why, leaves_inbox=leaves)
         doubts = doubts_about(
-            message.facts, row.policy_tier, row.categories, left_out, leaves=_leaves(steps), waits=result == "waits"
+            message.facts,
+            row.policy_tier,
+            row.categories,
+            left_out,
+            leaves=leaves_inbox(steps),
+            waits=result == "waits",
         )
         return replace(decided, doubts=[each.reason for each in doubts], doubt=sum(each.weight for each in doubts))
 
@@ -208,10 +212,6 @@ def _result_of(foreseen: ForeseenDecision) -> tuple[Result, str]:
             return "stays", "" if foreseen.source == "deterministic" else "decided in shadow"
         case _:
             return "done", ""
-
-
-def _leaves(steps: Iterable[Step]) -> bool:
-    return any(step.action_type in LEAVING for step in steps)
 
 
 def _tokens(facts: MessageFacts) -> int:

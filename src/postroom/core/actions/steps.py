@@ -28,6 +28,8 @@ from postroom.core.suggestions import did_you_mean
 MOST_STEPS = 10
 # Each of these says where the message goes; two of them contradict each other.
 PLACING = frozenset({"archive", "trash", "restore", "snooze", "delete"})
+# These take the message out of the inbox.
+LEAVING = PLACING - {"restore"}
 _OPPOSITES: Mapping[str, str] = {
     "star": "unstar",
     "unstar": "star",
@@ -104,6 +106,11 @@ def is_irreversible(action_type: str, parameters: Mapping[str, Any]) -> bool:
 def sending_step(action_type: str, parameters: Mapping[str, Any]) -> Step | None:
     """The step that sends mail, if there is one."""
     return next((each for each in steps_of(action_type, parameters) if each.action_type in SENDING), None)
+
+
+def leaves_inbox(steps: Iterable[Step]) -> bool:
+    """Whether a message leaves the inbox by these steps."""
+    return any(step.action_type in LEAVING for step in steps)
 
 
 def shown(action_type: str, parameters: Mapping[str, Any]) -> str:

@@ -75,7 +75,7 @@ def _security() -> Starter:
             _rule(
                 "Security alerts",
                 "A sign-in, a changed password, a code or a warning about an account. It is never archived.",
-                {"or": [_in_subject(SECURITY), _header("X-GitHub-Reason", "^security_alert$")]},
+                _security_alert(),
                 ["apply_label Security"],
                 FIRST,
             ),
@@ -254,9 +254,11 @@ def _rule(name: str, description: str, conditions: Conditions, actions: list[str
 
 def _archivable(*conditions: Conditions) -> Conditions:
     """The conditions, for mail that is no security alert."""
-    return {
-        "and": [*conditions, {"not": {"or": [_in_subject(SECURITY), _header("X-GitHub-Reason", "^security_alert$")]}}]
-    }
+    return {"and": [*conditions, {"not": _security_alert()}]}
+
+
+def _security_alert() -> Conditions:
+    return {"or": [*_in_subject(SECURITY)["or"], _header("X-GitHub-Reason", "^security_alert$")]}
 
 
 def _in_subject(phrases: Iterable[str]) -> Conditions:

@@ -1,0 +1,110 @@
+"""The starter rules: list them with what they would have done lately, and add those that somebody chooses."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from postroom.core.actions.steps import leaves_inbox, steps_of
+from postroom.core.rules.starter import Starter, drafts_of, starters, starters_named
+from postroom.decide.simulate import (
+    ForeseenDecision,
+    SimulatedPair,
+    SimulatedRules,
+    SimulationContext,
+    load_context,
+    needed_by,
+    replay,
+)
+from postroom.manage.database import prepare
+from postroom.manage.preview_rules import rules_of
+from postroom.settings.reading import Settings
+from postroom.settings.safety import policy_of
+from postroom.store.audit import Signature
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.migrate import applied_migrations
+from postroom.store.rules import KeptRules, keep_rules, list_rules
+from postroom.store.simulation import MessageSelection, PastMessage
+
+__all__ = ["KeptRules", "StarterView", "add_starters", "list_starters", "views_without_mail"]
+
+LATELY = timedelta(days=7)
+MOST_MAIL = 20_000
+ORIGIN = "starter"
+
+Chosen = Literal["no", "yes", "partly"]
+
+
+@dataclass(slots=True)
+class StarterView:
+    """A starter, whether its rules are in use, and what it would have done, by itself, to the mail of the last 7 days.
+
+    `mail` is how many messages there were.
+    """
+
+    name: str
+    title: str
+    description: str
+    rules: list[str]
+    chosen: Chosen = "no"
+    mail: int = 0
+    matched: int = 0
+    leave_inbox: int = 0
+    wait: int = 0
+
+    def add(self, _past: PastMessage, _before: ForeseenDecision, after: ForeseenDecision) -> None:
+        self.matched += after.rule_name is not None
+        steps = steps_of(after.action_type, after.parameters)
+        self.leave_inbox += after.ruling == "allow" and leaves_inbox(steps)
+        self.wait += after.ruling == "approve"
+
+
+async def list_starters(database: Database, settings: Settings, now: datetime) -> list[StarterView]:
+    """List every starter with what it would have done, replaying stored mail. Nothing is changed."""
+    if not await database.run(applied_migrations()):
+        return views_without_mail()
+    context = await load_context(database, policy_of(settings.safety), has_model=False, now=now)
+    stored = {view.name for view in await database.run(list_rules()) if view.enabled}
+    found: list[StarterView] = []
+    for starter in starters():
+        view = _view(starter)
+        view.chosen = _chosen(view.rules, stored)
+        view.mail = await _replay(database, starter, view, context, now)
+        found.append(view)
+    return found
+
+
+def views_without_mail() -> list[StarterView]:
+    """Every starter, where there is no database yet."""
+    return [_view(each) for each in starters()]
+
+
+async def add_starters(
+    database: Database, names: Sequence[str], signed: Signature, clock: Clock = wall_clock
+) -> KeptRules:
+    """Add the rules of these starters, all or none; rules whose names exist are left as they are."""
+    await prepare(database)
+    drafts = [(new_id(), draft) for draft in drafts_of(starters_named(names))]
+    return await database.run(keep_rules(drafts, "skip", ORIGIN, signed, clock()))
+
+
+async def _replay(
+    database: Database, starter: Starter, view: StarterView, context: SimulationContext, now: datetime
+) -> int:
+    rules = rules_of(starter.rules)
+    pair = SimulatedPair(SimulatedRules((), context), SimulatedRules(rules, context))
+    wanted = MessageSelection(now - LATELY, MOST_MAIL)
+    return await replay(database, pair, wanted, needed_by(rules), view.add)
+
+
+def _view(starter: Starter) -> StarterView:
+    return StarterView(starter.name, starter.title, starter.description, [rule.name for rule in starter.rules])
+
+
+def _chosen(rules: Iterable[str], stored: set[str]) -> Chosen:
+    found = [name in stored for name in rules]
+    if all(found):
+        return "yes"
+    return "partly" if any(found) else "no"
