@@ -12,8 +12,9 @@ from postroom_sandbox.history import REMEMBERED, Change, History, HistoryKind
 from postroom_sandbox.labels import Label, Labels, after_change
 from postroom_sandbox.message import Message
 from postroom_sandbox.mime import Mail
-from postroom_sandbox.query import Query, Received, parse_query
+from postroom_sandbox.query import Query, parse_query
 from postroom_sandbox.refusal import invalid, missing
+from postroom_sandbox.search_terms import Received, Setting
 
 __all__ = ["ARRIVING", "Mailbox", "Message", "utc_now"]
 
@@ -56,6 +57,8 @@ class Mailbox:
         self.rng = rng
         self.search_lag = search_lag
         self.search_gaps = search_gaps
+        # Where `me` stands in a search; the send-as addresses belong to it too.
+        self.own_addresses: Callable[[], frozenset[str]] = lambda: frozenset({owner.lower()})
         self.observers: list[Callable[[Change], None]] = []
         self._messages: dict[str, Message] = {}
         self._order: list[tuple[int, str]] = []
@@ -171,7 +174,7 @@ class Mailbox:
         that new mail that arrives between two pages does not shift them."""
         wanted = frozenset(label_ids)
         self.labels.check_known(wanted)
-        query = parse_query(q, self._label_named, self.clock()) if q else Query()
+        query = parse_query(q, self.search_setting()) if q else Query()
         everywhere = include_spam_trash or query.everywhere or bool(wanted & {"SPAM", "TRASH"})
         is_indexed = self._index() if q else None
         first, end = self._places(query.received)
@@ -206,6 +209,9 @@ class Mailbox:
         if start > self.history_id:
             raise missing()
         return self.history.since(start, kinds, label_id)
+
+    def search_setting(self) -> Setting:
+        return Setting(self._label_named, self.own_addresses(), self.clock())
 
     def count(self, label: Label) -> Json:
         """A label with its counts, as labels.get shows it."""
