@@ -34,7 +34,7 @@ _FOLD = re.compile(r"[ \t]*[\r\n]+[ \t]*")
 _SPACES = re.compile(r"\s+")
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n|\r\r")
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(r"\w+(?:&\w+)*")
 _ADDRESS = re.compile(r"[^\s<>()\[\],;:\"@]+@[^\s<>()\[\],;:\"@]+")
 _HEADER = re.compile(r"([!-9;-~]+)[ \t]*:(.*)", re.DOTALL)
 
@@ -69,10 +69,6 @@ class Mail:
             found = _ADDRESS.findall(" ".join(self.all_headers(*names)).lower())
             self._header_addresses[names] = frozenset(address.strip("'.") for address in found)
         return self._header_addresses[names]
-
-    def names(self, *names: str) -> str:
-        """The words of these headers without those of addresses."""
-        return "\n".join(as_words(_ADDRESS.sub(" ", value)) for value in self.all_headers(*names))
 
     @cached_property
     def text_words(self) -> str:

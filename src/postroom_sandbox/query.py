@@ -111,7 +111,7 @@ class _Reader:
                 self.everywhere |= not negated and operator in ("in", "label") and value.lower() in _OUT_OF_SIGHT
                 if not operator and token.kind == "bare" and value == "AROUND":
                     raise invalid("The sandbox does not know AROUND")
-                return term(operator, value, self._setting)
+                return term(operator, value, self._setting, quoted=token.kind == "quoted")
 
     def _group(self, mark: str, operator: str) -> Test:
         self._depth += 1

@@ -1,12 +1,14 @@
 """The terms of a search, such as `from:ida` or `larger:5M`, each as a test of one message.
 
-Words are found whole, whatever case, accents and marks they are written with. In `from:` and its like a whole address
-means that address, `ida@` its local part, and `post.example` also what is below that domain; anything else is looked
-for in names and addresses, word by word. `me` is the owner.
+Words are found whole, whatever case and accents they are written with. A word is made of letters, digits and
+underscores; `R&D` is one too. Marks such as `-` and `.` join words to a phrase, others such as `+` and `?` separate
+them. In `from:` and its like, a whole address means exactly that address, and anything else is looked for in names and
+addresses word by word: `post.example` finds ida@mail.post.example. `me` is the owner, also with a +tag.
 
-Sources: https://support.google.com/mail/answer/7190 (operators, dates in both orders) and
-https://developers.google.com/workspace/gmail/api/guides/filtering (dates begin at midnight in PST). `replyto:` is in
-neither, but Gmail knows it: https://github.com/mbrt/gmailctl/pull/199.
+Sources: https://support.google.com/mail/answer/7190 (operators, dates in both orders),
+https://developers.google.com/workspace/gmail/api/guides/filtering (dates begin at midnight in PST) and
+http://www.sensefulsolutions.com/2010/07/how-gmail-filter-email-matching-works.html (words and marks, as measured).
+`replyto:` is in none of them, but Gmail knows it: https://github.com/mbrt/gmailctl/pull/199.
 """
 
 import re
@@ -21,10 +23,15 @@ from postroom_sandbox.refusal import invalid
 _AGE = re.compile(r"(\d{1,6})([dmy])")
 _SIZE = re.compile(r"(\d{1,12})([km]?)b?")
 _DATE = re.compile(r"(?:(\d{4})[/-](\d{1,2})[/-](\d{1,2})|(\d{1,2})[/-](\d{1,2})[/-](\d{4}))")
-_DOMAIN = re.compile(r"@?[\w-]+(?:\.[\w-]+)+")
+_SEPARATING = re.compile(r"[~#$%^*+;,<>?`\s]+")
+_ADDRESS = re.compile(r"[^\s@]+@[^\s@]+")
+_DOTLESS = frozenset({"gmail.com", "googlemail.com"})
 _PACIFIC = timezone(timedelta(hours=-8))
 _DAYS = {"d": 1, "m": 30, "y": 365}
-_STATES = {"starred": "STARRED", "important": "IMPORTANT", "unread": "UNREAD", "sent": "SENT", "draft": "DRAFT"}
+_STATES = {
+    "starred": "STARRED", "important": "IMPORTANT", "unread": "UNREAD", "sent": "SENT", "draft": "DRAFT",
+    "spam": "SPAM",
+}  # fmt: skip
 _PLACES = {"drafts": "DRAFT", "chats": "CHAT"}
 _CATEGORIES = {"primary": "CATEGORY_PERSONAL"}
 _PEOPLE = {
@@ -95,43 +102,28 @@ class Mentions(NamedTuple):
         )
 
 
-class People(NamedTuple):
-    """The headers must name one of these, each an address, a local part with its @, or a domain, with its words.
+class Addressed(NamedTuple):
+    """One of these addresses must stand in the headers."""
 
-    Words are compared first: that is fast, and rules out most mail.
-    """
-
-    wanted: tuple[tuple[str, str], ...]
+    addresses: frozenset[str]
     headers: tuple[str, ...]
 
     def __call__(self, message: Found) -> bool:
-        words = message.mail.words(*self.headers)
-        return any(phrase in words and self._names(message.mail, text, phrase) for text, phrase in self.wanted)
-
-    def _names(self, mail: Mail, wanted: str, phrase: str) -> bool:
-        addresses = mail.addresses(*self.headers)
-        local, at, domain = wanted.rpartition("@")
-        if local:
-            return wanted in addresses if domain else any(each.startswith(wanted) for each in addresses)
-        if any(f".{each.partition('@')[2]}".endswith(f".{domain}") for each in addresses):
-            return True
-        return not at and (
-            any(each.startswith(f"{domain}@") for each in addresses) or phrase in mail.names(*self.headers)
-        )
+        return not self.addresses.isdisjoint(message.mail.addresses(*self.headers))
 
 
-def term(operator: str, value: str, setting: Setting) -> Test:
+def term(operator: str, value: str, setting: Setting, *, quoted: bool = False) -> Test:
     """The test of one term, or a refusal."""
     wanted = value.lower()
     if operator in _PEOPLE:
-        return _person(wanted, _PEOPLE[operator], setting.me)
+        return _person(wanted, _PEOPLE[operator], setting.me, quoted)
     if operator in _HEADERS:
-        return _mentions(wanted, _HEADERS[operator])
+        return _mentions(wanted, _HEADERS[operator], quoted)
     if operator in _TIMES:
         return _in_time(operator, wanted, setting.now)
     match operator:
         case "":
-            return _mentions(wanted, _MENTIONED, in_text=True)
+            return _mentions(wanted, _MENTIONED, quoted, in_text=True)
         case "in" if wanted == "anywhere":
             return lambda _message: True
         case "in" | "label":
@@ -179,8 +171,8 @@ def _joined(tests: Sequence[Test]) -> list[Test]:
         match test, joined.get(place := _place(test)):
             case Mentions(), Mentions() as before:
                 joined[place] = test._replace(phrases=before.phrases + test.phrases)
-            case People(), People() as before:
-                joined[place] = test._replace(wanted=before.wanted + test.wanted)
+            case Addressed(), Addressed() as before:
+                joined[place] = test._replace(addresses=before.addresses | test.addresses)
             case _:
                 joined[place] = test
     return list(joined.values())
@@ -190,24 +182,33 @@ def _place(test: Test) -> object:
     match test:
         case Mentions():
             return test.headers, test.in_text
-        case People():
+        case Addressed():
             return test.headers
         case _:
             return test
 
 
-def _mentions(wanted: str, headers: tuple[str, ...], in_text: bool = False) -> Test:
-    """Find a phrase. Gmail ignores marks, so that of a term without a word nothing is left to find."""
-    phrase = as_words(wanted)
-    return Mentions((phrase,), headers, in_text) if phrase.strip() else lambda _message: True
+def _mentions(wanted: str, headers: tuple[str, ...], quoted: bool, in_text: bool = False) -> Test:
+    """Find a phrase, or each of the words between separating marks. Without any word there is nothing to find."""
+    phrases = map(as_words, [wanted] if quoted else _SEPARATING.split(wanted))
+    tests = [Mentions((phrase,), headers, in_text) for phrase in phrases if phrase.strip()]
+    return tests[0] if len(tests) == 1 else every(tests)
 
 
-def _person(wanted: str, headers: tuple[str, ...], me: frozenset[str]) -> Test:
-    if wanted == "me":
-        return People(tuple((address, as_words(address)) for address in sorted(me)), headers)
-    if ("@" in wanted and " " not in wanted) or _DOMAIN.fullmatch(wanted):
-        return People(((wanted, as_words(wanted)),), headers)
-    return _mentions(wanted, headers)
+def _person(wanted: str, headers: tuple[str, ...], me: frozenset[str], quoted: bool) -> Test:
+    if wanted == "me" or wanted in me:
+        own = frozenset(map(_mailbox_of, me if wanted == "me" else {wanted}))
+        return lambda message: any(_mailbox_of(each) in own for each in message.mail.addresses(*headers))
+    if _ADDRESS.fullmatch(wanted):
+        return Addressed(frozenset({wanted}), headers)
+    return _mentions(wanted, headers, quoted)
+
+
+def _mailbox_of(address: str) -> str:
+    """The mailbox in which mail for an address arrives: a +tag does not matter, and at gmail.com dots do not."""
+    local, _, domain = address.partition("@")
+    local = local.partition("+")[0]
+    return f"{local.replace('.', '') if domain in _DOTLESS else local}@{domain}"
 
 
 def _has(wanted: str) -> Test:
