@@ -8,6 +8,7 @@ from itertools import islice
 from random import Random
 from typing import Any
 
+from postroom_sandbox.filters import Arriving, Filters
 from postroom_sandbox.history import REMEMBERED, Change, History, HistoryKind
 from postroom_sandbox.labels import Label, Labels, after_change
 from postroom_sandbox.message import Message
@@ -59,6 +60,8 @@ class Mailbox:
         self.search_gaps = search_gaps
         # Where `me` stands in a search; the send-as addresses belong to it too.
         self.own_addresses: Callable[[], frozenset[str]] = lambda: frozenset({owner.lower()})
+        self.filters = Filters(rng, lambda: self.labels, self.search_setting)
+        self.forward: Callable[[str, bytes], None] = lambda _address, _raw: None
         self.observers: list[Callable[[Change], None]] = []
         self._messages: dict[str, Message] = {}
         self._order: list[tuple[int, str]] = []
@@ -117,6 +120,17 @@ class Mailbox:
         self._record("messageAdded", message)
         return message
 
+    def receive(self, raw: bytes, labels: Collection[str] = ARRIVING) -> Message:
+        """Add new mail from outside. The filters apply before anybody sees it, so it is added once, with all labels."""
+        wanted, now = frozenset(labels), self.clock()
+        self.labels.check_known(wanted)
+        filtered, forwards = self.filters.applied(Arriving(Mail(raw), wanted, now))
+        message = self.deliver(raw, filtered, now)
+        if not _was_forwarded_by(self.owner, message.mail):
+            for address in forwards:
+                self.forward(address, forwarded(raw, self.owner, address))
+        return message
+
     def modify(self, message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> Message:
         message = self.get(message_id)
         adding, removing = frozenset(add), frozenset(remove)
@@ -144,6 +158,7 @@ class Mailbox:
     def delete_label(self, label_id: str) -> None:
         """Delete a label, and remove it from every message."""
         self.labels.delete(label_id)
+        self.filters.drop_label(label_id)
         for message in self._messages.values():
             if label_id in message.labels:
                 message.labels -= {label_id}
@@ -154,6 +169,7 @@ class Mailbox:
         self.history_id += 1
         self.history.forget(self.history_id)
         self.labels = Labels()
+        self.filters.clear()
         self._messages.clear()
         self._order.clear()
         self._threads.clear()
@@ -274,6 +290,17 @@ class Mailbox:
     def _label_named(self, name: str) -> str | None:
         label = self.labels.named(name)
         return label.id if label else None
+
+
+def forwarded(raw: bytes, owner: str, address: str) -> bytes:
+    """The copy of a mail that a filter forwards, marked as Gmail marks it, so that two mailboxes do not forward to
+    each other for ever.
+    """
+    return f"X-Forwarded-To: {address}\r\nX-Forwarded-For: {owner} {address}\r\n".encode() + raw
+
+
+def _was_forwarded_by(owner: str, mail: Mail) -> bool:
+    return any(value.lower().split()[:1] == [owner.lower()] for value in mail.all_headers("x-forwarded-for"))
 
 
 def _topic(mail: Mail) -> str:

@@ -56,6 +56,20 @@ def parse_query(text: str, setting: Setting) -> Query:
     return Query(every(tests), reader.everywhere, received)
 
 
+def parse_field(operator: str, text: str, setting: Setting) -> Test:
+    """Parse the content of a field such as From in a filter: as if it stood in parentheses after its operator."""
+    return every(_Reader(text, setting).tests_until("", operator))
+
+
+def parse_all(text: str, setting: Setting) -> Test:
+    return every(_Reader(text, setting).tests_until(""))
+
+
+def parse_any(text: str, setting: Setting) -> Test:
+    """Parse a search of which any term may match, as if it stood in braces."""
+    return _Reader(text, setting).any_until("")
+
+
 @dataclass(frozen=True)
 class _Token:
     kind: str
@@ -90,7 +104,7 @@ class _Reader:
                 joined = False
         return [either(group) for group in groups]
 
-    def _any_until(self, end: str, operator: str) -> Test:
+    def any_until(self, end: str, operator: str = "") -> Test:
         tests: list[Test] = []
         while (token := self._take()) is not None and not (token.kind == "mark" and token.text == end):
             if not (token.kind == "bare" and token.text in ("OR", "AND")):
@@ -117,7 +131,7 @@ class _Reader:
         self._depth += 1
         if self._depth > DEEPEST_GROUP:
             raise invalid("Invalid search: nested too deeply")
-        test = every(self.tests_until(")", operator)) if mark == "(" else self._any_until("}", operator)
+        test = every(self.tests_until(")", operator)) if mark == "(" else self.any_until("}", operator)
         self._depth -= 1
         return test
 

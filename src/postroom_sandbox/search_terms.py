@@ -168,24 +168,15 @@ def _joined(tests: Sequence[Test]) -> list[Test]:
     """The same alternatives, with those for the same place in one test: a search may have hundreds of them."""
     joined: dict[object, Test] = {}
     for test in tests:
-        match test, joined.get(place := _place(test)):
-            case Mentions(), Mentions() as before:
-                joined[place] = test._replace(phrases=before.phrases + test.phrases)
-            case Addressed(), Addressed() as before:
-                joined[place] = test._replace(addresses=before.addresses | test.addresses)
-            case _:
-                joined[place] = test
+        place: object = test[1:] if isinstance(test, Mentions | Addressed) else test
+        before = joined.get(place)
+        if isinstance(test, Mentions) and isinstance(before, Mentions):
+            joined[place] = test._replace(phrases=before.phrases + test.phrases)
+        elif isinstance(test, Addressed) and isinstance(before, Addressed):
+            joined[place] = test._replace(addresses=before.addresses | test.addresses)
+        else:
+            joined[place] = test
     return list(joined.values())
-
-
-def _place(test: Test) -> object:
-    match test:
-        case Mentions():
-            return test.headers, test.in_text
-        case Addressed():
-            return test.headers
-        case _:
-            return test
 
 
 def _mentions(wanted: str, headers: tuple[str, ...], quoted: bool, in_text: bool = False) -> Test:
