@@ -5,12 +5,15 @@ the code and the reason alone.
 """
 
 from collections.abc import AsyncIterator
+from random import Random
 from typing import Any
 
 import pytest
 
+from postroom_sandbox.mailbox import Mailbox
+from postroom_sandbox.refusal import Refusal
 from support.clocks import ManualClock
-from support.sandbox import Sandbox, encoded, raw_mail, running_sandbox
+from support.sandbox import OWNER, Sandbox, encoded, raw_mail, running_sandbox
 
 NOT_FOUND = (404, "NOT_FOUND", "notFound", "Requested entity was not found.")
 
@@ -97,13 +100,16 @@ async def test_a_history_id_that_is_too_old_is_not_found(sandbox: Sandbox, step:
         assert len(answer.json()["history"]) == 1
 
 
-async def test_an_old_history_id_expires_by_itself_when_much_has_happened(clock: ManualClock) -> None:
-    async with running_sandbox(clock) as sandbox:
-        start = sandbox.mailbox.history_id
-        sandbox.mailbox.history._remembered = 3  # pyright: ignore[reportPrivateUsage]
-        for _ in range(4):
-            sandbox.mailbox.deliver(raw_mail())
-        assert (await sandbox.ask("GET", f"/history?startHistoryId={start}")).status_code == 404
+def test_an_old_history_id_expires_by_itself_when_much_has_happened(clock: ManualClock) -> None:
+    mailbox = Mailbox(OWNER, Random(3), clock=clock, remembered=3)
+    start = mailbox.history_id
+    for _ in range(3):
+        mailbox.deliver(raw_mail())
+    assert len(list(mailbox.changes_since(start))) == 3
+    mailbox.deliver(raw_mail())
+    with pytest.raises(Refusal) as refused:
+        list(mailbox.changes_since(start))
+    assert refused.value.code == 404
 
 
 async def test_a_history_id_from_the_future_is_not_found(sandbox: Sandbox) -> None:

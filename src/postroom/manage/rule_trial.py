@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
 from postroom.core.errors import BadInput
+from postroom.core.mail.dates import written_at
 from postroom.core.mail.files import mail_in
 from postroom.core.mail.mime import ParsedMessage, parse_message
 from postroom.core.mail.tiers import sender_address, values
@@ -122,13 +122,5 @@ def _subject(parsed: ParsedMessage) -> MessageFacts:
         parsed.text,
         bool(parsed.attachments),
         recipients(parsed.headers),
-        _sent_at(values(parsed.headers, "date")),
+        written_at(parsed.headers),
     )
-
-
-def _sent_at(dates: list[str]) -> datetime | None:
-    try:
-        sent = parsedate_to_datetime(dates[0])
-    except (IndexError, ValueError, TypeError, OverflowError):
-        return None
-    return sent if sent.tzinfo is not None else sent.replace(tzinfo=UTC)
