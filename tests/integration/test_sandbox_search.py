@@ -193,6 +193,44 @@ def test_words_people_and_dates(people: Mailbox, q: str, expected: str) -> None:
     assert found == set(expected.split())
 
 
+@pytest.mark.parametrize(
+    ("q", "expected"),
+    [
+        ("category:primary", "primary"),
+        ("category:personal", "primary"),
+        ("category:Promotions", "offer"),
+        ("category:purchases", ""),
+        ("is:read", "offer"),
+        ("is:unread is:important", "primary"),
+        ("is:starred OR is:important", "primary"),
+        ("list:news.post.example", "offer"),
+        ("list:news@post.example", "offer"),
+        ("list:ews.post.example", ""),
+        ("size:2000", "offer"),
+        ("larger:2K", "offer"),
+        ("smaller:2K", "primary"),
+        ("larger:1M", ""),
+        ("rfc822msgid:one@post.example", "offer"),
+        ("rfc822msgid:<one@post.example>", "offer"),
+        ("rfc822msgid:<neighbour-one@post.example>", ""),
+        ("filename:Résumé.pdf", "offer"),
+        ("filename:resume", "offer"),
+        ("filename:sume", ""),
+        ("in:spam", "junk"),
+        ("is:spam in:anywhere", "junk"),
+        ("in:spam OR is:important", "junk primary"),
+        ("-in:inbox in:anywhere", "junk"),
+    ],
+)
+def test_states_places_sizes_and_files(q: str, expected: str) -> None:
+    mailbox = Mailbox(OWNER, Random(3), clock=CLOCK)
+    mailbox.deliver(raw_mail("primary"), ["INBOX", "UNREAD", "IMPORTANT", "CATEGORY_PERSONAL"])
+    headers = b"List-Id: News <news.post.example>\r\nMessage-ID: <one@post.example>\r\n"
+    mailbox.deliver(headers + attached("offer", "Résumé.pdf"), ["INBOX", "CATEGORY_PROMOTIONS"])
+    mailbox.deliver(raw_mail("junk"), ["SPAM", "UNREAD"])
+    assert {message.mail.header("Subject") for message in mailbox.search(q)} == set(expected.split())
+
+
 def test_a_label_is_named_with_hyphens_for_spaces_and_marks() -> None:
     mailbox = Mailbox(OWNER, Random(3), clock=CLOCK)
     for name in ("Bills & Taxes (2026)", "R&D/Plans"):

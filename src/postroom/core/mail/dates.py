@@ -15,6 +15,7 @@ EARLIEST = datetime(1971, 1, 1, tzinfo=UTC)
 TOLERANCE = timedelta(days=1)
 LONGEST_DATE = 200
 
+_WEEKDAY = re.compile(r"^\s*[^\W\d]+\.?\s*,")
 _COLON = re.compile(r"\s*:\s*")
 _OFFSET = re.compile(r"(?<=\d)\s*(?:GMT|UTC?)?([+-]\d{2}):?(\d{2})$", re.IGNORECASE)
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}")
@@ -39,7 +40,8 @@ def header_date(text: str) -> datetime | None:
 
     A time without a usable zone counts as UTC.
     """
-    plain = " ".join(_COLON.sub(":", _without_comments(text[:LONGEST_DATE])).split())
+    plain = _WEEKDAY.sub("", _without_comments(text[:LONGEST_DATE]))
+    plain = " ".join(_COLON.sub(":", plain).split())
     if _ISO.match(plain):
         return _iso(plain, zone=UTC)
     offset = _OFFSET.search(plain)
