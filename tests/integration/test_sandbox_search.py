@@ -262,7 +262,7 @@ def test_a_search_that_is_not_understood_is_refused(mailbox: Mailbox, q: str) ->
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.text(alphabet='abc-:(){}" OR infromhas', max_size=40))
+@given(st.text(alphabet='abc-:(){}" OR infromhas@.+?&~#/é', max_size=40))
 def test_any_text_is_a_search_or_is_refused(q: str) -> None:
     mailbox = Mailbox(OWNER, Random(3), clock=CLOCK)
     mailbox.deliver(raw_mail())

@@ -50,7 +50,8 @@ def test_of_a_message_that_came_as_metadata_there_are_headers_and_labels_and_no_
 @pytest.mark.parametrize("form", ["raw", "metadata"])
 def test_the_mailboxs_time_counts_and_without_it_the_date(form: str, given: str | None, expected: str) -> None:
     headers = [*HEADERS, ["Date", "Fri, 13 Nov 2026 10:00:00 +02:00"]]
-    mail = read(**{form: {"headers": headers, **({} if given is None else {"sent_at": given})}})
+    content = {"headers": headers} if given is None else {"headers": headers, "sent_at": given}
+    mail = read(raw=content) if form == "raw" else read(metadata=content)
     assert mail.sent_at.isoformat() == expected
 
 
