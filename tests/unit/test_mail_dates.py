@@ -38,6 +38,8 @@ OBSERVED = datetime(2026, 11, 15, 8, tzinfo=UTC)
         ("21 Nov 1997 09:55:06 Europe/Berlin", "1997-11-21T09:55:06"),
         ("21 Nov 1997 09:55:06 -0000", "1997-11-21T09:55:06"),
         ("21 Nov 1997 09:55:06", "1997-11-21T09:55:06"),
+        ("21 Nov 1997 09:55:06 +2359", "1997-11-20T09:56:06"),
+        ("21 Nov 1997 09:55:06 +2400", "1997-11-21T09:55:06"),
         ("21 Nov 1997 09:55:06 +9959", "1997-11-21T09:55:06"),
         # Forms that only occur.
         ("Thu, 1 Jan 2026 10:00:00 +02:00", "2026-01-01T08:00:00"),
@@ -97,6 +99,10 @@ GIVEN = datetime(2026, 11, 10, 8, tzinfo=UTC)
         ("2030-01-01T00:00:00Z", DATE, WRITTEN),
         ("9999-12-31T23:59:59-12:00", DATE, WRITTEN),
         ("0001-01-01T00:00:00+12:00", DATE, WRITTEN),
+        ("1970-12-31T23:59:59Z", DATE, WRITTEN),
+        ("1971-01-01T00:00:00Z", DATE, EARLIEST),
+        ("2026-11-16T08:00:00Z", DATE, OBSERVED + timedelta(days=1)),
+        ("2026-11-16T08:00:01Z", DATE, WRITTEN),
         # Without either, when it was observed.
         (None, None, OBSERVED),
         (None, "nonsense", OBSERVED),
@@ -122,3 +128,8 @@ def test_of_two_dates_the_first_counts() -> None:
     assert written_at((("Date", DATE), ("Date", "Sun, 15 Nov 2026 10:00:00 +0000"))) == WRITTEN
     assert written_at((("Date", "nonsense"), ("Date", DATE))) is None
     assert written_at(()) is None
+
+
+def test_a_date_before_1971_is_none() -> None:
+    assert written_at((("Date", "Thu, 31 Dec 1970 23:59:59 +0000"),)) is None
+    assert written_at((("Date", "Fri, 1 Jan 1971 00:00:00 +0000"),)) == EARLIEST
