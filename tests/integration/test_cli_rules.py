@@ -235,6 +235,21 @@ def test_rules_on_what_is_known_of_senders_are_tried_on_files(shell: Shell) -> N
     assert [row["matched"] for row in shell.json()] == ["again", "large", "large"]
 
 
+def test_mail_in_a_file_is_as_old_as_its_date_says(shell: Shell) -> None:
+    assert shell("migrate") == 0
+    rules = written(shell, "rules.yaml", "name: old\nif: {older_than: 7d}\nthen: archive\n")
+    for date, matched in (
+        ("Fri (a comment), 21 Nov 97 09 : 55 : 06 EST", "old"),
+        ("1 Jan 102 09:55:06 +02:00", "old"),
+        ("Fri, 1 Jan 2100 00:00:00 +0000", None),
+        ("the other day", None),
+        ("Thu, 1 Jan 1970 00:00:00 +0000", None),
+    ):
+        mail = written(shell, "dated.eml", f"From: a@b.example\r\nDate: {date}\r\n\r\nhello\r\n".encode())
+        assert shell("rules", "test", mail, "--rules", rules, "--json") == 0
+        assert [row["matched"] for row in shell.json()] == [matched], date
+
+
 def test_rules_are_tried_on_a_message_that_is_here(shell: Shell) -> None:
     assert shell("migrate") == 0
 
