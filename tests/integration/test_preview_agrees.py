@@ -34,7 +34,7 @@ OWN = (
     RuleDraft("talks", {"subject_words": "talk"}, "star", priority=50, continues=True),
     RuleDraft("to the bank", {"subject_words": "invoice"}, "forward", {"to": "bank@b.example"}, priority=60),
     RuleDraft("questions", {"subject_contains": "?"}, "mark_read", needs_approval=True, priority=70),
-    RuleDraft("words", {"body_words": "hello"}, "star", priority=950, continues=True),
+    RuleDraft("words", {"body_words": "hello"}, "star", priority=945, continues=True),
 )
 
 

@@ -13,6 +13,7 @@ from uuid import UUID
 from postroom.connectors.mail.envelopes import prepare
 from postroom.core.mail.accounts import gmail_endpoint
 from postroom.core.mail.addresses import addresses
+from postroom.core.mail.dates import written_at
 from postroom.core.mail.files import MailFile
 from postroom.core.mail.headers import Headers, head_of, read_head, values
 from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionPolicy
@@ -23,7 +24,6 @@ from postroom.core.mail.stored_categories import stored_categories
 from postroom.core.mail.tiers import Assignment, Known, message_ids, sender_address
 from postroom.core.queue.envelope import parse_envelope
 from postroom.core.rules.facts import MessageFacts, recipients
-from postroom.core.rules.file_facts import date_of
 from postroom.store.engine.ids import new_id
 from postroom.store.mail import StoredMessage, with_derived
 
@@ -72,7 +72,7 @@ class MailHistory:
 
     def add(self, raw: bytes) -> None:
         headers, _ = read_head(head_of(raw))
-        sender, sent_at = sender_address(headers), date_of(headers)
+        sender, sent_at = sender_address(headers), written_at(headers)
         if sender and sent_at is not None and sent_at < self.first_sent.get(sender, _NEVER):
             self.first_sent[sender] = sent_at
         self.senders[sender] += 1
@@ -153,7 +153,7 @@ def arrive(incoming: IncomingMessage, recipient: Recipient, now: datetime) -> Ar
     """The message as it arrives in the mailbox."""
     raw, labels = incoming.mail.raw, incoming.labels
     parsed = parse_message(raw)
-    sent_at = incoming.at or date_of(parsed.headers)
+    sent_at = incoming.at or written_at(parsed.headers)
     source = _Source("preview", len(raw), sent_at or now, labels, parsed)
     endpoint = gmail_endpoint(recipient.email)
     ready = prepare(source, endpoint, recipient.known, sent_at or now, recipient.filters, parsed)
