@@ -39,6 +39,7 @@ async def keep_mail(
     tier: str = "full",
     headers: Iterable[tuple[str, str]] = (),
     event_id: str | None = None,
+    attachments: Iterable[str] = (),
 ) -> UUID:
     """The id of the message; of one that was known by its metadata, the same as before."""
     account = await keep_account(database, clock(), owner)
@@ -53,6 +54,7 @@ async def keep_mail(
         "payload": {"raw": payload if full else None, "normalized_text": body if full else subject},
         "control": {"ingestion_tier": tier},
     }
+    envelope["payload"]["attachments"] = [{"filename": name} for name in attachments]
     if not full:
         envelope["payload"]["metadata"] = payload
     await Intake(database, None, clock).ingest(envelope)

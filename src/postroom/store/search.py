@@ -1,8 +1,8 @@
 """Searching and reading stored mail. Mail that is gone from the mailbox is not found.
 
-Each database has an index of the words of subject, sender and text. A query consists of words only
-(`core/mail/search.py`), and is translated here into the language of the index, in which words of letters and digits
-have no other meaning.
+Each database has an index of the words of subject, sender, recipients and text, without their accents. A query consists
+of words only (`core/mail/search.py`), and is translated here into the language of the index, in which words of letters
+and digits have no other meaning. PostgreSQL has two indexes: one of all words, and one of the words by their place.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from postroom.core.queue.envelope import IngestionTier
 from postroom.store.accounts import AccountView, list_accounts
 from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text
 from postroom.store.engine.cursors import Cursor
-from postroom.store.engine.database import Dialect, Script, bounded_query, query, sql
+from postroom.store.engine.database import Dialect, Script, Statement, bounded_query, query, sql
 from postroom.store.engine.reading import read_row
 from postroom.store.labels import AccountLabel, list_all_labels
 
@@ -28,7 +28,7 @@ SEARCH_LIMIT_S = 2.0
 LONGEST_TEXT = 20_000
 EARLIEST, LATEST = datetime(1, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 NEWEST = Cursor(LATEST, UUID(int=2**128 - 1))
-_WEIGHTS = {"subject": "A", "sender": "B", None: ""}
+_WEIGHTS = {"sender": "A", "recipients": "B", "subject": "C", None: ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +81,18 @@ def search_mail(
     accounts = yield from list_accounts.script()
     ids = _accounts_meant(accounts, asked.account, account_id)
     labels = yield from list_all_labels.script()
-    wanted = json_text([_keys(label, labels) for label in asked.labels])
-    rest = (ids, wanted, asked.after or EARLIEST, asked.before or LATEST, before.at, before.id, most + 1)
-    if asked.terms:
-        rows = yield sql("search_words", written_for(dialect, asked.terms), *rest)
-    else:
-        rows = yield sql("search_filters", *rest)
+    rest = (
+        ids,
+        json_text([_keys(label, labels) for label in asked.labels]),
+        json_text([key for label in asked.other_labels for key in _keys(label, labels)]),
+        asked.has_attachment,
+        asked.after or EARLIEST,
+        asked.before or LATEST,
+        before.at,
+        before.id,
+        most + 1,
+    )
+    rows = yield _statement(asked, dialect, rest)
     names = _names(labels)
     page = [
         read_row(
@@ -127,14 +133,37 @@ def no_such_message(id: UUID) -> NotFound:
     return NotFound(f"there is no message {id}")
 
 
-def written_for(dialect: Dialect, terms: Sequence[Term]) -> str:
-    """The terms in the query language of the database's index."""
-    return " AND ".join(map(_for_fts5, terms)) if dialect == "sqlite" else " & ".join(map(_for_tsquery, terms))
+def _statement(asked: SearchQuery, dialect: Dialect, rest: tuple[Any, ...]) -> Statement:
+    if dialect == "sqlite":
+        excluded = " OR ".join(map(_for_fts5, asked.excluded))
+        if not asked.terms:
+            return sql("search_filters", excluded or None, *rest)
+        words = " AND ".join(map(_for_fts5, asked.terms))
+        return sql("search_words", f"({words}) NOT ({excluded})" if excluded else words, *rest)
+    anywhere = _for_postgres(asked, placed=False)
+    in_head = _for_postgres(asked, placed=True)
+    match (anywhere, in_head):
+        case (None, None):
+            return sql("search_filters", *rest)
+        case (_, None):
+            return sql("search_words", anywhere, *rest)
+        case (None, _):
+            return sql("search_heads", in_head, *rest)
+        case _:
+            return sql("search_both", anywhere, in_head, *rest)
 
 
 def _for_fts5(term: Term) -> str:
+    """Words without a place are not looked for among the recipients: the user is one of nearly every message."""
     phrase = f'"{" ".join(term.words)}"{" *" if term.prefix else ""}'
-    return phrase if term.place is None else f"{{{term.place}}} : {phrase}"
+    return f"{{{term.place or 'subject sender body'}}} : {phrase}"
+
+
+def _for_postgres(asked: SearchQuery, placed: bool) -> str | None:
+    """The terms with a place, or those without, in the language of the index; None if there are none."""
+    parts = [_for_tsquery(term) for term in asked.terms if (term.place is not None) == placed]
+    parts += [f"!{_for_tsquery(term)}" for term in asked.excluded if (term.place is not None) == placed]
+    return " & ".join(parts) or None
 
 
 def _for_tsquery(term: Term) -> str:
