@@ -2,6 +2,9 @@
 
 import functools
 import inspect
+import shlex
+import shutil
+import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
@@ -48,6 +51,10 @@ class Session:
 
         return run_briefly(opened())
 
+    def command_line(self, words: str) -> str:
+        """A command as the user can type it: with the program as it was called, and for the same data folder."""
+        return command_line(words, self.data_dir)
+
     def show_list(self, rows: Iterable[Row], columns: Sequence[str]) -> None:
         show_list(rows, columns, as_json=self.as_json)
 
@@ -78,6 +85,15 @@ class Commands(typer.Typer):
             return function
 
         return declare
+
+
+def command_line(words: str, data_dir: Path | None = None) -> str:
+    """A command as the user can type it: with the program as it was called, for this data folder."""
+    called = Path(sys.argv[0])
+    program = "postroom"
+    if called.name == program and shutil.which(program) not in (str(called), str(called.absolute())):
+        program = shlex.quote(str(called))
+    return f"{program} {words}" if data_dir is None else f"{program} {words} --data-dir {shlex.quote(str(data_dir))}"
 
 
 def application_of(context: typer.Context) -> "PostroomApplication":

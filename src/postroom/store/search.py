@@ -5,7 +5,7 @@ of words only (`core/mail/search.py`), and is translated here into the language 
 and digits have no other meaning. PostgreSQL has two indexes: one of all words, and one of the words by their place.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -17,11 +17,12 @@ from postroom.core.mail.accounts import same_mailbox
 from postroom.core.mail.search import FIELD, SearchQuery, Term, excerpt
 from postroom.core.queue.envelope import IngestionTier
 from postroom.store.accounts import AccountView, list_accounts
-from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text
+from postroom.store.engine.codecs import as_time, as_uuid, json_text
 from postroom.store.engine.cursors import Cursor
 from postroom.store.engine.database import Dialect, Script, Statement, bounded_query, query, sql
 from postroom.store.engine.reading import read_row
 from postroom.store.labels import AccountLabel, list_all_labels
+from postroom.store.mail_views import label_names, named_labels
 
 MOST_FOUND = 50
 SEARCH_LIMIT_S = 2.0
@@ -93,12 +94,12 @@ def search_mail(
         most + 1,
     )
     rows = yield _statement(asked, dialect, rest)
-    names = _names(labels)
+    names = label_names(labels)
     page = [
         read_row(
             FoundMail,
             row,
-            labels=_named(row, names),
+            labels=named_labels(row, names),
             excerpt=excerpt(row["text"], asked.terms, row["snippet"]),
         )
         for row in islice(rows.by_name(), most)
@@ -116,8 +117,8 @@ def read_mail(id: UUID, account_id: UUID | None = None) -> Script[ReadMail]:
             if row["pruned_at"] is not None:
                 when = as_time(row["pruned_at"]).date()
                 raise NotFound(f"the content of message {id} is no longer kept: its retention ended on {when}")
-            names = _names((yield from list_all_labels.script()))
-            return read_row(ReadMail, row, labels=_named(row, names), is_cut=row["length"] > LONGEST_TEXT)
+            names = label_names((yield from list_all_labels.script()))
+            return read_row(ReadMail, row, labels=named_labels(row, names), is_cut=row["length"] > LONGEST_TEXT)
     raise no_such_message(id)
 
 
@@ -191,16 +192,3 @@ def _keys(label: str, known: Sequence[AccountLabel]) -> list[str]:
     """How a message may store this label: by an id that means it in every account, or in one."""
     plain = label.casefold()
     return [plain, *(f"{each.account_id}/{each.provider_label_id}" for each in known if each.name.casefold() == plain)]
-
-
-Names = dict[tuple[UUID, str], str]
-
-
-def _names(labels: Sequence[AccountLabel]) -> Names:
-    return {(each.account_id, each.provider_label_id): each.name for each in labels}
-
-
-def _named(row: Mapping[str, Any], names: Names) -> tuple[str, ...]:
-    """The labels of a message by name."""
-    account_id = as_uuid(row["account_id"])
-    return tuple(sorted(names.get((account_id, str(id)), str(id)) for id in from_json(row["labels_json"])))

@@ -4,6 +4,8 @@
 CREATE INDEX messages_short_id ON messages (substr(id, -8));
 CREATE INDEX actions_short_id ON actions (substr(id, -8));
 
+CREATE INDEX messages_sent ON messages (sent_at, id) WHERE deleted_at IS NULL;
+
 -- Which messages have this Message-ID. Mail of several accounts may share one.
 CREATE TABLE message_header_ids (
     header_id TEXT NOT NULL,
