@@ -13,7 +13,7 @@ from postroom.cli import run
 from postroom.compose.application import PostroomApplication, Ready
 from postroom.settings.reading import Settings
 from postroom.store.engine.database import Database
-from postroom.store.engine.opening import connect_database
+from postroom.store.engine.opening import look_into
 
 
 @dataclass
@@ -27,8 +27,7 @@ class RecordingApplication(PostroomApplication):
     async def open_database(self, settings: Settings) -> AsyncGenerator[Database]:
         if self.error is not None:
             raise self.error
-        settings.data_dir.mkdir(exist_ok=True)
-        database = connect_database(settings.data_dir)
+        database = look_into(settings.data_dir)
         try:
             yield database
         finally:

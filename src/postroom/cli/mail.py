@@ -165,8 +165,9 @@ def _show_story(session: Session, story: "MailStory") -> None:
     typer.echo(f"{cell(story.subject)}  ({story.short_id})")
     for line in story.lines:
         when = "" if line.at is None else _minute(line.at)
-        helps = "" if line.command is None else f" Run: {session.command_line(line.command)}"
-        show_wrapped(f"  {when:<16}  ", f"{cell(line.text)}{helps}")
+        show_wrapped(f"  {when:<16}  ", cell(line.text))
+        if line.command is not None:  # on one line, so that it can be copied
+            typer.echo(f"{'':<20}{session.command_line(line.command)}")
 
 
 def _minute(moment: datetime) -> str:

@@ -33,11 +33,11 @@ class PostroomApplication:
 
     @contextlib.asynccontextmanager
     async def open_database(self, settings: Settings) -> AsyncGenerator[Database]:
-        """Open the database without migrating it, for commands that only read."""
+        """Open the database without migrating it, and without creating one by looking."""
         from postroom.manage.database import url_of
-        from postroom.store.engine.opening import connect_database
+        from postroom.store.engine.opening import look_into
 
-        database = connect_database(settings.data_dir, url_of(settings), allow_unsafe=settings.allow_unsafe_durability)
+        database = look_into(settings.data_dir, url_of(settings), allow_unsafe=settings.allow_unsafe_durability)
         try:
             yield database
         finally:
