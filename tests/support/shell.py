@@ -37,8 +37,8 @@ class RecordingApplication(PostroomApplication):
         self._called("serve", host=settings.web.host, port=settings.web.port, data_dir=settings.data_dir)
         ready("http://127.0.0.1:1/")
 
-    async def demo(self, settings: Settings, *, port: int | None, ready: Ready) -> None:
-        self._called("demo", port=port)
+    async def demo(self, settings: Settings, *, port: int | None, fresh: bool, ready: Ready) -> None:
+        self._called("demo", port=port, fresh=fresh)
         ready("http://127.0.0.1:2/")
 
     async def sandbox(self, settings: Settings, *, port: int, seed: int, ready: Ready, **more: Any) -> None:
