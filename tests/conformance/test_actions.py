@@ -240,7 +240,7 @@ async def test_an_action_its_message_and_its_job_end_together(action_setup: Acti
     begun, hint = await action_setup.begun("archive"), irreversible_hint("archive")
     now = action_setup.setup.clock.forward(5)
     await action_setup.setup.database.run(
-        actions.complete_action(begun.job, begun.id, frozenset({"UNREAD"}), hint, now)
+        actions.complete_action(begun.job, begun.id, actions.DoneChange(frozenset({"UNREAD"}), hint), now)
     )
     view = await action_setup.view(begun.id)
     assert (view.state, view.undo_hint, view.executed_at) == ("completed", hint, now)
@@ -253,7 +253,7 @@ async def test_a_message_that_was_deleted_is_known_to_be_gone(action_setup: Acti
     begun = await action_setup.begun("delete")
     hint = irreversible_hint("delete")
     await action_setup.setup.database.run(
-        actions.complete_action(begun.job, begun.id, None, hint, action_setup.setup.clock())
+        actions.complete_action(begun.job, begun.id, actions.DoneChange(None, hint), action_setup.setup.clock())
     )
     assert (await action_setup.setup.database.run(mail.load_message(begun.message_id))).is_gone
 

@@ -8,7 +8,7 @@ import apsw
 import asyncpg
 import pytest
 
-from postroom.core.actions.action import ActionType, Actor, DecidedType
+from postroom.core.actions.action import Actor, DecidedType, RecordedType
 from postroom.core.actions.safety import ProtectedKind, ShadowKind
 from postroom.core.backfill.job import BackfillMode
 from postroom.core.errors import ConstraintBroken
@@ -156,7 +156,7 @@ LISTS: dict[str, Any] = {
     "accounts.state": AccountState,
     "action_links.relation_type": Literal["undo_of", "approval_for", "spawned", "related"],
     "actions.actor": Actor,
-    "actions.action_type": ActionType,
+    "actions.action_type": RecordedType,
     "approval_notices.channel": ChannelName,
     "backfill_jobs.status": BackfillStatus,
     "backfill_runs.mode": BackfillMode,

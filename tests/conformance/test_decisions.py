@@ -72,7 +72,9 @@ async def test_what_cannot_be_undone_is_not_done_again_when_a_message_is_decided
         await action_setup.begin(first)
     if moment == "done":
         hint, now = irreversible_hint(kind), action_setup.setup.clock()
-        await action_setup.setup.database.run(actions.complete_action(first.job, first.id, None, hint, now))
+        await action_setup.setup.database.run(
+            actions.complete_action(first.job, first.id, actions.DoneChange(None, hint), now)
+        )
     await decided(action_setup, stored, 2, kind, "queued")
     assert [each.id for each in await action_setup.views()] == [first.id]
     assert await action_setup.setup.claim() == []
@@ -123,7 +125,7 @@ async def test_what_follows_from_deciding_again_belongs_to_its_batch(setup: JobS
     action = UUID(job.payload["action_id"])
     await setup.database.run(actions.begin_action(job, action, 20, setup.clock()))
     hint = undo_hint("archive", frozenset({"INBOX"}), LabelChange(remove=frozenset({"INBOX"})))
-    await setup.database.run(actions.complete_action(job, action, frozenset(), hint, setup.clock()))
+    await setup.database.run(actions.complete_action(job, action, actions.DoneChange(frozenset(), hint), setup.clock()))
     assert action not in {each.id for each in before}
     assert [each.id for each in await setup.database.run(undos.undoable(10, batch_id=batch))] == [action]
 

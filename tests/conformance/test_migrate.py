@@ -253,7 +253,11 @@ async def test_actions_that_nobody_has_approved_yet_still_wait_under_their_new_s
     for name, rows in before.items():
         # Messages have more columns since, and SQLite itself notes the tables that count their ids.
         if name.split(".")[-1] not in ("schema_migrations", "sqlite_sequence", "outbound", "messages"):
-            assert after[name] == [row.replace("approved_pending", "awaiting_approval") for row in rows], name
+            renamed = [row.replace("approved_pending", "awaiting_approval") for row in rows]
+            # Actions have one more column since, the last.
+            is_longer = name.split(".")[-1] == "actions"
+            found_rows = [row.rpartition(", ")[0] + ")" for row in after[name]] if is_longer else after[name]
+            assert found_rows == renamed, name
     with pytest.raises(StoreError):
         await database.run(laying("UPDATE actions SET state = 'approved_pending'"))
     with pytest.raises(StoreError):

@@ -147,7 +147,9 @@ async def test_a_snoozed_message_is_held_until_it_has_come_back(database: Databa
     until = clock() + timedelta(days=2)
     await database.run(actions.keep_pre_image(claimed, action_id, frozenset(), clock(), snooze_until=until.isoformat()))
     hint: Mapping[str, Any] = {"inverse_action": "none", "irreversible": False}
-    await database.run(actions.complete_action(claimed, action_id, frozenset(), dict(hint), clock()))
+    await database.run(
+        actions.complete_action(claimed, action_id, actions.DoneChange(frozenset(), dict(hint)), clock())
+    )
     assert (await prune(database, clock, id)).held == 1
     clock.forward(3 * DAY)
     assert (await prune(database, clock, id)).messages == 1

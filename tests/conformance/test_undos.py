@@ -166,7 +166,7 @@ async def _for_good(action_setup: ActionSetup) -> Waiting:
     begun = await action_setup.begun("delete")
     hint = irreversible_hint("delete")
     await action_setup.setup.database.run(
-        actions.complete_action(begun.job, begun.id, None, hint, action_setup.setup.clock())
+        actions.complete_action(begun.job, begun.id, actions.DoneChange(None, hint), action_setup.setup.clock())
     )
     return begun
 

@@ -48,7 +48,7 @@ def archived(shell: Shell) -> UUID:
         (job,) = await database.run(jobs.claim(token, 1, wall_clock()))
         await database.run(actions.begin_action(job, action_id, 20, wall_clock()))
         hint = undo_hint("archive", INBOX, label_change("archive").effective(INBOX))
-        await database.run(actions.complete_action(job, action_id, frozenset(), hint, wall_clock()))
+        await database.run(actions.complete_action(job, action_id, actions.DoneChange(frozenset(), hint), wall_clock()))
         await database.run(jobs.close_lease(token, wall_clock()))
         return action_id
 

@@ -102,5 +102,5 @@ async def carried_out(database: Database, clock: Callable[[], datetime], action_
     await database.run(actions.begin_action(claimed, action_id, 20, clock()))
     before = frozenset({"INBOX"})
     hint = undo_hint("archive", before, label_change("archive").effective(before))
-    await database.run(actions.complete_action(claimed, action_id, frozenset(), hint, clock()))
+    await database.run(actions.complete_action(claimed, action_id, actions.DoneChange(frozenset(), hint), clock()))
     await database.run(jobs.close_lease(token, clock()))

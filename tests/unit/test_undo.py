@@ -21,7 +21,7 @@ from postroom.core.actions.undo import Snoozed, inverse_change, irreversible_hin
 PLACED = st.sampled_from([frozenset[str](), *(frozenset({place}) for place in sorted(PLACES))])
 OTHERS = st.frozensets(st.sampled_from(["UNREAD", "STARRED", "Label_1", "Label_2"]))
 LABELS = st.tuples(PLACED, OTHERS).map(lambda pair: pair[0] | pair[1])
-ACTIONS = st.sampled_from(sorted(INVERSES))
+ACTIONS = st.sampled_from(sorted(INVERSES.keys() - {"several"}))
 
 
 def done(action: ActionType, before: frozenset[str]) -> tuple[dict[str, object], frozenset[str]]:
@@ -31,7 +31,7 @@ def done(action: ActionType, before: frozenset[str]) -> tuple[dict[str, object],
 
 
 def test_every_action_that_can_be_undone_has_an_inverse() -> None:
-    assert INVERSES.keys() == set(ACTION_TYPES) - IRREVERSIBLE
+    assert INVERSES.keys() == {*ACTION_TYPES, "several"} - IRREVERSIBLE
 
 
 @given(ACTIONS, LABELS)

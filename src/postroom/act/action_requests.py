@@ -6,9 +6,10 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from postroom.core.actions.action import Actor, action_hash, check_parameters, known_action
+from postroom.core.actions.action import Actor, RecordedType, action_hash, known_action
 from postroom.core.actions.safety import Policy, Proposed, Ruling, safety_ruling
 from postroom.core.actions.snooze import wake_time
+from postroom.core.actions.steps import check_action, shown, steps_of
 from postroom.core.errors import SafetyRefused
 from postroom.core.jobs.job import NewJob
 from postroom.core.jobs.types import Catalogue
@@ -93,11 +94,12 @@ class ActionRequests:
         self, request: "_ActionRequest", hour_is_used: bool = False
     ) -> tuple[requests.Recorded, Ruling]:
         """Return what would be recorded, and why. `hour_is_used`: as if the agent had reached its hourly cap."""
-        action_type = known_action(request.action_type)
-        check_parameters(action_type, request.parameters)
+        action_type: RecordedType = "several" if request.action_type == "several" else known_action(request.action_type)
+        check_action(action_type, request.parameters)
         now = self.clock()
-        if action_type == "snooze":
-            wake_time(request.parameters, now)
+        for step in steps_of(action_type, request.parameters):
+            if step.action_type == "snooze":
+                wake_time(step.parameters, now)
         message = await self.database.run(load_message(request.message_id))
         around = safety_facts(message, await self.database.run(restraints(message.account_id, now)))
         if request.source == "agent":
@@ -107,7 +109,8 @@ class ActionRequests:
         proposed = Proposed(action_type, request.parameters, 1.0, request.source)
         ruling = safety_ruling(proposed, around, self.policy)
         if ruling.verdict == "refuse":
-            raise SafetyRefused(f"{request.action_type} is not done: {'; '.join(ruling.reasons)}")
+            done = shown(action_type, request.parameters)
+            raise SafetyRefused(f"{done} is not done: {'; '.join(ruling.reasons)}")
         decision = decisions.Decision(
             new_id(),
             message.account_id,
@@ -126,12 +129,15 @@ class ActionRequests:
         return requests.Recorded(decision, action, follow_up), ruling
 
     async def _new_label(self, account_id: UUID, request: "_ActionRequest") -> str | None:
-        """Say why the label to be applied is a new one; return None if it exists, or if none is to be applied."""
-        name = request.parameters.get("label")
-        if request.action_type != "apply_label" or not isinstance(name, str):
+        """Say why a label to be applied is a new one; return None if all exist, or if none is to be applied."""
+        steps = steps_of(request.action_type, request.parameters)
+        names = [str(step.parameters["label"]) for step in steps if step.action_type == "apply_label"]
+        if not names:
             return None
         known = [each for each in await self.database.run(list_labels(account_id)) if each.kind == "user"]
-        if any(name.casefold() == each.name.casefold() or name == each.provider_label_id for each in known):
+        existing = {each.name.casefold() for each in known} | {each.provider_label_id for each in known}
+        name = next((each for each in names if each not in existing and each.casefold() not in existing), None)
+        if name is None:
             return None
         # Do not repeat the agent's words: users read a reason as ours.
         alike = looks_like(name, (each.name for each in known))

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, assert_never
 
 from postroom.core.actions.action import copies_of, recipients_of
+from postroom.core.actions.steps import Step, sending_step, steps_of
 from postroom.store.approvals import Approval
 
 LONGEST_LINE = 200
@@ -46,7 +47,8 @@ def notice_of(approval: Approval) -> ApprovalNotice:
     why = [one_line(approval.rationale)] if approval.rationale else []
     what, to_whom = what_is_done(approval.action_type, approval.parameters), whom_it_reaches(approval)
     sender, subject = one_line(approval.sender), one_line(approval.subject) or "(no subject)"
-    content = _content(approval.parameters)
+    sending = sending_step(approval.action_type, approval.parameters) or Step("archive")
+    content = _content(sending.parameters)
     return ApprovalNotice(
         what=what,
         to_whom=to_whom,
@@ -57,8 +59,8 @@ def notice_of(approval: Approval) -> ApprovalNotice:
         why=(*why, *(one_line(each) for each in approval.reasons)),
         expires_at=approval.expires_at,
         answer=_answer(approval),
-        is_whole=not approval.parameters.get("html")
-        and not approval.parameters.get("attachments")
+        is_whole=not sending.parameters.get("html")
+        and not sending.parameters.get("attachments")
         and len(content) <= LONGEST_TEXT
         and all(len(line) <= LONGEST_LINE for line in (what, sender, subject))
         and len(to_whom) <= MOST_RECIPIENTS
@@ -84,19 +86,21 @@ def what_is_done(action_type: str, parameters: Any) -> str:
             return "take out of the trash"
         case "auto_reply":
             return "answer"
+        case "several":
+            return ", then ".join(
+                what_is_done(step.action_type, step.parameters) for step in steps_of(action_type, parameters)
+            )
         case _:
             return action_type.replace("_", " ")
 
 
 def whom_it_reaches(approval: Approval) -> tuple[str, ...]:
     """Return every address that would receive mail."""
-    match approval.action_type:
-        case "forward":
-            return tuple(map(one_line, (*recipients_of(approval.parameters), *copies_of(approval.parameters))))
-        case "auto_reply":
-            return tuple(map(one_line, (approval.answer_to, *copies_of(approval.parameters))))
-        case _:
-            return ()
+    sending = sending_step(approval.action_type, approval.parameters)
+    if sending is None:
+        return ()
+    to = recipients_of(sending.parameters) if sending.action_type == "forward" else (approval.answer_to,)
+    return tuple(map(one_line, (*to, *copies_of(sending.parameters))))
 
 
 def one_line(text: str, longest: int = LONGEST_LINE) -> str:

@@ -1,20 +1,29 @@
 """Carry out one action: pre-image first, then the change, then the end of action and job together.
 
-Every step may be repeated. The pre-image, and with it the job that brings snoozed mail back, is recorded once.
+Several actions as one change the labels together, in one call where the provider has one; mail is sent after that.
+Everything may be repeated. The pre-image, and with it the job that brings snoozed mail back, is recorded once.
 Adding or removing a label twice is the same as once, and so is deleting. What was really changed is computed against
 the pre-image. Mail is not sent from here; the job that sends it is enqueued.
 """
 
 import contextlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, assert_never
 from uuid import UUID
 
 from postroom.act.labels import LabelFinder
-from postroom.core.actions.action import LabelChange, check_parameters, label_change, operation_of, wanted_label
+from postroom.core.actions.action import (
+    PLACES,
+    LabelChange,
+    joint_change,
+    label_change,
+    operation_of,
+    wanted_label,
+)
 from postroom.core.actions.snooze import wake_time
+from postroom.core.actions.steps import Step, check_action, steps_of
 from postroom.core.actions.undo import Snoozed, irreversible_hint, undo_hint
 from postroom.core.errors import BadInput, Fatal, MessageGone
 from postroom.core.jobs.job import Job, NewJob
@@ -40,62 +49,76 @@ class Executor:
     async def carry_out(self, mailbox: Mailbox, job: Job, action: store.Action) -> store.Ending:
         """Carry it out, and return the transaction that ends the job. Raise Fatal if no retry helps."""
         try:
-            check_parameters(action.action_type, action.parameters)
-            operation = operation_of(action.action_type)
+            check_action(action.action_type, action.parameters)
+            *before, last = steps_of(action.action_type, action.parameters)
+            operation = operation_of(last.action_type)
             match operation:
                 case "delete":
+                    # Whatever else was to be done to the message would be deleted with it.
                     return await self._delete(mailbox, job, action)
-                case "snooze":
-                    return await self._snooze(mailbox, job, action)
                 case "send":
-                    return store.hand_over_action(job, action.id, self._sending(action, job), self.clock())
-                case "relabel":
-                    return await self._relabel(mailbox, job, action)
+                    done = await self._change(mailbox, job, action, before) if before else None
+                    return store.hand_over_action(job, action.id, self._sending(action, last, job), self.clock(), done)
+                case "relabel" | "snooze":
+                    done = await self._change(mailbox, job, action, [*before, last])
+                    return store.complete_action(job, action.id, done, self.clock())
                 case _:
                     assert_never(operation)
         except BadInput as error:
             raise Fatal(str(error)) from None
 
-    async def _relabel(self, mailbox: Mailbox, job: Job, action: store.Action) -> store.Ending:
-        label = wanted_label(action.action_type, action.parameters)
+    async def _change(
+        self, mailbox: Mailbox, job: Job, action: store.Action, steps: Sequence[Step]
+    ) -> store.DoneChange:
+        """Make all changes of labels, from one pre-image; places that have calls of their own come last."""
+        ids = [await self._label_id(mailbox, action, step) for step in steps]
+        snooze = next((step for step in steps if step.action_type == "snooze"), None)
+        snoozed: Snoozed | None = None
+        changes = [label_change(step.action_type, id) for step, id in zip(steps, ids, strict=True)]
+        if snooze is None:
+            image = await self._pre_image(mailbox, job, action)
+        else:
+            label_id = ids[steps.index(snooze)] or ""
+            image = await self._snooze_image(mailbox, job, action, snooze, label_id)
+            snoozed = Snoozed(
+                datetime.fromisoformat(image["snooze_until"]),
+                self.snooze_label,
+                label_id,
+                UUID(image["unsnooze_job_id"]),
+            )
+        before = _labels(image)
+        wanted = joint_change(changes, before)
+        if snoozed is not None and snoozed.until <= self.clock():
+            # It should be back by now: if it is not hidden yet, do not hide it any more.
+            visible = [each for each, step in zip(changes, steps, strict=True) if step is not snooze]
+            placed = await _changed(mailbox, action, steps, joint_change(visible, before), before)
+            placed = Placed(placed.provider_message_id, await mailbox.labels_of(placed.provider_message_id))
+        else:
+            placed = await _changed(mailbox, action, steps, wanted, before)
+        if snoozed is not None:
+            snoozed = replace(snoozed, history_id=await _last_change(mailbox, placed.provider_message_id))
+        hint = undo_hint(action.action_type, before, _done(wanted, placed.labels), snoozed)
+        return store.DoneChange(placed.labels, hint, placed.moved_from(action.provider_message_id))
+
+    async def _label_id(self, mailbox: Mailbox, action: store.Action, step: Step) -> str | None:
+        """Return the label that the step names, or under which it hides the message."""
+        if step.action_type == "snooze":
+            if action.pre_image is None:
+                wake_time(step.parameters, self.clock())
+            return await mailbox.label_id(self.snooze_label)
+        label = wanted_label(step.action_type, step.parameters)
+        if label is None:
+            return None
         finder = LabelFinder(self.database, self.clock)
-        label_id = None if label is None else await finder.id_of(mailbox, action, label)
-        before = _labels(await self._pre_image(mailbox, job, action))
-        change = label_change(action.action_type, label_id).effective(before)
-        placed = await _changed(mailbox, action, change, before)
-        hint = undo_hint(action.action_type, before, _done(change, placed.labels))
-        return self._ending(job, action, placed, hint)
+        return await finder.id_of(mailbox, action, label, is_removed=step.action_type == "remove_label")
 
     async def _delete(self, mailbox: Mailbox, job: Job, action: store.Action) -> store.Ending:
         image = await self._pre_image(mailbox, job, action)
         # Deleted by an earlier attempt whose end we did not see, or by the user just now: that is what was wanted.
         with contextlib.suppress(MessageGone):
             await mailbox.delete(action.provider_message_id)
-        hint = irreversible_hint("delete", pre_labels=sorted(_labels(image)))
-        return store.complete_action(job, action.id, None, hint, self.clock())
-
-    async def _snooze(self, mailbox: Mailbox, job: Job, action: store.Action) -> store.Ending:
-        if action.pre_image is None:
-            wake_time(action.parameters, self.clock())
-        label_id = await mailbox.label_id(self.snooze_label)
-        image = await self._snooze_image(mailbox, job, action, label_id)
-        until, wake = datetime.fromisoformat(image["snooze_until"]), UUID(image["unsnooze_job_id"])
-        before = _labels(image)
-        change = label_change("snooze", label_id).effective(before)
-        if until <= self.clock():
-            # It should be back by now: if it is not hidden yet, do not hide it any more.
-            id = action.provider_message_id
-            placed = Placed(id, await mailbox.labels_of(id))
-        else:
-            placed = await _changed(mailbox, action, change, before)
-        hidden = await _last_change(mailbox, placed.provider_message_id)
-        snoozed = Snoozed(until, self.snooze_label, label_id, wake, hidden)
-        hint = undo_hint("snooze", before, _done(change, placed.labels), snoozed)
-        return self._ending(job, action, placed, hint)
-
-    def _ending(self, job: Job, action: store.Action, placed: Placed, hint: Mapping[str, Any]) -> store.Ending:
-        moved_to = placed.moved_from(action.provider_message_id)
-        return store.complete_action(job, action.id, placed.labels, hint, self.clock(), moved_to)
+        hint = irreversible_hint(action.action_type, pre_labels=sorted(_labels(image)))
+        return store.complete_action(job, action.id, store.DoneChange(None, hint), self.clock())
 
     async def _pre_image(self, mailbox: Mailbox, job: Job, action: store.Action) -> Mapping[str, Any]:
         """Return the state of the message before the action, as the first attempt found it."""
@@ -104,12 +127,14 @@ class Executor:
         labels = await mailbox.labels_of(action.provider_message_id)
         return await self.database.run(store.keep_pre_image(job, action.id, labels, self.clock()))
 
-    async def _snooze_image(self, mailbox: Mailbox, job: Job, action: store.Action, label_id: str) -> Mapping[str, Any]:
+    async def _snooze_image(
+        self, mailbox: Mailbox, job: Job, action: store.Action, snooze: Step, label_id: str
+    ) -> Mapping[str, Any]:
         """Also record when it is to come back, and by which job, which is enqueued before anything is hidden."""
         if action.pre_image is not None:
             return action.pre_image
         labels, now = await mailbox.labels_of(action.provider_message_id), self.clock()
-        until = wake_time(action.parameters, now)
+        until = wake_time(snooze.parameters, now)
         wake = unsnooze_job(
             self.catalogue, action.account_id, action.message_id, action.id, label_id, until, job.priority
         )
@@ -120,27 +145,29 @@ class Executor:
         }
         return await self.database.run(store.keep_pre_image(job, action.id, labels, now, [wake], **settled))
 
-    def _sending(self, action: store.Action, job: Job) -> NewJob:
+    def _sending(self, action: store.Action, step: Step, job: Job) -> NewJob:
         payload = {
-            "message_type": "forward" if action.action_type == "forward" else "reply",
+            "message_type": "forward" if step.action_type == "forward" else "reply",
             "original_message_id": str(action.message_id),
         }
         # Texts and files stay with the action: more people see a job than a mail.
-        payload |= {name: action.parameters[name] for name in ("to", "cc", "subject") if action.parameters.get(name)}
+        payload |= {name: step.parameters[name] for name in ("to", "cc", "subject") if step.parameters.get(name)}
         return outbound_job(self.catalogue, action.account_id, action.id, payload, job.priority)
 
 
-async def _changed(mailbox: Mailbox, action: store.Action, change: LabelChange, before: frozenset[str]) -> Placed:
-    id = action.provider_message_id
-    match action.action_type:
-        case _ if not change:
-            return Placed(id, before)
-        case "trash":
-            return await mailbox.trash(id)
-        case "restore":
-            return await mailbox.untrash(id)
-        case _:
-            return await mailbox.modify(id, change.add, change.remove)
+async def _changed(
+    mailbox: Mailbox, action: store.Action, steps: Sequence[Step], change: LabelChange, before: frozenset[str]
+) -> Placed:
+    """Make the change in one call, and in a second one for the trash, which has calls of its own."""
+    placed, types = Placed(action.provider_message_id, before), {step.action_type for step in steps}
+    if "restore" in types and "TRASH" in change.remove:
+        placed = await mailbox.untrash(placed.provider_message_id)
+        change = LabelChange(change.add - placed.labels, change.remove & placed.labels)
+    into_trash = "trash" in types and "TRASH" in change.add
+    rest = LabelChange(change.add - PLACES, change.remove - PLACES) if into_trash else change
+    if rest:
+        placed = await mailbox.modify(placed.provider_message_id, rest.add, rest.remove)
+    return await mailbox.trash(placed.provider_message_id) if into_trash else placed
 
 
 async def _last_change(mailbox: Mailbox, message_id: str) -> int | None:

@@ -21,23 +21,23 @@ class LabelFinder:
     database: Database
     clock: Clock
 
-    async def id_of(self, mailbox: Mailbox, action: Action, name: str) -> str:
+    async def id_of(self, mailbox: Mailbox, action: Action, name: str, *, is_removed: bool) -> str:
         """Return the label's id. Raise Fatal if there is none and it must not be created."""
         asked_at = self.clock()
         labels = await mailbox.labels()
         if (found := find_label(labels, name)) is not None:
             return found.id
         await self.database.run(store.sync_labels(action.account_id, store.seen(labels), self.clock(), asked_at))
-        reason = await self._why_not(action, name)
+        reason = await self._why_not(action, name, is_removed)
         if reason is not None:
             raise Fatal(f"the label {name!r} {reason}")
         return await self._create(mailbox, action, name)
 
-    async def _why_not(self, action: Action, name: str) -> str | None:
+    async def _why_not(self, action: Action, name: str, is_removed: bool) -> str | None:
         lost = await self.database.run(store.why_not_created(action.account_id, name, action.asked_at))
         if lost is not None:
             return f"{lost} in Gmail; it is created again only if you ask for it"
-        if action.action_type == "remove_label":
+        if is_removed:
             return "does not exist in Gmail"
         if action.actor == "model" or action.asked_at is None:
             return "does not exist in Gmail, and only people and their rules create labels"

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from postroom.core.actions.action import PLACES, LabelChange
+from postroom.core.actions.steps import steps_of
 from postroom.core.actions.undo import inverse_change, irreversible_hint
 from postroom.core.errors import MessageGone
 from postroom.core.jobs.job import Job, NewJob
@@ -68,13 +69,17 @@ def _needless_waking(hint: Mapping[str, Any]) -> UUID | None:
 
 
 async def _restored(mailbox: Mailbox, original: actions.Action, change: LabelChange, labels: frozenset[str]) -> Placed:
+    """Put back what the steps of the action changed, the last first."""
     placed = Placed(original.provider_message_id, labels)
-    if original.action_type == "trash" and "TRASH" in change.remove:
+    types = {step.action_type for step in steps_of(original.action_type, original.parameters)}
+    if "trash" in types and "TRASH" in change.remove:
         placed = await mailbox.untrash(placed.provider_message_id)
         change = LabelChange(change.add - placed.labels, change.remove & placed.labels)
-    if original.action_type == "restore" and "TRASH" in change.add:
-        return await mailbox.trash(placed.provider_message_id)
-    return await mailbox.modify(placed.provider_message_id, change.add, change.remove) if change else placed
+    into_trash = "restore" in types and "TRASH" in change.add
+    rest = LabelChange(change.add - PLACES, change.remove - PLACES) if into_trash else change
+    if rest:
+        placed = await mailbox.modify(placed.provider_message_id, rest.add, rest.remove)
+    return await mailbox.trash(placed.provider_message_id) if into_trash else placed
 
 
 async def wake(

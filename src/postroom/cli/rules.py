@@ -28,6 +28,17 @@ If = Annotated[
 Then = Annotated[
     str | None, typer.Option("--then", metavar="ACTION", help="Its action: archive, apply_label, trash, …, or none.")
 ]
+Action = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--action",
+        metavar="ACTION",
+        help="One of several actions, in order, instead of --then: 'apply_label Receipts', archive; repeatable.",
+    ),
+]
+Continue = Annotated[
+    bool | None, typer.Option("--continue/--stop", help="Whether the rules after it are tried too, and add theirs.")
+]
 Param = Annotated[
     list[str] | None,
     typer.Option(
@@ -65,17 +76,19 @@ def add(
     name: Annotated[str | None, typer.Option("--name", help="The rule's name.")] = None,
     conditions: If = None,
     then: Then = None,
+    action: Action = None,
     param: Param = None,
     scope: Scope = None,
     scope_ref: ScopeRef = None,
     priority: Priority = None,
     description: Description = None,
+    goes_on: Continue = None,
     shadow: Annotated[bool, typer.Option("--shadow", help="Only record its decisions; do nothing.")] = False,
     needs_approval: Annotated[bool, typer.Option("--needs-approval", help="Ask for approval each time.")] = False,
     allow_missing: AllowMissing = False,
 ) -> None:
     """Add rules from a file, or one rule from options. Names must be new."""
-    given = _given(name, conditions, then, param, scope, scope_ref, priority, description)
+    given = _given(name, conditions, then, action, param, scope, scope_ref, priority, description, goes_on)
     given |= {"mode": "shadow"} if shadow else {}
     given |= {"needs_approval": True} if needs_approval else {}
     drafts = _drafts(file, given)
@@ -97,11 +110,13 @@ def edit(
     rename: Annotated[str | None, typer.Option("--rename", metavar="NAME", help="A new name.")] = None,
     conditions: If = None,
     then: Then = None,
+    action: Action = None,
     param: Param = None,
     scope: Scope = None,
     scope_ref: ScopeRef = None,
     priority: Priority = None,
     description: Description = None,
+    goes_on: Continue = None,
     mode: Annotated[str | None, typer.Option("--mode", help="active, or shadow: only record its decisions.")] = None,
     approval: Annotated[
         str | None, typer.Option("--approval", help="yes to ask for approval each time, or no.")
@@ -112,7 +127,7 @@ def edit(
     allow_missing: AllowMissing = False,
 ) -> None:
     """Change a rule. Anything not given stays as it is; a new action starts without parameters."""
-    given = _given(rename, conditions, then, param, scope, scope_ref, priority, description)
+    given = _given(rename, conditions, then, action, param, scope, scope_ref, priority, description, goes_on)
     given |= {} if mode is None else {"mode": mode}
     given |= {} if approval is None else {"needs_approval": _yes_or_no("--approval", approval)}
     if (file is None) == (not given):
@@ -167,22 +182,26 @@ def _given(
     name: str | None,
     conditions: str | None,
     then: str | None,
+    action: list[str] | None,
     param: list[str] | None,
     scope: str | None,
     scope_ref: str | None,
     priority: int | None,
     description: str | None,
+    goes_on: bool | None,
 ) -> dict[str, Any]:
     """Return what the options say, as a document would."""
     said = {
         "name": name,
         "if": None if conditions is None else json_option("--if", conditions),
         "then": then,
+        "actions": action or None,
         "parameters": parameters_of(param) if param else None,
         "scope": scope,
         "scope_ref": scope_ref,
         "priority": priority,
         "description": description,
+        "continue": goes_on,
     }
     return {key: value for key, value in said.items() if value is not None}
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from postroom.core.actions.safety import Policy, Proposed, Ruling, safety_ruling
+from postroom.core.actions.steps import combined, shown
 from postroom.core.mail.categories import categories_of
 from postroom.core.mail.ingestion import IngestionFacts, excerpt
 from postroom.core.mail.tiers import Known
@@ -60,11 +61,11 @@ class Safeguards:
     generation: int = 1
 
     def by_rules(self, message: StoredMessage, outcome: Outcome) -> Verdict:
-        """The verdict of the first rule that matches, with full confidence; without one the message is left alone."""
+        """The verdict of the rules that decide, with full confidence; without any the message is left alone."""
         shadows = self._shadows(message, outcome)
         if outcome.matched is None:
             return Verdict(self._nothing(message, NO_RULE), None, shadows)
-        decision = self._of_rule(message, outcome.matched)
+        decision = self._of_rules(message, outcome)
         return self._judged(message, decision, "rule", shadows)
 
     def by_model(self, message: StoredMessage, advice: Advice, outcome: Outcome) -> Verdict:
@@ -123,7 +124,7 @@ class Safeguards:
             action_type="none",
             parameters={},
             needs_approval=False,
-            rationale=f"{decision.action_type} is not done: {'; '.join(ruling.reasons)}",
+            rationale=f"{shown(decision.action_type, decision.parameters)} is not done: {'; '.join(ruling.reasons)}",
             safety={**ruling.as_json(), "proposed": refused},
         )
 
@@ -137,6 +138,25 @@ class Safeguards:
 
     def _shadows(self, message: StoredMessage, outcome: Outcome) -> tuple[Decision, ...]:
         return tuple(_in_shadow(self._of_rule(message, rule), "rule") for rule in outcome.shadowed)
+
+    def _of_rules(self, message: StoredMessage, outcome: Outcome) -> Decision:
+        """The decision of all rules that contribute; it is recorded under the first of them."""
+        first, *others = outcome.rules
+        decision = self._of_rule(message, first)
+        if not others:
+            return decision
+        steps, left_out = outcome.joined
+        action_type, parameters = combined(steps)
+        names = [repr(rule.name) for rule in outcome.rules]
+        together = f"the rules {', '.join(names[:-1])} and {names[-1]} match"
+        return replace(
+            decision,
+            action_type=action_type,
+            parameters=parameters,
+            rationale="; ".join((together, *left_out)),
+            needs_approval=any(rule.needs_approval for rule in outcome.rules),
+            other_rules=tuple((rule.id, rule.name) for rule in others),
+        )
 
     def _of_rule(self, message: StoredMessage, rule: Rule) -> Decision:
         return Decision(

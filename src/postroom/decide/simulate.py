@@ -8,16 +8,16 @@ says that it would be.
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from postroom.core.actions.action import IRREVERSIBLE
 from postroom.core.actions.safety import Policy
+from postroom.core.actions.steps import is_irreversible, sending_step
 from postroom.core.rules.rule import Outcome, Rule, kinds_used
-from postroom.core.rules.rulebook import Rulebook
+from postroom.core.rules.rulebook import Matches, Rulebook
 from postroom.decide.engine import Safeguards, Verdict, unknown_conditions
 from postroom.store.engine.database import Database
 from postroom.store.mail import StoredMessage
@@ -127,10 +127,11 @@ class SimulatedRules:
 
     def _take_effect(self, message: StoredMessage, verdict: Verdict, at: datetime) -> bool:
         """Record the effects. False for a reply that is not sent, since the sender was answered recently."""
-        action = verdict.decision.action_type
-        if action in IRREVERSIBLE:
+        decision = verdict.decision
+        if is_irreversible(decision.action_type, decision.parameters):
             self._begun[message.account_id].append(at)
-        if action != "auto_reply":
+        sending = sending_step(decision.action_type, decision.parameters)
+        if sending is None or sending.action_type != "auto_reply":
             return True
         sender = (message.account_id, message.facts.sender)
         last = self._answered.get(sender)
@@ -164,33 +165,15 @@ class SimulatedPair:
         return self._before.decide(message, before, past.at), self._after.decide(message, after, past.at)
 
     def _outcomes(self, message: StoredMessage, at: datetime) -> tuple[Outcome, Outcome]:
-        before, after = _Finding(self._fresh), _Finding(self._old)
+        before, after = Matches(), Matches()
         for rule in self._book.matching(message.account_id, message.facts, at, unknown_conditions(message)):
-            before.offer(rule)
-            after.offer(rule)
-            if before.matched is not None and after.matched is not None:
+            if id(rule) not in self._fresh:
+                before.offer(rule)
+            if id(rule) not in self._old:
+                after.offer(rule)
+            if before.is_settled and after.is_settled:
                 break
-        return before.outcome, after.outcome
-
-
-class _Finding:
-    """Finds the first matching rule of one set, and those in shadow before it."""
-
-    def __init__(self, foreign: Set[int]) -> None:
-        self._foreign = foreign
-        self._shadowed: list[Rule] = []
-        self.matched: Rule | None = None
-
-    def offer(self, rule: Rule) -> None:
-        if self.matched is None and id(rule) not in self._foreign:
-            if rule.shadow:
-                self._shadowed.append(rule)
-            else:
-                self.matched = rule
-
-    @property
-    def outcome(self) -> Outcome:
-        return Outcome(self.matched, (), tuple(self._shadowed))
+        return before.outcome(), after.outcome()
 
 
 OnDecision = Callable[[PastMessage, ForeseenDecision, ForeseenDecision], None]

@@ -6,11 +6,13 @@ is canceled with the reason, which is no failure.
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import cast
 from uuid import UUID
 
 from postroom.core.actions.action import check_parameters, copies_of, recipients_of
+from postroom.core.actions.steps import sending_step
 from postroom.core.errors import BadInput, Fatal, JobError, MailboxError, NotFound
 from postroom.core.mail.auto_reply import why_not_answered
 from postroom.core.mail.mailbox import MailboxOf, job_error_of
@@ -54,7 +56,7 @@ class OutboundSend:
         self._clock = clock
 
     async def __call__(self, run: JobRun) -> None:
-        action = await self._database.run(actions.load_action(uuid_field(run.job, "action_id")))
+        action = _sending_part(await self._database.run(actions.load_action(uuid_field(run.job, "action_id"))))
         _check_payload(run, action)
         beginning = actions.begin_action(run.job, action.id, self._hourly_cap, self._clock())
         if not await may_begin(run, self._database, beginning):
@@ -144,6 +146,12 @@ def _new(
         thread_id,
         source or None,
     )
+
+
+def _sending_part(action: actions.Action) -> actions.Action:
+    """The action as if it only sent mail, which is the last of several things that it does."""
+    step = sending_step(action.action_type, action.parameters)
+    return action if step is None else replace(action, action_type=step.action_type, parameters=step.parameters)
 
 
 def _check_payload(run: JobRun, action: actions.Action) -> None:

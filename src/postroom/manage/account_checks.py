@@ -5,10 +5,11 @@ import socket
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import assert_never
+from typing import Any, assert_never
 from urllib.parse import urlsplit
 
-from postroom.core.actions.action import DecidedType, operation_of
+from postroom.core.actions.action import ActionType, DecidedType, operation_of
+from postroom.core.actions.steps import steps_of
 from postroom.core.errors import VaultError
 from postroom.core.heartbeat import liveness
 from postroom.core.hosts import bare_name
@@ -154,10 +155,14 @@ def _state_of(account: AccountView, client_id: str | None, now: datetime) -> Che
     return Check(name, "ok", f"{email}: in use" if level is None else f"{email}: in use, level {level}")
 
 
-def level_needed(action: DecidedType) -> Level:
+def level_needed(action_type: DecidedType, parameters: Mapping[str, Any]) -> Level:
     """Return the lowest level of consent that this action needs."""
-    if action == "none":
-        return "read"
+    levels = {_level_of(step.action_type) for step in steps_of(action_type, parameters)}
+    found: list[Level] = [level for level in LEVELS if level == "read" or level in levels]
+    return found[-1]
+
+
+def _level_of(action: ActionType) -> Level:
     operation = operation_of(action)
     match operation:
         case "send":
@@ -174,7 +179,7 @@ def _levels_of(account: AccountView, scopes: Collection[str], rules: Sequence[Ru
     """Report the highest level that rules lack; consent to that one is enough for all of them."""
     lacking: dict[Level, list[str]] = {}
     for rule in rules:
-        level = level_needed(rule.action_type)
+        level = level_needed(rule.action_type, rule.parameters)
         concerned = rule.scope != "account" or rule.scope_ref == str(account.id)
         if not rule.shadow and concerned and missing_scopes(level, scopes):
             lacking.setdefault(level, []).append(rule.name)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
+from postroom.core.actions.steps import shown
 from postroom.core.queue.queues import EMAIL
 from postroom.manage.account_status import AccountLine, account_lines
 from postroom.manage.kill_switch import pause_changes, resume_changes
@@ -159,7 +160,5 @@ def _decision(row: feed.FeedRow) -> str | None:
             return None
         case "none":
             return "keep"
-        case "apply_label" | "remove_label":
-            return f"{row.action_type} {row.parameters.get('label', '')}".strip()
         case other:
-            return other
+            return shown(other, row.parameters)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from postroom.core.rules.documents import read_documents, write_documents
-from postroom.core.rules.draft import REVIEWED, RuleDraft
+from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.exchange import Exported, Imported, LeftOut
 from postroom.core.rules.gmail import read_gmail_filters, write_gmail_filters
 from postroom.core.rules.sieve import read_sieve_rules, write_sieve_rules
@@ -83,7 +83,7 @@ async def export_rules(database: Database, format: RuleFormat) -> Exported:
 
 def _reviewed(draft: RuleDraft, known: frozenset[str] | None) -> RuleDraft:
     """Disable the rule if a person has to review it first."""
-    if draft.enabled and draft.action_type in REVIEWED:
+    if draft.enabled and draft.is_reviewed:
         return draft.for_review()
     missing = first_unknown_label(draft, known)
     return draft.for_review(f"no mailbox has the label {missing!r}") if draft.enabled and missing else draft

@@ -7,6 +7,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from uuid import UUID
 
+from postroom.core.actions.steps import combined, shown
 from postroom.core.errors import BadInput
 from postroom.core.mail.files import mail_in
 from postroom.core.mail.mime import ParsedMessage, parse_message
@@ -95,19 +96,19 @@ class RuleTrial:
 
     def on(self, tried: TrialMessage, now: datetime, *, every_rule: bool) -> TrialResult:
         outcome = self._book.decide(tried.account_id or UUID(int=0), tried.message, now, tried.hidden)
-        matched = outcome.matched
-        name = None if matched is None else matched.name
+        names = [rule.name for rule in outcome.rules]
         about = (tried.account_id, tried.message, now, tried.hidden)
-        rules = [_tried(explain(rule, *about), name) for rule in self._rules] if every_rule else None
+        rules = [_tried(explain(rule, *about), names) for rule in self._rules] if every_rule else None
         shadowed = [rule.name for rule in outcome.shadowed]
-        return TrialResult(tried.name, name, None if matched is None else matched.action_type, shadowed, rules)
+        action = shown(*combined(outcome.joined.steps)) if names else None
+        return TrialResult(tried.name, " + ".join(names) or None, action, shadowed, rules)
 
 
-def _tried(explained: Explained, matched: str | None) -> TriedRule:
-    """Describe one rule's result: of several that match, the first decides."""
-    is_first = explained.rule.name == matched
-    result = "decides" if is_first else explained.result
-    if explained.result == "matches" and not is_first:
+def _tried(explained: Explained, deciding: Sequence[str]) -> TriedRule:
+    """Describe one rule's result: of several that match, the first decides, and those that it lets add to it."""
+    decides = explained.rule.name in deciding
+    result = "decides" if decides else explained.result
+    if explained.result == "matches" and not decides:
         result = "matches in shadow" if explained.rule.shadow else "matches, but comes later"
     return TriedRule(explained.rule.name, result, explained.why)
 

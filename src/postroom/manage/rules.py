@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from postroom.core.actions.steps import steps_of
 from postroom.core.errors import BadInput
 from postroom.core.rules.draft import RuleDraft, as_document, read_draft, unknown_labels
 from postroom.core.rules.rule import read_scope
@@ -18,6 +19,8 @@ from postroom.store.labels import list_all_labels
 from postroom.store.rules import RuleView
 
 __all__ = ["AddedRules", "RuleView", "add_rules", "edit_rule", "list_rules", "load_rule", "remove_rule", "switch_rule"]
+
+ACTION_FIELDS = frozenset({"then", "parameters", "actions"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,17 +131,20 @@ def _refuse_unknown_labels(drafts: Iterable[RuleDraft], known: frozenset[str] | 
 
 
 def _new_label(draft: RuleDraft, known: frozenset[str] | None) -> str | None:
-    """Return the label that the rule applies, if it does not exist yet."""
-    label = str(draft.parameters.get("label"))
-    is_new = known is not None and label not in known and label.casefold() not in known
-    return label if draft.action_type == "apply_label" and is_new else None
+    """Return a label that the rule applies and that does not exist yet."""
+    steps = steps_of(draft.action_type, draft.parameters)
+    labels = [str(step.parameters.get("label")) for step in steps if step.action_type == "apply_label"]
+    if known is None:
+        return None
+    return next((each for each in labels if each not in known and each.casefold() not in known), None)
 
 
 def _changed(view: RuleView, fields: Mapping[str, Any]) -> RuleDraft:
     """Apply the fields. A new action starts without parameters, a new scope without the old one's reference."""
     before = as_document(view.draft)
-    if "then" in fields and fields["then"] != view.action:
-        before.pop("parameters", None)
+    if "then" in fields or "actions" in fields:
+        kept = ("then", "parameters") if fields.get("then") == view.action else ()
+        before = {name: value for name, value in before.items() if name not in ACTION_FIELDS or name in kept}
     if "scope" in fields:
         before.pop("scope_ref", None)
     return read_draft({**before, **fields})

@@ -13,7 +13,8 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postroom.core.actions.action import IRREVERSIBLE, ActionType, Actor, action_hash
+from postroom.core.actions.action import Actor, RecordedType, action_hash
+from postroom.core.actions.steps import is_irreversible
 from postroom.core.errors import Fatal, IllegalMove, NotFound, Parked
 from postroom.core.jobs.job import Job, NewJob
 from postroom.core.lifecycle import ActionState
@@ -45,7 +46,7 @@ class Action:
     account_id: UUID
     message_id: UUID
     provider_message_id: str
-    action_type: ActionType
+    action_type: RecordedType
     parameters: Mapping[str, Any]
     state: ActionState
     pre_image: Mapping[str, Any] | None
@@ -73,12 +74,13 @@ class LockedAction(NamedTuple):
 
     account_id: UUID
     message_id: UUID
-    action_type: ActionType
+    action_type: RecordedType
     parameters: Mapping[str, Any]
     state: ActionState
     action_hash: str
     approved_by: str | None
     started_at: datetime | None
+    undo_hint: Mapping[str, Any] | None
 
     @property
     def stands(self) -> str:
@@ -107,7 +109,7 @@ def begin_action(job: Job, id: UUID, hourly_cap: int, now: datetime) -> Script[s
         if (reason := (yield from _protected(action.account_id, action.message_id))) is not None:
             yield from _refused(job, id, reason, now)
             return reason
-        if action.action_type in IRREVERSIBLE and action.started_at is None:
+        if action.started_at is None and is_irreversible(action.action_type, action.parameters):
             yield from _within_cap(action.account_id, hourly_cap, now)
     _owned(id, (yield sql("begin_action", id, job.id, now)))
     return None
@@ -189,35 +191,37 @@ def keep_pre_image(
     return image
 
 
-@transaction
-def complete_action(
-    job: Job,
-    id: UUID,
-    labels: frozenset[str] | None,
-    undo_hint: Mapping[str, Any],
-    now: datetime,
-    moved_to: str | None = None,
-) -> Script[None]:
-    """Complete the action and its job, and update the message. Without labels the message is gone for good.
-
-    `moved_to` is its id in the mailbox, if the change gave it a new one.
+class DoneChange(NamedTuple):
+    """What an action has changed: the labels of the message now, or None if it is gone for good; how to undo it; and
+    its id in the mailbox, if the change gave it a new one.
     """
+
+    labels: frozenset[str] | None
+    undo_hint: Mapping[str, Any]
+    moved_to: str | None = None
+
+
+@transaction
+def complete_action(job: Job, id: UUID, done: DoneChange, now: datetime) -> Script[None]:
+    """Complete the action and its job, and update the message."""
     yield from completing_one(job, now)
-    yield from completing_action(id, labels, undo_hint, now, moved_to)
+    yield from completing_action(id, done, now)
 
 
-def completing_action(
-    id: UUID, labels: frozenset[str] | None, undo_hint: Mapping[str, Any], now: datetime, moved_to: str | None = None
-) -> Script[None]:
+def completing_action(id: UUID, done: DoneChange, now: datetime) -> Script[None]:
     """Part of a transaction."""
-    rows = yield sql("complete_action", id, json_text(undo_hint), now)
+    yield from _storing_change(id, done, (yield sql("complete_action", id, json_text(done.undo_hint), now)), now)
+    yield Notify(CHANNEL, "completed")
+
+
+def _storing_change(id: UUID, done: DoneChange, rows: Rows, now: datetime) -> Script[None]:
+    """Update the message of an action whose row has just been updated."""
     if not rows:
         raise Fatal(f"action {id} was ended while it ran; what it changed is in its pre-image")
     message_id, account_id = map(as_uuid, rows[0])
-    yield from _now_placed(message_id, labels, moved_to, now)
-    if labels is not None:
-        yield from noticing_labels(account_id, labels, now)
-    yield Notify(CHANNEL, "completed")
+    yield from _now_placed(message_id, done.labels, done.moved_to, now)
+    if done.labels is not None:
+        yield from noticing_labels(account_id, done.labels, now)
 
 
 def _now_placed(id: UUID, labels: frozenset[str] | None, moved_to: str | None, now: datetime) -> Script[None]:
@@ -265,9 +269,17 @@ def end_woken(
 
 
 @transaction
-def hand_over_action(job: Job, id: UUID, next_job: NewJob, now: datetime) -> Script[None]:
-    """End this job and pass the action to `next_job`, which is enqueued and owns it from now on."""
+def hand_over_action(
+    job: Job, id: UUID, next_job: NewJob, now: datetime, done: DoneChange | None = None
+) -> Script[None]:
+    """End this job and pass the action to `next_job`, which is enqueued and owns it from now on.
+
+    `done` is the part of the action that is done: it can be undone, whatever becomes of the rest.
+    """
     yield from completing_one(job, now)
+    if done is not None:
+        rows = yield sql("keep_done_part", id, json_text(done.undo_hint), now)
+        yield from _storing_change(id, done, rows, now)
     if not (yield sql("hand_action_over", id, job.id, next_job.id, now)):
         raise Fatal(f"action {id} was ended while it ran")
     yield from enqueue_many.script([next_job], now)
@@ -300,7 +312,7 @@ class ActionView:
     decision_id: UUID | None
     actor: Actor
     asked_by: str | None
-    action_type: ActionType
+    action_type: RecordedType
     parameters: Mapping[str, Any]
     state: ActionState
     action_hash: str

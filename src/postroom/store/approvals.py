@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple, cast
 from uuid import UUID
 
-from postroom.core.actions.action import ActionType, Actor, action_hash
+from postroom.core.actions.action import Actor, RecordedType, action_hash
 from postroom.core.actions.safety import Policy, Proposed, Source, safety_ruling
 from postroom.core.errors import Conflict, IllegalMove, NotFound, Refused
 from postroom.core.jobs.job import NewJob
@@ -48,7 +48,7 @@ class Approval:
     message_id: UUID
     actor: Actor
     asked_by: str | None
-    action_type: ActionType
+    action_type: RecordedType
     parameters: Mapping[str, Any]
     state: ActionState
     action_hash: str
@@ -90,7 +90,7 @@ class _Pending(NamedTuple):
     account_id: UUID
     message_id: UUID
     actor: Actor
-    action_type: ActionType
+    action_type: RecordedType
     parameters: Mapping[str, Any]
     state: ActionState
     action_hash: str

@@ -1,18 +1,20 @@
 """Decisions about messages, with who decided and why; and the actions that follow from a decision or a request."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postroom.core.actions.action import IRREVERSIBLE, Actor, DecidedType
+from postroom.core.actions.action import Actor, DecidedType
+from postroom.core.actions.steps import is_irreversible
 from postroom.core.jobs.job import Job, NewJob
 from postroom.core.lifecycle import ActionState
 from postroom.core.rules.rule import DecisionSource
 from postroom.store import backfill_spend
 from postroom.store.audit import AuditEntry, Signature, auditing
-from postroom.store.engine.codecs import json_text
+from postroom.store.engine.codecs import as_uuid, json_text
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.engine.reading import read_rows
 from postroom.store.jobs import completing_one, enqueue_many
@@ -43,6 +45,8 @@ class Decision:
     shadow: bool = False
     model: str | None = None
     prompt_version: str | None = None
+    other_rules: tuple[tuple[UUID, str], ...] = ()
+    """The ids and names of the rules that added to what the first one does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +93,16 @@ def record_decision(
         yield from enqueue_many.script([follow_up], now)
     if is_backfilled:
         yield from backfill_spend.deciding(decision.message_id, now)
-    rule = str(decision.rule_id) if decision.rule_id is not None else decision.source
-    counts = [Count("decision", "email", decision.action_type), Count("rule", "email", rule)]
+    rules = [str(decision.rule_id) if decision.rule_id is not None else decision.source]
+    rules += [str(id) for id, _ in decision.other_rules]
+    counts = [Count("decision", "email", decision.action_type), *(Count("rule", "email", rule) for rule in rules)]
     yield from adding(counts, now, decision.id.int)
     yield Notify(CHANNEL, "decided")
 
 
 def _is_done(decision: Decision, action: NewAction) -> Script[bool]:
     """Return whether this action was done to the message or is in progress, and has not been undone."""
-    if decision.action_type not in IRREVERSIBLE:
+    if not is_irreversible(decision.action_type, decision.parameters):
         return False
     return bool((yield sql("select_done_before", decision.message_id, action.action_hash)))
 
@@ -123,6 +128,8 @@ def _insert_decision(decision: Decision, now: datetime) -> Script[None]:
         decision.prompt_version,
         now,
     )
+    for id, name in decision.other_rules:
+        yield sql("insert_decision_rule", decision.id, id, name)
 
 
 def inserting_action(request: Decision, action: NewAction, decision_id: UUID | None, now: datetime) -> Script[None]:
@@ -144,6 +151,7 @@ def inserting_action(request: Decision, action: NewAction, decision_id: UUID | N
         action.job_id,
         action.batch_id,
         action.expires_at,
+        action.actor != "undo" and is_irreversible(request.action_type, request.parameters),
         now,
     )
 
@@ -206,5 +214,10 @@ class DecisionView:
 @query
 def decisions_about(message_id: UUID) -> Script[list[DecisionView]]:
     """Decisions about a message: newest generation first, those that counted before shadow decisions."""
-    rows = yield sql("select_decisions", message_id)
-    return read_rows(DecisionView, rows)
+    others: defaultdict[UUID, list[tuple[UUID, str]]] = defaultdict(list)
+    for decision_id, rule_id, name in (yield sql("select_decision_rules", message_id)):
+        others[as_uuid(decision_id)].append((as_uuid(rule_id), name))
+    views = read_rows(DecisionView, (yield sql("select_decisions", message_id)))
+    return [
+        replace(view, decision=replace(view.decision, other_rules=tuple(others[view.decision.id]))) for view in views
+    ]

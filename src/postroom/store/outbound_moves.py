@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from postroom.core.actions.permits import DeliveryLease
-from postroom.core.actions.undo import irreversible_hint
+from postroom.core.actions.undo import sent_hint
 from postroom.core.errors import LeaseLost
 from postroom.core.lifecycle import DELIVERY, DeliveryState
 from postroom.core.outbound.states import mail_state
@@ -149,7 +149,7 @@ def completing(action_id: UUID | None, sent_message_id: str | None, now: datetim
     action = yield from locking(action_id)
     if action is not None:
         yield from noting(action_id, None, now)
-        hint = irreversible_hint(action.action_type, sent_message_id=sent_message_id)
+        hint = sent_hint(action.action_type, action.undo_hint, sent_message_id)
         yield sql("complete_action", action_id, json_text(hint), now)
     yield Notify(DECISIONS, "completed")
 

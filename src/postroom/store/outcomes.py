@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from postroom.core.actions.action import DecidedType
+from postroom.core.actions.steps import shown, steps_of
 from postroom.core.rules.agreement import (
     SETTLING,
     Judgement,
@@ -107,10 +108,7 @@ def _judging(
     reversals: list[ReversedDecision] = []
     for each in decided:
         moved = moves[each.message_id]
-        if each.shadow:
-            judgement = agreement(each.action_type, _named(each.parameters, label_ids), moved, own_labels)
-        else:
-            judgement = _answer(each, moved, now)
+        judgement = _agreement(each, moved, label_ids, own_labels) if each.shadow else _answer(each, moved, now)
         if judgement is not None:
             rows.append((each.id, judgement.agreed, judgement.what))
             if not each.shadow:
@@ -118,6 +116,19 @@ def _judging(
     if rows:
         yield sql("upsert_outcomes", rows_text(sorted(rows, key=lambda row: str(row[0]))), now)
     return reversals
+
+
+def _agreement(
+    decided: _Decided, moved: OwnerLabelChange, label_ids: Mapping[str, str], own_labels: Mapping[str, str]
+) -> Judgement | None:
+    """Judge every action that was decided in shadow: one that the user contradicts is enough to disagree."""
+    steps = steps_of(decided.action_type, decided.parameters)
+    each = [agreement(step.action_type, _named(step.parameters, label_ids), moved, own_labels) for step in steps]
+    found = [judgement for judgement in each if judgement is not None]
+    contrary = next((judgement for judgement in found if not judgement.agreed), None)
+    if contrary is not None or not found:
+        return contrary
+    return Judgement(True, ", ".join(dict.fromkeys(judgement.what for judgement in found)))
 
 
 def _answer(decided: _Decided, moved: OwnerLabelChange, now: datetime) -> Judgement | None:
@@ -159,7 +170,7 @@ def _reversed(each: _Decided, origin: Origin, moved: OwnerLabelChange, what: str
         each.id,
         each.message_id,
         origin,
-        each.action_type,
+        shown(each.action_type, each.parameters),
         what,
         moved,
         each.rule_name,

@@ -39,6 +39,7 @@ class RuleView:
     enabled: bool
     disabled_reason: str | None
     needs_approval: bool
+    continues: bool
     origin: str
     version: int
     created_at: datetime
@@ -59,6 +60,7 @@ class RuleView:
             self.needs_approval,
             self.enabled,
             self.disabled_reason,
+            self.continues,
         )
 
     @property
@@ -242,4 +244,5 @@ def _columns(draft: RuleDraft) -> tuple[Any, ...]:
         draft.needs_approval,
         draft.enabled,
         draft.disabled_reason,
+        draft.continues,
     )

@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postroom.core.actions.action import INVERSES, ActionType, Actor, known_action
+from postroom.core.actions.action import INVERSES, Actor, RecordedType, known_action
+from postroom.core.actions.steps import shown
 from postroom.core.actions.undo import why_not_undoable
 from postroom.core.errors import Fatal, IllegalMove, NotFound, SafetyRefused
 from postroom.core.jobs.job import Job, NewJob
 from postroom.core.lifecycle import ActionState
-from postroom.store.actions import FAR_AHEAD, HOUR, Action, completing_action, loading
+from postroom.store.actions import FAR_AHEAD, HOUR, Action, DoneChange, completing_action, loading
 from postroom.store.audit import AuditEntry, Signature, auditing
 from postroom.store.decisions import Decision, NewAction, inserting_action
 from postroom.store.engine.codecs import as_uuid
@@ -26,8 +27,8 @@ from postroom.store.jobs import cancel_job, completing_one, enqueue_many
 from postroom.store.pauses import unless_paused
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-# The undo of a snooze puts the message back; as an action, that is adding its labels.
-_KINDS = {**INVERSES, "snooze": "apply_label"}
+# The undo of a snooze, or of several actions, puts the message back; as an action, that is adding its labels.
+_KINDS = {**INVERSES, "snooze": "apply_label", "several": "apply_label"}
 
 
 class Undoable(NamedTuple):
@@ -100,7 +101,7 @@ def _new_undo(job: Job, original: Action, undo_id: UUID, now: datetime) -> Scrip
         known_action(_KINDS[original.action_type]),
         {"undo_of": str(original.id)},
         1.0,
-        f"undo of {original.action_type}",
+        f"undo of {shown(original.action_type, original.parameters)}",
     )
     action = NewAction(undo_id, "undo", "executing", f"undo:{original.id}", job.id)
     yield from inserting_action(request, action, None, now)
@@ -127,12 +128,12 @@ def complete_undo(
     """End the undo and the job and update the message together; then an older action of the message follows.
 
     `wake` is the job that was to wake the message. It is locked before the message, as that job itself does, so that
-    there is no deadlock. `moved_to` is as for `complete_action`.
+    there is no deadlock. `moved_to` is as in `DoneChange`.
     """
     yield from completing_one(job, now)
     if wake is not None:
         yield from _cancel_wake(wake, now)
-    yield from completing_action(undo, labels, hint, now, moved_to)
+    yield from completing_action(undo, DoneChange(labels, hint, moved_to), now)
     if next_undo is not None:
         yield from enqueue_many.script([next_undo], now)
 
@@ -146,7 +147,7 @@ class UndoCandidate(NamedTuple):
     account_id: UUID
     message_id: UUID
     actor: Actor
-    action_type: ActionType
+    action_type: RecordedType
     state: ActionState
     hint: Mapping[str, Any] | None
     undone: ActionState | None

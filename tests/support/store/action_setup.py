@@ -94,7 +94,9 @@ class ActionSetup:
         change = label_change(kind).effective(before)
         hint, after = undo_hint(kind, before, change), change.applied_to(before)
         now = self.setup.clock()
-        await self.setup.database.run(actions.complete_action(begun.job, begun.id, after, hint, now))
+        await self.setup.database.run(
+            actions.complete_action(begun.job, begun.id, actions.DoneChange(after, hint), now)
+        )
 
     async def fail(self, begun: Waiting, error: str = "refused") -> None:
         """The action and its job."""

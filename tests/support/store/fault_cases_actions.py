@@ -30,7 +30,7 @@ async def begun(setup: JobSetup) -> tuple[Job, UUID]:
 async def completed(setup: JobSetup) -> UUID:
     job, action = await begun(setup)
     hint = undo_hint("archive", LABELS, label_change("archive").effective(LABELS))
-    await setup.database.run(actions.complete_action(job, action, frozenset(), hint, setup.clock()))
+    await setup.database.run(actions.complete_action(job, action, actions.DoneChange(frozenset(), hint), setup.clock()))
     return action
 
 

@@ -97,7 +97,7 @@ async def complete_action(setup: JobSetup) -> Transaction[Any]:
     await setup.database.run(await decided_action(setup, action))
     job = await setup.claim_one()
     await setup.database.run(actions.begin_action(job, action, 20, setup.clock()))
-    return actions.complete_action(job, action, frozenset(), {"add": ["INBOX"]}, setup.clock())
+    return actions.complete_action(job, action, actions.DoneChange(frozenset(), {"add": ["INBOX"]}), setup.clock())
 
 
 async def fail_action(setup: JobSetup) -> Transaction[Any]:

@@ -157,7 +157,7 @@ class MailSetup:
         before = message.labels
         changed = LabelChange(after - before, before - after)
         hint = {**undo_hint(action.action_type, before, changed), **besides}
-        await run(actions.complete_action(job, id, after, hint, now()))
+        await run(actions.complete_action(job, id, actions.DoneChange(after, hint), now()))
         self.setup.clock.forward(SETTLING.total_seconds() + 1)
         [view] = await run(actions.list_actions(1, message_id=self.ids[message.id]))
         return view

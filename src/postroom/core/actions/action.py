@@ -8,7 +8,7 @@ of them, and putting it in one takes it out of the others.
 import hashlib
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, assert_never, cast, get_args
 from uuid import UUID
@@ -35,7 +35,9 @@ ActionType = Literal[
     "forward",
     "auto_reply",
 ]
-DecidedType = ActionType | Literal["none"]
+RecordedType = ActionType | Literal["several"]
+"""An action as it is recorded: one of these, or several of them as one (`core/actions/steps.py`)."""
+DecidedType = RecordedType | Literal["none"]
 """A decision about a message: an action, or to leave it as it is."""
 Actor = Literal["rule", "model", "user", "agent", "undo"]
 """Who requested an action."""
@@ -56,6 +58,7 @@ INVERSES: Mapping[str, str] = {
     "trash": "restore",
     "restore": "trash",
     "snooze": "unsnooze",
+    "several": "several",
 }
 SENDING = frozenset({"forward", "auto_reply"})
 PLACES = frozenset({"INBOX", "SPAM", "TRASH"})
@@ -137,6 +140,14 @@ def label_change(action_type: ActionType, label_id: str | None = None) -> LabelC
             raise Fatal(f"{action_type} is not a change of labels")
         case _:
             assert_never(action_type)
+
+
+def joint_change(changes: Iterable[LabelChange], before: frozenset[str]) -> LabelChange:
+    """The change that takes effect when these are made one after the other on a message with these labels."""
+    after = before
+    for change in changes:
+        after = change.applied_to(after)
+    return LabelChange(after - before, before - after)
 
 
 def operation_of(action_type: ActionType) -> Operation:

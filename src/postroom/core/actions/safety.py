@@ -1,7 +1,8 @@
 """Decides what automation may do by itself, what needs a person's approval, and what is never done. Code, not prompt.
 
 Every proposed action is judged here, no matter who proposed it. The verdict is `allow`, `approve` (it waits for a
-person) or `refuse` (nothing is done). The reasons are recorded with the decision.
+person) or `refuse` (nothing is done). The reasons are recorded with the decision. Of several actions each is judged,
+and the strictest verdict holds for the whole.
 
     protected sender or label                      refuse, no matter who asks
     forward, unless proposed by a user's rule      refuse: addresses come from the user alone
@@ -22,14 +23,16 @@ anything else that can be undone, except what the user asked for.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from postroom.core.actions.action import IRREVERSIBLE, SENDING, ActionType
+from postroom.core.actions.action import IRREVERSIBLE, SENDING, RecordedType
+from postroom.core.actions.steps import steps_of
 from postroom.core.mail.addresses import canonical
 
 Source = Literal["rule", "model", "agent", "user"]
 Verdict = Literal["allow", "approve", "refuse"]
+STRICTNESS: tuple[Verdict, ...] = ("refuse", "approve", "allow")
 ProtectedKind = Literal["sender", "domain", "label"]
 ShadowKind = Literal["category", "model"]
 
@@ -82,7 +85,7 @@ class Protected:
 class Proposed:
     """An action that a rule, the model, an agent or the user proposes."""
 
-    action_type: ActionType
+    action_type: RecordedType
     parameters: Mapping[str, Any]
     confidence: float
     source: Source
@@ -121,6 +124,15 @@ class Ruling:
 
 def safety_ruling(proposed: Proposed, facts: SafetyFacts, policy: Policy) -> Ruling:
     """Decide whether a proposed action is done, waits for approval, or is refused. The only place that does."""
+    steps = steps_of(proposed.action_type, proposed.parameters)
+    parts = [replace(proposed, action_type=step.action_type, parameters=step.parameters) for step in steps]
+    rulings = [_step_ruling(part, facts, policy) for part in parts]
+    strictest: Verdict = next(each for each in STRICTNESS if any(ruling.verdict == each for ruling in rulings))
+    reasons = [reason for ruling in rulings if ruling.verdict == strictest for reason in ruling.reasons]
+    return Ruling(strictest, tuple(dict.fromkeys(reasons)))
+
+
+def _step_ruling(proposed: Proposed, facts: SafetyFacts, policy: Policy) -> Ruling:
     if refused := _refusals(proposed, facts):
         return Ruling("refuse", refused)
     if proposed.source == "user":

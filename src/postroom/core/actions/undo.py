@@ -13,6 +13,9 @@ from uuid import UUID
 
 from postroom.core.actions.action import INVERSES, IRREVERSIBLE, PLACES, LabelChange
 
+# An action that ended so may have done a part: then it has a hint, and that part can be undone.
+ENDED_HALFWAY = frozenset({"failed", "canceled"})
+
 
 @dataclass(frozen=True, slots=True)
 class Snoozed:
@@ -57,9 +60,16 @@ def irreversible_hint(action_type: str, **details: Any) -> dict[str, Any]:
     return {"action": action_type, "inverse_action": "none", "irreversible": True, **details}
 
 
+def sent_hint(action_type: str, before: Mapping[str, Any] | None, sent_message_id: str | None) -> dict[str, Any]:
+    """The hint for an action that has sent mail. What it had done before, if anything, can still be undone."""
+    if before is None:
+        return irreversible_hint(action_type, sent_message_id=sent_message_id)
+    return {**before, "sent_message_id": sent_message_id, "stays_sent": True}
+
+
 def why_not_undoable(action_type: str, state: str, hint: Mapping[str, Any] | None) -> str | None:
     """Why an action cannot be undone, in words for the user; None when it can."""
-    if state != "completed":
+    if state != "completed" and not (state in ENDED_HALFWAY and hint is not None):
         return f"it is {state}: only what was completed can be undone"
     if action_type in IRREVERSIBLE or hint is None or hint.get("irreversible"):
         return f"{action_type} cannot be undone"

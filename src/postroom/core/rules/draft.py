@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 from uuid import UUID
 
-from postroom.core.actions.action import ACTION_TYPES, DecidedType, check_parameters
+from postroom.core.actions.action import ACTION_TYPES, DecidedType
+from postroom.core.actions.steps import as_items, check_action, combined, read_steps, steps_of
 from postroom.core.errors import BadInput
 from postroom.core.rules.conditions import BrokenRule, read_conditions, suggestion
 from postroom.core.rules.rule import SCOPES, Rule, labels_looked_at, read_scope
@@ -24,6 +25,7 @@ REVIEW = "review and enable"
 LONGEST_NAME = 200
 LONGEST_DESCRIPTION = 2_000
 LONGEST_REASON = 500
+NEEDED = "a name, `if`, and `then` or `actions`"
 PRIORITIES = range(-1_000_000, 1_000_001)
 MODES = ("active", "shadow")
 FIELDS = (
@@ -35,6 +37,8 @@ FIELDS = (
     "if",
     "then",
     "parameters",
+    "actions",
+    "continue",
     "mode",
     "needs_approval",
     "enabled",
@@ -58,6 +62,12 @@ class RuleDraft:
     needs_approval: bool = False
     enabled: bool = True
     disabled_reason: str | None = None
+    continues: bool = False
+
+    @property
+    def is_reviewed(self) -> bool:
+        """Whether an import leaves it disabled, since what it does cannot be undone."""
+        return any(step.action_type in REVIEWED for step in steps_of(self.action_type, self.parameters))
 
     def for_review(self, reason: str = REVIEW) -> "RuleDraft":
         """The same rule, disabled until a person has looked at it."""
@@ -76,6 +86,7 @@ class RuleDraft:
             self.parameters,
             self.shadow,
             self.needs_approval,
+            self.continues,
         )
 
 
@@ -85,7 +96,7 @@ def check_rule(conditions: object, action_type: object, parameters: object) -> N
         read_conditions(conditions)
     except BrokenRule as broken:
         raise BadInput(broken.field, broken.problem, broken.remedy) from None
-    if action_type not in RULE_ACTIONS:
+    if action_type not in (*RULE_ACTIONS, "several"):
         raise BadInput(
             "then", f"{shown_name(str(action_type))!r} is not an action", suggestion(str(action_type), RULE_ACTIONS)
         )
@@ -93,7 +104,7 @@ def check_rule(conditions: object, action_type: object, parameters: object) -> N
         raise BadInput("parameters", "is not an object", "write {label: Receipts}, or leave it out")
     given = cast("Mapping[str, Any]", parameters)
     if action_type != "none":
-        check_parameters(str(action_type), given)
+        check_action(str(action_type), given)
     elif given:
         raise BadInput("parameters", "are given, but the action is none", "leave them out")
 
@@ -101,21 +112,20 @@ def check_rule(conditions: object, action_type: object, parameters: object) -> N
 def read_draft(data: object) -> RuleDraft:
     """Read a rule from a document. Raises BadInput."""
     if not isinstance(data, Mapping):
-        raise BadInput("rule", "is not an object", "give each rule a name, `if` and `then`")
+        raise BadInput("rule", "is not an object", f"give each rule {NEEDED}")
     given = cast("Mapping[object, Any]", data)
     for key in given:
         if key not in FIELDS:
             raise BadInput(shown_name(str(key)), "is not a field of a rule", suggestion(str(key), FIELDS))
-    for needed in ("name", "if", "then"):
+    for needed in ("name", "if"):
         if given.get(needed) is None:
-            raise BadInput(needed, "is missing", "a rule needs a name, `if` and `then`")
-    parameters: Any = given.get("parameters")
-    parameters = dict[str, Any]() if parameters is None else parameters
-    check_rule(given["if"], given["then"], parameters)
+            raise BadInput(needed, "is missing", f"a rule needs {NEEDED}")
+    action_type, parameters = _read_action(given)
+    check_rule(given["if"], action_type, parameters)
     draft = RuleDraft(
         name=_line("name", given["name"], LONGEST_NAME),
         conditions=given["if"],
-        action_type=given["then"],
+        action_type=action_type,
         parameters=parameters,
         description=_text("description", given.get("description"), LONGEST_DESCRIPTION),
         scope=_one_of("scope", given.get("scope", "global"), SCOPES),
@@ -125,8 +135,24 @@ def read_draft(data: object) -> RuleDraft:
         needs_approval=_yes_or_no("needs_approval", given.get("needs_approval", False)),
         enabled=_yes_or_no("enabled", given.get("enabled", True)),
         disabled_reason=_text("disabled_reason", given.get("disabled_reason"), LONGEST_REASON) or None,
+        continues=_yes_or_no("continue", given.get("continue", False)),
     )
     return _consistent(draft)
+
+
+def _read_action(given: Mapping[object, Any]) -> tuple[Any, Any]:
+    """The type and the parameters of what the rule does, from `then` or from `actions`."""
+    then, actions, parameters = given.get("then"), given.get("actions"), given.get("parameters")
+    if then is None and actions is None:
+        raise BadInput("then", "is missing", f"a rule needs {NEEDED}")
+    if actions is None:
+        if then == "several":
+            raise BadInput("then", "is not an action", "give several as actions: [apply_label Receipts, archive]")
+        return then, dict[str, Any]() if parameters is None else parameters
+    for beside in ("then", "parameters"):
+        if given.get(beside) is not None:
+            raise BadInput(beside, "is given beside `actions`", "leave it out; each action has its own parameters")
+    return combined(read_steps(actions))
 
 
 def unknown_labels(draft: RuleDraft, known: frozenset[str]) -> frozenset[str]:
@@ -134,14 +160,17 @@ def unknown_labels(draft: RuleDraft, known: frozenset[str]) -> frozenset[str]:
 
     A label to apply is not among them: it is created when it is first needed.
     """
-    removed = draft.parameters.get("label") if draft.action_type == "remove_label" else None
-    needed = labels_looked_at(draft.conditions) | ({removed} if isinstance(removed, str) else set[str]())
+    steps = steps_of(draft.action_type, draft.parameters)
+    removed = {step.parameters.get("label") for step in steps if step.action_type == "remove_label"}
+    needed = labels_looked_at(draft.conditions) | {label for label in removed if isinstance(label, str)}
     return frozenset(each for each in needed if each not in known and each.casefold() not in known)
 
 
 def _consistent(draft: RuleDraft) -> RuleDraft:
     if draft.disabled_reason is not None and draft.enabled:
         raise BadInput("disabled_reason", "is given for a rule that is enabled", "leave it out, or set enabled: false")
+    if draft.continues and draft.action_type == "none":
+        raise BadInput("continue", "is given for a rule that does nothing", "leave one of them out")
     if draft.scope == "account" and draft.scope_ref:
         return draft  # it may be an address; the caller, who knows the accounts, checks it
     try:
@@ -161,8 +190,13 @@ def as_document(draft: RuleDraft) -> dict[str, Any]:
     }
     document: dict[str, Any] = {"name": draft.name}
     document |= {name: value for name, (value, default) in optional.items() if value != default}
-    document |= {"if": draft.conditions, "then": draft.action_type}
-    document |= {"parameters": draft.parameters} if draft.parameters else {}
+    document["if"] = draft.conditions
+    if draft.action_type == "several":
+        document["actions"] = as_items(steps_of(draft.action_type, draft.parameters))
+    else:
+        document["then"] = draft.action_type
+        document |= {"parameters": draft.parameters} if draft.parameters else {}
+    document |= {"continue": True} if draft.continues else {}
     document |= {"mode": "shadow"} if draft.shadow else {}
     document |= {"needs_approval": True} if draft.needs_approval else {}
     document |= {} if draft.enabled else {"enabled": False}

@@ -16,7 +16,7 @@ from uuid import UUID
 
 import orjson
 
-from postroom.core.actions.action import ActionType, DecidedType
+from postroom.core.actions.action import ActionType
 from postroom.core.errors import BadInput
 from postroom.core.mail.headers import Headers, values
 from postroom.core.rules.agreement import OwnerLabelChange
@@ -84,7 +84,8 @@ class ReversedDecision:
     decision_id: UUID
     message_id: UUID
     origin: Origin
-    action_type: DecidedType
+    action: str
+    """The action in words."""
     what: str
     change: OwnerLabelChange
     rule_name: str | None = None
@@ -180,11 +181,11 @@ def exception_for(account_id: UUID, reversal: ReversedDecision, own_labels: Mapp
     by = f"the rule {reversal.rule_name!r}" if reversal.rule_name is not None else "the model"
     label = own_labels[instead[0]] if instead else None
     draft = RuleDraft(
-        _cut(f"Label mail from {sender} {label}" if label else f"No {reversal.action_type} for mail from {sender}"),
+        _cut(f"Label mail from {sender} {label}" if label else f"No {reversal.action} for mail from {sender}"),
         conditions,
         "apply_label" if label else "none",
         {"label": label} if label else {},
-        f"You took back what {by} did ({reversal.action_type}).",
+        f"You took back what {by} did ({reversal.action}).",
         "account",
         str(account_id),
         BEFORE_THE_MODEL if reversal.priority is None else reversal.priority - 1,

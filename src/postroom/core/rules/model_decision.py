@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from postroom.core.actions.action import ACTION_TYPES, DecidedType
+from postroom.core.actions.action import ACTION_TYPES, ActionType, DecidedType
 from postroom.core.actions.snooze import UNITS, check_snooze
+from postroom.core.actions.steps import MOST_STEPS, Step, check_steps, combined
 from postroom.core.errors import BadInput, BadModelAnswer
 from postroom.core.mail.message import storable
 
@@ -29,7 +30,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
 LONGEST_RATIONALE = 1_000
 LONGEST_REPLY = 4_000
 
-_FIELDS = frozenset({"action", "parameters", "confidence", "needs_approval", "rationale"})
+_FIELDS = frozenset({"action", "parameters", "also", "confidence", "needs_approval", "rationale"})
 _PARAMETER_NAMES = frozenset(name for names in PARAMETERS.values() for name in names)
 
 
@@ -64,6 +65,11 @@ def decision_schema(allowed_labels: Sequence[str]) -> dict[str, Any]:
         "rationale": {"type": "string", "description": "Why, in one or two sentences"},
         "action": {"type": "string", "enum": actions, "description": "What to do; none leaves the mail where it is"},
         "parameters": {**_closed(parameters), "description": "What the action needs; null for everything else"},
+        "also": {
+            "type": ["array", "null"],
+            "items": _closed({"action": {"type": "string", "enum": actions[1:]}, "parameters": _closed(parameters)}),
+            "description": "Further actions on the same mail, in order; one that sends or deletes comes last",
+        },
         "confidence": {"type": "number", "description": "How sure you are, from 0 to 1"},
         "needs_approval": {"type": "boolean", "description": "Whether a person should look at it first"},
     }
@@ -84,13 +90,43 @@ def read_decision(arguments: object, allowed_labels: Sequence[str]) -> ModelDeci
     offered = offered_actions(allowed_labels)
     if not isinstance(action, str) or action not in offered:
         raise BadModelAnswer(f"action: is not one of {', '.join(offered)}")
+    action_type, parameters = _with_others(
+        action, _parameters(action, given.get("parameters"), allowed_labels), given.get("also"), allowed_labels
+    )
     return ModelDecision(
-        cast("DecidedType", action),
-        _parameters(action, given.get("parameters"), allowed_labels),
+        action_type,
+        parameters,
         _confidence(given.get("confidence")),
         _rationale(given.get("rationale")),
         _yes_or_no(given.get("needs_approval")),
     )
+
+
+def _with_others(
+    action: str, parameters: dict[str, Any], also: object, allowed_labels: Sequence[str]
+) -> tuple[DecidedType, dict[str, Any]]:
+    """The action and those in `also` as one."""
+    if also is None or also == []:
+        return cast("DecidedType", action), parameters
+    if action == "none":
+        raise BadModelAnswer("also: is given, although the action is none")
+    if not isinstance(also, list) or len(cast("list[object]", also)) >= MOST_STEPS:
+        raise BadModelAnswer(f"also: is not a list of fewer than {MOST_STEPS} actions")
+    steps = [Step(cast("ActionType", action), parameters)]
+    for each in cast("list[object]", also):
+        if not isinstance(each, Mapping):
+            raise BadModelAnswer("also: is not a list of actions with their parameters")
+        given = cast("Mapping[object, object]", each)
+        _only(given, frozenset({"action", "parameters"}), "also")
+        name, offered = given.get("action"), offered_actions(allowed_labels)[1:]
+        if not isinstance(name, str) or name not in offered:
+            raise BadModelAnswer(f"also: has an action that is not one of {', '.join(offered)}")
+        steps.append(Step(cast("ActionType", name), _parameters(name, given.get("parameters"), allowed_labels)))
+    try:
+        check_steps(steps)
+    except BadInput as error:
+        raise BadModelAnswer(f"also: {error.problem}") from None
+    return combined(steps)
 
 
 def _only(given: Mapping[object, object], known: frozenset[str], where: str) -> None:

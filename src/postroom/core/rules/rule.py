@@ -11,6 +11,7 @@ from typing import Any, Literal, cast, get_args
 from uuid import UUID
 
 from postroom.core.actions.action import DecidedType
+from postroom.core.actions.steps import Joined, joined, steps_of
 from postroom.core.mail.addresses import canonical, canonical_domain
 from postroom.core.rules.conditions import (
     DEEPEST,
@@ -66,6 +67,8 @@ class Rule:
     parameters: Mapping[str, Any]
     shadow: bool = False
     needs_approval: bool = False
+    continues: bool = False
+    """Whether the rules after it are tried too, and add what they do."""
 
     @property
     def order(self) -> tuple[int, UUID]:
@@ -77,13 +80,25 @@ class Rule:
 class Outcome:
     """The result of the rules for a message.
 
-    `matched` is the first active rule that matches; `shadowed` are the rules in shadow that match and come before it.
-    `broken` are all invalid rules, with the reason, whatever the message.
+    `matched` is the first active rule that matches; `others` are those that add to what it does, if it lets them
+    (`continues`). `shadowed` are the rules in shadow that match and come before the last of these. `broken` are all
+    invalid rules, with the reason, whatever the message.
     """
 
     matched: Rule | None
     broken: tuple[tuple[Rule, str], ...] = ()
     shadowed: tuple[Rule, ...] = ()
+    others: tuple[Rule, ...] = ()
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules that decide, in order."""
+        return () if self.matched is None else (self.matched, *self.others)
+
+    @property
+    def joined(self) -> Joined:
+        """All that these rules do."""
+        return joined((rule.name, steps_of(rule.action_type, rule.parameters)) for rule in self.rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +162,8 @@ def matches(conditions: object, message: MessageFacts, now: datetime | None = No
 
 def labels_used(conditions: object, parameters: Mapping[str, Any]) -> frozenset[str]:
     """The labels, by name or id, that a rule looks at or acts with. Invalid parts are ignored."""
-    return labels_looked_at(conditions) | frozenset(
-        label for label in (parameters.get("label"),) if isinstance(label, str)
-    )
+    acted_with = [argument for name, argument in _inside(parameters) if name == "label"]
+    return labels_looked_at(conditions) | frozenset(label for label in acted_with if isinstance(label, str))
 
 
 def labels_looked_at(conditions: object) -> frozenset[str]:

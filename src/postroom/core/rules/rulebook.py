@@ -28,7 +28,7 @@ from postroom.core.rules.conditions import (
 from postroom.core.rules.patterns import STEPS, TextSet
 from postroom.core.rules.rule import Outcome, Rule, Scope, ScopeTest, kinds_used, read_scope
 
-__all__ = ["Outcome", "Rulebook", "needed_keys"]
+__all__ = ["Matches", "Outcome", "Rulebook", "needed_keys"]
 
 # Where there is a choice of keys: first those that the fewest messages have and that are cheapest to find.
 SELECTIVE = ("sender", "to", "domain", "subject", "pattern", "label", "header", "body", "account")
@@ -96,12 +96,12 @@ class Rulebook:
         """Apply the rules to a message. `hidden` are the kinds of conditions that cannot be evaluated, since that part
         of the message is not stored: rules that use one of them are skipped.
         """
-        shadowed: list[Rule] = []
+        found = Matches()
         for rule in self.matching(account_id, message, now, hidden):
-            if not rule.shadow:
-                return Outcome(rule, self.broken, tuple(shadowed))
-            shadowed.append(rule)
-        return Outcome(None, self.broken, tuple(shadowed))
+            found.offer(rule)
+            if found.is_settled:
+                break
+        return found.outcome(self.broken)
 
     def matching(
         self, account_id: UUID, message: MessageFacts, now: datetime, hidden: frozenset[str] = frozenset()
@@ -157,6 +157,25 @@ class Rulebook:
         if "body" in slots:
             for wanted in self._bodies.found_in(seen.body):
                 yield "body", wanted
+
+
+class Matches:
+    """Collects the rules that match a message, offered in order. The first that does not continue is the last one."""
+
+    def __init__(self) -> None:
+        self._active: list[Rule] = []
+        self._shadowed: list[Rule] = []
+        self.is_settled = False
+
+    def offer(self, rule: Rule) -> None:
+        if self.is_settled:
+            return
+        (self._shadowed if rule.shadow else self._active).append(rule)
+        self.is_settled = not (rule.shadow or rule.continues)
+
+    def outcome(self, broken: tuple[tuple[Rule, str], ...] = ()) -> Outcome:
+        first = self._active[0] if self._active else None
+        return Outcome(first, broken, tuple(self._shadowed), tuple(self._active[1:]))
 
 
 def needed_keys(node: Node) -> tuple[Key, ...] | None:

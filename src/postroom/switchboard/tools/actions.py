@@ -117,7 +117,14 @@ def _action(call: Call, view: ActionView) -> ActionForm:
 
 
 def _without_texts(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in parameters.items() if name not in _TEXTS}
+    shown = {name: value for name, value in parameters.items() if name not in _TEXTS}
+    if isinstance(shown.get("actions"), list):
+        steps = cast("list[dict[str, Any]]", shown["actions"])
+        shown["actions"] = [
+            each if "parameters" not in each else {**each, "parameters": _without_texts(each["parameters"])}
+            for each in steps
+        ]
+    return shown
 
 
 class UndoArguments(Arguments):

@@ -12,7 +12,7 @@ from uuid import UUID
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from postroom.core.actions.action import ActionType
+from postroom.core.actions.action import RecordedType
 from postroom.core.errors import BadInput, SafetyRefused
 from postroom.core.lifecycle import ActionState
 from postroom.core.mail.search import LONGEST_QUERY, read_query
@@ -166,12 +166,13 @@ def _content(mail: ReadMail, level: Literal["headers", "text"]) -> UntrustedMail
 
 class ProposeArguments(Arguments):
     message_id: UUID = Field(description="The message's id, as `mail.search` gave it.")
-    action: ActionType = Field(description="What to do with the message.")
+    action: RecordedType = Field(description="What to do with the message; several for several things, in order.")
     parameters: dict[str, Any] = Field(
         {},
         max_length=16,
         description="label, one of the user's own, for apply_label and remove_label; until, or amount and units, for "
-        "snooze; text, and subject, for auto_reply; nothing for the others.",
+        "snooze; text, and subject, for auto_reply; for several, actions: up to ten objects with action and "
+        "parameters, of which at most one sends or deletes, the last; nothing for the others.",
     )
     why: Text = Field(min_length=1, max_length=500, description="The reason, in a sentence, for the approving person.")
 

@@ -4,14 +4,22 @@ INSERT INTO decisions (id, account_id, message_id, generation, source, shadow, r
 VALUES (:id, :account_id, :message_id, :generation, :source, :shadow, :rule_id, :rule_name, :action_type,
     :parameters_json, :confidence, :needs_approval, :rationale, :safety_json, :model, :prompt_version, :now)
 
+-- name: insert_decision_rule(decision_id, rule_id, rule_name)
+INSERT INTO decision_rules (decision_id, rule_id, rule_name) VALUES (:decision_id, :rule_id, :rule_name)
+ON CONFLICT (decision_id, rule_id) DO NOTHING
+
+-- name: select_decision_rules(message_id)
+SELECT r.decision_id, r.rule_id, r.rule_name FROM decision_rules r JOIN decisions d ON d.id = r.decision_id
+WHERE d.message_id = :message_id ORDER BY r.decision_id, r.rule_id
+
 -- name: select_generation(message_id)
 SELECT COALESCE(max(generation), 0) FROM decisions WHERE message_id = :message_id AND NOT shadow
 
--- name: insert_action(id, account_id, message_id, decision_id, actor, asked_by, action_type, parameters_json, state, action_hash, rationale, safety_json, job_id, batch_id, expires_at, now)
+-- name: insert_action(id, account_id, message_id, decision_id, actor, asked_by, action_type, parameters_json, state, action_hash, rationale, safety_json, job_id, batch_id, expires_at, irreversible, now)
 INSERT INTO actions (id, account_id, message_id, decision_id, actor, asked_by, action_type, parameters_json, state,
-    action_hash, rationale, safety_json, job_id, batch_id, expires_at, created_at, updated_at)
+    action_hash, rationale, safety_json, job_id, batch_id, expires_at, irreversible, created_at, updated_at)
 VALUES (:id, :account_id, :message_id, :decision_id, :actor, :asked_by, :action_type, :parameters_json, :state,
-    :action_hash, :rationale, :safety_json, :job_id, :batch_id, :expires_at, :now, :now)
+    :action_hash, :rationale, :safety_json, :job_id, :batch_id, :expires_at, :irreversible, :now, :now)
 
 -- name: select_action(id)
 SELECT a.id, a.account_id, a.message_id, m.provider_message_id, a.action_type, a.parameters_json, a.state,
@@ -35,7 +43,7 @@ WHERE id = :id AND job_id = :job_id AND state IN ('queued', 'executing', 'failed
 
 -- name: count_irreversible(account_id, since)
 SELECT count(*) FROM actions
-WHERE account_id = :account_id AND started_at > :since AND action_type IN ('delete', 'forward', 'auto_reply')
+WHERE account_id = :account_id AND started_at > :since AND irreversible
 
 -- name: set_pre_image(id, pre_image_json, now)
 UPDATE actions SET pre_image_json = :pre_image_json, updated_at = :now
@@ -44,6 +52,10 @@ WHERE id = :id AND state = 'executing' AND pre_image_json IS NULL RETURNING id
 -- name: hand_action_over(id, job_id, next_job_id, now)
 UPDATE actions SET job_id = :next_job_id, updated_at = :now
 WHERE id = :id AND job_id = :job_id AND state = 'executing' RETURNING id
+
+-- name: keep_done_part(id, undo_hint_json, now)
+UPDATE actions SET undo_hint_json = :undo_hint_json, executed_at = :now, updated_at = :now
+WHERE id = :id AND state = 'executing' RETURNING message_id, account_id
 
 -- name: complete_action(id, undo_hint_json, now)
 UPDATE actions SET state = 'completed', undo_hint_json = :undo_hint_json, executed_at = :now, updated_at = :now
@@ -71,7 +83,8 @@ WHERE id = :id AND (state IN ('failed', 'canceled') OR (job_id = :job_id AND sta
 RETURNING id
 
 -- name: select_rule_decided(name)
-SELECT 1 FROM decisions WHERE rule_name = :name LIMIT 1
+SELECT 1 FROM decisions WHERE rule_name = :name
+UNION ALL SELECT 1 FROM decision_rules WHERE rule_name = :name LIMIT 1
 
 -- name: select_done_before(message_id, action_hash)
 SELECT id FROM actions
@@ -83,12 +96,13 @@ UPDATE actions SET state = 'canceled', error = :error, updated_at = :now
 WHERE message_id = :message_id AND state = 'awaiting_approval' AND decision_id IS NOT NULL RETURNING id
 
 -- name: select_undoable(rule_name, account_id, batch_id, since, until, most)
--- Completed actions that can be undone and were not, newest first.
+-- Actions that can be undone and were not, newest first. One that failed halfway has a hint for the part that was done.
 SELECT a.id, a.account_id, a.message_id
 FROM actions a LEFT JOIN decisions d ON d.id = a.decision_id
-WHERE a.state = 'completed' AND a.actor <> 'undo'
+WHERE a.state IN ('completed', 'failed', 'canceled') AND a.actor <> 'undo'
     AND a.undo_hint_json ->> 'inverse_action' <> 'none'
-    AND (CAST(:rule_name AS text) IS NULL OR d.rule_name = CAST(:rule_name AS text))
+    AND (CAST(:rule_name AS text) IS NULL OR d.rule_name = CAST(:rule_name AS text)
+        OR EXISTS (SELECT 1 FROM decision_rules r WHERE r.decision_id = d.id AND r.rule_name = CAST(:rule_name AS text)))
     AND (CAST(:account_id AS text) IS NULL OR CAST(a.account_id AS text) = CAST(:account_id AS text))
     AND (CAST(:batch_id AS text) IS NULL OR CAST(a.batch_id AS text) = CAST(:batch_id AS text))
     AND a.executed_at >= :since AND a.executed_at <= :until
@@ -159,22 +173,22 @@ ORDER BY d.created_at DESC LIMIT :most
 -- name: select_snoozes_after(action_id)
 -- Until when the message of this snooze was snoozed again, by a later snooze that was not undone.
 SELECT s.pre_image_json ->> 'snooze_until' FROM actions own JOIN actions s ON s.message_id = own.message_id
-WHERE own.id = :action_id AND s.action_type = 'snooze' AND s.started_at > own.started_at
-    AND s.state IN ('executing', 'completed') AND s.pre_image_json IS NOT NULL
+WHERE own.id = :action_id AND s.pre_image_json ->> 'unsnooze_job_id' IS NOT NULL AND s.started_at > own.started_at
+    AND s.state IN ('executing', 'completed')
     AND NOT EXISTS (SELECT 1 FROM action_links l JOIN actions u ON u.id = l.cause_action_id
         WHERE l.effect_action_id = s.id AND l.relation_type = 'undo_of' AND u.state IN ('queued', 'executing', 'completed'))
 
 -- name: select_waking_jobs(account_id, gmail_id)
 -- The jobs that were to wake the message, of all its snoozes.
 SELECT a.pre_image_json ->> 'unsnooze_job_id' FROM messages m JOIN actions a ON a.message_id = m.id
-WHERE m.account_id = :account_id AND m.provider_message_id = :gmail_id AND a.action_type = 'snooze'
+WHERE m.account_id = :account_id AND m.provider_message_id = :gmail_id
     AND a.pre_image_json ->> 'unsnooze_job_id' IS NOT NULL
 
 -- name: select_snooze_before(action_id)
 -- The last snooze of this action's message that began before it and was not undone; and when the action began.
 SELECT s.pre_image_json, own.started_at FROM actions own JOIN actions s ON s.message_id = own.message_id
-WHERE own.id = :action_id AND s.action_type = 'snooze' AND s.started_at < own.started_at
-    AND s.state = 'completed' AND s.pre_image_json IS NOT NULL
+WHERE own.id = :action_id AND s.pre_image_json ->> 'unsnooze_job_id' IS NOT NULL AND s.started_at < own.started_at
+    AND s.state = 'completed'
     AND NOT EXISTS (SELECT 1 FROM action_links l JOIN actions u ON u.id = l.cause_action_id
         WHERE l.effect_action_id = s.id AND l.relation_type = 'undo_of' AND u.state IN ('queued', 'executing', 'completed'))
 ORDER BY s.started_at DESC LIMIT 1

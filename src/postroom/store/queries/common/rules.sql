@@ -1,15 +1,15 @@
--- name: insert_rule(id, name, description, scope, scope_ref, priority, conditions_json, action_type, parameters_json, mode, needs_approval, enabled, disabled_reason, origin, now)
+-- name: insert_rule(id, name, description, scope, scope_ref, priority, conditions_json, action_type, parameters_json, mode, needs_approval, enabled, disabled_reason, continues, origin, now)
 INSERT INTO rules (id, name, description, scope, scope_ref, priority, conditions_json, action_type, parameters_json,
-    mode, needs_approval, enabled, disabled_reason, origin, created_at, updated_at)
+    mode, needs_approval, enabled, disabled_reason, continues, origin, created_at, updated_at)
 VALUES (:id, :name, :description, :scope, :scope_ref, :priority, :conditions_json, :action_type, :parameters_json,
-    :mode, :needs_approval, :enabled, :disabled_reason, :origin, :now, :now)
+    :mode, :needs_approval, :enabled, :disabled_reason, :continues, :origin, :now, :now)
 ON CONFLICT (name) DO NOTHING RETURNING id
 
--- name: update_rule(id, version, name, description, scope, scope_ref, priority, conditions_json, action_type, parameters_json, mode, needs_approval, enabled, disabled_reason, now)
+-- name: update_rule(id, version, name, description, scope, scope_ref, priority, conditions_json, action_type, parameters_json, mode, needs_approval, enabled, disabled_reason, continues, now)
 UPDATE rules SET name = :name, description = :description, scope = :scope, scope_ref = :scope_ref,
     priority = :priority, conditions_json = :conditions_json, action_type = :action_type,
     parameters_json = :parameters_json, mode = :mode, needs_approval = :needs_approval, enabled = :enabled,
-    disabled_reason = :disabled_reason, version = version + 1, updated_at = :now
+    disabled_reason = :disabled_reason, continues = :continues, version = version + 1, updated_at = :now
 WHERE id = :id AND version = :version RETURNING id
 
 -- name: select_enabled_rules()
@@ -18,17 +18,17 @@ FROM rules WHERE enabled ORDER BY priority, id
 
 -- name: select_rules()
 SELECT id, name, description, scope, scope_ref, priority, conditions_json, action_type AS action, parameters_json, mode,
-    enabled, disabled_reason, needs_approval, origin, version, created_at, updated_at
+    enabled, disabled_reason, needs_approval, continues, origin, version, created_at, updated_at
 FROM rules ORDER BY priority, id
 
 -- name: select_rule_named(name)
 SELECT id, name, description, scope, scope_ref, priority, conditions_json, action_type AS action, parameters_json, mode,
-    enabled, disabled_reason, needs_approval, origin, version, created_at, updated_at
+    enabled, disabled_reason, needs_approval, continues, origin, version, created_at, updated_at
 FROM rules WHERE name = :name
 
 -- name: select_rule(id)
 SELECT id, name, description, scope, scope_ref, priority, conditions_json, action_type AS action, parameters_json, mode,
-    enabled, disabled_reason, needs_approval, origin, version, created_at, updated_at
+    enabled, disabled_reason, needs_approval, continues, origin, version, created_at, updated_at
 FROM rules WHERE id = :id
 
 -- name: count_rules()

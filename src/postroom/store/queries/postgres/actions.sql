@@ -1,5 +1,5 @@
 -- name: lock_action(id)
-SELECT account_id, action_type, state, started_at, approved_by, action_hash, message_id, parameters_json FROM actions WHERE id = :id FOR UPDATE
+SELECT account_id, action_type, state, started_at, approved_by, action_hash, message_id, parameters_json, undo_hint_json FROM actions WHERE id = :id FOR UPDATE
 
 -- name: lock_pause(scope)
 -- Ending the pause, and then releasing the jobs that wait for it, waits until this job is parked under its key.

@@ -2,7 +2,7 @@
 -- Our current and recent actions on these messages, and the snoozes that hid them.
 SELECT a.message_id, a.action_type, a.executed_at, COALESCE(a.undo_hint_json, '{}') AS hint FROM actions a
 WHERE a.message_id = ANY(:ids::uuid[]) AND (a.state = 'executing'
-    OR (a.state = 'completed' AND (a.executed_at > :since OR a.action_type = 'snooze')))
+    OR (a.state = 'completed' AND (a.executed_at > :since OR a.pre_image_json ->> 'unsnooze_job_id' IS NOT NULL)))
 
 -- name: select_decided(ids)
 -- The current decisions, and those made beside them in shadow: what was to be done, and what came of it.

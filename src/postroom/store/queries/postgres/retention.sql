@@ -20,7 +20,7 @@ WHERE m.id = ANY(:ids::uuid[])
 
 -- name: select_snoozed(ids)
 SELECT a.message_id, a.pre_image_json ->> 'snooze_until' FROM actions a
-WHERE a.message_id = ANY(:ids::uuid[]) AND a.action_type = 'snooze' AND a.state IN ('executing', 'completed')
+WHERE a.message_id = ANY(:ids::uuid[]) AND a.state IN ('executing', 'completed')
     AND a.pre_image_json ->> 'snooze_until' IS NOT NULL
 
 -- name: prune_messages(ids, now)

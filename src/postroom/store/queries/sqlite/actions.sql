@@ -1,5 +1,5 @@
 -- name: lock_action(id)
-SELECT account_id, action_type, state, started_at, approved_by, action_hash, message_id, parameters_json FROM actions WHERE id = :id
+SELECT account_id, action_type, state, started_at, approved_by, action_hash, message_id, parameters_json, undo_hint_json FROM actions WHERE id = :id
 
 -- name: lock_pause(scope)
 SELECT scope FROM pauses WHERE scope = :scope

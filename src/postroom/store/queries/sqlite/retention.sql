@@ -20,7 +20,7 @@ WHERE m.id IN (SELECT value FROM json_each(:ids))
 
 -- name: select_snoozed(ids)
 SELECT a.message_id, a.pre_image_json ->> 'snooze_until' FROM actions a
-WHERE a.message_id IN (SELECT value FROM json_each(:ids)) AND a.action_type = 'snooze' AND a.state IN ('executing', 'completed')
+WHERE a.message_id IN (SELECT value FROM json_each(:ids)) AND a.state IN ('executing', 'completed')
     AND a.pre_image_json ->> 'snooze_until' IS NOT NULL
 
 -- name: prune_messages(ids, now)
