@@ -38,6 +38,7 @@ COMMANDS = {
     "queue": "Show the queues; replay past events.",
     "jobs": "List, retry or cancel jobs.",
     "mail": "List and search stored mail, read it, and ask why it is where it is.",
+    "do": "Archive, label or snooze mail yourself; `undo` takes it back.",
     "rules": "Write rules, list them, test them on mail, exchange them with Gmail and Sieve.",
     "simulate": "Show what a change of rules would have done to stored mail.",
     "shadow": "Let rules, categories of mail or the model decide without acting, and compare with what you do.",

@@ -1,9 +1,10 @@
 """Actions in plain words: what somebody asks for ("archive it"), and what was done ("archived")."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from postroom.core.actions.action import recipients_of
+from postroom.core.actions.steps import steps_of
 
 _ASKED: Mapping[str, str] = {
     "archive": "archive it",
@@ -31,19 +32,18 @@ _DONE: Mapping[str, str] = {
 
 def asked(action_type: str, parameters: Mapping[str, Any]) -> str:
     """The action as something to do, such as "label it 'Receipts' and archive it"."""
-    return _listed(_asked(*step) for step in _steps(action_type, parameters)) or "leave it as it is"
+    return (
+        _listed(_asked(each.action_type, each.parameters) for each in steps_of(action_type, parameters))
+        or "leave it as it is"
+    )
 
 
 def done(action_type: str, parameters: Mapping[str, Any]) -> str:
     """The action as something that was done, such as "labelled 'Receipts' and archived"."""
-    return _listed(_done(*step) for step in _steps(action_type, parameters)) or "left as it was"
-
-
-def _steps(action_type: str, parameters: Mapping[str, Any]) -> Sequence[tuple[str, Mapping[str, Any]]]:
-    if action_type == "several":
-        items = cast("Sequence[Mapping[str, Any]]", parameters.get("actions", ()))
-        return [(str(each["action"]), each.get("parameters", {})) for each in items]
-    return () if action_type == "none" else ((action_type, parameters),)
+    return (
+        _listed(_done(each.action_type, each.parameters) for each in steps_of(action_type, parameters))
+        or "left as it was"
+    )
 
 
 def _asked(action_type: str, parameters: Mapping[str, Any]) -> str:
