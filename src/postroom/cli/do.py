@@ -20,7 +20,7 @@ def do(
     actions: Annotated[
         list[str],
         typer.Argument(
-            metavar="ACTION…",
+            metavar="ACTION",
             help='Such as archive, "apply_label Receipts", mark_read, "snooze 3d". Up to ten, done in this order.',
         ),
     ],

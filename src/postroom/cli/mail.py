@@ -63,19 +63,19 @@ def list_(
         typer.echo(NOTHING_YET if since is None and not (account or tier or kept) else "No mail matches.")
 
 
-@app.command()
+@app.command(context_settings={"ignore_unknown_options": True})  # -word excludes a word
 def search(
     session: Session,
     query: Annotated[
         list[str],
-        typer.Argument(metavar="WORDS…", help='Such as: invoice -draft from:"Mara Lindqvist" has:attachment in:inbox.'),
+        typer.Argument(metavar="WORDS", help='Such as: invoice -draft from:"Mara Lindqvist" has:attachment in:inbox.'),
     ],
     limit: Annotated[int, typer.Option("--limit", min=1, max=200, help="At most this many.")] = 20,
 ) -> None:
     """Search stored mail, the newest first. Accents and case make no difference.
 
     All parts must match: words, "phrases", beginnings (invo*), -excluded, and from:, to:, subject:, label:, in:, is:,
-    has:attachment, account:, after:2026-11-01, before:2026-11-15. Write `--` first if the query begins with a minus.
+    has:attachment, account:, after:2026-11-01, before:2026-11-15.
     """
     from postroom.manage.mail import search_mail
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from postroom.settings.reading import DEFAULT_DATA_DIR
+from postroom.system.private_files import DATABASE
 
 FOLDER = ".postroom-demo"
 MARKER = "this-is-a-demo"
@@ -13,3 +14,7 @@ def demo_folder(data_dir: Path) -> Path:
     if data_dir.name == FOLDER:
         return data_dir
     return data_dir.with_name(FOLDER) if data_dir.name == DEFAULT_DATA_DIR.name else data_dir / FOLDER
+
+
+def has_demo(folder: Path) -> bool:
+    return (folder / DATABASE).exists()
