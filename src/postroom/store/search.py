@@ -135,22 +135,26 @@ def no_such_message(id: UUID) -> NotFound:
 
 
 def _statement(asked: SearchQuery, dialect: Dialect, rest: tuple[Any, ...]) -> Statement:
-    if dialect == "sqlite":
-        excluded = " OR ".join(map(_for_fts5, asked.excluded))
-        if not asked.terms:
-            return sql("search_filters", excluded or None, *rest)
+    return _for_sqlite(asked, rest) if dialect == "sqlite" else _for_postgres(asked, rest)
+
+
+def _for_sqlite(asked: SearchQuery, rest: tuple[Any, ...]) -> Statement:
+    excluded = " OR ".join(map(_for_fts5, asked.excluded))
+    if asked.terms:
         words = " AND ".join(map(_for_fts5, asked.terms))
         return sql("search_words", f"({words}) NOT ({excluded})" if excluded else words, *rest)
-    anywhere = _for_postgres(asked, placed=False)
-    in_head = _for_postgres(asked, placed=True)
-    match (anywhere, in_head):
+    return sql("search_without", excluded, *rest) if excluded else sql("search_filters", *rest)
+
+
+def _for_postgres(asked: SearchQuery, rest: tuple[Any, ...]) -> Statement:
+    match (_tsquery(asked, placed=False), _tsquery(asked, placed=True)):
         case (None, None):
             return sql("search_filters", *rest)
-        case (_, None):
+        case (anywhere, None):
             return sql("search_words", anywhere, *rest)
-        case (None, _):
+        case (None, in_head):
             return sql("search_heads", in_head, *rest)
-        case _:
+        case (anywhere, in_head):
             return sql("search_both", anywhere, in_head, *rest)
 
 
@@ -160,7 +164,7 @@ def _for_fts5(term: Term) -> str:
     return f"{{{term.place or 'subject sender body'}}} : {phrase}"
 
 
-def _for_postgres(asked: SearchQuery, placed: bool) -> str | None:
+def _tsquery(asked: SearchQuery, placed: bool) -> str | None:
     """The terms with a place, or those without, in the language of the index; None if there are none."""
     parts = [_for_tsquery(term) for term in asked.terms if (term.place is not None) == placed]
     parts += [f"!{_for_tsquery(term)}" for term in asked.excluded if (term.place is not None) == placed]

@@ -32,12 +32,30 @@ FROM (SELECT d.message_id, d.sent_at FROM message_words w JOIN message_documents
 JOIN messages m ON m.id = found.message_id JOIN accounts a ON a.id = m.account_id
 ORDER BY found.sent_at DESC, found.message_id DESC
 
--- name: search_filters(excluded, accounts, labels, other_labels, has_attachment, after, before, cursor_at, cursor_id, most)
+-- name: search_filters(accounts, labels, other_labels, has_attachment, after, before, cursor_at, cursor_id, most)
 -- Matches are sorted by columns of the small table; only the page is looked up in the large one.
 SELECT m.id, m.account_id, a.email AS account, m.sender, m.subject, m.sent_at, m.labels_json, m.snippet,
     substr(m.body_text, 1, 20000) AS text
 FROM (SELECT d.message_id, d.sent_at FROM message_documents d
-    WHERE (:excluded IS NULL OR d.number NOT IN (SELECT rowid FROM message_words WHERE message_words MATCH :excluded)) AND d.account_id IN (SELECT value FROM json_each(:accounts))
+    WHERE d.account_id IN (SELECT value FROM json_each(:accounts))
+        AND (:has_attachment IS NULL OR d.has_attachment = :has_attachment)
+        AND d.sent_at >= :after AND d.sent_at < :before AND (d.sent_at, d.message_id) < (:cursor_at, :cursor_id)
+        AND NOT EXISTS (SELECT 1 FROM json_each(:labels) wanted WHERE NOT EXISTS (
+            SELECT 1 FROM messages o, json_each(o.labels_json) held, json_each(wanted.value) key
+            WHERE o.id = d.message_id AND key.value IN (lower(held.value), d.account_id || '/' || held.value)))
+        AND (:other_labels = '[]' OR NOT EXISTS (
+            SELECT 1 FROM messages o, json_each(o.labels_json) held, json_each(:other_labels) key
+            WHERE o.id = d.message_id AND key.value IN (lower(held.value), d.account_id || '/' || held.value)))
+    ORDER BY d.sent_at DESC, d.message_id DESC LIMIT :most) found
+JOIN messages m ON m.id = found.message_id JOIN accounts a ON a.id = m.account_id
+ORDER BY found.sent_at DESC, found.message_id DESC
+
+-- name: search_without(excluded, accounts, labels, other_labels, has_attachment, after, before, cursor_at, cursor_id, most)
+-- Matches are sorted by columns of the small table; only the page is looked up in the large one.
+SELECT m.id, m.account_id, a.email AS account, m.sender, m.subject, m.sent_at, m.labels_json, m.snippet,
+    substr(m.body_text, 1, 20000) AS text
+FROM (SELECT d.message_id, d.sent_at FROM message_documents d
+    WHERE d.number NOT IN (SELECT rowid FROM message_words WHERE message_words MATCH :excluded) AND d.account_id IN (SELECT value FROM json_each(:accounts))
         AND (:has_attachment IS NULL OR d.has_attachment = :has_attachment)
         AND d.sent_at >= :after AND d.sent_at < :before AND (d.sent_at, d.message_id) < (:cursor_at, :cursor_id)
         AND NOT EXISTS (SELECT 1 FROM json_each(:labels) wanted WHERE NOT EXISTS (
