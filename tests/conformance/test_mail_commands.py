@@ -318,7 +318,7 @@ async def test_a_person_may_not_act_on_protected_mail_or_contradict_themselves(d
 
 async def test_mail_is_read_and_searched_for_people(database: Database, clock: ManualClock):
     headers = [("Cc", "Bob <bob@example.org>"), ("Message-ID", "<one@x.example>")]
-    id = await keep_mail(database, clock, subject="Minutes", headers=headers, attachments=("minutes.pdf",))
+    id = await keep_mail(database, clock, subject="Minutes", headers=headers, files=("minutes.pdf",))
     read = await read_mail(database, "<one@x.example>")
     assert (read.id, read.text, [each.name for each in read.attachments]) == (id, "Some words.", ["minutes.pdf"])
     assert ("Cc", "Bob <bob@example.org>") in read.headers

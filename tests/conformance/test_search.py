@@ -159,7 +159,7 @@ async def test_a_query_means_the_same_on_both_databases(database: Database, cloc
         body=body,
         labels=("INBOX", "Label_7"),
         headers=headers,
-        attachments=("minutes.pdf",),
+        files=("minutes.pdf",),
     )
     assert [query for query in FITS if not await search(database, query)] == []
     assert [query for query in FITS_NOT if await search(database, query)] == []

@@ -39,7 +39,7 @@ async def keep_mail(
     tier: str = "full",
     headers: Iterable[tuple[str, str]] = (),
     event_id: str | None = None,
-    attachments: Iterable[str] = (),
+    files: Iterable[str] = (),
     message_id: UUID | None = None,
     policy_tier: str = "default",
 ) -> UUID:
@@ -56,9 +56,10 @@ async def keep_mail(
         "payload": {"raw": payload if full else None, "normalized_text": body if full else subject},
         "control": {"ingestion_tier": tier, "policy_tier": policy_tier},
     }
-    envelope["payload"]["attachments"] = [{"filename": name} for name in attachments]
     if not full:
         envelope["payload"]["metadata"] = payload
+    else:
+        envelope["payload"]["attachments"] = [{"filename": each} for each in files]
     await Intake(database, None, clock).ingest(envelope)
     ((leased,), _) = await database.run(inbox.lease(EMAIL, 1, new_id(), clock(), new_id()))
     kept: list[UUID] = []
