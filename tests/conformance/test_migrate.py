@@ -224,10 +224,10 @@ async def test_messages_that_are_here_already_keep_the_labels_they_had_before_ou
     assert {each.message.provider_message_id: each.message.facts.labels for each in again} == labels
 
 
-@both
 REBUILT = ("schema_migrations", "sqlite_sequence", "outbound", "messages", "message_", "search_backlog")
 
 
+@both
 async def test_actions_that_nobody_has_approved_yet_still_wait_under_their_new_state(opening: Open) -> None:
     database = opening()
     known = migrations(database.dialect)

@@ -28,9 +28,9 @@ HEAVY = """
 """
 COMMANDS = """
     demo serve worker submission sandbox preview account key contacts filters retention search-and-ingest migrate backup
-    restore queue jobs mail do rules simulate shadow proposals model model-rules directions labels actions backfill approvals
-    reclassify outbound tenant sender suppression destination dkim undo pause resume protect token audit connector
-    doctor settings
+    restore queue jobs mail do rules simulate shadow proposals model model-rules directions labels actions backfill
+    approvals reclassify outbound tenant sender suppression destination dkim undo pause resume protect token audit
+    connector doctor settings
 """
 
 
