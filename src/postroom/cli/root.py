@@ -36,7 +36,7 @@ COMMANDS = {
     "backup": "Back up all of Postroom's data into one file, while it runs.",
     "restore": "Restore a backup, while no Postroom process runs.",
     "queue": "Show the queues; replay past events.",
-    "jobs": "List, retry or cancel jobs.",
+    "jobs": "List, retry, cancel or dismiss jobs.",
     "mail": "List and search stored mail, read it, and ask why it is where it is.",
     "do": "Archive, label or snooze mail yourself; `undo` takes it back.",
     "rules": "Write rules, list them, test them on mail, exchange them with Gmail and Sieve.",
