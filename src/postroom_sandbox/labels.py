@@ -72,6 +72,12 @@ class Labels:
         self._by_id[label.id] = label
         return label
 
+    def put_back(self, label: Label) -> None:
+        """Add a label that was here before, under the id that it had."""
+        self._by_id[label.id] = label
+        number = label.id.rpartition("_")[2]
+        self._next = max(self._next, int(number) + 1 if number.isdecimal() else 1)
+
     def update(self, label_id: str, name: str, look: Json) -> Label:
         """Change the name and look of a label; it stays on its messages."""
         label = self.get(label_id)

@@ -112,11 +112,7 @@ class Mailbox:
         message_id = self._new_id(received_at)
         thread = (thread_id if staying else self._thread_of(mail, thread_id)) or message_id
         message = Message(message_id, thread, mail, received_at, wanted, 0)
-        self._messages[message_id] = message
-        self._threads.setdefault(thread, []).append(message_id)
-        insort(self._order, message.place)
-        for key in _MESSAGE_ID.findall(mail.header("Message-ID")):
-            self._by_message_id.setdefault(key, message)
+        self.put_back(message)
         self._record("messageAdded", message)
         return message
 
@@ -130,6 +126,14 @@ class Mailbox:
             for address in forwards:
                 self.forward(address, forwarded(raw, self.owner, address))
         return message
+
+    def put_back(self, message: Message) -> None:
+        """Add a message as it is, under its own ids; nothing is recorded."""
+        self._messages[message.id] = message
+        self._threads.setdefault(message.thread_id, []).append(message.id)
+        insort(self._order, message.place)
+        for key in _MESSAGE_ID.findall(message.mail.header("Message-ID")):
+            self._by_message_id.setdefault(key, message)
 
     def modify(self, message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> Message:
         message = self.get(message_id)

@@ -201,7 +201,7 @@ def test_rules_are_tried_on_a_message_and_every_one_is_explained(shell: Shell) -
         "shop": "is for other mail",
     }
     assert shell("rules", "test", mail) == 0
-    assert shell.out.splitlines()[0].endswith("one.eml: invoices → apply_label")
+    assert shell.out.splitlines()[0].endswith("one.eml: invoices → apply_label Invoices")
     assert "no value of it matches" in shell.out
 
 
