@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from postroom.cli import rules_exchange, rules_starter, rules_trial
+from postroom.cli import rules_code, rules_exchange, rules_starter, rules_trial
 from postroom.cli.operator import operator_signature
 from postroom.cli.output import cell, show_json, show_one
 from postroom.cli.rule_options import AllowMissing, Scope, ScopeRef, json_option, parameters_of, read_drafts
@@ -176,6 +176,9 @@ def remove(session: Session, name: Name) -> None:
 app.command("test")(rules_trial.try_rules)
 app.command("import")(rules_exchange.import_)
 app.command("export")(rules_exchange.export)
+app.command("check")(rules_code.check)
+app.command("diff")(rules_code.diff)
+app.command("apply")(rules_code.apply)
 app.add_typer(rules_starter.app, name="starter")
 
 

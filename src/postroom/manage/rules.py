@@ -55,7 +55,7 @@ async def add_rules(
     await prepare(database)
     found, known = await with_resolved_scopes(database, drafts), await known_labels(database)
     if not allow_missing:
-        _refuse_unknown_labels(found, known)
+        refuse_unknown_labels(found, known)
     rules = [(new_id(), draft) for draft in found]
     await database.run(store.keep_rules(rules, "refuse", "user", signed, clock()))
     new = {draft.name: label for draft in found if (label := _new_label(draft, known)) is not None}
@@ -81,7 +81,7 @@ async def edit_rule(
     draft = change if isinstance(change, RuleDraft) else _changed(view, change)
     [draft] = await with_resolved_scopes(database, [draft])
     if not allow_missing:
-        _refuse_unknown_labels([draft], await known_labels(database))
+        refuse_unknown_labels([draft], await known_labels(database))
     wanted = view.version if version is None else version
     return await database.run(store.edit_rule(view.id, wanted, draft, signed, clock()))
 
@@ -122,7 +122,8 @@ def first_unknown_label(draft: RuleDraft, known: frozenset[str] | None) -> str |
     return None if known is None else min(unknown_labels(draft, known), default=None)
 
 
-def _refuse_unknown_labels(drafts: Iterable[RuleDraft], known: frozenset[str] | None) -> None:
+def refuse_unknown_labels(drafts: Iterable[RuleDraft], known: frozenset[str] | None) -> None:
+    """Raise BadInput for a rule with a condition on a label that no mailbox has."""
     for draft in drafts:
         if (missing := first_unknown_label(draft, known)) is not None:
             problem = f"has a condition on the label {missing!r}, which no mailbox has"

@@ -89,7 +89,7 @@ def add_rules(drafts: Sequence[tuple[UUID, RuleDraft]], now: datetime, origin: s
     """Add the rules whose names are new; return how many. For the rules that ship with Postroom."""
     added = 0
     for id, draft in drafts:
-        added += len((yield from _insert(id, draft, origin, now)))
+        added += len((yield from insert(id, draft, origin, now)))
     return added
 
 
@@ -116,7 +116,7 @@ def keep_rules(
 
 
 def _keep(id: UUID, draft: RuleDraft, known: Known, origin: str, kept: _Keeping, now: datetime) -> Script[None]:
-    if (yield from _insert(id, draft, origin, now)):
+    if (yield from insert(id, draft, origin, now)):
         kept.added.append(draft.name)
         return
     if known == "refuse":
@@ -127,7 +127,7 @@ def _keep(id: UUID, draft: RuleDraft, known: Known, origin: str, kept: _Keeping,
     if known == "skip" or view.draft == draft:
         kept.skipped.append(draft.name)
         return
-    yield from _update(view, draft, now)
+    yield from update(view, draft, now)
     kept.replaced.append(draft.name)
 
 
@@ -138,10 +138,10 @@ def edit_rule(id: UUID, version: int, draft: RuleDraft, signed: Signature, now: 
     if before is None:
         raise NotFound("the rule was removed meanwhile; see `postroom rules list`")
     if before.version != version:
-        raise _changed_meanwhile(before)
+        raise changed_meanwhile(before)
     if draft.name != before.name and (yield sql("select_rule_named", draft.name)):
         raise Conflict("name", f"there is already a rule {draft.name!r}", "choose another name")
-    yield from _update(before, draft, now)
+    yield from update(before, draft, now)
     documents = {"before": as_document(before.draft), "after": as_document(draft)}
     yield from auditing(signed.under("rules.edit", "rule", before.name, **documents), now)
     return (yield from _named(draft.name))
@@ -213,16 +213,19 @@ def _named(name: str) -> Script[RuleView]:
     return view
 
 
-def _insert(id: UUID, draft: RuleDraft, origin: str, now: datetime) -> Script[Sequence[Any]]:
+def insert(id: UUID, draft: RuleDraft, origin: str, now: datetime) -> Script[Sequence[Any]]:
+    """Part of a transaction: insert the rule and return its id; nothing if its name exists."""
     return (yield sql("insert_rule", id, *_columns(draft), origin, now))
 
 
-def _update(before: RuleView, draft: RuleDraft, now: datetime) -> Script[None]:
+def update(before: RuleView, draft: RuleDraft, now: datetime) -> Script[None]:
+    """Part of a transaction: replace the rule with the draft. Raises Conflict if it was changed since it was read."""
     if not (yield sql("update_rule", before.id, before.version, *_columns(draft), now)):
-        raise _changed_meanwhile(before)
+        raise changed_meanwhile(before)
 
 
-def _changed_meanwhile(view: RuleView) -> Conflict:
+def changed_meanwhile(view: RuleView) -> Conflict:
+    """The error for a change that is based on an older version of the rule."""
     return Conflict(
         "version",
         f"the rule {view.name!r} was changed meanwhile; it is version {view.version}",

@@ -6,17 +6,19 @@
         then: apply_label
         parameters: {label: Receipts}
 
-A plain list of rules, or one rule alone, is accepted too. YAML's anchors, aliases and tags are refused: they can make a
-small file expand without end or refer to itself, and no rule needs them.
+A plain list of rules, or one rule alone, is accepted too. Beside `rules` may be their `tests`
+(core/rules/rule_tests.py). YAML's anchors, aliases and tags are refused: they can make a small file expand without end
+or refer to itself, and no rule needs them.
 """
 
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from postroom.core.errors import BadInput
 from postroom.core.rules.draft import RuleDraft, as_document, read_draft
+from postroom.core.rules.rule_tests import RuleTest, read_tests
 from postroom.core.strict import shown_name
 
 LARGEST_YAML = 1024 * 1024  # takes some 15 s to parse
@@ -27,11 +29,30 @@ MOST_RULES = 10_000
 DocumentFormat = Literal["yaml", "json"]
 
 
+class RuleFile(NamedTuple):
+    """The rules in a file, and their tests."""
+
+    drafts: list[RuleDraft]
+    tests: list[RuleTest]
+
+
 def read_documents(text: str) -> list[RuleDraft]:
     """The rules in a YAML or JSON text. Raises BadInput, which names the rule, the field and the remedy."""
+    return _read_rules(_parsed(text))
+
+
+def read_rule_file(text: str) -> RuleFile:
+    """The rules in a text, and the tests beside them. Raises BadInput."""
+    document = _parsed(text)
+    given = cast("Mapping[object, object]", document) if isinstance(document, Mapping) else dict[object, object]()
+    tests = given.get("tests")
+    return RuleFile(_read_rules(cast("object", document)), [] if tests is None else read_tests(tests))
+
+
+def _read_rules(document: object) -> list[RuleDraft]:
     drafts: list[RuleDraft] = []
     names: dict[str, int] = {}
-    for number, each in enumerate(_list_of_rules(_parsed(text)), 1):
+    for number, each in enumerate(_list_of_rules(document), 1):
         drafts.append(_named(number, each))
         earlier = names.setdefault(drafts[-1].name, number)
         if earlier != number:
@@ -77,9 +98,8 @@ def _list_of_rules(document: object) -> list[object]:
         given = cast("Mapping[object, object]", document)
         if "rules" not in given:
             document = [given]
-        elif len(given) > 1:
-            other = next(key for key in given if key != "rules")
-            raise BadInput(shown_name(str(other)), "is beside `rules`", "leave it out")
+        elif other := [key for key in given if key not in ("rules", "tests")]:
+            raise BadInput(shown_name(str(other[0])), "is beside `rules`", "leave it out")
         else:
             document = given["rules"]
     if not isinstance(document, list):

@@ -42,6 +42,9 @@ WHERE id = :id AND enabled RETURNING name
 UPDATE rules SET enabled = :enabled, disabled_reason = :reason, version = version + 1, updated_at = :now
 WHERE id = :id
 
+-- name: set_rule_origin(id, origin)
+UPDATE rules SET origin = :origin WHERE id = :id
+
 -- name: delete_rule(id)
 DELETE FROM rules WHERE id = :id
 

@@ -1,0 +1,75 @@
+"""Carries out a plan for the rules: all of it in one transaction, or nothing."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from postroom.core.errors import BadInput, Conflict
+from postroom.core.rules.draft import RuleDraft, as_document
+from postroom.core.rules.plan import Plan, PlannedChange, applied_origin
+from postroom.store.audit import Signature, auditing
+from postroom.store.engine.database import Script, sql, transaction
+from postroom.store.engine.reading import read_first
+from postroom.store.rules import MOST_NAMES_AUDITED, MOST_RULES, RuleView, changed_meanwhile, insert, update
+
+
+@transaction
+def apply_plan(plan: Plan, ids: Sequence[UUID], signed: Signature, now: datetime) -> Script[None]:
+    """Carry out a plan. `ids` are new ones, one for each change. Raises Conflict if a rule was changed since the plan
+    was made.
+    """
+    [[stored]] = yield sql("count_rules")
+    total = stored + plan.count("+") - plan.count("-")
+    if total > MOST_RULES:
+        raise BadInput("rules", f"there would be {total:,}", f"remove some; {MOST_RULES:,} are allowed")
+    for change in plan.changes:
+        if change.sign == "-" or change.moved:
+            yield from _remove(change)
+    for id, change in zip(sorted(ids), plan.changes, strict=True):
+        if change.draft is None:
+            continue
+        if change.sign == "+" or change.moved:
+            yield from _add(id, change.draft, now)
+        else:
+            yield from _replace(change, change.draft, now)
+    if plan.changes:
+        yield from auditing(
+            signed.under("rules.apply", "rule", f"{len(plan.changes)} rules", after=_audited(plan)), now
+        )
+
+
+def _add(id: UUID, draft: RuleDraft, now: datetime) -> Script[None]:
+    if not (yield from insert(id, draft, applied_origin(draft), now)):
+        raise Conflict("name", f"there is a rule {draft.name!r} meanwhile", "look at the plan again")
+
+
+def _replace(change: PlannedChange, draft: RuleDraft, now: datetime) -> Script[None]:
+    before = yield from _planned(change)
+    if change.fields:
+        yield from update(before, draft, now)
+    yield sql("set_rule_origin", before.id, applied_origin(draft))
+
+
+def _remove(change: PlannedChange) -> Script[None]:
+    before = yield from _planned(change)
+    yield sql("delete_rule", before.id)
+
+
+def _planned(change: PlannedChange) -> Script[RuleView]:
+    """The stored rule, if it is still the version that the plan was made for."""
+    view = read_first(RuleView, (yield sql("select_rule_named", change.name)))
+    if view is None or view.id != change.id:
+        raise Conflict("name", f"the rule {change.name!r} was removed meanwhile", "look at the plan again")
+    if view.version != change.version:
+        raise changed_meanwhile(view)
+    return view
+
+
+def _audited(plan: Plan) -> dict[str, object]:
+    names = {sign: [each.name for each in plan.changes if each.sign == sign] for sign in ("+", "~", "-")}
+    words = {"+": "added", "~": "changed", "-": "removed"}
+    after: dict[str, object] = {words[sign]: found[:MOST_NAMES_AUDITED] for sign, found in names.items()}
+    after |= {f"{words[sign]}_count": len(found) for sign, found in names.items()}
+    if len(plan.changes) == 1 and plan.changes[0].draft is not None:
+        after["rule"] = as_document(plan.changes[0].draft)
+    return after
