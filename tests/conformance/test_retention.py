@@ -147,7 +147,11 @@ async def test_a_snoozed_message_is_held_until_it_has_come_back(database: Databa
     (claimed,) = await database.run(jobs.claim(token, 1, clock()))
     await database.run(actions.begin_action(claimed, action_id, 20, clock()))
     until = clock() + timedelta(days=2)
-    await database.run(actions.keep_pre_image(claimed, action_id, frozenset(), clock(), snooze_until=until.isoformat()))
+    await database.run(
+        actions.keep_pre_image(
+            claimed, action_id, {"labels": sorted(frozenset()), "snooze_until": until.isoformat()}, clock()
+        )
+    )
     hint: Mapping[str, Any] = {"inverse_action": "none", "irreversible": False}
     await database.run(
         actions.complete_action(claimed, action_id, actions.DoneChange(frozenset(), dict(hint)), clock())
