@@ -185,7 +185,8 @@ class _Fields:
 
 
 def _words_in(split: Mapping[str, list[list[str]]], field: str) -> frozenset[str]:
-    return frozenset(chain.from_iterable(split[field]))
+    parts = split[field]
+    return frozenset(parts[0]) if len(parts) == 1 else frozenset(chain.from_iterable(parts))
 
 
 def _texts_in(split: Mapping[str, list[list[str]]], field: str) -> tuple[str, ...]:
