@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from postroom.act.maintenance import maintenance_tasks
 from postroom.core.errors import BadInput, NotFound, TookTooLong
-from postroom.core.mail.search import read_query
+from postroom.core.mail.search import read_query, words_of
 from postroom.store.engine.database import Database, Script, Text, bounded_query, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.migrate import apply, migrate, migrations
@@ -329,6 +329,24 @@ async def test_new_mail_is_found_however_it_was_typed(database: Database, clock:
     for query in ("subject:caf\u00e9 m\u00fcnchen", "subject:cafe\u0301 mu\u0308nchen"):
         (found,) = await search(database, query)
         assert (found.subject, found.excerpt) == ("Caf\u00e9", "in M\u00fcnchen")
+
+
+TYPED = [
+    "Größe GRÖẞE Straße",
+    "Ærø Łódź Đà Nẵng ısı œuvre",
+    "Ёлка й Ελλάδα Άγιος",
+    "हिन्दी が 한글 東京 שָׁלוֹם",
+    "e\u0301te\u0301",
+    "x" + "\u0301\u0316" * 50 + "y",
+]
+
+
+@pytest.mark.parametrize("text", TYPED)
+async def test_both_databases_fold_accents_as_queries_do(text: str, database: Database, clock: ManualClock):
+    await keep_mail(database, clock, subject="Hello", body=text)
+    for word in words_of(text):
+        for query in (word, word.upper(), word.lower()):
+            assert await search(database, query), query
 
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT count(*) FROM n"

@@ -164,8 +164,8 @@ def _unusable(error: OSError) -> PostroomError:
     """An error of the system, which a file or folder that may not be used causes, in one line."""
     what = "" if error.filename is None else f"{error.filename}: "
     return PostroomError(
-        f"{what}{error.strerror or type(error).__name__}; check that it exists and that you may use it, or choose another "
-        "folder with --data-dir"
+        f"{what}{error.strerror or type(error).__name__}; check that it exists and that you may use it, or choose "
+        "another folder with --data-dir"
     )
 
 

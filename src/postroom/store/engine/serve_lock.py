@@ -25,7 +25,8 @@ def serve_lock(folder: Path) -> Generator[None]:
         descriptor = os.open(folder / FILE, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise DatabaseReadOnly(
-            f"the data folder {folder} cannot be used ({error.strerror}); choose one that you may write to with --data-dir"
+            f"the data folder {folder} cannot be used ({error.strerror}); choose one that you may write to with "
+            "--data-dir"
         ) from error
     try:
         try:
