@@ -349,6 +349,33 @@ async def test_both_databases_fold_accents_as_queries_do(text: str, database: Da
             assert await search(database, query), query
 
 
+async def test_common_words_are_found_among_the_newest_and_rare_ones_everywhere(
+    database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("postroom.store.search.WINDOW", 3)
+    # Numbered in another order than they were sent in.
+    for number in (4, 1, 7, 2, 6, 3, 5):
+        words = "common rare" if number in (1, 3) else "common"
+        await keep_mail(
+            database, clock, number, subject=str(number), body=words, sent_at=f"2026-11-0{number}T08:00:00Z"
+        )
+    for query, subjects in (
+        ("common", "7654321"),
+        ("rare", "31"),
+        ("common -rare", "76542"),
+        ("before:2026-11-04 common", "321"),
+    ):
+        for size in (1, 2, 5):
+            cursor, seen = NEWEST, ""
+            for _ in range(8):
+                page = await database.run(search_mail(read_query(query), database.dialect, size, cursor))
+                seen += "".join(each.subject for each in page.found)
+                if page.following is None:
+                    break
+                cursor = page.following
+            assert seen == subjects, (query, size)
+
+
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT count(*) FROM n"
 
 
