@@ -26,8 +26,8 @@ from postroom.store.mail_views import label_names, named_labels
 
 MOST_FOUND = 50
 SEARCH_LIMIT_S = 2.0
-# How many of the newest documents are searched first, on SQLite.
-WINDOW = 4_000
+# How many of the newest messages are searched first. PostgreSQL has to read the words of each.
+WINDOWS: dict[Dialect, int] = {"sqlite": 4_000, "postgres": 1_000}
 LONGEST_TEXT = 20_000
 EARLIEST, LATEST = datetime(1, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 NEWEST = Cursor(LATEST, UUID(int=2**128 - 1))
@@ -95,7 +95,7 @@ def search_mail(
         before.id,
         most + 1,
     )
-    rows = yield from _recent(asked, where) if dialect == "sqlite" and asked.terms else _nothing()
+    rows = yield from _recent(asked, where, dialect)
     if len(rows) <= most:
         rows = yield _for_sqlite(asked, where) if dialect == "sqlite" else _for_postgres(asked, where)
     names = label_names(labels)
@@ -152,21 +152,22 @@ class _Where(NamedTuple):
     most: int
 
 
-def _recent(asked: SearchQuery, where: _Where) -> Script[Rows]:
-    """The matches among the newest documents: of a common word there are enough, and the others need not be sorted.
+def _recent(asked: SearchQuery, where: _Where, dialect: Dialect) -> Script[Rows]:
+    """The matches among the newest messages: of a common word there are enough, and the others need not be sorted.
 
-    Documents are numbered as they come, so their lowest number is where the index is read from.
+    SQLite numbers its documents as they come, so their lowest number is where its index is read from.
     """
-    window = yield sql("select_search_window", where.after, where.before, where.cursor_at, where.cursor_id, WINDOW)
+    if not (asked.terms or (asked.excluded and dialect == "postgres")):
+        return Rows()
+    edges = (where.after, where.before, where.cursor_at, where.cursor_id)
+    window = yield sql("select_search_window", *edges, WINDOWS[dialect])
     if not window:
         return Rows()
     start, first_number = window[0]
-    return (yield sql("search_recent_words", _fts5(asked), first_number, *where._replace(after=as_time(start))))
-
-
-def _nothing() -> Script[Rows]:
-    return Rows()
-    yield  # makes it a script
+    recent = where._replace(after=as_time(start))
+    if dialect == "postgres":
+        return (yield _for_postgres(asked, recent))
+    return (yield sql("search_recent_words", _fts5(asked), first_number, *recent))
 
 
 def _for_sqlite(asked: SearchQuery, where: _Where) -> Statement:
