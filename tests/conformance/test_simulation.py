@@ -44,6 +44,8 @@ AFTER = (
     RuleDraft("old", {"older_than": "2d"}, "archive", priority=200),
     RuleDraft("look", {"sender_domain": "shop.example"}, "delete", priority=0, shadow=True),
     RuleDraft("gone", {"and": [{"sender_domain": "shop.example"}, {"subject_contains": "meeting"}]}, "delete"),
+    RuleDraft("seen", {"and": [{"sender_seen_before": True}, {"words": "flight"}]}, "mark_read", priority=7),
+    RuleDraft("small", {"and": [{"smaller": "2K"}, {"from_words": "bank"}]}, "star", priority=8),
     RuleDraft("off", {"not": {"label_present": "STARRED"}}, "trash", priority=-5, enabled=False),
 )
 
@@ -67,6 +69,7 @@ def some_letter(rng: random.Random, number: int, now: datetime) -> Sample:
         headers,
         now - timedelta(hours=rng.randrange(100)),
         is_whole=rng.random() < 0.85,
+        size=rng.choice([None, 1_000, 5_000]),
     )
 
 

@@ -32,6 +32,10 @@ leaves: st.SearchStrategy[Any] = st.one_of(
     st.sampled_from([r"^bulk$", r"\\"]).map(lambda each: {"header_match": {"name": "X-Odd", "pattern": each}}),
     st.booleans().map(lambda each: {"has_attachment": each}),
     st.sampled_from(["12h", "7d", "2w"]).map(lambda each: {"older_than": each}),
+    st.sampled_from(["larger", "smaller"]).map(lambda each: {each: "10M"}),
+    st.sampled_from(["words", "subject_words", "from_name"]).map(lambda each: {each: '"Ida Holm" invoice'}),
+    st.sampled_from(["from", "cc", "delivered_to"]).map(lambda each: {each: "ida@shop.example"}),
+    st.sampled_from(["sender_in_contacts", "reply_to_mine"]).map(lambda each: {each: True}),
 )
 
 

@@ -21,7 +21,19 @@ HEADERS = (("From", "a@b.example"), ("Subject", "Sale"), ("List-Id", "<sale>"))
 
 
 def a_message(tier: IngestionTier = "metadata", headers: tuple[tuple[str, str], ...] = HEADERS) -> StoredMessage:
-    subject = MessageFacts("a@b.example", "Sale", headers, frozenset({"INBOX"} if headers else ()))
+    subject = MessageFacts(
+        "a@b.example",
+        "Sale",
+        headers,
+        frozenset({"INBOX"} if headers else ()),
+        size=1_000,
+        attachments=(),
+        own_addresses=frozenset({"mara@x.example"}),
+        categories=frozenset(),
+        sender_in_contacts=False,
+        sender_seen_before=False,
+        reply_to_mine=False,
+    )
     return StoredMessage(UUID(int=1), UUID(int=2), "18c2", subject, tier)
 
 
@@ -65,8 +77,13 @@ def test_a_rule_that_looks_at_the_text_judges_no_mail_without_one(conditions: Ma
 
 @pytest.mark.parametrize("kind", sorted(NEED_THE_HEADERS))
 def test_of_mail_that_came_without_headers_only_sender_and_subject_are_judged(kind: str) -> None:
-    argument = {"name": "X-Keep"} if kind == "header_match" else "uta@x.example"
-    conditions = {"not": {kind: argument}}
+    arguments = {
+        "header_match": {"name": "X-Keep"},
+        "address_match": {"name": "X-Keep", "pattern": "x"},
+        "category": "promotions",
+        **dict.fromkeys(("from_me", "to_me", "cc_me"), True),
+    }
+    conditions = {"not": {kind: arguments.get(kind, "uta@x.example")}}
     assert decider(a_message(), conditions, {"subject_contains": "sale"}) == "0"
     assert decider(a_message(headers=()), conditions, {"subject_contains": "sale"}) == "1"
 

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from postroom.core.rules.conditions import read_conditions
 from postroom.core.rules.patterns import STEPS, PatternRefused, TextSet, pattern_of, utf8
+from postroom.core.rules.people import ADDRESS_KINDS
 from postroom.core.rules.rule import MessageFacts, Outcome, Rule
 from postroom.core.rules.rulebook import Rulebook, needed_keys
+from postroom.core.rules.texts import WORD_FIELDS
 from support.loop_watch import GOOD_SHARE, LoopWatch
 from support.naive_rules import naive_first_match
 from support.processor_time import least_cost
@@ -29,7 +31,31 @@ PATTERNS = [r"invoice \d+", "^re:", "a|b", r"(a|b)*c$", "^$", ".", r"\bab\b", "s
 NAMES = ["List-Id", "precedence", "X-Odd"]
 LABELS = ["INBOX", "Receipts", "Label_7", "receipts"]
 
-texts = st.lists(st.sampled_from([*WORDS, "re:", "b", "c", "\n", "é"]), max_size=6).map(" ".join)
+PEOPLE = ["Ida Holm <ida@shop.example>", "Mara <mara@x.example>", "<strasse@x.example>", "Holm AB <a@holm.example>"]
+PEOPLE_HEADERS = ["From", "To", "Cc", "Bcc", "Reply-To", "Delivered-To"]
+PHRASES = [
+    "invoice",
+    "Rechnung 42",
+    '"ab a"',
+    '"news letter" A',
+    "STRASSE",
+    "café",
+    "re: b",
+    "holm",
+    "shop.example",
+    "42",
+]
+FILES = [("invoice 42.PDF", "application/pdf"), ("café.png", "image/png"), ("a", "text/calendar")]
+
+texts = st.lists(
+    st.sampled_from([*WORDS, "re:", "b", "c", "\n", "é", "cafe\u0301", "a, b", "der", "und"]), max_size=6
+).map(" ".join)
+
+
+def _condition(drawn: tuple[str, Any]) -> Any:
+    return {drawn[0]: drawn[1]}
+
+
 leaves: st.SearchStrategy[Any] = st.one_of(
     st.sampled_from(SENDERS).map(lambda each: {"sender_email": each}),
     st.sampled_from(DOMAINS).map(lambda each: {"sender_domain": each}),
@@ -44,7 +70,23 @@ leaves: st.SearchStrategy[Any] = st.one_of(
     st.sampled_from(LABELS).map(lambda each: {"label_present": each}),
     st.sampled_from(WORDS).map(lambda each: {"list_id": each}),
     st.booleans().map(lambda each: {"has_attachment": each}),
-    st.sampled_from(["1h", "7d", "2w"]).map(lambda each: {"older_than": each}),
+    st.tuples(st.sampled_from(["older_than", "newer_than"]), st.sampled_from(["1h", "7d", "2w"])).map(_condition),
+    st.tuples(st.sampled_from(["sent_before", "sent_after"]), st.sampled_from(["2026-11-15", "2026-11-01"])).map(
+        _condition
+    ),
+    st.tuples(st.sampled_from(["larger", "smaller"]), st.sampled_from(["1K", 2_000, "2000"])).map(_condition),
+    st.tuples(st.sampled_from(sorted(WORD_FIELDS)), st.sampled_from(PHRASES)).map(_condition),
+    st.tuples(st.sampled_from(ADDRESS_KINDS), st.sampled_from([*SENDERS, "@shop.example", "@X.example"])).map(
+        _condition
+    ),
+    st.tuples(
+        st.sampled_from(["from_me", "to_me", "cc_me", "sender_in_contacts", "sender_seen_before", "reply_to_mine"]),
+        st.booleans(),
+    ).map(_condition),
+    st.sampled_from(["application/pdf", "image/*", "text/plain"]).map(lambda each: {"attachment_type": each}),
+    st.sampled_from(["promotions", "finance", "newsletters"]).map(lambda each: {"category": each}),
+    st.sampled_from(["news.example", "Ab@news.example"]).map(lambda each: {"list": each}),
+    st.sampled_from(["de", "unknown"]).map(lambda each: {"language": each}),
 )
 trees = st.recursive(
     leaves,
@@ -65,12 +107,24 @@ messages = st.builds(
     MessageFacts,
     st.sampled_from([*SENDERS, ""]).map(str.lower),
     texts,
-    st.lists(st.tuples(st.sampled_from(NAMES), texts), max_size=3).map(tuple),
-    st.frozensets(st.sampled_from(LABELS)),
+    st.lists(
+        st.tuples(st.sampled_from(NAMES), texts)
+        | st.tuples(st.sampled_from(PEOPLE_HEADERS), st.sampled_from(PEOPLE))
+        | st.tuples(st.just("List-ID"), st.sampled_from(["<news.example>", "<ab.news.example>"])),
+        max_size=4,
+    ).map(tuple),
+    st.frozensets(st.sampled_from([*LABELS, "CATEGORY_PROMOTIONS"])),
     texts,
     st.booleans(),
     st.lists(st.sampled_from(SENDERS).map(str.lower), max_size=2).map(tuple),
     st.none() | st.sampled_from([NOW, NOW - timedelta(hours=1), NOW - timedelta(days=30)]),
+    st.none() | st.sampled_from([1_024, 1_500, 2_000, 2_001]),
+    st.none() | st.lists(st.sampled_from(FILES), max_size=2).map(tuple),
+    st.none() | st.just(frozenset({"mara@x.example"})),
+    st.none() | st.frozensets(st.sampled_from(["finance", "newsletters"])),
+    st.none() | st.booleans(),
+    st.none() | st.booleans(),
+    st.none() | st.booleans(),
 )
 
 

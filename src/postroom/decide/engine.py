@@ -15,6 +15,7 @@ from postroom.core.mail.categories import categories_of
 from postroom.core.mail.ingestion import IngestionFacts, excerpt
 from postroom.core.mail.tiers import Known
 from postroom.core.rules.model_decision import ModelDecision
+from postroom.core.rules.needs import NEED_THE_HEADERS, NEED_THE_TEXT, unknown_kinds
 from postroom.core.rules.rule import Outcome, Rule
 from postroom.core.rules.rulebook import Rulebook
 from postroom.store.decisions import Decision
@@ -22,9 +23,6 @@ from postroom.store.engine.ids import new_id
 from postroom.store.mail import StoredMessage
 from postroom.store.protection import Restraints, safety_facts
 
-# The conditions that need each part of a message. While that part is missing, they are neither true nor false.
-NEED_THE_TEXT = frozenset({"body_contains", "has_attachment"})
-NEED_THE_HEADERS = frozenset({"header_match", "list_id", "label_present", "to"})
 NO_RULE = "no rule matched; it stays where it is"
 OLD_MAIL = "it was brought in later: what is decided about old mail is only recorded"
 
@@ -205,6 +203,8 @@ def apply_rules(message: StoredMessage, rules: Rulebook, now: datetime) -> Outco
 
 def unknown_conditions(message: StoredMessage) -> frozenset[str]:
     """The kinds of conditions that cannot be evaluated, since that part of the message is not stored."""
+    unknown = unknown_kinds(message.facts)
     if message.ingestion_tier == "full":
-        return frozenset()
-    return NEED_THE_TEXT if message.facts.headers else NEED_THE_TEXT | NEED_THE_HEADERS
+        return unknown
+    unknown |= NEED_THE_TEXT
+    return unknown if message.facts.headers else unknown | NEED_THE_HEADERS

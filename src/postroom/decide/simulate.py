@@ -16,6 +16,7 @@ from uuid import UUID
 
 from postroom.core.actions.safety import Policy
 from postroom.core.actions.steps import is_irreversible, sending_step
+from postroom.core.rules.needs import ABOUT_RECIPIENTS, ABOUT_THE_SENDER, READ_THE_TEXT
 from postroom.core.rules.rule import Outcome, Rule, kinds_used
 from postroom.core.rules.rulebook import Matches, Rulebook
 from postroom.decide.engine import Safeguards, Verdict, unknown_conditions
@@ -229,4 +230,8 @@ def _replay_page(page: Sequence[PastMessage], pair: SimulatedPair, on_decision: 
 def needed_by(*sets: Sequence[Rule]) -> NeededFields:
     """The parts of messages that any of the rules needs."""
     kinds = frozenset(kind for rules in sets for rule in rules for kind in kinds_used(rule.conditions))
-    return NeededFields(text="body_contains" in kinds, recipients="to" in kinds)
+    return NeededFields(
+        text=bool(kinds & READ_THE_TEXT),
+        recipients=bool(kinds & ABOUT_RECIPIENTS),
+        sender=bool(kinds & ABOUT_THE_SENDER),
+    )

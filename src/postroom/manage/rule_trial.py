@@ -2,29 +2,33 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
 from postroom.core.actions.steps import combined, shown
 from postroom.core.errors import BadInput
 from postroom.core.mail.files import mail_in
-from postroom.core.mail.mime import ParsedMessage, parse_message
-from postroom.core.mail.tiers import sender_address, values
+from postroom.core.mail.mime import parse_message
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.explain import Explained, explain
-from postroom.core.rules.rule import MessageFacts, Rule, recipients
+from postroom.core.rules.file_facts import facts_from_file, read_history
+from postroom.core.rules.needs import unknown_kinds
+from postroom.core.rules.rule import MessageFacts, Rule, kinds_used
 from postroom.core.rules.rulebook import Rulebook
 from postroom.decide.engine import unknown_conditions
 from postroom.manage.accounts import find_account
+from postroom.manage.contacts import list_contacts
 from postroom.manage.rules import with_resolved_scopes
+from postroom.store.accounts import AccountView
+from postroom.store.contacts import EVERY_MAILBOX
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail import load_message
 from postroom.store.rules import enabled_rules
 
-NEW_MAIL = frozenset({"INBOX", "UNREAD", "inbox", "unread"})
+# Conditions for which all mail in the files is read once before.
+NEED_A_HISTORY = frozenset({"sender_seen_before", "reply_to_mine"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +70,17 @@ async def prepare_trial(
     else:
         rules = [draft.as_rule(new_id()) for draft in await with_resolved_scopes(database, drafts) if draft.enabled]
     stored = None if message_id is None else await _stored(database, message_id)
-    account_id = None if account is None else (await find_account(database, account)).id
-    return RuleTrial(rules, stored, account_id)
+    found = None if account is None else await find_account(database, account)
+    contacts = await _contacts(database, rules, found)
+    return RuleTrial(rules, stored, found, contacts)
+
+
+async def _contacts(database: Database, rules: Sequence[Rule], account: AccountView | None) -> frozenset[str] | None:
+    """The contacts of the account, or of all mailboxes, if a rule looks at them."""
+    if not any("sender_in_contacts" in kinds_used(rule.conditions) for rule in rules):
+        return None
+    mailboxes = (EVERY_MAILBOX, EVERY_MAILBOX if account is None else account.endpoint_identity)
+    return frozenset(each.address for each in await list_contacts(database) if each.endpoint_identity in mailboxes)
 
 
 async def _stored(database: Database, id: UUID) -> TrialMessage:
@@ -78,9 +91,18 @@ async def _stored(database: Database, id: UUID) -> TrialMessage:
 class RuleTrial:
     """The rules, ready to be tested on a stored message, or on mail in files for an account."""
 
-    def __init__(self, rules: Sequence[Rule], stored: TrialMessage | None, account_id: UUID | None) -> None:
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        stored: TrialMessage | None,
+        account: AccountView | None,
+        contacts: frozenset[str] | None = None,
+    ) -> None:
         self._stored = stored
-        self._account_id = account_id
+        self._account_id = None if account is None else account.id
+        self._own = frozenset[str]() if account is None else frozenset({account.email})
+        self._contacts = contacts
+        self._has_history = any(NEED_A_HISTORY & kinds_used(rule.conditions) for rule in rules)
         self._book = Rulebook(rules)
         self._rules = sorted(rules, key=lambda rule: rule.order)
 
@@ -89,10 +111,13 @@ class RuleTrial:
         if self._stored is not None:
             yield self._stored
             return
+        read = (mail.raw for mail in mail_in(path)) if self._has_history else ()
+        history = read_history(read, self._own, self._contacts)
         for mail in mail_in(path):
             if mail.problem is not None:
                 raise BadInput("MAIL", f"{mail.path}: {mail.problem}", "give another path")
-            yield TrialMessage(mail.path, self._account_id, _subject(parse_message(mail.raw)))
+            facts = facts_from_file(parse_message(mail.raw), len(mail.raw), history)
+            yield TrialMessage(mail.path, self._account_id, facts, unknown_kinds(facts))
 
     def on(self, tried: TrialMessage, now: datetime, *, every_rule: bool) -> TrialResult:
         outcome = self._book.decide(tried.account_id or UUID(int=0), tried.message, now, tried.hidden)
@@ -111,25 +136,3 @@ def _tried(explained: Explained, deciding: Sequence[str]) -> TriedRule:
     if explained.result == "matches" and not decides:
         result = "matches in shadow" if explained.rule.shadow else "matches, but comes later"
     return TriedRule(explained.rule.name, result, explained.why)
-
-
-def _subject(parsed: ParsedMessage) -> MessageFacts:
-    subjects = values(parsed.headers, "subject")
-    return MessageFacts(
-        sender_address(parsed.headers),
-        subjects[0] if subjects else "",
-        parsed.headers,
-        NEW_MAIL,
-        parsed.text,
-        bool(parsed.attachments),
-        recipients(parsed.headers),
-        _sent_at(values(parsed.headers, "date")),
-    )
-
-
-def _sent_at(dates: list[str]) -> datetime | None:
-    try:
-        sent = parsedate_to_datetime(dates[0])
-    except (IndexError, ValueError, TypeError, OverflowError):
-        return None
-    return sent if sent.tzinfo is not None else sent.replace(tzinfo=UTC)

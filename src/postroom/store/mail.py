@@ -113,6 +113,9 @@ def _insert_message(new: NewMessage, now: datetime) -> Script[list[UUID]]:
         mail.has_attachment,
         mail.sent_at,
         list_of(mail.headers),
+        mail.size,
+        None if mail.attachments is None else json_text(mail.attachments),
+        mail.reply_to_mine,
         new.is_on_demand,
         now,
     )
@@ -189,4 +192,14 @@ def last_decision(message_id: UUID) -> Script[LastDecision | None]:
 def _message(row: Mapping[str, Any], labels_known: Rows) -> StoredMessage:
     held = read_row(MessageFacts, row)
     labels = _with_names(held.labels, labels_known)
-    return read_row(StoredMessage, row, facts=replace(held, labels=labels, to=recipients(held.headers)))
+    facts = with_derived(replace(held, labels=labels), row["account_email"], recipients(held.headers))
+    return read_row(StoredMessage, row, facts=facts)
+
+
+def with_derived(facts: MessageFacts, account_email: str, to: tuple[str, ...]) -> MessageFacts:
+    """The facts of a stored message with those that follow from other columns.
+
+    Of mail from before the names of attachments were stored, they are known only if it has none.
+    """
+    attachments = () if facts.attachments is None and not facts.has_attachment else facts.attachments
+    return replace(facts, to=to, own_addresses=frozenset({account_email.lower()}), attachments=attachments)

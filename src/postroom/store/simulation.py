@@ -1,7 +1,7 @@
 """Reads stored mail for a simulation: in the order of acceptance, and as it was on arrival."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -10,7 +10,7 @@ from postroom.core.rules.conditions import MessageFacts, recipients
 from postroom.store.engine.codecs import as_uuid
 from postroom.store.engine.database import Script, query, sql
 from postroom.store.engine.reading import read_first, read_row
-from postroom.store.mail import StoredMessage
+from postroom.store.mail import StoredMessage, with_derived
 
 CALLS_AVERAGED = 1_000
 
@@ -45,6 +45,8 @@ class NeededFields:
 
     text: bool = True
     recipients: bool = True
+    sender: bool = True
+    """Whether the sender is a contact, and has written before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,9 @@ def past_after(
     """The next messages in the order of acceptance, until their texts have `most_text` characters, including the
     message that reaches it.
     """
-    rows = yield sql("select_past", wanted.account, wanted.since, place.seq, place.id, needed.text, most, most_text)
+    rows = yield sql(
+        "select_past", wanted.account, wanted.since, place.seq, place.id, needed.text, needed.sender, most, most_text
+    )
     return [_past(row, needed) for row in rows.by_name()]
 
 
@@ -99,7 +103,6 @@ def call_cost() -> Script[CallCost]:
 
 
 def _past(row: Mapping[str, Any], needed: NeededFields) -> PastMessage:
-    looked_at = read_row(MessageFacts, row)
-    if needed.recipients:
-        looked_at = replace(looked_at, to=recipients(looked_at.headers))
-    return read_row(PastMessage, row, message=read_row(StoredMessage, row, facts=looked_at))
+    read = read_row(MessageFacts, row)
+    facts = with_derived(read, row["account_email"], recipients(read.headers) if needed.recipients else ())
+    return read_row(PastMessage, row, message=read_row(StoredMessage, row, facts=facts))

@@ -50,12 +50,17 @@ class Sample:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     sent_at: datetime = datetime(2026, 11, 15, 7, tzinfo=UTC)
     is_whole: bool = True
+    files: tuple[Mapping[str, Any], ...] = ()
+    size: int | None = None
+    reply_to_mine: bool | None = None
 
     def envelope(self, endpoint: str) -> Envelope:
         named = {"From": self.sender, "To": OWNER, "Subject": self.subject, **self.headers}
         headers = tuple(named.items())
-        raw = to_raw(thread_id=self.id, headers=headers, labels=self.labels, snippet="", sent_at=self.sent_at)
-        outline = {"headers": [list(pair) for pair in headers], "labels": sorted(self.labels)}
+        told: dict[str, Any] = {"size": self.size, "reply_to_mine": self.reply_to_mine}
+        raw = to_raw(thread_id=self.id, headers=headers, labels=self.labels, snippet="", sent_at=self.sent_at, **told)
+        outline = {"headers": [list(pair) for pair in headers], "labels": sorted(self.labels), **told}
+        attachments = [dict(each) for each in self.files] if self.is_whole else []
         payload = {"raw": raw} if self.is_whole else {"raw": None, "metadata": outline}
         return parse_envelope(
             {
@@ -63,7 +68,7 @@ class Sample:
                 "source": {"channel": "email", "provider": "gmail", "endpoint_identity": endpoint},
                 "event": {"external_event_id": self.id, "observed_at": self.sent_at.isoformat()},
                 "sender": {"identity": self.sender},
-                "payload": {**payload, "normalized_text": self.text},
+                "payload": {**payload, "normalized_text": self.text, "attachments": attachments},
                 "control": {} if self.is_whole else {"ingestion_tier": "metadata"},
             }
         )

@@ -16,7 +16,7 @@ from postroom.core.mail.headers import values
 from postroom.core.mail.ingestion import Decision, IngestionFacts, IngestionPolicy
 from postroom.core.mail.message import storable, to_raw
 from postroom.core.mail.mime import ParsedMessage
-from postroom.core.mail.tiers import Assignment, Known, assign_tier, sender_address
+from postroom.core.mail.tiers import Assignment, Known, answers_user, assign_tier, sender_address
 from postroom.core.queue.envelope import MOST_ATTACHMENTS, ON_DEMAND
 
 LONGEST_IDENTITY = 512
@@ -66,7 +66,7 @@ def prepare(
                 **({"kind": ON_DEMAND} if on_demand else {}),
             },
             "sender": {"identity": _identity(sender_address(parsed.headers))},
-            "payload": _whole(message, parsed) if decision.tier == "full" else _gist(message, parsed),
+            "payload": _content(message, parsed, known, decision),
             "control": {
                 "idempotency_key": f"{provider}:{endpoint_identity}:{message.id}",
                 "policy_tier": assignment.tier,
@@ -77,7 +77,12 @@ def prepare(
     return PreparedMessage(message.id, envelope, assignment, decision)
 
 
-def _whole(message: SourceMessage, parsed: ParsedMessage) -> dict[str, Any]:
+def _content(message: SourceMessage, parsed: ParsedMessage, known: Known, decision: Decision) -> dict[str, Any]:
+    answers = answers_user(parsed.headers, known)
+    return (_whole if decision.tier == "full" else _gist)(message, parsed, answers)
+
+
+def _whole(message: SourceMessage, parsed: ParsedMessage, reply_to_mine: bool) -> dict[str, Any]:
     raw = to_raw(
         thread_id=message.thread_id,
         headers=parsed.headers,
@@ -85,6 +90,8 @@ def _whole(message: SourceMessage, parsed: ParsedMessage) -> dict[str, Any]:
         snippet=message.snippet,
         sent_at=message.internal_date,
         history_id=str(message.history_id),
+        size=_size(message),
+        reply_to_mine=reply_to_mine,
     )
     problems = list(parsed.problems)
     if len(parsed.attachments) > MOST_ATTACHMENTS:
@@ -103,7 +110,7 @@ def _whole(message: SourceMessage, parsed: ParsedMessage) -> dict[str, Any]:
     }
 
 
-def _gist(message: SourceMessage, parsed: ParsedMessage) -> dict[str, Any]:
+def _gist(message: SourceMessage, parsed: ParsedMessage, reply_to_mine: bool) -> dict[str, Any]:
     """A message as metadata: its subject on one line, and what rules look at; nothing of its text."""
     subject = " ".join((values(parsed.headers, "subject") or [""])[0].split())
     return {
@@ -116,9 +123,16 @@ def _gist(message: SourceMessage, parsed: ParsedMessage) -> dict[str, Any]:
             ],
             "labels": sorted(message.label_ids),
             "sent_at": message.internal_date.isoformat(),
+            "size": _size(message),
+            "reply_to_mine": reply_to_mine,
         },
         "attachments": [],
     }
+
+
+def _size(message: SourceMessage) -> int:
+    """The size in bytes: counted if the bytes are here, else as the provider estimates it."""
+    return len(message.raw) if message.raw is not None else max(message.size_estimate, 0)
 
 
 def _identity(address: str) -> str:

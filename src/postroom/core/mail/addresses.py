@@ -86,6 +86,24 @@ def addresses(value: str) -> list[str]:
     return [found for written in _mailboxes(readable_addresses(value)) if (found := canonical(written))]
 
 
+def display_names(value: str) -> list[str]:
+    """The names beside the addresses in a header value, in order: `Ida Holm <ida@x.example>`, `ida@x.example (Ida)`."""
+    found: list[list[str]] = [[]]
+    for token in _tokens(readable_addresses(shortened(value, MOST_CHARACTERS))):
+        match token.kind, token.text:
+            case "mark", _:
+                found.append([])
+            case "quoted", text if not text.startswith("\\"):
+                found[-1].append(_ESCAPED.sub(r"\1", text.strip('"')))
+            case "comment", text:
+                found[-1] += (" ", _ESCAPED.sub(r"\1", text[1:].removesuffix(")")), " ")
+            case (("atom" | "word" | "blank"), text) if "@" not in text:
+                found[-1].append(text)
+            case _:
+                found[-1].append(" ")
+    return [name for pieces in found if (name := " ".join("".join(pieces).split()))]
+
+
 def listed_addresses(value: str) -> list[Listed]:
     """The entries of a text that was given as one or more addresses, with or without names.
 

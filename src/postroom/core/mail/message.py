@@ -18,6 +18,8 @@ from postroom.core.queue.envelope import Envelope
 LONGEST_SUBJECT = 2000
 LONGEST_SENDER = 512
 LONGEST_BODY = 1_000_000
+LONGEST_FILENAME = 255
+LONGEST_TYPE = 127
 # More combining marks on one letter than any language uses. Every character with a combining class is covered.
 _HEAP = re.compile(r"([^\w\s\x00-\u02ff]{31,})")
 
@@ -36,6 +38,11 @@ class MailContent:
     body_text: str
     has_attachment: bool
     sent_at: datetime
+    size: int | None = None
+    attachments: tuple[tuple[str, str], ...] | None = None
+    """The name and the MIME type of each; None if the message came as metadata."""
+    reply_to_mine: bool | None = None
+    """Whether it answers a message that the user sent; None if the connector does not say."""
 
 
 def to_raw(
@@ -46,8 +53,11 @@ def to_raw(
     snippet: str,
     sent_at: datetime,
     history_id: str | None = None,
+    size: int | None = None,
+    reply_to_mine: bool | None = None,
 ) -> dict[str, Any]:
     """The data of a message that the envelope carries beside the normalised text."""
+    more = {"size": size, "reply_to_mine": reply_to_mine}
     return {
         "thread_id": thread_id,
         "headers": [[storable(name), storable(value)] for name, value in headers],
@@ -55,6 +65,7 @@ def to_raw(
         "snippet": storable(snippet),
         "sent_at": sent_at.isoformat(),
         "history_id": history_id,
+        **{name: value for name, value in more.items() if value is not None},
     }
 
 
@@ -75,6 +86,22 @@ def read_mail(envelope: Envelope) -> MailContent:
         body_text=composed(storable(body))[:LONGEST_BODY],
         has_attachment=bool(envelope.payload.attachments),
         sent_at=_sent_at(raw, envelope.event.observed_at),
+        size=_size(raw.get("size")),
+        attachments=None if envelope.payload.raw is None else _attachments(envelope),
+        reply_to_mine=answers if isinstance(answers := raw.get("reply_to_mine"), bool) else None,
+    )
+
+
+def _size(given: object) -> int | None:
+    if not isinstance(given, int) or isinstance(given, bool):
+        return None
+    return given if 0 <= given < 2**63 else None
+
+
+def _attachments(envelope: Envelope) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (storable(each.filename or "")[:LONGEST_FILENAME], storable(each.mime_type or "")[:LONGEST_TYPE].lower())
+        for each in envelope.payload.attachments
     )
 
 
@@ -83,7 +110,12 @@ def _outline(envelope: Envelope) -> dict[str, Any]:
     metadata = envelope.payload.metadata
     if metadata is None:
         return {}
-    known: dict[str, Any] = {"headers": [list(pair) for pair in metadata.headers], "labels": list(metadata.labels)}
+    known: dict[str, Any] = {
+        "headers": [list(pair) for pair in metadata.headers],
+        "labels": list(metadata.labels),
+        "size": metadata.size,
+        "reply_to_mine": metadata.reply_to_mine,
+    }
     return known if metadata.sent_at is None else {**known, "sent_at": metadata.sent_at.isoformat()}
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "Headers",
     "Known",
     "addressed_to_user",
+    "answers_user",
     "assign_tier",
     "assign_tier_from_raw",
     "is_bulk",
@@ -92,6 +93,11 @@ def addressed_to_user(headers: Headers, known: Known) -> bool:
     return _among(values(headers, "to"), known.user_addresses)
 
 
+def answers_user(headers: Headers, known: Known) -> bool:
+    """Whether In-Reply-To names a message that the user sent."""
+    return _answers(values(headers, "in-reply-to"), known)
+
+
 def is_bulk(headers: Headers) -> bool:
     """Whether the headers say that the message is bulk mail."""
     return _is_bulk(lambda name: values(headers, name))
@@ -108,11 +114,15 @@ def message_ids(value: str) -> list[str]:
 def _decide(find: Find, known: Known) -> Assignment:
     if known.contacts and _among(find("from"), known.contacts):
         return Assignment("high_priority", "known_contact")
-    if any(id in known.sent_ids for value in find("in-reply-to") for id in message_ids(value)):
+    if _answers(find("in-reply-to"), known):
         return Assignment("high_priority", "reply_to_outbound")
     if not _is_bulk(find) and _among(find("to"), known.user_addresses):
         return Assignment("interactive", "direct_correspondence")
     return Assignment("default", "fallback_default")
+
+
+def _answers(found: list[str], known: Known) -> bool:
+    return any(id in known.sent_ids for value in found for id in message_ids(value))
 
 
 def _among(found: list[str], known: AbstractSet[str]) -> bool:

@@ -124,6 +124,8 @@ class Metadata(Strict):
     headers: Annotated[tuple[tuple[str, str], ...], FailFast(), Field(max_length=MOST_HEADERS)] = ()
     labels: Annotated[tuple[str, ...], FailFast(), Field(max_length=MOST_HEADERS)] = ()
     sent_at: Moment | None = None
+    size: Annotated[int, Field(ge=0, lt=2**63, strict=True)] | None = None
+    reply_to_mine: Annotated[bool, Field(strict=True)] | None = None
 
 
 class Payload(Strict):

@@ -90,19 +90,24 @@ class TextSet:
     def __bool__(self) -> bool:
         return bool(self._wanted)
 
-    def found_in(self, text: str) -> Iterable[str]:
-        """The members that are in the text. May include others: all patterns, where the set itself fails."""
-        searched = text.encode("utf-8", "replace")
-        if self._set is None or len(searched) > self._reach:
-            return self._one_by_one(text)
-        matched = self._set.Match(searched)
+    def found_in(self, *texts: str) -> Iterable[str]:
+        """The members that are in one of the texts. May include others: all patterns, where the set itself fails."""
+        searched = [text.encode("utf-8", "replace") for text in texts]
+        if self._set is None or sum(map(len, searched)) > self._reach:
+            return self._one_by_one(texts)
+        found: dict[str, None] = {}
         everything = len(self._wanted)
-        if everything not in matched:  # the automaton ran out of memory
-            return self._one_by_one(text)
-        return [self._wanted[number] for number in matched if number != everything]
+        for each in searched:
+            matched = self._set.Match(each)
+            if everything not in matched:  # the automaton ran out of memory
+                return self._one_by_one(texts)
+            found.update((self._wanted[number], None) for number in matched if number != everything)
+        return found
 
-    def _one_by_one(self, text: str) -> Iterable[str]:
-        return [each for each in self._wanted if each in text] if self._literal else self._wanted
+    def _one_by_one(self, texts: tuple[str, ...]) -> Iterable[str]:
+        if not self._literal:
+            return self._wanted
+        return [each for each in self._wanted if any(each in text for text in texts)]
 
 
 def _compiled_set(wanted: tuple[str, ...], literal: bool) -> "re2.Set | None":

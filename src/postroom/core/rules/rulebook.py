@@ -1,9 +1,6 @@
 """Many rules, compiled once: the same result as trying them one by one, only faster.
 
-Most rules cannot match most messages, and what a match requires is known beforehand: a sender, a domain, a label, a
-header, a word in the subject. Each rule is indexed under such keys (`needed_keys`): a message that it matches has at
-least one of them. So of 1,000 rules only those are tried, in order, that share a key with the message or have no key,
-such as a `not`. Words and patterns are looked up for all rules in one pass over the text.
+Of 1,000 rules only those are tried, in order, that the index finds for a message (core/rules/rule_index.py).
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,28 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from postroom.core.rules.conditions import (
-    All,
-    AnyOf,
-    BrokenRule,
-    Key,
-    Leaf,
-    MessageFacts,
-    Node,
-    Not,
-    Seen,
-    Test,
-    as_test,
-    read_conditions,
-)
-from postroom.core.rules.patterns import STEPS, TextSet
+from postroom.core.rules.conditions import BrokenRule, MessageFacts, Node, Seen, Test, as_test, read_conditions
+from postroom.core.rules.needs import READ_THE_TEXT
+from postroom.core.rules.patterns import STEPS
 from postroom.core.rules.rule import Outcome, Rule, Scope, ScopeTest, kinds_used, read_scope
+from postroom.core.rules.rule_index import RuleIndex, leaves_of, needed_keys
 
 __all__ = ["Matches", "Outcome", "Rulebook", "needed_keys"]
 
-# Where there is a choice of keys: first those that the fewest messages have and that are cheapest to find.
-SELECTIVE = ("sender", "to", "domain", "subject", "pattern", "label", "header", "body", "account")
-RANK = {slot: rank for rank, slot in enumerate(SELECTIVE)}
 # Casefolding and searching a longer body would block an event loop for too long.
 LONG_BODY = 200_000
 
@@ -50,45 +33,37 @@ class Rulebook:
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._entries: list[_Entry] = []
-        self._always: list[int] = []
-        self._filed: dict[Key, list[int]] = {}
         self._subject_steps = 0
         self._header_steps: dict[str, int] = {}
+        self._reads_text = False
         broken: list[tuple[Rule, str]] = []
+        read: list[tuple[Scope, Node]] = []
         for rule in sorted(rules, key=lambda each: each.order):
             try:
                 scope, node = read_scope(rule.scope, rule.scope_ref), read_conditions(rule.conditions)
             except BrokenRule as error:
                 broken.append((rule, str(error)))
             else:
-                self._file(rule, scope, node)
+                read.append((scope, node))
+                self._entries.append(_Entry(rule, scope.test, as_test(node), kinds_used(rule.conditions)))
+                self._count_costs(node)
         self.broken = tuple(broken)
-        self._subjects = TextSet(self._wanted("subject"), literal=True)
-        self._patterns = TextSet(self._wanted("pattern"), literal=False)
-        self._bodies = TextSet(self._wanted("body"), literal=True)
-        self._slots = frozenset(slot for slot, _ in self._filed)
+        self._index = RuleIndex(read)
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def _file(self, rule: Rule, scope: Scope, node: Node) -> None:
-        number = len(self._entries)
-        self._entries.append(_Entry(rule, scope.test, as_test(node), kinds_used(rule.conditions)))
-        for leaf in _leaves(node):
-            if leaf.pattern is not None and leaf.kind == "subject_regex":
+    def _count_costs(self, node: Node) -> None:
+        for leaf in leaves_of(node):
+            self._reads_text |= leaf.kind in READ_THE_TEXT
+            if leaf.pattern is None:
+                continue
+            if leaf.kind == "subject_regex":
                 self._subject_steps += leaf.pattern.size
-            elif leaf.pattern is not None:
-                for _, header in leaf.keys or ():
-                    self._header_steps[header] = self._header_steps.get(header, 0) + leaf.pattern.size
-        keys = _better(needed_keys(node), None if scope.key is None else (scope.key,))
-        if keys is None:
-            self._always.append(number)
-            return
-        for key in keys:
-            self._filed.setdefault(key, []).append(number)
-
-    def _wanted(self, slot: str) -> list[str]:
-        return [wanted for each, wanted in self._filed if each == slot]
+                continue
+            for _, header in leaf.keys or ():
+                name = header.partition("\n")[0]
+                self._header_steps[name] = self._header_steps.get(name, 0) + leaf.pattern.size
 
     def decide(
         self, account_id: UUID, message: MessageFacts, now: datetime, hidden: frozenset[str] = frozenset()
@@ -108,7 +83,7 @@ class Rulebook:
     ) -> Iterator[Rule]:
         """Every rule that matches, in order, found lazily."""
         seen, account = Seen(message, now), str(account_id)
-        for number in self._candidates(account, seen):
+        for number in self._index.candidates(account, seen):
             entry = self._entries[number]
             if (
                 not (hidden and hidden & entry.kinds)
@@ -122,41 +97,7 @@ class Rulebook:
         steps = self._subject_steps * len(message.subject)
         if per_header := self._header_steps:
             steps += sum(per_header.get(name.lower(), 0) * len(value) for name, value in message.headers)
-        return steps > STEPS // 2 or ("body" in self._slots and len(message.body_text) > LONG_BODY)
-
-    def _candidates(self, account: str, seen: Seen) -> list[int]:
-        numbers = set(self._always)
-        filed = self._filed
-        for key in self._keys_of(account, seen):
-            if (found := filed.get(key)) is not None:
-                numbers.update(found)
-        return sorted(numbers)
-
-    def _keys_of(self, account: str, seen: Seen) -> Iterator[Key]:
-        """The index keys of the message, of those kinds that some rule is indexed under."""
-        slots = self._slots
-        yield "sender", seen.sender
-        yield "domain", seen.domain
-        yield "account", account
-        if "to" in slots:
-            for address in seen.message.to:
-                yield "to", address
-                yield "to", f"@{address.rpartition('@')[2]}"
-        if "label" in slots:
-            for label in seen.message.labels:
-                yield "label", label
-        if "header" in slots:
-            for name in seen.headers:
-                yield "header", name
-        if "subject" in slots:
-            for wanted in self._subjects.found_in(seen.subject):
-                yield "subject", wanted
-        if "pattern" in slots:
-            for wanted in self._patterns.found_in(seen.message.subject):
-                yield "pattern", wanted
-        if "body" in slots:
-            for wanted in self._bodies.found_in(seen.body):
-                yield "body", wanted
+        return steps > STEPS // 2 or (self._reads_text and len(message.body_text) > LONG_BODY)
 
 
 class Matches:
@@ -176,38 +117,3 @@ class Matches:
     def outcome(self, broken: tuple[tuple[Rule, str], ...] = ()) -> Outcome:
         first = self._active[0] if self._active else None
         return Outcome(first, broken, tuple(self._shadowed), tuple(self._active[1:]))
-
-
-def needed_keys(node: Node) -> tuple[Key, ...] | None:
-    """Keys of which every matching message has at least one; None when there are no such keys."""
-    match node:
-        case Leaf():
-            return node.keys
-        case Not():
-            return None
-        case All(parts):
-            best: tuple[Key, ...] | None = None
-            for part in parts:
-                best = _better(best, needed_keys(part))
-            return best
-        case AnyOf(parts):
-            found = [needed_keys(part) for part in parts]
-            known = [keys for keys in found if keys is not None]
-            return tuple({key: None for keys in known for key in keys}) if len(known) == len(found) else None
-
-
-def _better(one: tuple[Key, ...] | None, other: tuple[Key, ...] | None) -> tuple[Key, ...] | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return min(one, other, key=lambda keys: (max(RANK[slot] for slot, _ in keys), len(keys)))
-
-
-def _leaves(node: Node) -> Iterator[Leaf]:
-    match node:
-        case Leaf():
-            yield node
-        case Not(part):
-            yield from _leaves(part)
-        case All(parts) | AnyOf(parts):
-            for part in parts:
-                yield from _leaves(part)

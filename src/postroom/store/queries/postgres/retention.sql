@@ -24,8 +24,8 @@ WHERE a.message_id = ANY(:ids::uuid[]) AND a.state IN ('executing', 'completed')
     AND a.pre_image_json ->> 'snooze_until' IS NOT NULL
 
 -- name: prune_messages(ids, now)
-UPDATE messages SET subject = '', headers_json = '[]', snippet = '', body_text = '', list_id = '', pruned_at = :now,
-    updated_at = :now
+UPDATE messages SET subject = '', headers_json = '[]', snippet = '', body_text = '', list_id = '',
+    attachments_json = NULL, pruned_at = :now, updated_at = :now
 WHERE id = ANY(:ids::uuid[])
 
 -- name: select_envelopes_of(inbox_ids)

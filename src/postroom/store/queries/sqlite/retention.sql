@@ -24,8 +24,8 @@ WHERE a.message_id IN (SELECT value FROM json_each(:ids)) AND a.state IN ('execu
     AND a.pre_image_json ->> 'snooze_until' IS NOT NULL
 
 -- name: prune_messages(ids, now)
-UPDATE messages SET subject = '', headers_json = '[]', snippet = '', body_text = '', list_id = '', pruned_at = :now,
-    updated_at = :now
+UPDATE messages SET subject = '', headers_json = '[]', snippet = '', body_text = '', list_id = '',
+    attachments_json = NULL, pruned_at = :now, updated_at = :now
 WHERE id IN (SELECT value FROM json_each(:ids))
 
 -- name: select_envelopes_of(inbox_ids)

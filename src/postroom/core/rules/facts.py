@@ -1,0 +1,172 @@
+"""The facts about a message that conditions look at, and their values while rules look at it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import chain
+
+from postroom.core.mail.addresses import addresses, display_names
+from postroom.core.mail.headers import Headers, values
+from postroom.core.mail.language import language_of
+from postroom.core.rules.words import joined, words_of
+
+RECIPIENT_HEADERS = ("to", "cc")
+# The headers in which each condition on addresses looks.
+ADDRESS_HEADERS: Mapping[str, tuple[str, ...]] = {
+    "from": ("from",),
+    "to": RECIPIENT_HEADERS,
+    "to_header": ("to",),
+    "cc": ("cc",),
+    "bcc": ("bcc",),
+    "reply_to": ("reply-to",),
+    "delivered_to": ("delivered-to",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFacts:
+    """The facts about a message that conditions look at. None is a fact that is not known.
+
+    `labels` are ids as they are, and casefolded names. `to` are the canonical addresses in To and Cc, as `recipients`
+    returns them. `attachments` have a name and a MIME type each.
+    """
+
+    sender: str
+    subject: str
+    headers: Headers
+    labels: frozenset[str]
+    body_text: str = ""
+    has_attachment: bool = False
+    to: tuple[str, ...] = ()
+    sent_at: datetime | None = None
+    size: int | None = None
+    attachments: tuple[tuple[str, str], ...] | None = None
+    own_addresses: frozenset[str] | None = None
+    categories: frozenset[str] | None = None
+    sender_in_contacts: bool | None = None
+    sender_seen_before: bool | None = None
+    reply_to_mine: bool | None = None
+
+    @property
+    def domain(self) -> str:
+        return self.sender.rpartition("@")[2]
+
+
+def recipients(headers: Headers) -> tuple[str, ...]:
+    """The canonical addresses in To and Cc, each once."""
+    found = [each for name in RECIPIENT_HEADERS for value in values(headers, name) for each in addresses(value)]
+    return tuple(dict.fromkeys(found))
+
+
+class Seen:
+    """One message while rules look at it. Values that many conditions need are computed once, on first use."""
+
+    __slots__ = (
+        *("_addresses", "_body", "_headers", "_language", "_list_ids", "_split", "_subject", "_texts", "_words"),
+        *("domain", "message", "now", "sender"),
+    )
+
+    def __init__(self, message: MessageFacts, now: datetime | None) -> None:
+        self.message = message
+        self.now = now
+        self.sender = message.sender.lower()
+        self.domain = self.sender.rpartition("@")[2]
+        self._subject: str | None = None
+        self._body: str | None = None
+        self._headers: dict[str, list[str]] | None = None
+        self._list_ids: list[str] | None = None
+        self._language: str | None = None
+        self._addresses: dict[str, frozenset[str]] = {}
+        self._split: dict[str, list[list[str]]] = {}
+        self._words: dict[str, frozenset[str]] = {}
+        self._texts: dict[str, tuple[str, ...]] = {}
+
+    @property
+    def subject(self) -> str:
+        """Casefolded."""
+        if self._subject is None:
+            self._subject = self.message.subject.casefold()
+        return self._subject
+
+    @property
+    def body(self) -> str:
+        """Casefolded."""
+        if self._body is None:
+            self._body = self.message.body_text.casefold()
+        return self._body
+
+    @property
+    def headers(self) -> dict[str, list[str]]:
+        """The values of each header, by its lower-case name."""
+        if self._headers is None:
+            found: dict[str, list[str]] = {}
+            for name, value in self.message.headers:
+                found.setdefault(name.lower(), []).append(value)
+            self._headers = found
+        return self._headers
+
+    @property
+    def list_ids(self) -> list[str]:
+        """The values of List-Id, casefolded."""
+        if self._list_ids is None:
+            self._list_ids = [value.casefold() for value in self.headers.get("list-id", ())]
+        return self._list_ids
+
+    @property
+    def language(self) -> str:
+        """The language of the text, by its code; `unknown` if it cannot be told."""
+        if self._language is None:
+            self._language = language_of(self.message.body_text)
+        return self._language
+
+    def addresses(self, field: str) -> frozenset[str]:
+        """The canonical addresses in the headers of one field of ADDRESS_HEADERS."""
+        found = self._addresses.get(field)
+        if found is None:
+            found = frozenset(each for value in self._values(field) for each in addresses(value))
+            if field == "from" and self.sender:
+                found |= {self.sender}
+            self._addresses[field] = found
+        return found
+
+    def words(self, field: str) -> frozenset[str]:
+        """The folded words of one field."""
+        found = self._words.get(field)
+        if found is None:
+            found = self._words[field] = frozenset(chain.from_iterable(self._split_words(field)))
+        return found
+
+    def texts(self, field: str) -> tuple[str, ...]:
+        """The folded texts of one field: one for each name, address or attachment. Phrases are found in them."""
+        found = self._texts.get(field)
+        if found is None:
+            found = self._texts[field] = tuple(map(joined, self._split_words(field)))
+        return found
+
+    def _split_words(self, field: str) -> list[list[str]]:
+        found = self._split.get(field)
+        if found is None:
+            found = self._split[field] = [words_of(text) for text in self._parts(field)]
+        return found
+
+    def _values(self, field: str) -> Iterator[str]:
+        for name in ADDRESS_HEADERS[field]:
+            yield from self.headers.get(name, ())
+
+    def _parts(self, field: str) -> Iterator[str]:
+        """The texts of a field of words: `subject`, `body`, `attachments`, `list`, names of people, or people."""
+        match field:
+            case "subject":
+                yield self.message.subject
+            case "body":
+                yield self.message.body_text
+            case "attachments":
+                yield from (name for name, _ in self.message.attachments or ())
+            case "list":
+                yield from self.headers.get("list-id", ())
+            case _:
+                people = field.removesuffix("_name")
+                for value in self._values(people):
+                    yield from display_names(value)
+                    if field == people:
+                        yield from addresses(value)
