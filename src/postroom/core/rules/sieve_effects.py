@@ -67,7 +67,7 @@ class Effects:
         match call.name:
             case "keep":
                 given = _given(call, extensions, ("flags",), 0)
-                return replace(self, kept=self.flags if given.flags is None else given.flags)
+                return replace(self, kept=self.flags if given.flags is None else given.flags, cancelled=True)
             case "discard":
                 _given(call, extensions, (), 0)
                 return replace(self, discarded=True, cancelled=True)
@@ -86,10 +86,10 @@ class Effects:
         extensions.check("fileinto", "fileinto")
         folder = folder_name(given.text)
         flags = self.flags if given.flags is None else given.flags
+        cancelled = self.cancelled or not given.copies
         if is_inbox(folder):
-            return replace(self, kept=flags)
-        filed = tuple(dict.fromkeys((*self.filed, (folder, flags))))
-        return replace(self, filed=filed, cancelled=self.cancelled or not given.copies)
+            return replace(self, kept=flags, cancelled=cancelled)
+        return replace(self, filed=tuple(dict.fromkeys((*self.filed, (folder, flags)))), cancelled=cancelled)
 
     def _flags_after(self, call: Call, extensions: Extensions) -> Flags:
         given = flags_of(_given(call, extensions, (), 1, lists=True).texts)
@@ -107,8 +107,9 @@ class Effects:
         if self.refused is not None:
             raise Inexpressible(self.refused)
         in_inbox = self.kept is not None or not self.cancelled
-        kept = self.kept if self.kept is not None else self.flags
-        copies = [flags for _, flags in self.filed] + ([kept] if in_inbox else [])
+        copies = [flags for _, flags in self.filed]
+        copies += [] if self.kept is None else [self.kept]
+        copies += [] if self.cancelled else [self.flags]
         if len(set(copies)) > 1:
             raise Inexpressible("it stores two copies with different flags, and here a message is one")
         steps, notes = self._placed(in_inbox)
