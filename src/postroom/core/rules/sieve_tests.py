@@ -294,6 +294,11 @@ def _glob(key: str, any_character: str = ".") -> str:
 
 
 def _same_expression(key: str) -> str:
-    if not _SAME_EXPRESSION.fullmatch(key) or "(?" in key or not key.isascii():
+    if not is_same_expression(key):
         raise Inexpressible("the expression may mean something else here")
     return key
+
+
+def is_same_expression(pattern: str) -> bool:
+    """Whether a regular expression means the same in Sieve, which uses POSIX, and here."""
+    return pattern.isascii() and "(?" not in pattern and _SAME_EXPRESSION.fullmatch(pattern) is not None
