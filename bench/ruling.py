@@ -1,9 +1,9 @@
 """The process in which one side decides about messages by 1,000 rules: `python -m bench.ruling NAME COUNT`.
 
 Both sides get the same rules and messages, made here from a fixed seed: rules as people have them (by sender, domain,
-list, subject, pattern, header, label, text, and combinations), messages of about 4 KB of which some two thirds are
-decided by a rule, anywhere in the order. The naive side reads and tries one rule after another; each result is compared
-with its.
+list, subject, pattern, header, label, text, whole words, names, attachments, size, language, and combinations),
+messages of about 4 KB of which some two thirds are decided by a rule, anywhere in the order. The naive side reads and
+tries one rule after another; each result is compared with its.
 """
 
 import random
@@ -72,6 +72,18 @@ def _leaf(rng: random.Random) -> dict[str, Any]:
         (5, {"header_match": {"name": "X-Mailer", "pattern": f"^robot {number}$"}}),
         (3, {"label_present": f"Label_{number}"}),
         (3, {"to": f"alias{number}@lindqvist.example"}),
+        (8, {"from": _sender(rng)}),
+        (4, {"cc": f"alias{number}@lindqvist.example"}),
+        (4, {"from_name": f"Shop {rng.randrange(400)}"}),
+        (8, {"from_words": f"s{rng.randrange(20)} {_domain(rng)}"}),
+        (12, {"subject_words": f"{word} {number}"}),
+        (8, {"body_words": f'"{word} number {number}"'}),
+        (8, {"words": f'"{word} number {number}" {other}'}),
+        (5, {"list": f"list{number}.example"}),
+        (4, {"attachment_name": f"{word} {number}.pdf"}),
+        (2, {"and": [{"larger": f"{number}K"}, {"attachment_type": "image/png"}]}),
+        (2, {"and": [{"sender_in_contacts": True}, {"category": "travel"}, {"subject_words": word}]}),
+        (2, {"and": [{"language": "de"}, {"newer_than": "12h"}]}),
     ]
     return rng.choices([leaf for _, leaf in choices], weights=[weight for weight, _ in choices])[0]
 
@@ -92,16 +104,30 @@ def messages() -> list[MessageFacts]:
 def _message(rng: random.Random) -> MessageFacts:
     subject = " ".join(f"{rng.choice(WORDS).capitalize()} {rng.choice(['#', ''])}{rng.randrange(1_000)}" for _ in "123")
     text = " ".join(f"{rng.choice(WORDS)} number {rng.randrange(1_000)};" for _ in range(180))
-    headers = tuple((f"X-Header-{n}", str(rng.random())) for n in range(20))
+    sender = _sender(rng)
+    headers = (
+        ("From", f"Shop {rng.randrange(400)} <{sender}>"),
+        ("To", "Mara <mara@lindqvist.example>"),
+        ("Cc", f"<alias{rng.randrange(1_000)}@lindqvist.example>"),
+        *((f"X-Header-{n}", str(rng.random())) for n in range(20)),
+    )
+    has_attachment = rng.random() < 0.2
     return MessageFacts(
-        _sender(rng),
+        sender,
         subject,
         (*headers, ("List-Id", f"<list{rng.randrange(1_000)}.example>"), ("X-Mailer", f"robot {rng.randrange(1_000)}")),
         frozenset({"INBOX", "UNREAD", f"Label_{rng.randrange(1_000)}"}),
         text,
-        rng.random() < 0.2,
+        has_attachment,
         (f"alias{rng.randrange(1_000)}@lindqvist.example",),
         NOW - timedelta(hours=rng.randrange(100)),
+        size=rng.randrange(2_000_000),
+        attachments=((f"{rng.choice(WORDS)} {rng.randrange(1_000)}.pdf", "application/pdf"),) if has_attachment else (),
+        own_addresses=frozenset({"mara@lindqvist.example"}),
+        categories=frozenset({rng.choice(["finance", "travel", "newsletters"])}),
+        sender_in_contacts=rng.random() < 0.2,
+        sender_seen_before=rng.random() < 0.8,
+        reply_to_mine=False,
     )
 
 

@@ -48,7 +48,8 @@ def _store(account: Any, thread: Any, chunk: list[tuple[int, MessageFacts]]) -> 
     for number, mail in chunk:
         named = (account, threads[0][0], new_id(), f"m{number}", "full", "default", mail.sender, mail.subject)
         texts = (json_text(mail.headers), json_text(sorted(mail.labels)), "", mail.body_text, mail.has_attachment)
-        yield sql("insert_message", new_id(), *named, *texts, mail.sent_at, "", False, NOW)
+        told = (mail.size, json_text(mail.attachments), mail.reply_to_mine)
+        yield sql("insert_message", new_id(), *named, *texts, mail.sent_at, "", *told, False, NOW)
 
 
 def change() -> tuple[list[Rule], list[Rule]]:

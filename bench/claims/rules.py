@@ -8,7 +8,7 @@ from ..rounds import Run, Turn
 from ..subjects import Subject, outcome_of
 from ..table import Bound, Line, ahead_of
 
-AT_LEAST = 2_000
+AT_LEAST = 5_000
 AHEAD = 1.0
 WORK, UNIT = "decided by 1,000 rules, one core", "messages/s"
 # Each takes about two seconds; rates are compared.

@@ -115,7 +115,7 @@ async def test_while_a_pause_stands_nothing_begins_and_nothing_that_has_begun_go
     assert await action_setup.state(waiting.id) == "queued"
     with pytest.raises(Parked, match="to look"):
         await action_setup.setup.database.run(
-            actions.keep_pre_image(begun.job, begun.id, ARRIVED, action_setup.setup.clock())
+            actions.keep_pre_image(begun.job, begun.id, {"labels": sorted(ARRIVED)}, action_setup.setup.clock())
         )
 
 
@@ -200,14 +200,20 @@ async def test_the_pre_image_is_that_of_the_first_attempt(action_setup: ActionSe
     begun = await action_setup.begun("snooze")
     keep = action_setup.setup.database.run
     first = await keep(
-        actions.keep_pre_image(begun.job, begun.id, ARRIVED, action_setup.setup.clock(), snooze_until="then")
+        actions.keep_pre_image(
+            begun.job, begun.id, {"labels": sorted(ARRIVED), "snooze_until": "then"}, action_setup.setup.clock()
+        )
     )
     assert first == {"labels": ["INBOX", "UNREAD"], "snooze_until": "then"}
     await action_setup.setup.rescue_all()
     job = await action_setup.setup.claim_one()
     await action_setup.begin(begun, job)
     changed = frozenset({"UNREAD"})
-    again = await keep(actions.keep_pre_image(job, begun.id, changed, action_setup.setup.clock(), snooze_until="later"))
+    again = await keep(
+        actions.keep_pre_image(
+            job, begun.id, {"labels": sorted(changed), "snooze_until": "later"}, action_setup.setup.clock()
+        )
+    )
     assert again == first
     loaded = await keep(actions.load_action(begun.id))
     assert loaded.pre_image == first
@@ -219,7 +225,9 @@ async def test_what_must_come_whatever_becomes_of_the_action_is_enqueued_once_wi
     begun, now = await action_setup.begun("snooze"), action_setup.setup.clock()
     wake, late = action_setup.setup.new(), action_setup.setup.new()
     for follow_up in (wake, late):
-        await action_setup.setup.database.run(actions.keep_pre_image(begun.job, begun.id, ARRIVED, now, [follow_up]))
+        await action_setup.setup.database.run(
+            actions.keep_pre_image(begun.job, begun.id, {"labels": sorted(ARRIVED)}, now, [follow_up])
+        )
     await action_setup.fail(begun, "Gmail is away")
     assert [job.id for job in await action_setup.setup.claim()] == [wake.id]
 
@@ -229,7 +237,7 @@ async def test_a_job_that_was_canceled_learns_it_before_anything_is_changed(acti
     await action_setup.setup.cancel(begun.job.id)
     with pytest.raises(Canceled):
         await action_setup.setup.database.run(
-            actions.keep_pre_image(begun.job, begun.id, ARRIVED, action_setup.setup.clock())
+            actions.keep_pre_image(begun.job, begun.id, {"labels": sorted(ARRIVED)}, action_setup.setup.clock())
         )
 
 
@@ -317,7 +325,7 @@ Act = Callable[[ActionSetup, Waiting], Awaitable[object]]
 FENCED: dict[str, Act] = {
     "begin_action": lambda action_setup, stale: action_setup.begin(stale),
     "keep_pre_image": lambda action_setup, stale: action_setup.setup.database.run(
-        actions.keep_pre_image(stale.job, stale.id, ARRIVED, action_setup.setup.clock())
+        actions.keep_pre_image(stale.job, stale.id, {"labels": sorted(ARRIVED)}, action_setup.setup.clock())
     ),
     "complete_action": lambda action_setup, stale: action_setup.complete(stale),
     "hand_over_action": lambda action_setup, stale: action_setup.setup.database.run(

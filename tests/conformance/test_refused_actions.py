@@ -78,7 +78,7 @@ async def test_the_action_of_protected_mail_ends_without_a_mailbox_and_others_go
 async def test_protected_mail_that_an_earlier_attempt_may_have_changed_says_so(action_setup: ActionSetup) -> None:
     begun = await action_setup.begun()
     await action_setup.setup.database.run(
-        actions.keep_pre_image(begun.job, begun.id, ARRIVED, action_setup.setup.clock())
+        actions.keep_pre_image(begun.job, begun.id, {"labels": sorted(ARRIVED)}, action_setup.setup.clock())
     )
     await protect(action_setup, "sender", "shop@example.com")
     await action_setup.begin(begun)

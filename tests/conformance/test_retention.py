@@ -38,7 +38,9 @@ YEAR = RetentionPolicy(full_days=365, metadata_days=365)
 async def secret_mail(database: Database, clock: ManualClock, number: object = 1, **parts: Any) -> UUID:
     """A message with the same word wherever its content may be stored."""
     head = [("X-Note", SECRET), ("List-Id", f"<{SECRET}>")]
-    return await keep_mail(database, clock, number, subject=f"{SECRET} {number}", body=SECRET, headers=head, **parts)
+    return await keep_mail(
+        database, clock, number, subject=f"{SECRET} {number}", body=SECRET, headers=head, files=[SECRET], **parts
+    )
 
 
 def past(*ids: UUID, tier: Any = "full", categories: tuple[str, ...] = ()) -> list[PastMessage]:
@@ -145,7 +147,11 @@ async def test_a_snoozed_message_is_held_until_it_has_come_back(database: Databa
     (claimed,) = await database.run(jobs.claim(token, 1, clock()))
     await database.run(actions.begin_action(claimed, action_id, 20, clock()))
     until = clock() + timedelta(days=2)
-    await database.run(actions.keep_pre_image(claimed, action_id, frozenset(), clock(), snooze_until=until.isoformat()))
+    await database.run(
+        actions.keep_pre_image(
+            claimed, action_id, {"labels": sorted(frozenset()), "snooze_until": until.isoformat()}, clock()
+        )
+    )
     hint: Mapping[str, Any] = {"inverse_action": "none", "irreversible": False}
     await database.run(
         actions.complete_action(claimed, action_id, actions.DoneChange(frozenset(), dict(hint)), clock())

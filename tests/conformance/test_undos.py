@@ -239,7 +239,7 @@ async def test_a_worker_that_was_taken_for_dead_changes_nothing_of_its_undo(acti
     acts: list[Transaction[Any]] = [
         undos.begin_undo(stale, done.id, done.account_id, new_id(), now),
         undos.complete_undo(stale, undo.id, ARRIVED, PUT_BACK, action_setup.setup.new(), now),
-        actions.keep_pre_image(stale, undo.id, ARRIVED, now),
+        actions.keep_pre_image(stale, undo.id, {"labels": sorted(ARRIVED)}, now),
         actions.fail_action(stale, undo.id, "late", now),
     ]
     for act in acts:

@@ -137,12 +137,13 @@ async def test_what_was_to_be_back_by_now_is_not_hidden_any_more(setup: MessageS
     id = await setup.ask("snooze", amount=30, units="minutes")
     job = await _until_parked(setup, await _job_of(setup, id))
     wake = new_job(CATALOGUE, "unsnooze.gmail", {}, not_before=wall_clock() + timedelta(hours=1))
-    image = {"snooze_until": wall_clock().isoformat(), "unsnooze_job_id": str(wake.id)}
+    hidden = setup.product.mailbox.labels.create("Postroom/Snoozed", {}).id
+    image = {"snooze_until": wall_clock().isoformat(), "unsnooze_job_id": str(wake.id), "snooze_label_id": hidden}
 
     @transaction
     def first_attempt() -> Script[None]:
         yield sql("begin_action", id, job.id, wall_clock())
-        yield sql("set_pre_image", id, json.dumps({"labels": sorted(before), **image}), wall_clock())
+        yield sql("set_pre_image", id, json.dumps({"labels": sorted(before), **image}), None, wall_clock())
         yield from jobs.enqueue_many.script([wake], wall_clock())
 
     await setup.database.run(first_attempt())

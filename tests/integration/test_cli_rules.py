@@ -215,6 +215,26 @@ def test_rules_of_a_file_are_tried_on_many_messages_without_being_kept(shell: Sh
     assert shell("rules", "test") == 2
 
 
+def test_rules_on_what_is_known_of_senders_are_tried_on_files(shell: Shell) -> None:
+    assert shell("migrate") == 0
+    with_labels(shell)
+    assert shell("contacts", "import", written(shell, "book.csv", "name,email\nIda,ida@shop.example\n")) == 0
+    rules = """
+    rules:
+      - {name: again, priority: 1, if: {sender_seen_before: true}, then: archive}
+      - {name: known, priority: 2, if: {and: [{sender_in_contacts: true}, {to_me: true}]}, then: star}
+      - {name: large, priority: 3, if: {larger: 1}, then: mark_read}
+    """
+    later = EML.replace(b"15 Nov", b"16 Nov").replace(b"Ida <ida@", b"ida <IDA@")
+    other = EML.replace(b"Ida <ida@", b"Uta <uta@")
+    mail = written(shell, "mail.mbox", b"".join(b"From x\n" + each + b"\n" for each in (later, EML, other)))
+    asked = ("rules", "test", mail, "--rules", written(shell, "rules.yaml", rules), "--json")
+    assert shell(*asked, "--account", "mara@lindqvist.example") == 0
+    assert [row["matched"] for row in shell.json()] == ["again", "known", "large"]
+    assert shell(*asked) == 0  # without an account, nobody is `me`
+    assert [row["matched"] for row in shell.json()] == ["again", "large", "large"]
+
+
 def test_rules_are_tried_on_a_message_that_is_here(shell: Shell) -> None:
     assert shell("migrate") == 0
 

@@ -39,6 +39,7 @@ async def keep_mail(
     tier: str = "full",
     headers: Iterable[tuple[str, str]] = (),
     event_id: str | None = None,
+    files: Iterable[str] = (),
 ) -> UUID:
     """The id of the message; of one that was known by its metadata, the same as before."""
     account = await keep_account(database, clock(), owner)
@@ -55,6 +56,8 @@ async def keep_mail(
     }
     if not full:
         envelope["payload"]["metadata"] = payload
+    else:
+        envelope["payload"]["attachments"] = [{"filename": each} for each in files]
     await Intake(database, None, clock).ingest(envelope)
     ((leased,), _) = await database.run(inbox.lease(EMAIL, 1, new_id(), clock(), new_id()))
     kept: list[UUID] = []

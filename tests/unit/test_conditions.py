@@ -3,18 +3,22 @@ the sender."""
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from postroom.core.mail.categories import CATEGORIES
 from postroom.core.mail.language import LANGUAGES
 from postroom.core.rules.conditions import LEAVES, Leaf, read_conditions
 from postroom.core.rules.leaf import BrokenRule
 from postroom.core.rules.needs import NEED_THE_HEADERS, NEED_THE_TEXT, READ_THE_TEXT, unknown_kinds
+from postroom.core.rules.properties import GMAIL_CATEGORIES
 from postroom.core.rules.rule import MessageFacts, matches
 from postroom.core.rules.rule_index import RANK, needed_keys
 from postroom.core.rules.texts import WORD_FIELDS
 
+ROOT = Path(__file__).parents[2]
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
 HEADERS = (
     ("From", '"Holm, Ida" <ida.holm@news.shop.example>'),
@@ -232,3 +236,10 @@ def test_a_rule_is_filed_under_a_word_that_few_rules_need(kind: str) -> None:
 def test_languages_have_codes_of_two_letters() -> None:
     assert all(len(code) == 2 for code in LANGUAGES)
     assert isinstance(read_conditions({"language": "unknown"}), Leaf)
+
+
+def test_every_condition_is_documented() -> None:
+    reference = (ROOT / "docs" / "reference" / "rules.md").read_text("utf-8")
+    assert [kind for kind in LEAVES if f"`{kind}:" not in reference and f"`{kind}`" not in reference] == []
+    for code in (*LANGUAGES, *CATEGORIES, *GMAIL_CATEGORIES):
+        assert code in reference

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from postroom.connectors.mail.envelopes import LONGEST_GIST, MOST_GIST_HEADERS, PreparedMessage, prepare
+from postroom.core.errors import BadInput
 from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionPolicy, parse_rule
 from postroom.core.mail.message import read_mail
 from postroom.core.mail.tiers import Known
@@ -62,6 +63,32 @@ def test_an_honest_message_is_carried_whole():
     assert "problems" not in made.envelope["payload"]["raw"]
     mail = read_mail(parse_envelope(made.envelope))
     assert (mail.subject, mail.sender, mail.labels, mail.sent_at) == ("Hello", "ida@x.example", {"INBOX"}, NOW)
+
+
+@pytest.mark.parametrize("policy", [IngestionPolicy(), DEFAULT_POLICY], ids=["whole", "metadata"])
+def test_the_size_and_whether_it_answers_the_user_are_carried(policy: IngestionPolicy) -> None:
+    headers = (*HEADERS, ("List-Id", "<x>"), ("In-Reply-To", "<sent@x.example>"))
+    known = Known.of(["mara@lindqvist.example"], ["ida@x.example"], ["<sent@x.example>"])
+    for known_to_user, answers in ((known, True), (KNOWN, False)):
+        made = prepare(plain(headers), ENDPOINT, known_to_user, NOW, policy)
+        assert made.envelope is not None
+        mail = read_mail(parse_envelope(made.envelope))
+        assert (mail.size, mail.reply_to_mine) == (100, answers)
+        assert (mail.attachments is None) == (policy is DEFAULT_POLICY)
+
+
+@pytest.mark.parametrize("told", [{"size": -1}, {"size": True}, {"size": "9"}, {"size": 2**70}, {"reply_to_mine": 1}])
+def test_facts_that_make_no_sense_are_not_known(told: dict[str, Any]) -> None:
+    envelope = prepared(plain()).envelope
+    assert envelope is not None
+    raw = {name: value for name, value in envelope["payload"]["raw"].items() if name not in ("size", "reply_to_mine")}
+    envelope["payload"]["raw"] = raw | told
+    if told.get("size") == 2**70:
+        with pytest.raises(BadInput, match="64 bits"):
+            parse_envelope(envelope)
+        return
+    mail = read_mail(parse_envelope(envelope))
+    assert (mail.size, mail.reply_to_mine) == (None, None)
 
 
 def test_the_plain_alternative_is_read_and_the_rest_is_attached():
@@ -164,6 +191,8 @@ def test_as_metadata_the_subject_and_what_rules_look_at_is_carried_and_nothing_o
             "headers": [list(pair) for pair in headers],
             "labels": sorted(given.label_ids),
             "sent_at": given.internal_date.isoformat(),
+            "size": 100,
+            "reply_to_mine": False,
         },
         "attachments": [],
     }

@@ -70,29 +70,19 @@ class Executor:
     async def _change(
         self, mailbox: Mailbox, job: Job, action: store.Action, steps: Sequence[Step]
     ) -> store.DoneChange:
-        """Make all changes of labels, from one pre-image; places that have calls of their own come last."""
+        """Make all changes of labels, from one pre-image; the trash, which has calls of its own, comes last."""
         ids = [await self._label_id(mailbox, action, step) for step in steps]
-        snooze = next((step for step in steps if step.action_type == "snooze"), None)
-        snoozed: Snoozed | None = None
         changes = [label_change(step.action_type, id) for step, id in zip(steps, ids, strict=True)]
-        if snooze is None:
-            image = await self._pre_image(mailbox, job, action)
-        else:
-            label_id = ids[steps.index(snooze)] or ""
-            image = await self._snooze_image(mailbox, job, action, snooze, label_id)
-            snoozed = Snoozed(
-                datetime.fromisoformat(image["snooze_until"]),
-                self.snooze_label,
-                label_id,
-                UUID(image["unsnooze_job_id"]),
-            )
-        before = _labels(image)
+        hiding = next((number for number, step in enumerate(steps) if step.action_type == "snooze"), None)
+        snooze = None if hiding is None else (steps[hiding], ids[hiding] or "")
+        image = await self._pre_image(mailbox, job, action, changes, snooze)
+        snoozed, before = None if snooze is None else self._snoozed(image), _labels(image)
         wanted = joint_change(changes, before)
         if snoozed is not None and snoozed.until <= self.clock():
             # It should be back by now: if it is not hidden yet, do not hide it any more.
-            visible = [each for each, step in zip(changes, steps, strict=True) if step is not snooze]
-            placed = await _changed(mailbox, action, steps, joint_change(visible, before), before)
-            placed = Placed(placed.provider_message_id, await mailbox.labels_of(placed.provider_message_id))
+            visible = joint_change([each for number, each in enumerate(changes) if number != hiding], before)
+            id = (await _changed(mailbox, action, steps, visible, before)).provider_message_id
+            placed = Placed(id, await mailbox.labels_of(id))
         else:
             placed = await _changed(mailbox, action, steps, wanted, before)
         if snoozed is not None:
@@ -113,37 +103,50 @@ class Executor:
         return await finder.id_of(mailbox, action, label, is_removed=step.action_type == "remove_label")
 
     async def _delete(self, mailbox: Mailbox, job: Job, action: store.Action) -> store.Ending:
-        image = await self._pre_image(mailbox, job, action)
+        image = await self._pre_image(mailbox, job, action, ())
         # Deleted by an earlier attempt whose end we did not see, or by the user just now: that is what was wanted.
         with contextlib.suppress(MessageGone):
             await mailbox.delete(action.provider_message_id)
         hint = irreversible_hint(action.action_type, pre_labels=sorted(_labels(image)))
         return store.complete_action(job, action.id, store.DoneChange(None, hint), self.clock())
 
-    async def _pre_image(self, mailbox: Mailbox, job: Job, action: store.Action) -> Mapping[str, Any]:
-        """Return the state of the message before the action, as the first attempt found it."""
-        if action.pre_image is not None:
-            return action.pre_image
-        labels = await mailbox.labels_of(action.provider_message_id)
-        return await self.database.run(store.keep_pre_image(job, action.id, labels, self.clock()))
-
-    async def _snooze_image(
-        self, mailbox: Mailbox, job: Job, action: store.Action, snooze: Step, label_id: str
+    async def _pre_image(
+        self,
+        mailbox: Mailbox,
+        job: Job,
+        action: store.Action,
+        changes: Sequence[LabelChange],
+        snooze: tuple[Step, str] | None = None,
     ) -> Mapping[str, Any]:
-        """Also record when it is to come back, and by which job, which is enqueued before anything is hidden."""
+        """Return the state of the message before the action, as the first attempt found it.
+
+        For a snooze, given with its label, also record when the message is to come back, and by which job, which is
+        enqueued before anything is hidden. Several actions may fail halfway: how to undo them is recorded with it.
+        """
         if action.pre_image is not None:
             return action.pre_image
         labels, now = await mailbox.labels_of(action.provider_message_id), self.clock()
-        until = wake_time(snooze.parameters, now)
-        wake = unsnooze_job(
-            self.catalogue, action.account_id, action.message_id, action.id, label_id, until, job.priority
-        )
-        settled = {
-            "snooze_until": until.isoformat(),
-            "snooze_label_id": label_id,
-            "unsnooze_job_id": str(wake.id),
-        }
-        return await self.database.run(store.keep_pre_image(job, action.id, labels, now, [wake], **settled))
+        image: dict[str, Any] = {"labels": sorted(labels)}
+        wakes: list[NewJob] = []
+        if snooze is not None:
+            step, label_id = snooze
+            until = wake_time(step.parameters, now)
+            wakes.append(
+                unsnooze_job(
+                    self.catalogue, action.account_id, action.message_id, action.id, label_id, until, job.priority
+                )
+            )
+            image |= {"snooze_until": until.isoformat(), "snooze_label_id": label_id}
+            image |= {"unsnooze_job_id": str(wakes[0].id)}
+        planned = None
+        if action.action_type == "several" and changes:
+            snoozed = None if snooze is None else self._snoozed(image)
+            planned = undo_hint(action.action_type, labels, joint_change(changes, labels), snoozed)
+        return await self.database.run(store.keep_pre_image(job, action.id, image, now, wakes, planned))
+
+    def _snoozed(self, image: Mapping[str, Any]) -> Snoozed:
+        until, wake = datetime.fromisoformat(image["snooze_until"]), UUID(image["unsnooze_job_id"])
+        return Snoozed(until, self.snooze_label, image["snooze_label_id"], wake)
 
     def _sending(self, action: store.Action, step: Step, job: Job) -> NewJob:
         payload = {

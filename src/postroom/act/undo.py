@@ -35,7 +35,8 @@ class UndoService:
         """Reverse the action, and return the transaction that ends the undo and its job, and starts those in `then`."""
         original, hint = undo.original, undo.original.undo_hint or {}
         labels = await mailbox.labels_of(original.provider_message_id)
-        image = await self.database.run(actions.keep_pre_image(job, undo.id, labels, self.clock()))
+        now = {"labels": sorted(labels)}
+        image = await self.database.run(actions.keep_pre_image(job, undo.id, now, self.clock()))
         change = inverse_change(hint, labels)
         if "TRASH" in change.remove and await self.database.run(actions.woke_during(original.id, self.clock())):
             # The wake-up found it in the trash and left it there. Outside the trash, nothing would ever show it again.

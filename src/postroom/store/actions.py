@@ -174,19 +174,25 @@ def release_capped(hourly_cap: int, now: datetime) -> Script[int]:
 
 @transaction
 def keep_pre_image(
-    job: Job, id: UUID, labels: frozenset[str], now: datetime, follow_ups: Sequence[NewJob] = (), **besides: str
+    job: Job,
+    id: UUID,
+    image: Mapping[str, Any],
+    now: datetime,
+    follow_ups: Sequence[NewJob] = (),
+    planned: Mapping[str, Any] | None = None,
 ) -> Script[Mapping[str, Any]]:
     """Store what the message was before the action, and what the first attempt settled; stored once. Return it.
 
     `follow_ups` must run whatever becomes of the action, and are enqueued with it: hidden mail is brought back.
+    `planned` is the undo hint for an action that may be done in part only.
     """
     yield from fence(job, may_be_canceled=True)
     action = yield from loading(id)
     yield from unless_paused(action.account_id)
     if action.pre_image is not None:
         return action.pre_image
-    image = {"labels": sorted(labels), **besides}
-    if (yield sql("set_pre_image", id, json_text(image), now)) and follow_ups:
+    hint = None if planned is None else json_text(planned)
+    if (yield sql("set_pre_image", id, json_text(image), hint, now)) and follow_ups:
         yield from enqueue_many.script(follow_ups, now)
     return image
 

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from postroom.act.executor import DEFAULT_SNOOZE_LABEL
 from postroom.core.actions.action import DecidedType
+from postroom.core.actions.steps import Step, combined
 
 ARRIVED = frozenset({"INBOX", "UNREAD"})
 # Longer than it takes the next process to come: what is to be woken in the end sleeps until then.
@@ -24,6 +25,7 @@ class Kind:
     undone: bool = True
     asked: bool = False
     wakes: bool = False
+    trashes: bool = False
     labels: frozenset[str] = ARRIVED
     tries: int | None = None
 
@@ -39,6 +41,10 @@ KINDS: Mapping[str, Kind] = {
     # The last change is the user's: what comes back after it would be seen.
     "snooze, undone": Kind("snooze", ("+{label}", "-INBOX", "+INBOX", "-{label}", "-INBOX"), wakes=True),
     "snooze, woken": Kind("snooze", ("+{label}", "-INBOX", "+INBOX", "-{label}", "-INBOX"), undone=False, wakes=True),
+    "several": Kind("several", ("+{label}", "-INBOX UNREAD", "+INBOX UNREAD", "-{label}")),
+    "several, into the trash": Kind(
+        "several", ("+STARRED", "+TRASH", "-INBOX", "-TRASH", "+INBOX", "-STARRED"), trashes=True
+    ),
     "archive, last try": Kind("archive", ("-INBOX",), undone=False, tries=1),
 }
 
@@ -75,10 +81,17 @@ class Case:
         match self.kind.action:
             case "apply_label":
                 return {"label": self.label}
+            case "several":
+                steps = [Step("star"), Step("trash")] if self.kind.trashes else self._filed
+                return combined(steps)[1]
             case "snooze":
                 return {"amount": SNOOZED_FOR.days, "units": "days"}
             case _:
                 return {}
+
+    @property
+    def _filed(self) -> list[Step]:
+        return [Step("apply_label", {"label": self.label}), Step("archive"), Step("mark_read")]
 
     @property
     def seen(self) -> list[str]:

@@ -89,7 +89,7 @@ async def keep_pre_image(setup: JobSetup) -> Transaction[Any]:
     await setup.database.run(await decided_action(setup, action))
     job = await setup.claim_one()
     await setup.database.run(actions.begin_action(job, action, 20, setup.clock()))
-    return actions.keep_pre_image(job, action, LABELS, setup.clock(), [setup.new(key="wake")])
+    return actions.keep_pre_image(job, action, {"labels": sorted(LABELS)}, setup.clock(), [setup.new(key="wake")])
 
 
 async def complete_action(setup: JobSetup) -> Transaction[Any]:

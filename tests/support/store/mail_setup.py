@@ -157,7 +157,7 @@ class MailSetup:
         id = UUID(job.payload["action_id"])
         run, now = self.setup.database.run, self.setup.clock
         await run(actions.begin_action(job, id, 20, now()))
-        await run(actions.keep_pre_image(job, id, message.labels, now()))
+        await run(actions.keep_pre_image(job, id, {"labels": sorted(message.labels)}, now()))
         action = await run(actions.load_action(id))
         before = message.labels
         changed = LabelChange(after - before, before - after)

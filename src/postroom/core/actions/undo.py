@@ -74,7 +74,8 @@ def why_not_undoable(action_type: str, state: str, hint: Mapping[str, Any] | Non
     if action_type in IRREVERSIBLE or hint is None or hint.get("irreversible"):
         return f"{action_type} cannot be undone"
     if hint.get("inverse_action") == "none":
-        return "it changed nothing, so there is nothing to undo"
+        sent = hint.get("stays_sent")
+        return "mail that was sent stays sent" if sent else "it changed nothing, so there is nothing to undo"
     return None
 
 

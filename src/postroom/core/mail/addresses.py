@@ -28,6 +28,7 @@ LONGEST_DOMAIN = 255
 _SPECIAL = r'[^\s"(),:;<>@\\\[\]]'
 # Nearly every value has one of these two forms; the rest is parsed token by token.
 _SIMPLE = re.compile(rf'(?:"[^"\\=]*"[ \t]*|[^"(),:;<>@\\\[\]=]*)<({_SPECIAL}+@{_SPECIAL}+)>|({_SPECIAL}+@{_SPECIAL}+)')
+_SIMPLE_NAME = re.compile(rf'\s*(?:"([^"\\=]*)"\s*|([^"(),:;<>@\\\[\]=]*))<({_SPECIAL}+@{_SPECIAL}+)>\s*')
 _TOKEN = re.compile(
     rf"""
     (?P<blank>   \s++ )
@@ -86,8 +87,18 @@ def addresses(value: str) -> list[str]:
     return [found for written in _mailboxes(readable_addresses(value)) if (found := canonical(written))]
 
 
+def names_and_addresses(value: str) -> list[str]:
+    """The names and the addresses in a header value, as texts that somebody may search in."""
+    if simple := _SIMPLE_NAME.fullmatch(value):
+        return [simple[1] or simple[2] or "", simple[3]]
+    return [*display_names(value), *addresses(value)]
+
+
 def display_names(value: str) -> list[str]:
     """The names beside the addresses in a header value, in order: `Ida Holm <ida@x.example>`, `ida@x.example (Ida)`."""
+    if simple := _SIMPLE_NAME.fullmatch(value):
+        name = " ".join((simple[1] or simple[2] or "").split())
+        return [name] if name else []
     found: list[list[str]] = [[]]
     for token in _tokens(readable_addresses(shortened(value, MOST_CHARACTERS))):
         match token.kind, token.text:

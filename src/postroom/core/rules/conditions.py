@@ -14,6 +14,7 @@ from typing import cast
 from postroom.core.rules import people, properties, texts
 from postroom.core.rules.facts import MessageFacts, Seen, recipients
 from postroom.core.rules.leaf import BrokenRule, Key, Leaf, Read, Test, suggestion
+from postroom.core.rules.needs import READ_THE_TEXT
 from postroom.core.rules.properties import age_of
 from postroom.core.strict import shown_name
 
@@ -76,11 +77,41 @@ def as_test(node: Node) -> Test:
             inner = as_test(part)
             return lambda seen: not inner(seen)
         case All(parts):
-            tests = tuple(map(as_test, parts))
-            return lambda seen: all(test(seen) for test in tests)
+            return _all_hold(tuple(map(as_test, sorted(parts, key=_cost))))
         case AnyOf(parts):
-            tests = tuple(map(as_test, parts))
-            return lambda seen: any(test(seen) for test in tests)
+            return _one_holds(tuple(map(as_test, sorted(parts, key=_cost))))
+
+
+# Plain loops: they are the innermost of all, and take half the time of `all` and `any`.
+def _all_hold(tests: tuple[Test, ...]) -> Test:
+    def test(seen: Seen) -> bool:
+        for each in tests:  # noqa: SIM110
+            if not each(seen):
+                return False
+        return True
+
+    return test
+
+
+def _one_holds(tests: tuple[Test, ...]) -> Test:
+    def test(seen: Seen) -> bool:
+        for each in tests:  # noqa: SIM110
+            if each(seen):
+                return True
+        return False
+
+    return test
+
+
+def _cost(node: Node) -> int:
+    """How much a test costs, roughly: of several, the cheapest goes first."""
+    match node:
+        case Leaf(kind, pattern=pattern):
+            return 3 if kind == "language" else 2 if kind in READ_THE_TEXT else int(pattern is not None)
+        case Not(part):
+            return _cost(part)
+        case All(parts) | AnyOf(parts):
+            return max(map(_cost, parts))
 
 
 class _Reading:

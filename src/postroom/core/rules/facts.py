@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 
-from postroom.core.mail.addresses import addresses, display_names
+from postroom.core.mail.addresses import addresses, display_names, names_and_addresses
 from postroom.core.mail.headers import Headers, values
 from postroom.core.mail.language import language_of
 from postroom.core.rules.words import joined, words_of
@@ -166,7 +166,6 @@ class Seen:
                 yield from self.headers.get("list-id", ())
             case _:
                 people = field.removesuffix("_name")
+                parts = names_and_addresses if field == people else display_names
                 for value in self._values(people):
-                    yield from display_names(value)
-                    if field == people:
-                        yield from addresses(value)
+                    yield from parts(value)

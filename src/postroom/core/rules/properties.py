@@ -1,7 +1,7 @@
 """Conditions on what a message is: its headers, list, labels and category, attachments, size and date."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import cast
 
@@ -164,17 +164,22 @@ def size_of(field: str, argument: object) -> int:
 
 def _older_than(field: str, argument: object) -> Leaf:
     age = _age(field, argument)
-    return Leaf("older_than", argument, lambda seen: _is_sent(seen, lambda sent, now: now - sent >= age))
+
+    def test(seen: Seen) -> bool:
+        sent_at = seen.message.sent_at
+        return sent_at is not None and seen.now is not None and seen.now - sent_at >= age
+
+    return Leaf("older_than", argument, test)
 
 
 def _newer_than(field: str, argument: object) -> Leaf:
     age = _age(field, argument)
-    return Leaf("newer_than", argument, lambda seen: _is_sent(seen, lambda sent, now: now - sent < age))
 
+    def test(seen: Seen) -> bool:
+        sent_at = seen.message.sent_at
+        return sent_at is not None and seen.now is not None and seen.now - sent_at < age
 
-def _is_sent(seen: Seen, holds: Callable[[datetime, datetime], bool]) -> bool:
-    sent_at = seen.message.sent_at
-    return sent_at is not None and seen.now is not None and holds(sent_at, seen.now)
+    return Leaf("newer_than", argument, test)
 
 
 def _age(field: str, argument: object) -> timedelta:

@@ -39,26 +39,41 @@ def _words(kind: str) -> Read:
             phrases = read_phrases(text_of(field, argument))
         except WordsRefused as refused:
             raise BrokenRule(field, refused.problem, refused.remedy) from None
-        needs = tuple({(kind, word): None for phrase in phrases for word in phrase.split()})
+        needed = frozenset(word for phrase in phrases for word in phrase.split())
+        several = tuple((phrase, frozenset(phrase.split())) for phrase in phrases if phrase.count(" ") > 2)
         fields = WORD_FIELDS[kind]
-        if kind in IN_ONE:
-            return Leaf(kind, argument, lambda seen: _in_one(seen, fields[0], phrases), needs=needs)
-        single = tuple(phrase.strip() for phrase in phrases if phrase.count(" ") == 2)
-        several = tuple(phrase for phrase in phrases if phrase.count(" ") > 2)
-        return Leaf(kind, argument, lambda seen: _in_all(seen, fields, single, several), needs=needs)
+
+        def test(seen: Seen) -> bool:
+            if not _has_words(seen, fields, needed):  # mostly, and before texts are put together for phrases
+                return False
+            return _in_one(seen, fields[0], phrases) if kind in IN_ONE else _in_any(seen, fields, several)
+
+        return Leaf(kind, argument, test, needs=tuple((kind, word) for word in sorted(needed)))
 
     return read
 
 
-def _in_one(seen: Seen, field: str, phrases: tuple[str, ...]) -> bool:
-    return any(all(phrase in text for phrase in phrases) for text in seen.texts(field))
+def _has_words(seen: Seen, fields: tuple[str, ...], needed: frozenset[str]) -> bool:
+    """Whether every word is in one of the fields."""
+    for field in fields:
+        if needed <= seen.words(field):
+            return True
+        needed = needed - seen.words(field)
+    return False
 
 
-def _in_all(seen: Seen, fields: tuple[str, ...], single: tuple[str, ...], several: tuple[str, ...]) -> bool:
-    for word in single:  # before the texts of phrases are put together
-        if not any(word in seen.words(field) for field in fields):
+def _in_any(seen: Seen, fields: tuple[str, ...], phrases: tuple[tuple[str, frozenset[str]], ...]) -> bool:
+    """Whether every phrase, here with its words, is in one of the fields."""
+    for phrase, words in phrases:
+        here = [field for field in fields if words <= seen.words(field)]
+        if not any(phrase in text for field in here for text in seen.texts(field)):
             return False
-    return all(any(phrase in text for field in fields for text in seen.texts(field)) for phrase in several)
+    return True
+
+
+def _in_one(seen: Seen, field: str, phrases: tuple[str, ...]) -> bool:
+    """Whether one text of the field, such as a name, has all phrases."""
+    return any(all(phrase in text for phrase in phrases) for text in seen.texts(field))
 
 
 def _subject_contains(field: str, argument: object) -> Leaf:

@@ -45,8 +45,8 @@ WHERE id = :id AND job_id = :job_id AND state IN ('queued', 'executing', 'failed
 SELECT count(*) FROM actions
 WHERE account_id = :account_id AND started_at > :since AND irreversible
 
--- name: set_pre_image(id, pre_image_json, now)
-UPDATE actions SET pre_image_json = :pre_image_json, updated_at = :now
+-- name: set_pre_image(id, pre_image_json, undo_hint_json, now)
+UPDATE actions SET pre_image_json = :pre_image_json, undo_hint_json = :undo_hint_json, updated_at = :now
 WHERE id = :id AND state = 'executing' AND pre_image_json IS NULL RETURNING id
 
 -- name: hand_action_over(id, job_id, next_job_id, now)

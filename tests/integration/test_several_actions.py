@@ -1,0 +1,228 @@
+"""Several actions as one in a real mailbox: done together, undone together, and told when they end halfway."""
+
+from collections.abc import AsyncGenerator
+from email import message_from_bytes, policy
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from postroom.core.actions.steps import Step, check_steps, combined
+from postroom.core.errors import BadInput
+from postroom.core.jobs.types import CATALOGUE
+from postroom.core.rules.draft import RuleDraft
+from postroom.store import actions, jobs
+from postroom.store.decisions import decisions_about
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.job_builders import undo_job
+from postroom.store.jobs import retry_job
+from postroom.store.rules import add_rules
+from postroom.store.undos import undoable
+from postroom_sandbox.faults import Fault
+from support.message_setup import MessageSetup, message_id_of, message_setup, until_job_is
+from support.product import raw_mail
+from support.scale import scale
+
+SEQUENCES = scale(20, 2_000)
+PLACES = ("archive", "trash", "restore", "snooze")
+OTHERS = ("apply_label", "remove_label", "mark_read", "mark_unread", "star", "unstar")
+
+
+@pytest.fixture
+async def setup(database: Database, tmp_path: Path) -> AsyncGenerator[MessageSetup]:
+    async with message_setup(database, tmp_path) as opened:
+        yield opened
+
+
+def label(name: str, action: Any = "apply_label") -> Step:
+    return Step(action, {"label": name})
+
+
+async def do(setup: MessageSetup, *steps: Step) -> actions.ActionView:
+    action_type, parameters = combined(steps)
+    return await setup.do(action_type, **parameters)
+
+
+def sent(setup: MessageSetup) -> list[str]:
+    found = setup.product.mailbox.search(label_ids=["SENT"], include_spam_trash=True)
+    return [str(message_from_bytes(each.mail.raw, policy=policy.default)["To"]) for each in found]
+
+
+async def test_labels_are_changed_in_one_call_and_put_back_in_one(setup: MessageSetup) -> None:
+    before = setup.labels
+    done = await do(setup, label("Receipts"), Step("archive"), Step("mark_read"))
+    assert done.state == "completed", done.error
+    assert done.undo_hint is not None
+    assert done.undo_hint["inverse_parameters"]["add_labels"] == ["INBOX", "UNREAD"]
+    assert not {"INBOX", "UNREAD"} & setup.labels
+    assert len(setup.labels - before) == 1
+    assert (await setup.undo(done.id)).undone == "completed"
+    assert setup.labels == before
+
+
+async def test_one_undo_puts_a_labelled_message_back_out_of_the_trash(setup: MessageSetup) -> None:
+    before = setup.labels
+    done = await do(setup, label("Junk"), Step("trash"))
+    assert "TRASH" in setup.labels
+    assert (await setup.undo(done.id)).undone == "completed"
+    assert setup.labels == before
+
+
+async def test_an_undo_of_several_keeps_what_the_user_changed_meanwhile(setup: MessageSetup) -> None:
+    done = await do(setup, label("Receipts"), Step("archive"), Step("star"))
+    receipts = setup.product.mailbox.labels.named("Receipts")
+    assert receipts is not None
+    setup.product.mailbox.modify(setup.gmail_id, add=["IMPORTANT"], remove=["STARRED"])
+    assert (await setup.undo(done.id)).undone == "completed"
+    assert {"INBOX", "IMPORTANT"} <= setup.labels
+    assert not {"STARRED", receipts.id} & setup.labels
+
+
+async def test_a_label_that_cannot_be_removed_fails_the_whole_before_anything_is_changed(setup: MessageSetup) -> None:
+    before = setup.labels
+    done = await do(setup, label("Receipts"), label("Never Existed", "remove_label"), Step("archive"))
+    assert done.state == "failed"
+    assert "Never Existed" in (done.error or "")
+    assert setup.labels == before
+
+
+async def test_a_failure_in_the_middle_is_told_retried_from_there_and_can_be_undone(setup: MessageSetup) -> None:
+    before = setup.labels
+    setup.product.emulator.faults.order(Fault(403, "forbidden", path="/trash", times=1))
+    done = await do(setup, label("Junk"), Step("trash"))
+    assert done.state == "failed"
+    assert done.error
+    assert len(setup.labels - before) == 1, "the label is on, the trash was refused"
+    job = next(
+        each
+        for each in await setup.database.run(jobs.list_jobs(state=None, type="action.gmail", limit=10))
+        if str(done.id) in each.payload_json
+    )
+    await until_job_is(setup.database, job.id, lambda view: view.state == "failed")
+    await setup.database.run(retry_job(job.id, wall_clock()))
+    again = await setup.until(done.id, lambda view: view.state == "completed")
+    assert "TRASH" in setup.labels
+    assert (await setup.undo(again.id)).undone == "completed"
+    assert setup.labels == before
+
+
+async def test_what_was_done_before_the_failure_can_be_undone_without_a_retry(setup: MessageSetup) -> None:
+    before = setup.labels
+    setup.product.emulator.faults.order(Fault(403, "forbidden", path="/trash", times=1))
+    done = await do(setup, label("Junk"), Step("star"), Step("trash"))
+    assert (done.state, "STARRED" in setup.labels) == ("failed", True)
+    assert (await setup.undo(done.id)).undone == "completed"
+    assert setup.labels == before
+
+
+async def test_mail_is_sent_once_after_the_labels_and_stays_sent_when_they_are_undone(setup: MessageSetup) -> None:
+    before = setup.labels
+    done = await do(setup, label("Sent on"), Step("archive"), Step("forward", {"to": "bea@example.org"}))
+    assert done.state == "completed", done.error
+    assert sent(setup) == ["bea@example.org"]
+    assert "INBOX" not in setup.labels
+    assert done.undo_hint is not None
+    assert done.undo_hint["stays_sent"] is True
+    assert (await setup.undo(done.id)).undone == "completed"
+    assert setup.labels == before
+    assert len(sent(setup)) == 1
+
+
+async def test_a_mail_that_cannot_be_sent_leaves_a_part_that_can_be_undone(setup: MessageSetup) -> None:
+    before = setup.labels
+    setup.product.emulator.faults.order(Fault(400, "invalidArgument", path="/drafts", times=50))
+    done = await do(setup, Step("archive"), Step("forward", {"to": "bea@example.org"}))
+    assert done.state == "failed"
+    assert "INBOX" not in setup.labels
+    assert [each.id for each in await setup.database.run(undoable(10))] == [done.id]
+    assert (await setup.undo(done.id)).undone == "completed"
+    assert setup.labels == before
+    assert sent(setup) == []
+
+
+async def test_deleting_last_of_several_is_for_good(setup: MessageSetup) -> None:
+    done = await do(setup, Step("mark_read"), Step("delete"))
+    assert done.state == "completed"
+    assert setup.gmail_id not in setup.product.mailbox
+    job = undo_job(CATALOGUE, done.account_id, (done.id,))
+    await setup.database.run(jobs.enqueue_many([job], wall_clock()))
+    ended = await until_job_is(setup.database, job.id, lambda view: view.state == "failed")
+    assert "cannot be undone" in (ended.last_error or "")
+
+
+async def test_snoozed_with_a_label_it_comes_back_with_the_label(setup: MessageSetup) -> None:
+    done = await do(setup, label("Later"), Step("snooze", {"amount": 3, "units": "hours"}))
+    later = setup.product.mailbox.labels.named("Later")
+    assert later is not None
+    assert done.undo_hint is not None
+    assert {later.id, done.undo_hint["snooze_label_id"]} <= setup.labels
+    assert "INBOX" not in setup.labels
+    assert await setup.database.run(actions.is_snoozed_again(new_id(), wall_clock())) is False
+    before = setup.labels
+    again = await do(setup, Step("mark_read"), Step("snooze", {"amount": 5, "units": "hours"}))
+    assert await setup.database.run(actions.is_snoozed_again(done.id, wall_clock())) is True
+    assert (await setup.undo(again.id)).undone == "completed"
+    assert setup.labels == before
+
+
+async def test_rules_that_continue_act_together_and_each_is_named(setup: MessageSetup) -> None:
+    about = {"subject_contains": "together"}
+    drafts = [
+        RuleDraft("Label it", about, "apply_label", {"label": "Receipts"}, priority=1, continues=True),
+        RuleDraft("Not this", {"subject_contains": "other"}, "trash", {}, priority=2),
+        RuleDraft("File it", about, *combined([Step("archive"), Step("mark_read")]), priority=3),
+        RuleDraft("Never reached", about, "star", {}, priority=4),
+    ]
+    await setup.database.run(add_rules([(new_id(), draft) for draft in drafts], wall_clock()))
+    message = setup.product.mailbox.deliver(raw_mail("All together"))
+    await setup.product.live.sync()
+    await setup.product.settled(3)
+    message_id = await message_id_of(setup.database, "All together")
+    (view,) = await setup.database.run(decisions_about(message_id))
+    assert (view.decision.rule_name, [name for _, name in view.decision.other_rules]) == ("Label it", ["File it"])
+    (planned,) = await setup.database.run(actions.list_actions(10, message_id=message_id))
+    done = await setup.ended(planned.id)
+    assert done.action_type == "several"
+    labels = setup.product.mailbox.get(message.id).labels
+    assert not {"INBOX", "UNREAD", "STARRED"} & labels
+    assert [each.id for each in await setup.database.run(undoable(10, rule_name="File it"))] == [done.id]
+
+
+async def test_any_sequence_of_several_actions_and_undos_leaves_the_mailbox_as_it_was(setup: MessageSetup) -> None:
+    seed = new_id().int % 2**32
+    print(f"seed={seed}")
+    rng = Random(seed)
+    setup.product.mailbox.labels.create("Old Too", {})
+    before = setup.labels
+    for _ in range(SEQUENCES):
+        done: list[actions.ActionView] = []
+        for _ in range(rng.randint(1, 3)):
+            view = await do(setup, *_some_steps(rng))
+            assert view.state == "completed", view.error
+            done.append(view)
+        for view in reversed(done):
+            if view.undo_hint is not None and view.undo_hint["inverse_action"] != "none":
+                assert (await setup.undo(view.id)).undone == "completed"
+        assert setup.labels == before, [each.parameters for each in done]
+
+
+def _some_steps(rng: Random) -> list[Step]:
+    """Steps that can be together, at least two."""
+    while True:
+        names = [*rng.sample(OTHERS, rng.randint(1, 4)), *rng.sample(PLACES, rng.randint(0, 1))]
+        steps = [_step(rng, name) for name in names]
+        try:
+            check_steps(steps)
+        except BadInput:
+            continue
+        if len(steps) > 1:
+            return steps
+
+
+def _step(rng: Random, name: Any) -> Step:
+    if name == "snooze":
+        return Step(name, {"amount": rng.randint(1, 9), "units": "hours"})
+    return label(rng.choice(["Old", "Old Too"]), name) if name.endswith("_label") else Step(name)
