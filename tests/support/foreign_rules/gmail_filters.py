@@ -126,7 +126,9 @@ OTHERS = {
 
 
 def _person(rng: Random) -> str:
-    return rng.choice((*ADDRESSES, "@shop.example", "*@club.example", "me", "ada", "shop.example", '"Ada Lovelace"', "Bohm"))
+    return rng.choice(
+        (*ADDRESSES, "@shop.example", "*@club.example", "me", "ada", "shop.example", '"Ada Lovelace"', "Bohm")
+    )
 
 
 def _word(rng: Random) -> str:

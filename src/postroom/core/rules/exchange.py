@@ -164,4 +164,3 @@ def conditions_with_scope(draft: RuleDraft) -> dict[str, Any]:
         kind = "sender_domain" if draft.scope == "domain" else "sender_email"
         return {"and": [{kind: draft.scope_ref}, dict(draft.conditions)]}
     return dict(draft.conditions)
-

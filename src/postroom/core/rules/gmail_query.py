@@ -233,7 +233,9 @@ def _in(text: str) -> Logic:
 
 def _label(text: str) -> Logic:
     if "-" in text:
-        raise Inexpressible("Gmail writes blanks and slashes in labels as hyphens, so this may be one of several labels")
+        raise Inexpressible(
+            "Gmail writes blanks and slashes in labels as hyphens, so this may be one of several labels"
+        )
     return {"label_present": text}
 
 

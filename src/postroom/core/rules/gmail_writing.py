@@ -26,7 +26,14 @@ ACTIONS = {
 }
 _WORDS = {"words": "", "subject_words": "subject:", "from_words": "from:", "cc_words": "cc:", "bcc_words": "bcc:"}
 _WORDS |= {"to_words": "to:", "reply_to_words": "replyto:"}
-_ADDRESSES = {"from": "from", "to": "to", "cc": "cc", "bcc": "bcc", "reply_to": "replyto", "delivered_to": "deliveredto"}
+_ADDRESSES = {
+    "from": "from",
+    "to": "to",
+    "cc": "cc",
+    "bcc": "bcc",
+    "reply_to": "replyto",
+    "delivered_to": "deliveredto",
+}
 _PIECES = re.compile(r'"[^"]*"|[^\s"]+')
 
 
@@ -175,7 +182,9 @@ def _yes_or_no(text: str) -> Callable[[bool], str]:
 
 def _label(argument: str) -> str:
     if "-" in argument:
-        raise Inexpressible("Gmail writes blanks and slashes in labels as hyphens, so this may be one of several labels")
+        raise Inexpressible(
+            "Gmail writes blanks and slashes in labels as hyphens, so this may be one of several labels"
+        )
     return f"label:{_quoted(argument)}"
 
 

@@ -161,9 +161,7 @@ class _Script:
         last = self._commands[-1].line if self._commands else 1
         return self._emit(guard, effects, last, ends=True) and is_settled
 
-    def _branches(
-        self, ways: Sequence[_Way], at: int, guard: _Guard, effects: Effects
-    ) -> tuple[_Guard | None, bool]:
+    def _branches(self, ways: Sequence[_Way], at: int, guard: _Guard, effects: Effects) -> tuple[_Guard | None, bool]:
         """Import the ways through an `if`. Returns the guard of the mail that runs on as before, if there is any, and
         whether the others are decided.
         """
@@ -241,9 +239,7 @@ class _Script:
             tests = (*tests, replace(test, condition=failed, passed=range(first, len(found))))
         self._explore(after, tests, effects, line, found)
 
-    def _explore(
-        self, frame: _Frame, tests: tuple[_Test, ...], effects: Effects, line: int, found: list[_Way]
-    ) -> None:
+    def _explore(self, frame: _Frame, tests: tuple[_Test, ...], effects: Effects, line: int, found: list[_Way]) -> None:
         commands, at, parent = frame
         while True:
             if at == len(commands):
@@ -274,9 +270,7 @@ class _Script:
         except Inexpressible as error:
             return _Test(call.line, None, str(error))
 
-    def _emit(
-        self, guard: _Guard, effects: Effects, line: int, *, continues: bool = False, ends: bool = False
-    ) -> bool:
+    def _emit(self, guard: _Guard, effects: Effects, line: int, *, continues: bool = False, ends: bool = False) -> bool:
         """Import a way as a rule. Returns whether all its mail is now decided."""
         lines = effects.lines or (line,)
         is_idle = effects == Effects()
