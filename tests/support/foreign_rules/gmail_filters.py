@@ -110,7 +110,7 @@ def _operator(rng: Random) -> str:
     if name in OTHERS:
         return f"{name}:{rng.choice(OTHERS[name])}"
     values = [_word(rng) if name == "subject" else _person(rng) for _ in range(rng.choice((1, 1, 2)))]
-    if name in ("bcc", "replyto"):
+    if name == "replyto":
         values = [each if each != "me" else "ada@shop.example" for each in values]
     return f"{name}:{values[0]}" if len(values) == 1 else f"{name}:({rng.choice((' ', ' OR ')).join(values)})"
 

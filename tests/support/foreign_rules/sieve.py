@@ -4,6 +4,7 @@ It shares nothing with the importer: it has its own lexer and parser, runs the s
 a mail server would do.
 """
 
+import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -35,10 +36,8 @@ class Result:
 def run(script: str, message: EmailMessage) -> Result:
     """Run a script on a message."""
     machine = _Machine(message)
-    try:
+    with contextlib.suppress(Stop):
         machine.block(_Parser(script).block(end=None))
-    except Stop:
-        pass
     if machine.implicit_keep:
         machine.result.inbox = frozenset(machine.flags)
     return machine.result
@@ -152,9 +151,9 @@ class _Machine:
             case "not":
                 return not self.test(tests[0])
             case "allof":
-                return all([self.test(each) for each in tests])
+                return all(self.test(each) for each in tests)
             case "anyof":
-                return any([self.test(each) for each in tests])
+                return any(self.test(each) for each in tests)
             case "exists":
                 return all(header in self.message for header in strings[0])
             case "size":
@@ -204,7 +203,7 @@ def _ascii_lower(text: str) -> str:
 
 def _like(pattern: str, value: str) -> bool:
     """Wildcards by dynamic programming: `*` any characters, `?` one, `\\` takes the next literally."""
-    parts: list[str | None | bool] = []
+    parts: list[str | bool | None] = []
     characters = iter(pattern)
     for each in characters:
         parts.append({"*": True, "?": None}.get(each, each) if each != "\\" else next(characters, "\\"))

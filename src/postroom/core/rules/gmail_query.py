@@ -185,7 +185,7 @@ def _person(kind: str) -> Callable[[str], Logic]:
 
     def read(text: str) -> Logic:
         if text.lower() == "me":
-            if kind not in ("from", "to", "cc"):
+            if kind not in PEOPLE:
                 raise Inexpressible(f"{kind}:me {NO_SUCH}")
             return {f"{kind}_me": True}
         if "," in text or ";" in text:
@@ -201,7 +201,7 @@ def _person(kind: str) -> Callable[[str], Logic]:
 def _to(text: str) -> Logic:
     """Gmail counts Cc and Bcc."""
     found = _person("to")(text)
-    if isinstance(found, bool) or "to_me" in found:
+    if isinstance(found, bool):
         return found
     ((kind, argument),) = found.items()
     return some([found, {kind.replace("to", "bcc", 1): argument}])

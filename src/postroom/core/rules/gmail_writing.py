@@ -24,8 +24,15 @@ ACTIONS = {
     "archive": "shouldArchive",
     "mark_read": "shouldMarkAsRead",
 }
-_WORDS = {"words": "", "subject_words": "subject:", "from_words": "from:", "cc_words": "cc:", "bcc_words": "bcc:"}
-_WORDS |= {"to_words": "to:", "reply_to_words": "replyto:"}
+_WORDS = {
+    "words": "",
+    "subject_words": "subject:",
+    "from_words": "from:",
+    "to_words": "to:",
+    "cc_words": "cc:",
+    "bcc_words": "bcc:",
+    "reply_to_words": "replyto:",
+}
 _ADDRESSES = {
     "from": "from",
     "to": "to",
@@ -143,6 +150,8 @@ def _to_anyone(argument: Any) -> str | None:
     match argument:
         case [{"to": str(one)}, {"bcc": str(other)}] if one == other:
             return f"to:{_bare(one)}"
+        case [{"to_me": True}, {"bcc_me": True}]:
+            return "to:me"
         case [{"to_words": str(one)}, {"bcc_words": str(other)}] if one == other:
             return _words("to:", one)
         case _:
@@ -204,6 +213,7 @@ _LEAVES: dict[str, Callable[[Any], str]] = {
     "from_me": _yes_or_no("from:me"),
     "to_me": _yes_or_no("to:me"),
     "cc_me": _yes_or_no("cc:me"),
+    "bcc_me": _yes_or_no("bcc:me"),
     "list": lambda argument: f"list:{_bare(argument)}",
     "label_present": _label,
     "category": _category,

@@ -36,7 +36,7 @@ def some(parts: Iterable[Logic]) -> Logic:
 def negated(part: Logic) -> Logic:
     if isinstance(part, bool):
         return not part
-    return part["not"] if "not" in part else {"not": part}
+    return part.get("not", {"not": part})
 
 
 def _joined(parts: Iterable[Logic], kind: str, *, neutral: bool) -> Logic:

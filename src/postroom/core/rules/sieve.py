@@ -194,12 +194,14 @@ class _Script:
         return guard, are_settled
 
     def _adds(self, after: Effects, before: Effects, at: int) -> bool:
-        """Whether the effects of a way only add to those of the rest of the script, and can be a rule that continues."""
+        """Whether the effects of a way only add to those of the rest of the script: then its rule continues."""
         if before != Effects() or not after.only_adds or at >= len(self._commands):
             return False
-        changing = CHANGING | ({"redirect"} if after.redirects else set())
-        # `discard` cancels what a copy leaves in the inbox; it does nothing to mail that has already left it.
-        changing |= set() if after.cancelled else {"discard"}
+        changing = set(CHANGING)
+        if after.redirects:
+            changing.add("redirect")
+        if not after.cancelled:  # `discard` takes a copy's original from the inbox; mail that has left it is safe
+            changing.add("discard")
         return after.refused is not None or not changing & self._later[at]
 
     def _ways(self, chain: Sequence[Call], effects: Effects) -> list[_Way]:

@@ -7,7 +7,7 @@ does the opposite.
 
 import re
 from collections.abc import Callable, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from postroom.core.mail.addresses import canonical
@@ -52,7 +52,7 @@ class _Options:
     part: str = "all"
     comparator: str = IGNORES_CASE
     size: str = ""
-    given: list[int | list[str]] | None = None
+    given: list[int | list[str]] = field(default_factory=list[int | list[str]])
 
     @property
     def counts_case(self) -> bool:
@@ -101,7 +101,7 @@ def _no_arguments(test: Call) -> None:
 
 def _options(test: Call, allowed: tuple[str, ...]) -> _Options:
     """Read the arguments in order. Raises Inexpressible for a tag that is not among those allowed."""
-    found = _Options(given=[])
+    found = _Options()
     left = list(test.arguments)
     if test.tests:
         raise Inexpressible(f"{test.name} has tests inside")
@@ -120,7 +120,6 @@ def _options(test: Call, allowed: tuple[str, ...]) -> _Options:
             case Tag(name):
                 raise Inexpressible(f":{name} has no counterpart among conditions")
             case value:
-                assert found.given is not None
                 found.given.append(value)
     return found
 
@@ -133,8 +132,8 @@ def _comparator(given: object) -> str:
 
 
 def _strings(test: Call, options: _Options, count: int, extensions: Extensions) -> list[list[str]]:
-    found = [each for each in options.given or () if isinstance(each, list)]
-    if len(found) != count or len(found) != len(options.given or ()):
+    found = [each for each in options.given if isinstance(each, list)]
+    if len(found) != count or len(found) != len(options.given):
         raise Inexpressible(f"{test.name} does not have {count} texts or lists of texts")
     for text in (text for each in found for text in each):
         extensions.check_text(text)
