@@ -29,21 +29,23 @@ from postroom.core.rules.sieve_effects import HARMLESS, Effects, Outcome, kinds_
 from postroom.core.rules.sieve_syntax import Call, Tag, read_sieve
 from postroom.core.rules.sieve_tests import Extensions, condition_of
 
-MOST_WAYS = 300
+MOST_WAYS = 1_000
 MOST_RULES = 1_000
 MOST_TESTS = 100
+# How often an `if` is looked at in all: once for each way that comes to it.
+MOST_VISITS = 20_000
 CHANGING = frozenset({"keep", "flags", "trash", "unknown"})
 BRANCHES = ("if", "elsif", "else")
 
 _Frame = tuple[Sequence[Call], int, "_Frame | None"]
 
 
-class _TooMany(Exception):
-    """There are too many ways through the script, from this line on."""
+TOO_MANY_WAYS = "there are too many ways through the script, since branches run on; end them with stop, or divide it"
+TOO_MANY_RULES = f"it makes more than {MOST_RULES:,} rules; divide the script"
 
-    def __init__(self, line: int) -> None:
-        super().__init__()
-        self.line = line
+
+class _TooMany(Exception):
+    """There are too many ways through the script, or too many rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,8 @@ class _Guard(NamedTuple):
 
     tests: tuple[_Test, ...] = ()
     implied: tuple[Logic, ...] = ()
+    is_inside: bool = False
+    """Whether this is one way among others that have not been followed to their ends."""
 
     def with_way(self, way: _Way, settled: Sequence[bool]) -> "_Guard":
         """With the tests of a way; those failed are implied if all mail that passes them is decided."""
@@ -83,17 +87,17 @@ class _Guard(NamedTuple):
             is_implied = bool(test.passed) and test.condition is not None and all(settled[n] for n in test.passed)
             implied += [test.condition] if is_implied and test.condition is not None else []
             needed += [] if is_implied else [test]
-        return _Guard((*self.tests, *needed), (*self.implied, *implied))
+        return _Guard((*self.tests, *needed), (*self.implied, *implied), self.is_inside)
 
     def without_way(self, way: _Way, is_settled: bool) -> "_Guard":
         """Without the mail of a way, which is implied if it is decided."""
         unknown = next((test for test in way.tests if test.condition is None), None)
         if unknown is not None:
-            return _Guard((*self.tests, unknown), self.implied)
+            return _Guard((*self.tests, unknown), self.implied, self.is_inside)
         excluded = negated(every(test.condition for test in way.tests if test.condition is not None))
         if is_settled:
-            return _Guard(self.tests, (*self.implied, excluded))
-        return _Guard((*self.tests, _Test(way.line, excluded)), self.implied)
+            return _Guard(self.tests, (*self.implied, excluded), self.is_inside)
+        return _Guard((*self.tests, _Test(way.line, excluded)), self.implied, self.is_inside)
 
     @property
     def unknown(self) -> _Test | None:
@@ -113,8 +117,7 @@ def read_sieve_rules(text: str) -> Imported:
     try:
         script.follow(0, _Guard(), Effects())
     except _TooMany as error:
-        why = f"there are more than {MOST_WAYS} ways through it, or {MOST_RULES:,} rules; nothing after it is imported"
-        script.imported.refuse(f"line {error.line}", "if", why)
+        script.imported.refuse(f"line {script.line}", "if", f"{error}; nothing from here on is imported")
     script.drop_last_idle_rules()
     return script.imported
 
@@ -126,6 +129,10 @@ class _Script:
         self._extensions = Extensions(frozenset(_required(commands)))
         self._titles: dict[int, str] = {}
         self._idle: set[str] = set()
+        self._tests: dict[int, _Test] = {}
+        self._visits = 0
+        self.line = 1
+        """The line that the import has come to, of commands that are not in a block."""
         later = frozenset[str]()
         self._later = [later]
         for call in reversed(commands):
@@ -136,11 +143,13 @@ class _Script:
     def follow(self, at: int, guard: _Guard, effects: Effects) -> bool:
         """Import what the script does from this command on, and return whether that decides about all such mail."""
         if len(guard.tests) > MOST_TESTS:
-            raise _TooMany(self._commands[min(at, len(self._commands) - 1)].line)
+            raise _TooMany(TOO_MANY_WAYS)
         is_settled = True
         while at < len(self._commands):
             call = self._commands[at]
             at += 1
+            if not guard.is_inside:
+                self.line = call.line
             if call.name == "stop":
                 self._tell_unreachable(self._commands[at:], f"the script stops on line {call.line}")
                 return self._emit(guard, effects, call.line) and is_settled
@@ -182,7 +191,7 @@ class _Script:
                 self._refuse(way.line, "if", way.effects.refused or "")
                 settled.append(False)
             else:
-                settled.append(self.follow(at, inside, way.effects))
+                settled.append(self.follow(at, inside._replace(is_inside=True), way.effects))
         others = [number for number in range(len(ways)) if number not in running_on]
         are_settled = all(settled[number] for number in others)
         if not running_on:
@@ -221,8 +230,9 @@ class _Script:
         found: list[_Way],
     ) -> None:
         """Collect the ways through an `if` with its branches, and through what comes after it in its block."""
-        if len(tests) > MOST_TESTS:
-            raise _TooMany(line)
+        self._visits += 1
+        if len(tests) > MOST_TESTS or self._visits > MOST_VISITS:
+            raise _TooMany(TOO_MANY_WAYS)
         for number, call in enumerate(chain):
             block = (call.block or (), 0, after)
             if call.name == "else":
@@ -252,7 +262,7 @@ class _Script:
             call = commands[at]
             at += 1
             if call.name == "stop":
-                found.append(_Way(tests, effects, True, line))
+                self._found(found, _Way(tests, effects, True, line))
                 self._tell_unreachable(commands[at:], f"the script stops on line {call.line}")
                 return
             if call.name == "if":
@@ -260,17 +270,24 @@ class _Script:
                 self._branch(chain, (commands, at + len(chain) - 1, parent), tests, effects, line, found)
                 return
             effects = effects.after(_alone(call), self._extensions, line)
-        found.append(_Way(tests, effects, False, line))
-        if len(found) > MOST_WAYS:
-            raise _TooMany(line)
+        self._found(found, _Way(tests, effects, False, line))
+
+    def _found(self, ways: list[_Way], way: _Way) -> None:
+        ways.append(way)
+        if len(ways) > MOST_WAYS:
+            raise _TooMany(TOO_MANY_WAYS)
 
     def _test(self, call: Call) -> _Test:
         if len(call.tests) != 1 or call.arguments or call.block is None:
             raise BadInput(f"line {call.line}", f"{call.name} does not have one test and a block", "fix that line")
+        if (known := self._tests.get(id(call))) is not None:
+            return known
         try:
-            return _Test(call.line, condition_of(call.tests[0], self._extensions))
+            found = _Test(call.line, condition_of(call.tests[0], self._extensions))
         except Inexpressible as error:
-            return _Test(call.line, None, str(error))
+            found = _Test(call.line, None, str(error))
+        self._tests[id(call)] = found
+        return found
 
     def _emit(self, guard: _Guard, effects: Effects, line: int, *, continues: bool = False, ends: bool = False) -> bool:
         """Import a way as a rule. Returns whether all its mail is now decided."""
@@ -291,7 +308,7 @@ class _Script:
             self._refuse(lines[-1], self._title(lines), str(error))
             return False
         if len(self.imported.drafts) >= MOST_RULES:
-            raise _TooMany(line)
+            raise _TooMany(TOO_MANY_RULES)
         return self._add(lines, condition, Outcome(steps, notes), continues=continues, is_idle=is_idle)
 
     def _add(

@@ -5,12 +5,14 @@ addresses of exactly the header that it names. So most tests become patterns on 
 does the opposite.
 """
 
+import math
 import re
 from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from postroom.core.mail.addresses import canonical
+from postroom.core.rules.conditions import MOST_CONDITIONS
 from postroom.core.rules.exchange import Inexpressible
 from postroom.core.rules.logic import Logic, every, negated, some
 from postroom.core.rules.properties import LARGEST_SIZE
@@ -135,6 +137,8 @@ def _strings(test: Call, options: _Options, count: int, extensions: Extensions) 
     found = [each for each in options.given if isinstance(each, list)]
     if len(found) != count or len(found) != len(options.given):
         raise Inexpressible(f"{test.name} does not have {count} texts or lists of texts")
+    if math.prod(map(len, found)) > MOST_CONDITIONS:
+        raise Inexpressible(f"it compares more than {MOST_CONDITIONS:,} texts; make several tests of it")
     for text in (text for each in found for text in each):
         extensions.check_text(text)
     return found
