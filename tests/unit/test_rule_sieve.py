@@ -298,7 +298,8 @@ def test_texts_of_many_lines_and_escapes_are_understood() -> None:
     ("script", "place"),
     [
         *(("if", "line 1"), ("if true {", "ends inside"), ("}", "line 1"), ("\nif header [ {}", "line 2")),
-        *(("keep", "line 1"), ("if anyof (", "ends too early"), ("if anyof () { keep; }", "line 1"), ('"x";', "line 1")),
+        *(("keep", "line 1"), ("if anyof (", "ends too early"), ("if anyof () { keep; }", "line 1")),
+        ('"x";', "line 1"),
         *(("\n\n€", "line 3"), ('if exists "a', "line 1"), ("if true {" * 50, "nested too deep")),
         *(("if not " + "not " * 500 + "true {}", "nested too deep"), ("text:\nnever ended", "line 1")),
         *(("elsif true {}", "line 1"), ("if true {} else {} else {}", "line 1"), ("if {}", "line 1")),
@@ -317,7 +318,7 @@ def test_what_is_no_sieve_is_refused_with_its_place(script: str, place: str) -> 
     ("script", "line"),
     [
         ("".join(f'if exists "a{n}" {{ addflag "\\\\Seen"; }}\n' for n in range(2_000)), 11),
-        ("".join(f'if exists "a{n}" {{ fileinto "x"; }}\n' for n in range(150)) + 'if exists "b" { keep; }', 1),
+        ("".join(f'if exists "a{n}" {{ fileinto "{n}"; }}\n' for n in range(150)) + 'if exists "b" { keep; }', 1),
         ("".join(f'if exists "a{n}" {{ discard; stop; }}\n' for n in range(MOST_RULES + 10)), MOST_RULES + 1),
         ("if true { " + "".join(f'if exists "a{n}" {{ keep; }} ' for n in range(2_000)) + "}", 1),
         ("if true {}" + "".join(f'elsif exists "a{n}" {{ keep; stop; }}\n' for n in range(5_000)), None),

@@ -14,10 +14,12 @@ from postroom.cli.output import cell, show_json, show_list
 from postroom.cli.rule_options import AllowMissing, read_bytes
 from postroom.cli.session import Session
 from postroom.cli.simulate import EVERYTHING, SimulationProgress, show_simulation
+from postroom.core.actions.steps import shown
 from postroom.core.errors import BadInput
 from postroom.core.rules.draft import RuleDraft
 from postroom.manage.rule_exchange import (
     FOREIGN,
+    IMPORTED,
     Came,
     Imported,
     ImportedRule,
@@ -34,6 +36,7 @@ from postroom.manage.simulation import ChangeOfRules, estimate_cost, simulate_ch
 FORMATS: tuple[RuleFormat, ...] = get_args(RuleFormat)
 ENDINGS: dict[str, RuleFormat] = {".xml": "gmail", ".sieve": "sieve", ".siv": "sieve", ".json": "json"}
 MOST_SIMULATED = 50_000
+KNOWN = "there is a rule of this name, which is left as it is; --replace replaces it"
 
 
 def import_(
@@ -70,11 +73,12 @@ def import_(
     if session.as_json:
         _show_json(rules, table)
         return
+    if wanted in FOREIGN:
+        _show_table(table, imported, rules)
+        _offer_to_enable(session, imported, rules, dry_run=dry_run)
+        return
     for rule in rules:
         typer.echo(_line(rule))
-    if wanted in FOREIGN:
-        _show_table(table)
-        _offer_to_enable(session, imported, rules, dry_run=dry_run)
 
 
 def _show_json(rules: Sequence[ImportedRule], table: Sequence[Came]) -> None:
@@ -90,16 +94,32 @@ def _show_json(rules: Sequence[ImportedRule], table: Sequence[Came]) -> None:
             show_json({"left_out": each.what, "where": each.where, "verdict": each.verdict, "why": each.why})
 
 
-def _show_table(table: Sequence[Came]) -> None:
+def _show_table(table: Sequence[Came], imported: Imported, rules: Sequence[ImportedRule]) -> None:
     """Print what became of each part of the file, and how many there are of each kind."""
     if not table:
         typer.echo("There is no rule in it.")
         return
-    typer.echo()
-    rows = [{"where": each.where, "what": each.what, "result": each.verdict, "why": each.why} for each in table]
-    show_list(rows, ("where", "what", "result", "why"), as_json=False)
+    does = {each.name: shown(each.action_type, each.parameters) for each in imported.drafts}
+    notes = {rule.name: _notes(rule) for rule in rules}
+    rows: list[dict[str, object]] = [
+        {
+            "where": each.where,
+            "rule": each.what,
+            "does": does.get(each.what),
+            "result": each.verdict,
+            "why": "; ".join(filter(None, (each.why, *notes.get(each.what, ())))),
+        }
+        for each in table
+    ]
+    show_list(rows, ("where", "rule", "does", "result", "why"), as_json=False)
     counts = Counter(each.verdict for each in table)
     typer.echo("\n" + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+
+
+def _notes(rule: ImportedRule) -> tuple[str, ...]:
+    """What happened to a rule beside coming over: it was known, or it waits for something else than a review."""
+    known = (KNOWN,) if rule.result == "left as it is" else ()
+    return known if rule.disabled_reason in (None, IMPORTED) else (*known, f"off: {rule.disabled_reason}")
 
 
 def _offer_to_enable(session: Session, imported: Imported, rules: Sequence[ImportedRule], *, dry_run: bool) -> None:
@@ -109,7 +129,9 @@ def _offer_to_enable(session: Session, imported: Imported, rules: Sequence[Impor
     if dry_run or not drafts:
         return
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        typer.echo("They are off. Review them, then `postroom rules enable NAME`; or import again with --enable.")
+        typer.echo(
+            "They are off. Review them, then `postroom rules enable NAME`; or import again with --replace --enable."
+        )
         return
     if not typer.confirm("They are off. Show what they would have done to the stored mail?", default=True):
         return

@@ -7,7 +7,7 @@ from typing import Literal
 from postroom.core.errors import BadInput
 from postroom.core.rules.documents import read_documents, write_documents
 from postroom.core.rules.draft import REVIEW, RuleDraft
-from postroom.core.rules.exchange import FIRST_PRIORITY, Came, Exported, Imported, LeftOut
+from postroom.core.rules.exchange import FIRST_PRIORITY, IMPORTED, Came, Exported, Imported, LeftOut
 from postroom.core.rules.gmail import read_gmail_filters
 from postroom.core.rules.gmail_writing import write_gmail_filters
 from postroom.core.rules.sieve import read_sieve_rules
@@ -23,6 +23,7 @@ from postroom.store.rules import KeptRules, keep_rules
 
 __all__ = [
     "FOREIGN",
+    "IMPORTED",
     "Came",
     "Imported",
     "ImportedRule",
