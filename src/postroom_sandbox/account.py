@@ -1,4 +1,4 @@
-"""One user of the emulator: a mailbox with its drafts, watch and addresses; and one call of an API method."""
+"""One user of the emulator: a mailbox with its drafts, watch and settings; and one call of an API method."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from postroom_sandbox.outgoing import Outgoing
 from postroom_sandbox.refusal import forbidden
 from postroom_sandbox.requests import PageTokens, Parameters
 from postroom_sandbox.send_as import SendAs
+from postroom_sandbox.vacation import Vacation
 from postroom_sandbox.watch import Watcher
 
 Json = dict[str, Any]
@@ -24,6 +25,7 @@ class Account:
     watcher: Watcher
     pages: PageTokens
     send_as: SendAs
+    vacation: Vacation
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@ def parts_of(content_type: str, body: bytes) -> list[Part]:
         raise invalid(f"Failed to parse batch request, error: {content_type} is not multipart/mixed.")
     pieces = multipart_pieces(content_type, body)
     if len(pieces) > MOST_PARTS:
-        raise invalid(f"The batch request has {len(pieces)} calls; at most {MOST_PARTS} are allowed.")
+        raise invalid(f"Inner request count exceeds the limit. Received: {len(pieces)}, Limit: {MOST_PARTS}")
     return [_part(piece) for piece in pieces]
 
 

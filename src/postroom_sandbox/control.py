@@ -38,11 +38,11 @@ class Control:
         self._emulator = emulator
 
     async def deliver(self, request: Request) -> Json:
-        """Deliver the raw mail in the body with the given `labelIds`; by default into the inbox, unread."""
+        """Deliver the raw mail in the body with the given `labelIds`, by default into the inbox, unread."""
         parameters = Parameters(request).only("labelIds", "user")
         labels = parameters.texts("labelIds") or ARRIVING
         raw = await body_of(request, LARGEST_MESSAGE)
-        message = self._account(parameters.text("user")).mailbox.deliver(raw, labels)
+        message = self._account(parameters.text("user")).mailbox.receive(raw, labels)
         return {**message.labelled(), "historyId": str(message.history_id)}
 
     async def list_faults(self, request: Request) -> Json:
@@ -174,6 +174,16 @@ class Control:
         send_as = self._account(text_in(given, "user")).send_as
         send_as.add(alias, bool(given.get("isDefault", False)))
         return {"sendAs": send_as.as_json()}
+
+    async def add_forwarding_address(self, request: Request) -> Json:
+        """Verify an address to which filters may forward."""
+        given = await json_body(request, "user", "forwardingEmail")
+        address = text_in(given, "forwardingEmail")
+        if "@" not in address.strip("@"):
+            raise invalid("Invalid forwardingEmail")
+        filters = self._account(text_in(given, "user")).mailbox.filters
+        filters.forwarding.add(address.lower())
+        return {"forwardingAddresses": sorted(filters.forwarding)}
 
     async def create_service_key(self, request: Request) -> Json:
         """Create a key file of a service account that gets its tokens from this emulator."""

@@ -36,6 +36,7 @@ from postroom_sandbox.requests import PageTokens
 from postroom_sandbox.send_as import SendAs
 from postroom_sandbox.service_accounts import ServiceAccounts
 from postroom_sandbox.signing import Signer
+from postroom_sandbox.vacation import Vacation
 from postroom_sandbox.watch import Watcher
 
 Json = dict[str, Any]
@@ -78,7 +79,9 @@ class Emulator:
         """Add a user with a mailbox and, if given, a token that never expires."""
         send_as = SendAs(mailbox.owner)
         outgoing = Outgoing(mailbox, self._post, send_as.usable)
-        account = Account(mailbox, outgoing, Watcher(mailbox, self.pubsub), self._pages, send_as)
+        account = Account(mailbox, outgoing, Watcher(mailbox, self.pubsub), self._pages, send_as, Vacation())
+        mailbox.own_addresses = send_as.usable
+        mailbox.forward = self._post
         self.accounts[mailbox.owner] = account
         if token is not None:
             self.consents.admit(token, mailbox.owner)
@@ -93,6 +96,7 @@ class Emulator:
         self.quota.reset()
         self.accounts[self.mailbox.owner].outgoing.forget()
         self.accounts[self.mailbox.owner].send_as.clear()
+        self.accounts[self.mailbox.owner].vacation.clear()
         self.mailbox.clear()
         self._fill(self.mailbox)
 
@@ -126,6 +130,7 @@ class Emulator:
             ("POST", "consent", control.set_consent),
             ("POST", "accounts", control.add_account),
             ("POST", "sendAs", control.add_send_as),
+            ("POST", "forwardingAddresses", control.add_forwarding_address),
             ("POST", "serviceAccounts", control.create_service_key),
         ]
         return [Route(f"/sandbox/{path}", self._guarded(end), methods=[verb]) for verb, path, end in offered]
@@ -150,7 +155,7 @@ class Emulator:
         """Deliver a sent mail if its recipient has a mailbox here."""
         for owner, account in self.accounts.items():
             if owner.lower() == address:
-                account.mailbox.deliver(raw)
+                account.mailbox.receive(raw)
 
 
 async def _unknown_address(request: Request, error: Exception) -> Response:

@@ -9,7 +9,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from postroom_sandbox import draft_methods, label_methods, message_methods, thread_methods, user_methods
+from postroom_sandbox import (
+    draft_methods,
+    label_methods,
+    message_methods,
+    settings_methods,
+    thread_methods,
+    user_methods,
+)
 from postroom_sandbox.account import Account, Call, Endpoint
 from postroom_sandbox.consent import Access, Consents
 from postroom_sandbox.faults import Fault, Faults, without_fields
@@ -36,6 +43,7 @@ ENDPOINTS: dict[str, Endpoint] = {
     **thread_methods.ENDPOINTS,
     **draft_methods.ENDPOINTS,
     **label_methods.ENDPOINTS,
+    **settings_methods.ENDPOINTS,
 }
 
 

@@ -27,6 +27,7 @@ MESSAGE_LIST_VISIBILITY = frozenset({"show", "hide"})
 LONGEST_NAME = 225
 _COLOR = re.compile(r"#[0-9a-f]{6}")
 _PLAIN = {"textColor": "#000000", "backgroundColor": "#ffffff"}
+_HYPHENS = re.compile(r"[ \"&()/{}|]")
 MOST_LABELS = 10_000
 LOOK = ("labelListVisibility", "messageListVisibility", "color")
 
@@ -58,7 +59,7 @@ class Labels:
         return self._by_id[label_id]
 
     def named(self, name: str) -> Label | None:
-        """The label named in a search: by id or name, in any case, with spaces and slashes also as hyphens."""
+        """The label named in a search: by id or name, in any case, with spaces and some marks also as hyphens."""
         wanted = _searched(name)
         return next((label for label in self.all() if wanted in (_searched(label.name), _searched(label.id))), None)
 
@@ -70,6 +71,12 @@ class Labels:
         self._next += 1
         self._by_id[label.id] = label
         return label
+
+    def put_back(self, label: Label) -> None:
+        """Add a label that was here before, under the id that it had."""
+        self._by_id[label.id] = label
+        number = label.id.rpartition("_")[2]
+        self._next = max(self._next, int(number) + 1 if number.isdecimal() else 1)
 
     def update(self, label_id: str, name: str, look: Json) -> Label:
         """Change the name and look of a label; it stays on its messages."""
@@ -124,4 +131,4 @@ def after_change(labels: frozenset[str], add: frozenset[str], remove: frozenset[
 
 
 def _searched(name: str) -> str:
-    return name.casefold().replace(" ", "-").replace("/", "-")
+    return _HYPHENS.sub("-", name.casefold())

@@ -6,11 +6,12 @@ Malformed mail is loaded too. Messages that cannot be read at all, or are too la
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parseaddr, parsedate_to_datetime
+from datetime import datetime
+from email.utils import parseaddr
 from pathlib import Path
 from typing import Protocol
 
+from postroom_sandbox.header_dates import moment_in
 from postroom_sandbox.mailbox import ARRIVING, Mailbox
 from postroom_sandbox.mime import Mail
 from postroom_sandbox.outgoing import LARGEST_MESSAGE
@@ -108,11 +109,7 @@ def _label(mailbox: Mailbox, name: str) -> str:
 def came_at(mail: Mail, now: datetime) -> datetime:
     """When a message was received: by its newest Received header, else its Date; never in the future."""
     for text in (mail.header("Received").rpartition(";")[2], mail.header("Date")):
-        try:
-            moment = parsedate_to_datetime(text.strip())
-            moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
-        except (ValueError, TypeError, IndexError, OverflowError):
-            continue
-        if moment.year > 1970 and moment <= now:
+        moment = moment_in(text)
+        if moment is not None and moment <= now:
             return moment
     return now

@@ -8,12 +8,14 @@ from itertools import islice
 from random import Random
 from typing import Any
 
+from postroom_sandbox.filters import Arriving, Filters
 from postroom_sandbox.history import REMEMBERED, Change, History, HistoryKind
 from postroom_sandbox.labels import Label, Labels, after_change
 from postroom_sandbox.message import Message
 from postroom_sandbox.mime import Mail
-from postroom_sandbox.query import Query, Received, parse_query
+from postroom_sandbox.query import Query, parse_query
 from postroom_sandbox.refusal import invalid, missing
+from postroom_sandbox.search_terms import Received, Setting
 
 __all__ = ["ARRIVING", "Mailbox", "Message", "utc_now"]
 
@@ -56,6 +58,10 @@ class Mailbox:
         self.rng = rng
         self.search_lag = search_lag
         self.search_gaps = search_gaps
+        # Where `me` stands in a search; the send-as addresses belong to it too.
+        self.own_addresses: Callable[[], frozenset[str]] = lambda: frozenset({owner.lower()})
+        self.filters = Filters(rng, lambda: self.labels, self.search_setting)
+        self.forward: Callable[[str, bytes], None] = lambda _address, _raw: None
         self.observers: list[Callable[[Change], None]] = []
         self._messages: dict[str, Message] = {}
         self._order: list[tuple[int, str]] = []
@@ -106,13 +112,28 @@ class Mailbox:
         message_id = self._new_id(received_at)
         thread = (thread_id if staying else self._thread_of(mail, thread_id)) or message_id
         message = Message(message_id, thread, mail, received_at, wanted, 0)
-        self._messages[message_id] = message
-        self._threads.setdefault(thread, []).append(message_id)
-        insort(self._order, message.place)
-        for key in _MESSAGE_ID.findall(mail.header("Message-ID")):
-            self._by_message_id.setdefault(key, message)
+        self.put_back(message)
         self._record("messageAdded", message)
         return message
+
+    def receive(self, raw: bytes, labels: Collection[str] = ARRIVING) -> Message:
+        """Add new mail from outside. The filters apply before anybody sees it, so it is added once, with all labels."""
+        wanted, now = frozenset(labels), self.clock()
+        self.labels.check_known(wanted)
+        filtered, forwards = self.filters.applied(Arriving(Mail(raw), wanted, now))
+        message = self.deliver(raw, filtered, now)
+        if not _was_forwarded_by(self.owner, message.mail):
+            for address in forwards:
+                self.forward(address, forwarded(raw, self.owner, address))
+        return message
+
+    def put_back(self, message: Message) -> None:
+        """Add a message as it is, under its own ids; nothing is recorded."""
+        self._messages[message.id] = message
+        self._threads.setdefault(message.thread_id, []).append(message.id)
+        insort(self._order, message.place)
+        for key in _MESSAGE_ID.findall(message.mail.header("Message-ID")):
+            self._by_message_id.setdefault(key, message)
 
     def modify(self, message_id: str, add: Collection[str] = (), remove: Collection[str] = ()) -> Message:
         message = self.get(message_id)
@@ -141,6 +162,7 @@ class Mailbox:
     def delete_label(self, label_id: str) -> None:
         """Delete a label, and remove it from every message."""
         self.labels.delete(label_id)
+        self.filters.drop_label(label_id)
         for message in self._messages.values():
             if label_id in message.labels:
                 message.labels -= {label_id}
@@ -151,6 +173,7 @@ class Mailbox:
         self.history_id += 1
         self.history.forget(self.history_id)
         self.labels = Labels()
+        self.filters.clear()
         self._messages.clear()
         self._order.clear()
         self._threads.clear()
@@ -171,7 +194,7 @@ class Mailbox:
         that new mail that arrives between two pages does not shift them."""
         wanted = frozenset(label_ids)
         self.labels.check_known(wanted)
-        query = parse_query(q, self._label_named, self.clock()) if q else Query()
+        query = parse_query(q, self.search_setting()) if q else Query()
         everywhere = include_spam_trash or query.everywhere or bool(wanted & {"SPAM", "TRASH"})
         is_indexed = self._index() if q else None
         first, end = self._places(query.received)
@@ -206,6 +229,9 @@ class Mailbox:
         if start > self.history_id:
             raise missing()
         return self.history.since(start, kinds, label_id)
+
+    def search_setting(self) -> Setting:
+        return Setting(self._label_named, self.own_addresses(), self.clock())
 
     def count(self, label: Label) -> Json:
         """A label with its counts, as labels.get shows it."""
@@ -268,6 +294,17 @@ class Mailbox:
     def _label_named(self, name: str) -> str | None:
         label = self.labels.named(name)
         return label.id if label else None
+
+
+def forwarded(raw: bytes, owner: str, address: str) -> bytes:
+    """The copy of a mail that a filter forwards, marked as Gmail marks it, so that two mailboxes do not forward to
+    each other for ever.
+    """
+    return f"X-Forwarded-To: {address}\r\nX-Forwarded-For: {owner} {address}\r\n".encode() + raw
+
+
+def _was_forwarded_by(owner: str, mail: Mail) -> bool:
+    return any(value.lower().split()[:1] == [owner.lower()] for value in mail.all_headers("x-forwarded-for"))
 
 
 def _topic(mail: Mail) -> str:

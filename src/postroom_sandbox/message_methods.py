@@ -1,10 +1,9 @@
 """`users.messages` and its attachments."""
 
 import base64
-from datetime import datetime
-from email.utils import parsedate_to_datetime
 
 from postroom_sandbox.account import Call, Endpoint, Json
+from postroom_sandbox.header_dates import moment_in
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.message import FORMATS, Message
 from postroom_sandbox.mime import Mail
@@ -157,16 +156,8 @@ async def _put_in(call: Call, dated_by: str) -> Json:
     fields, raw = await message_in(call)
     labels = frozenset(texts_in(fields, "labelIds"))
     thread = text_in(fields, "threadId") or None
-    written = _date_in(raw) if dated_by == "dateHeader" else None
+    written = moment_in(Mail(raw).header("Date")) if dated_by == "dateHeader" else None
     return call.mailbox.deliver(raw, labels, written, thread).labelled()
-
-
-def _date_in(raw: bytes) -> datetime | None:
-    try:
-        written = parsedate_to_datetime(Mail(raw).header("Date"))
-        return written.astimezone() if written.timestamp() >= 0 else None
-    except (ValueError, TypeError, IndexError, OverflowError, OSError):
-        return None
 
 
 ENDPOINTS: dict[str, Endpoint] = {

@@ -32,6 +32,8 @@ _DRAFT_READ = (FULL, COMPOSE, MODIFY, READONLY)
 _DRAFT_WRITE = (FULL, COMPOSE, MODIFY)
 _LABEL_READ = (FULL, LABELS, METADATA, MODIFY, READONLY)
 _LABEL_WRITE = (FULL, LABELS, MODIFY)
+_SETTINGS_READ = (FULL, MODIFY, READONLY, SETTINGS_BASIC)
+_SETTINGS_WRITE = (SETTINGS_BASIC,)
 
 USER = "/gmail/v1/users/{userId}"
 UPLOAD = "/upload"
@@ -86,7 +88,14 @@ METHODS = {
         Method("labels.patch", "PATCH", "/labels/{id}", _LABEL_WRITE, 5),
         Method("labels.delete", "DELETE", "/labels/{id}", _LABEL_WRITE, 5),
         Method("history.list", "GET", "/history", _READ, 2),
-        Method("settings.sendAs.list", "GET", "/settings/sendAs", (FULL, MODIFY, READONLY, SETTINGS_BASIC), 1),
+        Method("settings.sendAs.list", "GET", "/settings/sendAs", _SETTINGS_READ, 1),
+        Method("settings.sendAs.get", "GET", "/settings/sendAs/{sendAsEmail}", _SETTINGS_READ, 1),
+        Method("settings.filters.list", "GET", "/settings/filters", _SETTINGS_READ, 1),
+        Method("settings.filters.create", "POST", "/settings/filters", _SETTINGS_WRITE, 5),
+        Method("settings.filters.get", "GET", "/settings/filters/{id}", _SETTINGS_READ, 1),
+        Method("settings.filters.delete", "DELETE", "/settings/filters/{id}", _SETTINGS_WRITE, 5),
+        Method("settings.getVacation", "GET", "/settings/vacation", _SETTINGS_READ, 1),
+        Method("settings.updateVacation", "PUT", "/settings/vacation", _SETTINGS_WRITE, 5),
     )
 }
 

@@ -10,6 +10,7 @@ import binascii
 import html
 import re
 import secrets
+import unicodedata
 from collections.abc import Iterator
 from email import message_from_bytes
 from email.errors import HeaderParseError
@@ -33,7 +34,8 @@ _FOLD = re.compile(r"[ \t]*[\r\n]+[ \t]*")
 _SPACES = re.compile(r"\s+")
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n|\r\r")
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(r"\w+(?:&\w+)*")
+_ADDRESS = re.compile(r"[^\s<>()\[\],;:\"@]+@[^\s<>()\[\],;:\"@]+")
 _HEADER = re.compile(r"([!-9;-~]+)[ \t]*:(.*)", re.DOTALL)
 
 
@@ -61,12 +63,23 @@ class Mail:
             self._header_words[names] = "\n".join(as_words(value) for value in self.all_headers(*names))
         return self._header_words[names]
 
+    def addresses(self, *names: str) -> frozenset[str]:
+        """The addresses that stand in these headers, in lower case."""
+        if names not in self._header_addresses:
+            found = _ADDRESS.findall(" ".join(self.all_headers(*names)).lower())
+            self._header_addresses[names] = frozenset(address.strip("'.") for address in found)
+        return self._header_addresses[names]
+
     @cached_property
     def text_words(self) -> str:
         return as_words(self.text)
 
     @cached_property
     def _header_words(self) -> dict[tuple[str, ...], str]:
+        return {}
+
+    @cached_property
+    def _header_addresses(self) -> dict[tuple[str, ...], frozenset[str]]:
         return {}
 
     @cached_property
@@ -138,8 +151,26 @@ class Mail:
 
 
 def as_words(text: str) -> str:
-    """The words of a text in lower case, with a blank before and after each: a phrase is found by `in`."""
-    return f" {' '.join(_WORD.findall(text.lower()))} "
+    """The words of a text without case and accents, with a blank before and after each: a phrase is found by `in`."""
+    return f" {' '.join(_WORD.findall(folded(text)))} "
+
+
+def folded(text: str) -> str:
+    return text.lower() if text.isascii() else text.translate(_FOLDED)
+
+
+class _Folded(dict[int, str]):
+    """Each character without case and accents, looked up once. Character by character, since mail with thousands of
+    accents on one letter would take `unicodedata.normalize` quadratic time.
+    """
+
+    def __missing__(self, code: int) -> str:
+        plain = unicodedata.normalize("NFKD", chr(code).casefold())
+        self[code] = "".join(each for each in plain if not unicodedata.combining(each)).casefold()
+        return self[code]
+
+
+_FOLDED = _Folded()
 
 
 def _head_end(raw: bytes) -> int:

@@ -21,8 +21,8 @@ _METRIC = "Quota exceeded for quota metric 'Queries' and limit '{}' of service '
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits in units; None for no limit. `user_refusal` is the form of the refusal for a user's limit: 403 as
-    documented, or 429 with a time to retry at."""
+    """Limits in units; None for no limit. `user_refusal` is the form of the refusal for a user's limit: 403 or
+    429 with a time to retry at. Google's guide has `userRateLimitExceeded` for the first, but this is what it sends."""
 
     per_user_minute: int | None = None
     per_project_minute: int | None = None
@@ -147,7 +147,7 @@ class Quota:
             raise _exceeded(429, "rateLimitExceeded", "Queries per minute")
         if limits.per_user_minute is not None and mine.at(now) + price > limits.per_user_minute:
             if limits.user_refusal == "403":
-                raise _exceeded(403, "userRateLimitExceeded", "Queries per minute per user")
+                raise _exceeded(403, "rateLimitExceeded", "Queries per minute per user")
             until = mine.free_at(now, limits.per_user_minute - price)
             moment = until.isoformat(timespec="milliseconds").replace("+00:00", "Z")
             message = f"User-rate limit exceeded.  Retry after {moment}"

@@ -171,6 +171,32 @@ def text_in(fields: Json, name: str) -> str:
     return value
 
 
+def flag_in(fields: Json, name: str) -> bool:
+    value: object = fields.get(name, False)
+    if not isinstance(value, bool):
+        raise invalid(f"Invalid value at '{name}' (TYPE_BOOL)")
+    return value
+
+
+def int32_in(fields: Json, name: str) -> int:
+    value: object = fields.get(name, 0)
+    if not isinstance(value, int) or isinstance(value, bool) or not -(2**31) <= value < 2**31:
+        raise invalid(f"Invalid value at '{name}' (TYPE_INT32)")
+    return value
+
+
+def int64_in(fields: Json, name: str) -> int:
+    """A long number, which Google's JSON has as text, and accepts as either."""
+    value: object = fields.get(name, 0)
+    if isinstance(value, bool) or not isinstance(value, int | str) or not re.fullmatch(r"-?[0-9]{1,18}", str(value)):
+        raise invalid(f"Invalid value at '{name}' (TYPE_INT64)")
+    return int(value)
+
+
+def object_in(fields: Json, name: str, *known: str) -> Json:
+    return known_fields(fields.get(name, {}), *known)
+
+
 class PageTokens:
     """Page tokens: positions in lists as opaque texts. Each is valid only for the list it was made for."""
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from postroom_sandbox.refusal import conflict, invalid
+from postroom_sandbox.refusal import conflict, invalid, missing
 
 Verification = Literal["accepted", "pending"]
 
@@ -43,6 +43,12 @@ class SendAs:
         """The addresses from which mail may be sent, in lower case."""
         verified = [name for name, alias in self._aliases.items() if alias.verification == "accepted"]
         return frozenset({self._owner.lower(), *verified})
+
+    def get(self, address: str) -> dict[str, Any]:
+        found = (each for each in self.as_json() if each["sendAsEmail"].lower() == address.lower())
+        if (one := next(found, None)) is None:
+            raise missing()
+        return one
 
     def as_json(self) -> list[dict[str, Any]]:
         """All addresses, the mailbox's own first. Google leaves out false values, and its own has no verification."""

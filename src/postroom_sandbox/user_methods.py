@@ -1,4 +1,4 @@
-"""`users` methods on a whole mailbox: profile, history, addresses, and watch."""
+"""`users` methods on a whole mailbox: profile, history, and watch."""
 
 from itertools import islice
 
@@ -26,7 +26,7 @@ async def list_history(call: Call) -> Json:
     if unknown := sorted(kinds - HISTORY_TYPES):
         raise invalid(f"Invalid value at 'history_types': {unknown[0]}")
     if not parameters.text("startHistoryId"):
-        raise invalid("Missing/invalid startHistoryId")
+        raise invalid("Missing/invalid parameter: startHistoryId")
     start = parameters.number("startHistoryId")
     listing = ("history", call.mailbox.owner, start)
     place = call.account.pages.read(listing, parameters.text("pageToken"))
@@ -59,15 +59,9 @@ async def stop(call: Call) -> Json:
     return {}
 
 
-async def list_send_as(call: Call) -> Json:
-    call.parameters()
-    return {"sendAs": call.account.send_as.as_json()}
-
-
 ENDPOINTS: dict[str, Endpoint] = {
     "getProfile": get_profile,
     "history.list": list_history,
     "watch": watch,
     "stop": stop,
-    "settings.sendAs.list": list_send_as,
 }

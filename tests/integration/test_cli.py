@@ -28,9 +28,9 @@ HEAVY = """
 """
 COMMANDS = """
     demo serve worker submission sandbox preview account key contacts filters retention search-and-ingest migrate backup
-    restore queue jobs rules simulate shadow proposals model model-rules directions labels actions backfill approvals
-    reclassify outbound tenant sender suppression destination dkim undo pause resume protect token audit connector
-    doctor settings
+    restore queue jobs mail do rules simulate shadow proposals model model-rules directions labels actions backfill
+    approvals reclassify outbound tenant sender suppression destination dkim undo pause resume protect token audit
+    connector doctor settings
 """
 
 
@@ -81,7 +81,7 @@ def test_demo_sandbox_and_worker_pass_their_options_on(shell: Shell):
     assert shell("worker", "--concurrency", "5") == 0
     assert shell("worker") == 0
     assert shell.application.calls == [
-        ("demo", {"port": 9}),
+        ("demo", {"port": 9, "fresh": False}),
         ("sandbox", {"port": 8, "seed": 7}),
         ("worker", {"concurrency": 5}),
         ("worker", {"concurrency": 32}),

@@ -199,14 +199,14 @@ def test_rules_are_tried_on_a_message_and_every_one_is_explained(shell: Shell) -
     mail = written(shell, "one.eml", EML)
     assert shell("rules", "test", mail, "--json") == 0
     [tried] = shell.json()
-    assert (tried["matched"], tried["action"]) == ("invoices", "apply_label")
+    assert (tried["matched"], tried["action"]) == ("invoices", "apply_label Invoices")
     assert {each["rule"]: each["result"] for each in tried["rules"]} == {
         "news": "does not match",
         "invoices": "decides",
         "shop": "is for other mail",
     }
     assert shell("rules", "test", mail) == 0
-    assert shell.out.splitlines()[0].endswith("one.eml: invoices → apply_label")
+    assert shell.out.splitlines()[0].endswith("one.eml: invoices → apply_label Invoices")
     assert "no value of it matches" in shell.out
 
 
@@ -218,6 +218,21 @@ def test_rules_of_a_file_are_tried_on_many_messages_without_being_kept(shell: Sh
     assert [row["matched"] for row in shell.json()] == [None, "second", None]
     assert rules_of(shell) == []
     assert shell("rules", "test") == 2
+
+
+def test_mail_in_a_file_is_as_old_as_its_date_says(shell: Shell) -> None:
+    assert shell("migrate") == 0
+    rules = written(shell, "rules.yaml", "name: old\nif: {older_than: 7d}\nthen: archive\n")
+    for date, matched in (
+        ("Fri (a comment), 21 Nov 97 09 : 55 : 06 EST", "old"),
+        ("1 Jan 102 09:55:06 +02:00", "old"),
+        ("Fri, 1 Jan 2100 00:00:00 +0000", None),
+        ("the other day", None),
+        ("Thu, 1 Jan 1970 00:00:00 +0000", None),
+    ):
+        mail = written(shell, "dated.eml", f"From: a@b.example\r\nDate: {date}\r\n\r\nhello\r\n".encode())
+        assert shell("rules", "test", mail, "--rules", rules, "--json") == 0
+        assert [row["matched"] for row in shell.json()] == [matched], date
 
 
 def test_rules_on_what_is_known_of_senders_are_tried_on_files(shell: Shell) -> None:

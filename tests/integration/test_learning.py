@@ -75,6 +75,6 @@ async def test_what_the_user_takes_back_is_an_answer_and_a_proposal(database: Da
         }
         assert await proposed(product) == {
             "No archive for mail from one@shop.example",
-            "No apply_label for mail from two@shop.example",
+            "No apply_label Receipts for mail from two@shop.example",
             "No trash for mail from three@shop.example",
         }

@@ -100,7 +100,7 @@ def test_the_command_line_migrates_checks_and_heals(tmp_path: Path, database_url
 
     early = run("jobs", "list")
     assert early.returncode == 1
-    assert "postroom migrate" in early.stderr
+    assert ("postroom migrate" if database_url else "nothing here yet") in early.stderr
     assert run("migrate", "--check").returncode == 1
     assert run("migrate").returncode == 0
     assert run("migrate", "--check").returncode == 0

@@ -294,7 +294,17 @@ def every_method(users: Any, topic: str = "projects/home/topics/mail") -> None:
     drafts.delete(**me, id=drafts.create(**me, body={}, media_body=upload(note())).execute()["id"]).execute()
     labels.delete(**me, id=label).execute()
     labels.list(**me).execute()
-    users.settings().sendAs().list(**me).execute()
+    settings = users.settings()
+    addresses = settings.sendAs().list(**me).execute()["sendAs"]
+    assert settings.sendAs().get(**me, sendAsEmail=addresses[0]["sendAsEmail"]).execute() == addresses[0]
+    archive = {"criteria": {"from": "shop@store.example"}, "action": {"removeLabelIds": ["INBOX"]}}
+    created = settings.filters().create(**me, body=archive).execute()
+    assert settings.filters().list(**me).execute() == {
+        "filter": [settings.filters().get(**me, id=created["id"]).execute()]
+    }
+    settings.filters().delete(**me, id=created["id"]).execute()
+    settings.updateVacation(**me, body={"enableAutoReply": True, "responseSubject": "Away"}).execute()
+    assert settings.getVacation(**me).execute()["responseSubject"] == "Away"
     found: set[str] = set()
     request = users.history().list(**me, startHistoryId=start, maxResults=10)
     while request is not None:

@@ -65,8 +65,11 @@ async def test_a_user_who_has_spent_their_minute_is_refused_until_it_has_passed(
     answer = await sandbox.ask("GET", "/labels")
     assert answer.status_code == 403
     error = answer.json()["error"]
-    assert error["errors"][0]["reason"] == "userRateLimitExceeded"
-    assert error["errors"][0]["domain"] == "usageLimits"
+    assert error["message"] == (
+        "Quota exceeded for quota metric 'Queries' and limit 'Queries per minute per user' "
+        "of service 'gmail.googleapis.com' for consumer 'project_number:1'."
+    )
+    assert error["errors"] == [{"message": error["message"], "domain": "usageLimits", "reason": "rateLimitExceeded"}]
     sandbox.clock.forward(60)
     await sandbox.json("GET", "/labels")
 
@@ -124,7 +127,7 @@ async def test_counters_tell_what_was_asked_paid_and_refused(sandbox: Sandbox) -
     counters = sandbox.emulator.quota.counters
     assert counters.calls == {"messages.list": 21}
     assert counters.units == {"messages.list": 100}
-    assert counters.refused == {"userRateLimitExceeded": 1}
+    assert counters.refused == {"rateLimitExceeded": 1}
     assert counters.answers == {200: 20, 403: 1}
     shown = (await sandbox.raw("GET", "/sandbox/counters")).json()
     assert shown["totalCalls"] == 21

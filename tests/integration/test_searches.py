@@ -103,8 +103,8 @@ def _much_mail() -> Script[None]:
     """As the part of the index that filters look at has it."""
     yield Text(
         "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 2000) "
-        "INSERT INTO message_documents (message_id, account_id, sent_at) "
-        "SELECT 'more-' || x, (SELECT id FROM accounts), '2026-11-15T08:00:00.000000Z' FROM n"
+        "INSERT INTO message_documents (message_id, account_id, sent_at, has_attachment) "
+        "SELECT 'more-' || x, (SELECT id FROM accounts), '2026-11-15T08:00:00.000000Z', 0 FROM n"
     )
 
 

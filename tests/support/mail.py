@@ -40,6 +40,8 @@ async def keep_mail(
     headers: Iterable[tuple[str, str]] = (),
     event_id: str | None = None,
     files: Iterable[str] = (),
+    message_id: UUID | None = None,
+    policy_tier: str = "default",
 ) -> UUID:
     """The id of the message; of one that was known by its metadata, the same as before."""
     account = await keep_account(database, clock(), owner)
@@ -52,7 +54,7 @@ async def keep_mail(
         "event": {"external_event_id": event_id or f"mail-{number}", "observed_at": "2026-11-15T08:00:00Z"},
         "sender": {"identity": sender},
         "payload": {"raw": payload if full else None, "normalized_text": body if full else subject},
-        "control": {"ingestion_tier": tier},
+        "control": {"ingestion_tier": tier, "policy_tier": policy_tier},
     }
     if not full:
         envelope["payload"]["metadata"] = payload
@@ -67,7 +69,7 @@ async def keep_mail(
         return new_job(CATALOGUE, "classify", {"message_id": str(id)})
 
     keeping = storing.store_message(
-        leased, account, (new_id(), new_id()), read_mail(leased.envelope), classify, clock()
+        leased, account, (new_id(), message_id or new_id()), read_mail(leased.envelope), classify, clock()
     )
     await database.run(keeping)
     return kept[-1]

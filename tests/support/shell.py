@@ -13,7 +13,7 @@ from postroom.cli import run
 from postroom.compose.application import PostroomApplication, Ready
 from postroom.settings.reading import Settings
 from postroom.store.engine.database import Database
-from postroom.store.engine.opening import connect_database
+from postroom.store.engine.opening import look_into
 
 
 @dataclass
@@ -27,8 +27,7 @@ class RecordingApplication(PostroomApplication):
     async def open_database(self, settings: Settings) -> AsyncGenerator[Database]:
         if self.error is not None:
             raise self.error
-        settings.data_dir.mkdir(exist_ok=True)
-        database = connect_database(settings.data_dir)
+        database = look_into(settings.data_dir)
         try:
             yield database
         finally:
@@ -38,8 +37,8 @@ class RecordingApplication(PostroomApplication):
         self._called("serve", host=settings.web.host, port=settings.web.port, data_dir=settings.data_dir)
         ready("http://127.0.0.1:1/")
 
-    async def demo(self, settings: Settings, *, port: int | None, ready: Ready) -> None:
-        self._called("demo", port=port)
+    async def demo(self, settings: Settings, *, port: int | None, fresh: bool, ready: Ready) -> None:
+        self._called("demo", port=port, fresh=fresh)
         ready("http://127.0.0.1:2/")
 
     async def sandbox(self, settings: Settings, *, port: int, seed: int, ready: Ready, **more: Any) -> None:

@@ -13,6 +13,7 @@ from postroom.core.mail.ingestion import EXCERPT_END, EXCERPT_START, IngestionFa
 from postroom.core.mail.mime import parse_message
 from postroom.core.mail.tiers import Known
 from postroom_sandbox.query import parse_query
+from postroom_sandbox.search_terms import Setting
 
 MARA = "mara@x.example"
 KNOWN = Known.of({MARA}, {"ida@x.example"}, {"<asked@x.example>"})
@@ -133,7 +134,7 @@ def test_the_searches_are_ones_that_the_emulated_provider_understands(name: str)
         assert len(query) <= LONGEST_QUERY
         assert query.startswith("(")
         assert query.endswith(")")
-        parse_query(query, lambda label: label, datetime(2026, 1, 1, tzinfo=UTC))
+        parse_query(query, Setting(lambda label: label, frozenset({MARA}), datetime(2026, 1, 1, tzinfo=UTC)))
 
 
 def test_several_categories_share_searches_and_repeat_nothing() -> None:

@@ -10,9 +10,10 @@ import pytest
 
 from postroom.core.actions.safety import Protected
 from postroom.core.queue.envelope import IngestionTier
+from postroom.core.rules.needs import NEED_THE_HEADERS, NEED_THE_TEXT
 from postroom.core.rules.rule import MessageFacts, Rule, kinds_used
 from postroom.core.rules.rulebook import Rulebook
-from postroom.decide.engine import NEED_THE_HEADERS, NEED_THE_TEXT, Safeguards, apply_rules, unknown_conditions
+from postroom.decide.engine import Safeguards, apply_rules, unknown_conditions
 from postroom.store.mail import StoredMessage
 from postroom.store.protection import Restraints
 

@@ -38,6 +38,23 @@ def test_of_a_message_that_came_as_metadata_there_are_headers_and_labels_and_no_
     assert (mail.labels, mail.sent_at.isoformat()) == ({"INBOX", "UNREAD"}, "2026-11-14T08:00:00+00:00")
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("2026-11-14T08:00:00Z", "2026-11-14T08:00:00+00:00"),
+        (None, "2026-11-13T08:00:00+00:00"),
+        ("1970-01-01T00:00:00Z", "2026-11-13T08:00:00+00:00"),
+        ("2036-01-01T00:00:00Z", "2026-11-13T08:00:00+00:00"),
+    ],
+)
+@pytest.mark.parametrize("form", ["raw", "metadata"])
+def test_the_mailboxs_time_counts_and_without_it_the_date(form: str, given: str | None, expected: str) -> None:
+    headers = [*HEADERS, ["Date", "Fri, 13 Nov 2026 10:00:00 +02:00"]]
+    content = {"headers": headers} if given is None else {"headers": headers, "sent_at": given}
+    mail = read(raw=content) if form == "raw" else read(metadata=content)
+    assert mail.sent_at.isoformat() == expected
+
+
 @pytest.mark.parametrize("payload", [{}, {"raw": {}}])
 def test_without_headers_the_sender_is_who_the_connector_says(payload: dict[str, Any]) -> None:
     mail = read(**payload)

@@ -24,12 +24,35 @@ from postroom.core.mail.search import LONGEST_EXCERPT, SearchQuery, Term, excerp
         ("https://a.example/b", (Term(("https", "a", "example", "b")),)),
         ("a OR b", (Term(("a",)), Term(("OR",)), Term(("b",)))),
         ("— word !", (Term(("word",)),)),
-        ("e\u0301te\u0301", (Term(("été",)),)),
+        ("e\u0301te\u0301", (Term(("ete",)),)),
+        ("GRÖẞE straße", (Term(("GROSSE",)), Term(("strasse",)))),
+        ('to:"Ada Lovelace"', (Term(("Ada", "Lovelace"), "recipients"),)),
+        ("as-agreed", (Term(("as", "agreed")),)),
         ("東京*", (Term(("東京",), None, True),)),
     ],
 )
 def test_words_phrases_and_beginnings(line: str, terms: tuple[Term, ...]):
     assert read_query(line) == SearchQuery(terms)
+
+
+@pytest.mark.parametrize(
+    ("line", "asked"),
+    [
+        ("a -b", SearchQuery((Term(("a",)),), excluded=(Term(("b",)),))),
+        ('-"as agreed" -from:x -subject:yes*', SearchQuery(
+            excluded=(Term(("as", "agreed")), Term(("x",), "sender"), Term(("yes",), "subject", True)))),
+        ("a - b", SearchQuery((Term(("a",)), Term(("b",))))),
+        ("-label:Travel label:Work", SearchQuery(labels=("Work",), other_labels=("Travel",))),
+        ("has:attachment", SearchQuery(has_attachment=True)),
+        ("a -has:attachment", SearchQuery((Term(("a",)),), has_attachment=False)),
+        ("in:inbox -in:Receipts", SearchQuery(labels=("INBOX",), other_labels=("Receipts",))),
+        ("in:archive", SearchQuery(other_labels=("INBOX", "TRASH", "SPAM", "SENT", "DRAFT"))),
+        ("in:anywhere", SearchQuery(anywhere=True)),
+        ("is:unread -is:starred is:read", SearchQuery(labels=("UNREAD",), other_labels=("STARRED", "UNREAD"))),
+    ],
+)  # fmt: skip
+def test_what_is_excluded_and_where_mail_is(line: str, asked: SearchQuery):
+    assert read_query(line) == asked
 
 
 def test_filters():
@@ -55,6 +78,10 @@ def test_filters():
         ("from: mara", "no value right after"),
         ("x label:", "no value right after"),
         ('label:" "', "has no value"),
+        ("has:pictures", "something else"),
+        ("is:here", "something else"),
+        ("-after:2026-11-01", "cannot be excluded"),
+        ("-in:archive", "cannot be excluded"),
         ("after:yesterday", "not followed by a day"),
         ("before:0001-01-01T00:00:00+23:00", "not followed by a day"),
         ("x" * 501, "501 characters"),

@@ -7,7 +7,7 @@ import pytest
 
 from postroom.store.engine.statements import _HEADER, Compiled, _parse, blocks
 
-ONLY_SQLITE = {"quick_check"}
+ONLY_SQLITE = {"quick_check", "search_without"}
 ONLY_POSTGRES = {
     "select_last_seq",
     "select_open_inserts",
@@ -15,6 +15,8 @@ ONLY_POSTGRES = {
     "advance_marks",
     "select_place",
     "select_server_id",
+    "search_heads",
+    "search_both",
 }
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+SQLITE_INNOCUOUS: int
 SQLITE_OPEN_READONLY: int
 SQLITE_OPEN_READWRITE: int
 SQLITE_OPEN_CREATE: int
@@ -36,7 +37,7 @@ class Connection:
     def backup(self, databasename: str, sourceconnection: Connection, sourcedatabasename: str) -> Backup: ...
     def execute(self, statements: str, bindings: Sequence[Any] | None = None) -> Cursor: ...
     def create_scalar_function(
-        self, name: str, callable: Callable[..., Any], numargs: int = -1, *, deterministic: bool = False
+        self, name: str, callable: Callable[..., Any], numargs: int = -1, *, deterministic: bool = False, flags: int = 0
     ) -> None: ...
     def config(self, op: int, *args: int) -> int: ...
     def set_busy_timeout(self, milliseconds: int) -> None: ...

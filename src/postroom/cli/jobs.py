@@ -1,25 +1,39 @@
-"""`postroom jobs`: list, retry or cancel jobs."""
+"""`postroom jobs`: list, retry, cancel or dismiss jobs."""
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 from uuid import UUID
 
 import typer
 
+from postroom.cli.approvals import Yes
 from postroom.cli.options import Limit, choice
 from postroom.cli.output import show_json, show_list, show_one
 from postroom.cli.session import Session, command_group
-from postroom.core.lifecycle import JOB
+from postroom.core.errors import BadInput
+from postroom.core.lifecycle import JOB, JobState
 
 if TYPE_CHECKING:
     from postroom.core.jobs.job import JobView
+    from postroom.manage.jobs import JobSelection, Verb
 
-app = command_group("List, retry or cancel jobs.")
+app = command_group("List, retry, cancel or dismiss jobs.")
 
 COLUMNS = ("id", "type", "state", "priority", "attempts", "not_before", "updated_at", "last_error")
 STEP_COLUMNS = ("name", "attempt", "started_at", "finished_at", "result_json")
 
+STATES: tuple[JobState, ...] = get_args(JobState)
+PAST = {"retry": "queued again", "cancel": "canceled", "dismiss": "dismissed"}
+OneJob = Annotated[
+    UUID | None, typer.Argument(metavar="ID", help="The id of one job, as `postroom jobs list` shows it.")
+]
+Type = Annotated[str | None, typer.Option("--type", help="All jobs of this type, such as classify.")]
+State = Annotated[str | None, typer.Option("--state", help="All jobs in this state, such as failed.")]
+Error = Annotated[str | None, typer.Option("--error", metavar="TEXT", help="All whose last error contains this text.")]
+Account = Annotated[
+    str | None, typer.Option("--account", metavar="ADDRESS", help="All that work on the mailbox of this account.")
+]
 JobId = Annotated[UUID, typer.Argument(metavar="ID", help="The id of the job, as `postroom jobs list` shows it.")]
 
 
@@ -56,20 +70,100 @@ def show(session: Session, job_id: JobId) -> None:
 
 
 @app.command()
-def retry(session: Session, job_id: JobId) -> None:
-    """Queue a failed or canceled job again with all its attempts, or make a waiting job due at once."""
+def retry(
+    session: Session,
+    job_id: OneJob = None,
+    type_: Type = None,
+    state: State = None,
+    error: Error = None,
+    account: Account = None,
+    yes: Yes = False,
+) -> None:
+    """Queue failed or canceled jobs again with all their attempts, or make a waiting job due at once.
+
+    Give one job, or filters: all failed jobs that match are counted, and retried when you confirm.
+    """
     from postroom.manage.jobs import retry_job
 
-    session.call(retry_job, job_id)
-    session.show_result(job_id, "queued")
+    if job_id is not None:
+        _only(job_id, type_, state, error, account)
+        session.call(retry_job, job_id)
+        session.show_result(job_id, "queued")
+    else:
+        _to_many(session, "retry", _selection(type_, state, error, account), yes)
 
 
 @app.command()
-def cancel(session: Session, job_id: JobId) -> None:
-    """Cancel a job: a waiting one at once, a running one at its next step."""
+def cancel(
+    session: Session,
+    job_id: OneJob = None,
+    type_: Type = None,
+    state: State = None,
+    error: Error = None,
+    account: Account = None,
+    yes: Yes = False,
+) -> None:
+    """Cancel jobs: waiting ones at once, running ones at their next step.
+
+    Give one job, or filters: all jobs that match, and wait or run, are counted, and canceled when you confirm.
+    """
     from postroom.manage.jobs import cancel_job
 
-    session.show_result(job_id, session.call(cancel_job, job_id))
+    if job_id is not None:
+        _only(job_id, type_, state, error, account)
+        session.show_result(job_id, session.call(cancel_job, job_id))
+    else:
+        _to_many(session, "cancel", _selection(type_, state, error, account), yes)
+
+
+@app.command()
+def dismiss(
+    session: Session,
+    job_id: OneJob = None,
+    type_: Type = None,
+    error: Error = None,
+    account: Account = None,
+    yes: Yes = False,
+) -> None:
+    """Dismiss failed jobs: they count as canceled, and can still be retried.
+
+    Give one job, or filters: all failed jobs that match are counted, and dismissed when you confirm.
+    """
+    from postroom.manage.jobs import dismiss_job
+
+    if job_id is not None:
+        _only(job_id, type_, None, error, account)
+        session.call(dismiss_job, job_id)
+        session.show_result(job_id, "dismissed")
+    else:
+        _to_many(session, "dismiss", _selection(type_, None, error, account), yes)
+
+
+def _only(job_id: UUID, *filters: str | None) -> None:
+    if any(each is not None for each in filters):
+        raise BadInput("ID", "cannot be combined with --type, --state, --error or --account", "give one or the other")
+
+
+def _selection(type_: str | None, state: str | None, error: str | None, account: str | None) -> "JobSelection":
+    from postroom.manage.jobs import JobSelection
+
+    selection = JobSelection(type_, None if state is None else choice("--state", state, STATES), error, account)
+    if selection.is_empty:
+        raise BadInput("ID", "is missing", "name a job, or give --type, --state, --error or --account")
+    return selection
+
+
+def _to_many(session: Session, verb: "Verb", selection: "JobSelection", yes: bool) -> None:
+    """Do something with all jobs of a selection, once the user has seen how many they are."""
+    from postroom.manage.jobs import apply_to_jobs, select_jobs
+
+    found = session.call(select_jobs, verb, selection)
+    kinds = ", ".join(f"{count:,} {type_}" for type_, count in sorted(found.by_type.items()))
+    if found.ids and not yes:
+        typer.confirm(f"{len(found.ids):,} jobs match ({kinds}). {verb.capitalize()} them?", abort=True)
+    done = session.call(apply_to_jobs, verb, found.ids) if found.ids else 0
+    line = f"{PAST[verb]}  {done:,} of {len(found.ids):,} jobs" if found.ids else "No job matches."
+    session.show_line({"matched": len(found.ids), "done": done, "by_type": dict(found.by_type)}, line)
 
 
 def _document(job: "JobView") -> dict[str, Any]:

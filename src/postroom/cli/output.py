@@ -1,6 +1,8 @@
 """How commands print results: plain tables for people and pipes, JSON for programs. Always on stdout."""
 
 import json
+import shutil
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -10,6 +12,8 @@ import typer
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+WIDEST_TEXT = 110
 
 Row: TypeAlias = "Mapping[str, object] | DataclassInstance"
 
@@ -75,3 +79,17 @@ def cell(value: object) -> str:
             return ", ".join(cell(part) for part in cast("Sequence[object]", value)) or "-"
         case _:
             return one_line(str(value))
+
+
+def clipped(text: str, longest: int) -> str:
+    """A text on one line, cut to fit a column."""
+    shown = cell(text)
+    return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
+
+
+def show_wrapped(head: str, text: str) -> None:
+    """Print a text after `head`, wrapped to the terminal below itself."""
+    width = max(60, min(shutil.get_terminal_size().columns, WIDEST_TEXT))
+    lines = textwrap.wrap(text, width - len(head), break_long_words=False, break_on_hyphens=False) or [""]
+    for number, line in enumerate(lines):
+        typer.echo(f"{head if number == 0 else ' ' * len(head)}{line}")

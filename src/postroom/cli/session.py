@@ -2,6 +2,9 @@
 
 import functools
 import inspect
+import shlex
+import shutil
+import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
@@ -11,6 +14,7 @@ import typer
 from postroom.cli.options import AsJson, DataDir, settings_for
 from postroom.cli.output import Row, show_line, show_list, show_one, show_result
 from postroom.cli.running import run_briefly
+from postroom.core.errors import NothingHere
 
 if TYPE_CHECKING:
     from postroom.compose.application import PostroomApplication, Ready
@@ -46,7 +50,14 @@ class Session:
             async with self.application.open_database(self.settings) as database:
                 return await function(database, *args, **kwargs)
 
-        return run_briefly(opened())
+        try:
+            return run_briefly(opened())
+        except NothingHere as error:
+            raise _with_demo(error, self.settings.data_dir) from None
+
+    def command_line(self, words: str) -> str:
+        """A command as the user can type it: with the program as it was called, and for the same data folder."""
+        return command_line(words, self.data_dir)
 
     def show_list(self, rows: Iterable[Row], columns: Sequence[str]) -> None:
         show_list(rows, columns, as_json=self.as_json)
@@ -78,6 +89,23 @@ class Commands(typer.Typer):
             return function
 
         return declare
+
+
+def command_line(words: str, data_dir: Path | None = None) -> str:
+    """A command as the user can type it: with the program as it was called, for this data folder."""
+    called = Path(sys.argv[0])
+    program = "postroom"
+    if called.name == program and shutil.which(program) not in (str(called), str(called.absolute())):
+        program = shlex.quote(str(called))
+    return f"{program} {words}" if data_dir is None else f"{program} {words} --data-dir {shlex.quote(str(data_dir))}"
+
+
+def _with_demo(error: NothingHere, data_dir: Path) -> NothingHere:
+    """The error, with the folder of a demo if there is one: its data may be what was looked for."""
+    from postroom.manage.demo import demo_folder, has_demo
+
+    folder = demo_folder(data_dir)
+    return NothingHere(f"{error}; the demo's data: --data-dir {folder}") if has_demo(folder) else error
 
 
 def application_of(context: typer.Context) -> "PostroomApplication":

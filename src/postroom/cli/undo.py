@@ -10,6 +10,7 @@ from postroom.cli.moments import read_moment
 from postroom.cli.operator import operator_signature
 from postroom.cli.session import Session, one_command
 from postroom.core.errors import BadInput
+from postroom.manage.mail_ids import find_action
 from postroom.manage.undo import UndoSelection, undo_action, undo_selection
 
 app = one_command()
@@ -19,7 +20,8 @@ app = one_command()
 def undo(
     session: Session,
     action: Annotated[
-        UUID | None, typer.Argument(metavar="ACTION", help="One action, as `postroom actions list` shows it.")
+        str | None,
+        typer.Argument(metavar="ACTION", help="One action: its id, or the short one that `postroom mail why` shows."),
     ] = None,
     rule: Annotated[str | None, typer.Option("--rule", help="Everything that the rule of this name did.")] = None,
     batch: Annotated[UUID | None, typer.Option("--batch", help="Everything of this batch.")] = None,
@@ -41,7 +43,7 @@ def undo(
         raise BadInput("ACTION", "cannot be combined with --rule, --batch, --since or --until", "give one or the other")
     signed = operator_signature()
     if action is not None:
-        undone = session.call(undo_action, action, signed, dry_run=dry_run)
+        undone = session.call(undo_action, session.call(find_action, action), signed, dry_run=dry_run)
     else:
         selection = UndoSelection(rule, batch, _moment("--since", since), _moment("--until", until), account)
         given = {"rule": rule, "batch": batch, "since": since, "until": until, "account": account}

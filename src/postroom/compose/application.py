@@ -33,11 +33,11 @@ class PostroomApplication:
 
     @contextlib.asynccontextmanager
     async def open_database(self, settings: Settings) -> AsyncGenerator[Database]:
-        """Open the database without migrating it, for commands that only read."""
+        """Open the database without migrating it, and without creating one by looking."""
         from postroom.manage.database import url_of
-        from postroom.store.engine.opening import connect_database
+        from postroom.store.engine.opening import look_into
 
-        database = connect_database(settings.data_dir, url_of(settings), allow_unsafe=settings.allow_unsafe_durability)
+        database = look_into(settings.data_dir, url_of(settings), allow_unsafe=settings.allow_unsafe_durability)
         try:
             yield database
         finally:
@@ -52,17 +52,18 @@ class PostroomApplication:
             async with _stoppable() as stop, _open(settings) as database:
                 await run_product(settings, database, stop, ready)
 
-    async def demo(self, settings: Settings, *, port: int | None, ready: Ready) -> None:
-        """Run the whole product on a sandbox mailbox in which mail keeps arriving."""
+    async def demo(self, settings: Settings, *, port: int | None, fresh: bool, ready: Ready) -> None:
+        """Run the whole product on a sandbox mailbox in which mail keeps arriving, on the data of the last time."""
         _check_address(settings, settings.web.port if port is None else port)
-        from postroom.compose.demo import add_sample_rules, demo_mailbox, demo_settings
+        from postroom.compose.demo import add_sample_rules, demo_mailbox, demo_settings, held_demo_folder
         from postroom.compose.serve import run_product
 
-        async with _stoppable() as stop, demo_mailbox() as mailbox:
-            prepared = demo_settings(settings, mailbox, port)
-            async with _open(prepared) as database:
-                await add_sample_rules(database)
-                await run_product(prepared, database, stop, ready)
+        with held_demo_folder(settings.data_dir, fresh) as folder:
+            async with _stoppable() as stop, demo_mailbox(folder) as mailbox:
+                prepared = demo_settings(settings, mailbox, folder, port)
+                async with _open(prepared) as database:
+                    await add_sample_rules(database)
+                    await run_product(prepared, database, stop, ready)
 
     async def sandbox(
         self,

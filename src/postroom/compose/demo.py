@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
+import json
 import secrets
 import shutil
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Generator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -12,14 +13,18 @@ from random import Random
 
 from pydantic import SecretStr
 
-from postroom.core.errors import BadInput
+from postroom.core.errors import BadInput, DatabaseReadOnly
 from postroom.core.mail.files import mail_in
 from postroom.core.rules.draft import RuleDraft
-from postroom.settings.reading import DEFAULT_DATA_DIR, Settings
+from postroom.manage.demo import MARKER, demo_folder
+from postroom.settings.reading import FILE_NAME, Settings
 from postroom.settings.sections import ModelSettings, Section
+from postroom.store.accounts import list_accounts
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.store.engine.serve_lock import FILE as LOCK_FILE
+from postroom.store.engine.serve_lock import serve_lock
 from postroom.store.rules import add_rules
 from postroom_sandbox.correspondents import OWNER
 from postroom_sandbox.drip import drip
@@ -30,11 +35,12 @@ from postroom_sandbox.model_api import ModelApi, running_model_api
 from postroom_sandbox.quota import NEW_PROJECT
 from postroom_sandbox.sample import arrivals, fill_sample
 from postroom_sandbox.server import running_emulator
+from postroom_sandbox.snapshot import load_mailbox, save_mailbox
 
 SEED = 2026
 POLL_S = 1.0
-FOLDER = ".postroom-demo"
-MARKER = "this-is-a-demo"
+MAILBOX_FILE = "mailbox.json"
+SAVED_EVERY_S = 30.0
 STAND_IN = {
     "provider": "openai",
     "name": "stand-in",
@@ -54,19 +60,33 @@ class DemoMailbox:
 
 
 @contextlib.asynccontextmanager
-async def demo_mailbox(seed: int = SEED) -> AsyncGenerator[DemoMailbox]:
-    """Run a sample mailbox in which mail keeps arriving every few seconds."""
-    token = secrets.token_urlsafe()
-    rng = Random(seed)  # noqa: S311 - a sample, not a secret
-    mailbox = Mailbox(OWNER.address, rng)
-    emulator = Emulator(mailbox, token, fill=lambda each: fill_sample(each, seed))
+async def demo_mailbox(folder: Path, seed: int = SEED) -> AsyncGenerator[DemoMailbox]:
+    """Run a mailbox in which mail keeps arriving every few seconds: the one in the folder, or a new sample."""
+    token, file = secrets.token_urlsafe(), folder / MAILBOX_FILE
+    mailbox = Mailbox(OWNER.address, Random(seed))  # noqa: S311 - a sample, not a secret
+    is_kept = load_mailbox(mailbox, file)
+    # Other mail arrives after a restart than did at first.
+    rng = mailbox.rng = Random(f"{seed} {mailbox.history_id}") if is_kept else mailbox.rng  # noqa: S311
+    emulator = Emulator(mailbox, token, fill=_nothing if is_kept else lambda each: fill_sample(each, seed))
     async with running_emulator(emulator) as address, running_model_api(ModelApi()) as model:
-        dripping = asyncio.create_task(drip(mailbox, arrivals(rng)))
+        tasks = [asyncio.create_task(drip(mailbox, arrivals(rng))), asyncio.create_task(_keep_saving(mailbox, file))]
         try:
             yield DemoMailbox(address, token, OWNER.address, f"{model}/v1")
         finally:
-            dripping.cancel()
-            await asyncio.gather(dripping, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            save_mailbox(mailbox, file)
+
+
+def _nothing(_mailbox: Mailbox) -> None:
+    """Leave the mailbox as it is."""
+
+
+async def _keep_saving(mailbox: Mailbox, file: Path) -> None:
+    while True:
+        save_mailbox(mailbox, file)
+        await asyncio.sleep(SAVED_EVERY_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +126,33 @@ async def sandbox_mailbox(plan: SandboxPlan, token: str, report: Callable[[str],
         yield address
 
 
-def demo_settings(settings: Settings, mailbox: DemoMailbox, port: int | None) -> Settings:
-    """Return the user's settings, pointed at the sandbox. The folder is emptied, since the mailbox is new each time."""
-    folder = _own_folder(settings.data_dir)
+@contextlib.contextmanager
+def held_demo_folder(data_dir: Path, fresh: bool) -> Generator[Path]:
+    """Yield the demo's folder, used by no other process meanwhile; emptied first if it is to be fresh."""
+    folder = demo_folder(data_dir)
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(serve_lock(folder))
+            if fresh and (folder / MARKER).exists():
+                _empty(folder)
+            (folder / MARKER).touch()
+        except OSError as error:
+            problem = f"the folder {folder} cannot be used ({error.strerror})"
+            raise DatabaseReadOnly(f"{problem}; choose one that you may write to with --data-dir") from error
+        yield folder
+
+
+def _empty(folder: Path) -> None:
+    """Delete everything in the folder but the lock, which this process holds."""
+    for entry in folder.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        elif entry.name != LOCK_FILE:
+            entry.unlink()
+
+
+def demo_settings(settings: Settings, mailbox: DemoMailbox, folder: Path, port: int | None) -> Settings:
+    """Return the user's settings, pointed at the sandbox. What other commands need of them is written to the folder."""
     gmail = settings.gmail.model_copy(
         update={"base_url": mailbox.address, "token": SecretStr(mailbox.token), "poll_s": POLL_S}
     )
@@ -118,23 +162,21 @@ def demo_settings(settings: Settings, mailbox: DemoMailbox, port: int | None) ->
         "web": web,
         "account": settings.account.model_copy(update={"email": mailbox.owner}),
     }
-    if settings.model.provider == "none":
-        changed["model"] = ModelSettings.model_validate({**STAND_IN, "base_url": mailbox.model})
+    file = folder / FILE_NAME
+    if settings.model.provider == "none" or settings.model.name == STAND_IN["name"]:
+        model = {**STAND_IN, "base_url": mailbox.model}
+        changed["model"] = ModelSettings.model_validate(model)
+        lines = [f"{name} = {json.dumps(value)}" for name, value in model.items()]
+        file.write_text("\n".join(["# Written by `postroom demo`.", "[model]", *lines, ""]), encoding="utf-8")
+    else:
+        file.unlink(missing_ok=True)
     return settings.model_copy(update={"data_dir": folder, "database_url": None, **changed})
 
 
-def _own_folder(data_dir: Path) -> Path:
-    """Return the demo's folder, never the user's own: sample rules must not meet real mail. Empty it."""
-    folder = data_dir.with_name(FOLDER) if data_dir.name == DEFAULT_DATA_DIR.name else data_dir / FOLDER
-    if (folder / MARKER).exists():
-        shutil.rmtree(folder)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    (folder / MARKER).touch()
-    return folder
-
-
 async def add_sample_rules(database: Database) -> None:
-    """Add a few rules that make the sample mailbox worth watching."""
+    """Add a few rules that make the sample mailbox worth watching, once: those that were removed stay removed."""
+    if await database.run(list_accounts()):
+        return
     rules = [
         (
             new_id(),

@@ -38,6 +38,7 @@ PostroomError
 │   ├── DatabaseReplaced      the file at the database's path is not the one that is open
 │   ├── ConstraintBroken      the schema forbids this row
 │   ├── TookTooLong           the time limit was reached; ask for less
+│   ├── NothingHere           the database does not exist yet
 │   ├── SchemaMismatch        newer than this program, changed after it was applied, or not migrated yet
 │   ├── DatabaseInUse         another process uses the database that is to be replaced
 │   └── UnsafeDurability      the server may lose what it has acknowledged
@@ -245,6 +246,10 @@ class ConstraintBroken(StoreError):
 
 class TookTooLong(StoreError):
     """The operation reached its time limit and changed nothing; ask for less."""
+
+
+class NothingHere(StoreError):
+    """The database does not exist yet, and looking does not create it."""
 
 
 class SchemaMismatch(StoreError):

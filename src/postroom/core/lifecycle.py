@@ -4,6 +4,7 @@ The migrations repeat the states as CHECK constraints; a test compares the two. 
 moves, and may only make a move that is listed here.
 
     job       queued ⇄ running → completed | failed | canceled          failed | canceled → queued by the user's retry
+                                                                        failed → canceled when the user dismisses it
     action    awaiting_approval → queued → executing → completed | failed     failed | canceled → executing by a retry
     inbox     waiting ⇄ leased → done | failed                          and three ends without processing
     backfill  pending → active → completed, with pause, cap and error   (design, section 9)
@@ -92,9 +93,10 @@ JOB = Lifecycle(
         queued="running canceled failed",
         running="queued completed failed canceled",
         completed="",
-        failed="queued",
+        failed="queued canceled",
         canceled="queued",
     ),
+    corrected=frozenset({"canceled"}),
 )
 
 ACTION = Lifecycle(

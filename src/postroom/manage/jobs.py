@@ -1,12 +1,53 @@
-"""Jobs: list, show, retry and cancel them."""
+"""Jobs: list, show, retry, cancel and dismiss them, one or all that match."""
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 from uuid import UUID
 
-from postroom.core.errors import NotFound
+from postroom.core.errors import IllegalMove, NotFound
 from postroom.core.jobs.job import JobView
-from postroom.store import jobs
+from postroom.core.jobs.types import CATALOGUE
+from postroom.core.lifecycle import JobState
+from postroom.manage.accounts import find_account
+from postroom.store import job_filters, jobs
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
+from postroom.store.job_filters import JobFilter, JobMatch
+
+MOST_AT_ONCE = 10_000
+DISMISSED_AT_ONCE = 500
+
+Verb = Literal["retry", "cancel", "dismiss"]
+# The states in which jobs are looked for, if none is named.
+STATES: Mapping[Verb, tuple[JobState, ...]] = {
+    "retry": ("failed",),
+    "cancel": ("queued", "running"),
+    "dismiss": ("failed",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class JobSelection:
+    """Jobs by type, state, a part of their last error and account; all that is given must match."""
+
+    type: str | None = None
+    state: JobState | None = None
+    error: str | None = None
+    account: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.type or self.state or self.error or self.account)
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedJobs:
+    """The jobs of a selection, and how many there are of each type."""
+
+    ids: Sequence[UUID]
+    by_type: Mapping[str, int]
 
 
 async def list_jobs(database: Database, state: str | None, type: str | None, limit: int) -> list[JobView]:
@@ -22,6 +63,18 @@ async def load_job(database: Database, id: UUID) -> JobView:
     return job
 
 
+async def select_jobs(database: Database, verb: Verb, selection: JobSelection) -> SelectedJobs:
+    """Find the jobs of a selection, oldest first, up to 10,000. Raise BadInput for a type that does not exist."""
+    if selection.type is not None:
+        CATALOGUE[selection.type]
+    account_id = None if selection.account is None else (await find_account(database, selection.account)).id
+    found: list[JobMatch] = []
+    for state in STATES[verb] if selection.state is None else (selection.state,):
+        wanted = JobFilter(state, selection.type, selection.error, account_id)
+        found += await database.run(job_filters.matching_jobs(wanted, MOST_AT_ONCE - len(found)))
+    return SelectedJobs([each.id for each in found], Counter(each.type for each in found))
+
+
 async def retry_job(database: Database, id: UUID, clock: Clock = wall_clock) -> None:
     """Queue a failed or canceled job again with all its attempts; make a waiting one due at once."""
     await database.run(jobs.retry_job(id, clock()))
@@ -30,3 +83,25 @@ async def retry_job(database: Database, id: UUID, clock: Clock = wall_clock) -> 
 async def cancel_job(database: Database, id: UUID, clock: Clock = wall_clock) -> str:
     """Cancel a job. Return `canceled` for a waiting job, `requested` for a running one, which ends at its next step."""
     return await database.run(jobs.cancel_job(id, clock()))
+
+
+async def dismiss_job(database: Database, id: UUID, clock: Clock = wall_clock) -> None:
+    """Count a failed job as canceled. Raise NotFound, or IllegalMove if it has not failed."""
+    if not await database.run(job_filters.dismiss_jobs([id], clock())):
+        job = await load_job(database, id)
+        raise IllegalMove(f"job {id} is {job.state}, and only failed jobs are dismissed; see `postroom jobs cancel`")
+
+
+async def apply_to_jobs(database: Database, verb: Verb, ids: Sequence[UUID], clock: Clock = wall_clock) -> int:
+    """Retry, cancel or dismiss jobs, each by itself; return how many. Those that have moved on meanwhile stay."""
+    if verb == "dismiss":
+        slices = (ids[at : at + DISMISSED_AT_ONCE] for at in range(0, len(ids), DISMISSED_AT_ONCE))
+        return sum([await database.run(job_filters.dismiss_jobs(each, clock())) for each in slices])
+    done = 0
+    for id in ids:
+        try:
+            await (retry_job(database, id, clock) if verb == "retry" else cancel_job(database, id, clock))
+            done += 1
+        except (IllegalMove, NotFound):
+            continue
+    return done

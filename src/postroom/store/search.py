@@ -1,11 +1,11 @@
 """Searching and reading stored mail. Mail that is gone from the mailbox is not found.
 
-Each database has an index of the words of subject, sender and text. A query consists of words only
-(`core/mail/search.py`), and is translated here into the language of the index, in which words of letters and digits
-have no other meaning.
+Each database has an index of the words of subject, sender, recipients and text, without their accents. A query consists
+of words only (`core/mail/search.py`), and is translated here into the language of the index, in which words of letters
+and digits have no other meaning. PostgreSQL has two indexes: one of all words, and one of the words by their place.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -17,18 +17,19 @@ from postroom.core.mail.accounts import same_mailbox
 from postroom.core.mail.search import FIELD, SearchQuery, Term, excerpt
 from postroom.core.queue.envelope import IngestionTier
 from postroom.store.accounts import AccountView, list_accounts
-from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text
+from postroom.store.engine.codecs import as_time, as_uuid, json_text
 from postroom.store.engine.cursors import Cursor
-from postroom.store.engine.database import Dialect, Script, bounded_query, query, sql
+from postroom.store.engine.database import Dialect, Script, Statement, bounded_query, query, sql
 from postroom.store.engine.reading import read_row
 from postroom.store.labels import AccountLabel, list_all_labels
+from postroom.store.mail_views import label_names, named_labels
 
 MOST_FOUND = 50
 SEARCH_LIMIT_S = 2.0
 LONGEST_TEXT = 20_000
 EARLIEST, LATEST = datetime(1, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 NEWEST = Cursor(LATEST, UUID(int=2**128 - 1))
-_WEIGHTS = {"subject": "A", "sender": "B", None: ""}
+_WEIGHTS = {"sender": "A", "recipients": "B", "subject": "C", None: ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +82,24 @@ def search_mail(
     accounts = yield from list_accounts.script()
     ids = _accounts_meant(accounts, asked.account, account_id)
     labels = yield from list_all_labels.script()
-    wanted = json_text([_keys(label, labels) for label in asked.labels])
-    rest = (ids, wanted, asked.after or EARLIEST, asked.before or LATEST, before.at, before.id, most + 1)
-    if asked.terms:
-        rows = yield sql("search_words", written_for(dialect, asked.terms), *rest)
-    else:
-        rows = yield sql("search_filters", *rest)
-    names = _names(labels)
+    rest = (
+        ids,
+        json_text([_keys(label, labels) for label in asked.labels]),
+        json_text([key for label in asked.other_labels for key in _keys(label, labels)]),
+        asked.has_attachment,
+        asked.after or EARLIEST,
+        asked.before or LATEST,
+        before.at,
+        before.id,
+        most + 1,
+    )
+    rows = yield _statement(asked, dialect, rest)
+    names = label_names(labels)
     page = [
         read_row(
             FoundMail,
             row,
-            labels=_named(row, names),
+            labels=named_labels(row, names),
             excerpt=excerpt(row["text"], asked.terms, row["snippet"]),
         )
         for row in islice(rows.by_name(), most)
@@ -110,8 +117,8 @@ def read_mail(id: UUID, account_id: UUID | None = None) -> Script[ReadMail]:
             if row["pruned_at"] is not None:
                 when = as_time(row["pruned_at"]).date()
                 raise NotFound(f"the content of message {id} is no longer kept: its retention ended on {when}")
-            names = _names((yield from list_all_labels.script()))
-            return read_row(ReadMail, row, labels=_named(row, names), is_cut=row["length"] > LONGEST_TEXT)
+            names = label_names((yield from list_all_labels.script()))
+            return read_row(ReadMail, row, labels=named_labels(row, names), is_cut=row["length"] > LONGEST_TEXT)
     raise no_such_message(id)
 
 
@@ -127,14 +134,41 @@ def no_such_message(id: UUID) -> NotFound:
     return NotFound(f"there is no message {id}")
 
 
-def written_for(dialect: Dialect, terms: Sequence[Term]) -> str:
-    """The terms in the query language of the database's index."""
-    return " AND ".join(map(_for_fts5, terms)) if dialect == "sqlite" else " & ".join(map(_for_tsquery, terms))
+def _statement(asked: SearchQuery, dialect: Dialect, rest: tuple[Any, ...]) -> Statement:
+    return _for_sqlite(asked, rest) if dialect == "sqlite" else _for_postgres(asked, rest)
+
+
+def _for_sqlite(asked: SearchQuery, rest: tuple[Any, ...]) -> Statement:
+    excluded = " OR ".join(map(_for_fts5, asked.excluded))
+    if asked.terms:
+        words = " AND ".join(map(_for_fts5, asked.terms))
+        return sql("search_words", f"({words}) NOT ({excluded})" if excluded else words, *rest)
+    return sql("search_without", excluded, *rest) if excluded else sql("search_filters", *rest)
+
+
+def _for_postgres(asked: SearchQuery, rest: tuple[Any, ...]) -> Statement:
+    match (_tsquery(asked, placed=False), _tsquery(asked, placed=True)):
+        case (None, None):
+            return sql("search_filters", *rest)
+        case (anywhere, None):
+            return sql("search_words", anywhere, *rest)
+        case (None, in_head):
+            return sql("search_heads", in_head, *rest)
+        case (anywhere, in_head):
+            return sql("search_both", anywhere, in_head, *rest)
 
 
 def _for_fts5(term: Term) -> str:
+    """Words without a place are not looked for among the recipients: the user is one of nearly every message."""
     phrase = f'"{" ".join(term.words)}"{" *" if term.prefix else ""}'
-    return phrase if term.place is None else f"{{{term.place}}} : {phrase}"
+    return f"{{{term.place or 'subject sender body'}}} : {phrase}"
+
+
+def _tsquery(asked: SearchQuery, placed: bool) -> str | None:
+    """The terms with a place, or those without, in the language of the index; None if there are none."""
+    parts = [_for_tsquery(term) for term in asked.terms if (term.place is not None) == placed]
+    parts += [f"!{_for_tsquery(term)}" for term in asked.excluded if (term.place is not None) == placed]
+    return " & ".join(parts) or None
 
 
 def _for_tsquery(term: Term) -> str:
@@ -162,16 +196,3 @@ def _keys(label: str, known: Sequence[AccountLabel]) -> list[str]:
     """How a message may store this label: by an id that means it in every account, or in one."""
     plain = label.casefold()
     return [plain, *(f"{each.account_id}/{each.provider_label_id}" for each in known if each.name.casefold() == plain)]
-
-
-Names = dict[tuple[UUID, str], str]
-
-
-def _names(labels: Sequence[AccountLabel]) -> Names:
-    return {(each.account_id, each.provider_label_id): each.name for each in labels}
-
-
-def _named(row: Mapping[str, Any], names: Names) -> tuple[str, ...]:
-    """The labels of a message by name."""
-    account_id = as_uuid(row["account_id"])
-    return tuple(sorted(names.get((account_id, str(id)), str(id)) for id in from_json(row["labels_json"])))

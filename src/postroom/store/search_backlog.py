@@ -1,4 +1,4 @@
-"""Indexes mail that was stored before search existed, in small resumable steps.
+"""Indexes mail that was stored before the index was as it is now, in small resumable steps.
 
 New mail is indexed as it is stored. Older mail is indexed from the newest id to the oldest; a row stores the position,
 and is deleted when all is done.
@@ -6,8 +6,7 @@ and is deleted when all is done.
 
 from uuid import UUID
 
-from postroom.core.mail.message import composed
-from postroom.store.engine.codecs import as_uuid, rows_text
+from postroom.store.engine.codecs import as_uuid
 from postroom.store.engine.database import Rows, Script, sql, transaction
 
 MOST_AT_ONCE = 500
@@ -26,10 +25,7 @@ def index_older_mail(most: int = MOST_AT_ONCE, most_bytes: int = MOST_BYTES_AT_O
     if not step:
         yield sql("end_search_backlog")
         return 0
-    rows = yield sql("select_backlog", step[-1], below)
-    texts = [(as_uuid(id), composed(subject), composed(text)) for id, subject, text in rows]
-    if texts:
-        yield sql("index_backlog", step[-1], below, rows_text(texts))
+    yield sql("index_backlog", step[-1], below)
     yield sql("move_search_backlog", step[-1])
     return len(step)
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
-from postroom.store import health, job_marks, job_steps, jobs, leaders, mailbox_jobs, schedules
+from postroom.store import health, job_filters, job_marks, job_steps, jobs, leaders, mailbox_jobs, schedules
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.schedules import Schedule
@@ -116,6 +116,12 @@ async def retry_job(setup: JobSetup) -> Transaction[Any]:
     return jobs.retry_job(job.id, setup.clock())
 
 
+async def dismiss_jobs(setup: JobSetup) -> Transaction[Any]:
+    job = await setup.claimed("sync", key="k")
+    await setup.fail(job)
+    return job_filters.dismiss_jobs([job.id], setup.clock())
+
+
 async def wake_due(setup: JobSetup) -> Transaction[Any]:
     await setup.enqueue(not_before=setup.clock() + timedelta(seconds=1))
     return jobs.wake_due(setup.clock.forward(1), 10)
@@ -210,6 +216,7 @@ CASES: list[Case] = [
     release,
     cancel_job,
     retry_job,
+    dismiss_jobs,
     wake_due,
     rescue,
     disown,

@@ -6,12 +6,12 @@ no header is trusted, and text is made storable before anything else sees it.
 
 import re
 import unicodedata
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, cast
 
 from postroom.core.errors import BadInput
+from postroom.core.mail.dates import sent_at
 from postroom.core.mail.tiers import Headers, sender_address, values
 from postroom.core.queue.envelope import Envelope
 
@@ -85,7 +85,7 @@ def read_mail(envelope: Envelope) -> MailContent:
         snippet=storable(str(raw.get("snippet", ""))),
         body_text=composed(storable(body))[:LONGEST_BODY],
         has_attachment=bool(envelope.payload.attachments),
-        sent_at=_sent_at(raw, envelope.event.observed_at),
+        sent_at=sent_at(raw.get("sent_at"), headers, envelope.event.observed_at),
         size=_size(raw.get("size")),
         attachments=None if envelope.payload.raw is None else _attachments(envelope),
         reply_to_mine=answers if isinstance(answers := raw.get("reply_to_mine"), bool) else None,
@@ -152,12 +152,3 @@ def _list(given: object, field: str) -> list[object]:
     if not isinstance(given, list):
         raise BadInput(f"payload.raw.{field}", "is not a list", "send a list")
     return cast("list[object]", given)
-
-
-def _sent_at(raw: Mapping[str, Any], observed_at: datetime) -> datetime:
-    """When the message was sent; if that is invalid, when it was observed."""
-    try:
-        moment = datetime.fromisoformat(str(raw.get("sent_at", "")))
-        return moment.astimezone(UTC) if moment.tzinfo is not None else observed_at
-    except (ValueError, OverflowError):
-        return observed_at

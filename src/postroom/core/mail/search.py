@@ -3,15 +3,21 @@
     invoice march            both words, anywhere in subject, sender or text
     "as agreed"              these words, one right after the other
     invo*                    words that begin with this, of at least three letters
-    from:lindqvist.example   in the sender; an address is a phrase of the words in it
+    -newsletter              not this; before any other part too, as in -from:shop.example
+    from:lindqvist.example   in the sender's address or name; an address is a phrase of the words in it
+    to:"Ada Lovelace"        in the recipients' addresses or names (To, Cc, Bcc)
     subject:"as agreed"      in the subject
     label:Receipts           has this label, by name or id
+    in:inbox                 is there: inbox, archive, trash, spam, sent, drafts, anywhere
+    is:unread                is unread, read or starred
+    has:attachment           has an attachment
     account:ada@example.com  in this mailbox
     after:2026-11-01         sent at that time or later; a day begins at midnight UTC
     before:2026-11-15        sent earlier
 
-All parts must match. The line is never passed to a database as it is: from here on there are only words, made of
-letters, digits and their marks, which have no special meaning in any query language.
+All parts must match. Accents make no difference (`core/mail/folding.py`). The line is never passed to a database as it
+is: from here on there are only words, made of letters, digits and their marks, which have no special meaning in any
+query language.
 """
 
 import re
@@ -22,6 +28,7 @@ from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
 from postroom.core.errors import BadInput
+from postroom.core.mail.folding import folded
 
 LONGEST_QUERY = 500
 LONGEST_WORD = 100
@@ -32,10 +39,17 @@ MOST_BEGINNINGS = 5
 SHORTEST_BEGINNING = 3
 FIELD = "query"
 
-Place = Literal["subject", "sender"]
-_PLACES: dict[str, Place] = {"from": "sender", "subject": "subject"}
-_FILTERS = ("label", "account", "after", "before")
-_PART = re.compile(r'(?:(\w{1,20}):)?(?:"([^"]*)"?|(\S+))')
+Place = Literal["subject", "sender", "recipients"]
+_PLACES: dict[str, Place] = {"from": "sender", "to": "recipients", "subject": "subject"}
+_FILTERS = ("label", "in", "is", "has", "account", "after", "before")
+_NAMES = (*_PLACES, *_FILTERS)
+_PART = re.compile(r'(-)?(?:(\w{1,20}):)?(?:"([^"]*)"?|(\S+))')
+# The labels of the places that have one. The archive is mail without any of these.
+_IN = {"inbox": "INBOX", "trash": "TRASH", "bin": "TRASH", "spam": "SPAM", "junk": "SPAM", "sent": "SENT"} | {
+    "draft": "DRAFT",
+    "drafts": "DRAFT",
+}
+_NOT_ARCHIVED = ("INBOX", "TRASH", "SPAM", "SENT", "DRAFT")
 
 
 class Term(NamedTuple):
@@ -55,6 +69,13 @@ class SearchQuery:
     account: str | None = None
     after: datetime | None = None
     before: datetime | None = None
+    excluded: tuple[Term, ...] = ()
+    """Terms of which none may match."""
+    other_labels: tuple[str, ...] = ()
+    """Labels of which the message has none."""
+    has_attachment: bool | None = None
+    anywhere: bool = False
+    """Whether all mail was asked for by name, `in:anywhere`."""
 
 
 def read_query(text: str) -> SearchQuery:
@@ -62,8 +83,8 @@ def read_query(text: str) -> SearchQuery:
     if len(text) > LONGEST_QUERY:
         raise BadInput(FIELD, f"has {len(text)} characters", f"use at most {LONGEST_QUERY}")
     query = SearchQuery()
-    for name, quoted, bare in _parts(text):
-        query = _with_part(query, name, bare if quoted is None else quoted, quoted is not None)
+    for negated, name, quoted, bare in _parts(text):
+        query = _with_part(query, name, bare if quoted is None else quoted, quoted is not None, negated)
     if query == SearchQuery():
         raise BadInput(FIELD, "has no word in it", "give a word, such as invoice, or a filter, such as label:Receipts")
     _check_cost(query)
@@ -72,11 +93,12 @@ def read_query(text: str) -> SearchQuery:
 
 def _check_cost(query: SearchQuery) -> None:
     """Limit the cost of a query, which grows with its parts, and most of all with the words that share a prefix."""
-    if len(query.terms) + len(query.labels) > MOST_PARTS:
+    terms = (*query.terms, *query.excluded)
+    if len(terms) + len(query.labels) + len(query.other_labels) > MOST_PARTS:
         raise BadInput(FIELD, "has too many parts", f"use at most {MOST_PARTS}; a phrase in quotes is one")
-    if sum(len(term.words) for term in query.terms) > MOST_WORDS:
+    if sum(len(term.words) for term in terms) > MOST_WORDS:
         raise BadInput(FIELD, "has too many words", f"use at most {MOST_WORDS}")
-    beginnings = [term.words[-1] for term in query.terms if term.prefix]
+    beginnings = [term.words[-1] for term in terms if term.prefix]
     if len(beginnings) > MOST_BEGINNINGS:
         remedy = f"use at most {MOST_BEGINNINGS} with *, and write the others in full"
         raise BadInput(FIELD, "has too many beginnings of words", remedy)
@@ -90,23 +112,32 @@ def _letters(word: str) -> int:
     return sum(2 if unicodedata.east_asian_width(each) == "W" else 1 for each in word)
 
 
-def _parts(text: str) -> Iterator[tuple[str | None, str | None, str]]:
-    """Each part: the name before the colon, if it is known; the quoted text; the unquoted text."""
+def _parts(text: str) -> Iterator[tuple[bool, str | None, str | None, str]]:
+    """Each part: whether it is negated, the name before the colon, if it is known; the quoted text; the unquoted."""
     for found in _PART.finditer(text):
-        name, quoted, bare = found[1], found[2], found[3] or ""
-        known = name is not None and (name.lower() in _PLACES or name.lower() in _FILTERS)
-        if name is not None and not known:
-            yield None, None, f"{name} {bare if quoted is None else quoted}"
-        elif name is None and bare.endswith(":") and (bare[:-1].lower() in _PLACES or bare[:-1].lower() in _FILTERS):
+        negated, name, quoted, bare = found[1] is not None, found[2], found[3], found[4] or ""
+        if name is not None and name.lower() not in _NAMES:
+            yield negated, None, None, f"{name} {bare if quoted is None else quoted}"
+        elif name is None and bare.endswith(":") and bare[:-1].lower() in _NAMES:
             raise BadInput(FIELD, f"{bare} has no value right after it", f"leave no space, as in {bare}something")
         else:
-            yield name and name.lower(), quoted, bare
+            yield negated, name and name.lower(), quoted, bare
 
 
-def _with_part(query: SearchQuery, name: str | None, value: str, quoted: bool) -> SearchQuery:
+def _with_part(query: SearchQuery, name: str | None, value: str, quoted: bool, negated: bool) -> SearchQuery:
     match name:
         case "label":
-            return replace(query, labels=(*query.labels, _named(name, value)))
+            return _with_labels(query, (_named(name, value),), negated)
+        case "in":
+            return _in_place(query, _named(name, value), negated)
+        case "is":
+            return _in_state(query, _named(name, value).lower(), negated)
+        case "has":
+            if value.lower() not in ("attachment", "attachments"):
+                raise BadInput(FIELD, "has: is followed by something else", "write has:attachment")
+            return replace(query, has_attachment=not negated)
+        case "account" | "after" | "before" if negated:
+            raise BadInput(FIELD, f"{name}: cannot be excluded", f"write {name}: without the minus sign")
         case "account":
             return replace(query, account=_named(name, value))
         case "after":
@@ -118,7 +149,40 @@ def _with_part(query: SearchQuery, name: str | None, value: str, quoted: bool) -
         case _:
             words = words_of(value)
             term = Term(words, _PLACES.get(name or ""), value.endswith("*") and not quoted)
-            return replace(query, terms=(*query.terms, term)) if words else query
+            if not words:
+                return query
+            if negated:
+                return replace(query, excluded=(*query.excluded, term))
+            return replace(query, terms=(*query.terms, term))
+
+
+def _with_labels(query: SearchQuery, labels: tuple[str, ...], negated: bool) -> SearchQuery:
+    if negated:
+        return replace(query, other_labels=(*query.other_labels, *labels))
+    return replace(query, labels=(*query.labels, *labels))
+
+
+def _in_place(query: SearchQuery, place: str, negated: bool) -> SearchQuery:
+    """Mail in a place of the mailbox, or with a label of this name."""
+    match place.lower():
+        case "anywhere" | "all":
+            return replace(query, anywhere=True)
+        case "archive" if negated:
+            raise BadInput(FIELD, "in:archive cannot be excluded", "write in:inbox, in:trash, in:spam or in:sent")
+        case "archive":
+            return _with_labels(query, _NOT_ARCHIVED, negated=True)
+        case plain:
+            return _with_labels(query, (_IN.get(plain, place),), negated)
+
+
+def _in_state(query: SearchQuery, state: str, negated: bool) -> SearchQuery:
+    match state:
+        case "unread" | "starred":
+            return _with_labels(query, (state.upper(),), negated)
+        case "read":
+            return _with_labels(query, ("UNREAD",), not negated)
+        case _:
+            raise BadInput(FIELD, "is: is followed by something else", "write is:unread, is:read or is:starred")
 
 
 def _named(name: str, value: str) -> str:
@@ -137,8 +201,8 @@ def _moment(name: str, value: str) -> datetime:
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """The words in a text. The databases split words differently only in rare scripts."""
-    whole = unicodedata.normalize("NFC", text)
+    """The words in a text, without accents. The databases split words differently only in rare scripts."""
+    whole = folded(text)
     plain = "".join(each if each.isalnum() or unicodedata.category(each)[0] == "M" else " " for each in whole)
     words = tuple(word for word in plain.split() if any(each.isalnum() for each in word))
     if any(len(word) > LONGEST_WORD for word in words):
@@ -149,7 +213,7 @@ def words_of(text: str) -> tuple[str, ...]:
 def excerpt(text: str, terms: tuple[Term, ...], otherwise: str = "") -> str:
     """A piece of the text around the first match, on one line; without a match, `otherwise` or the beginning."""
     line = " ".join(text.split())
-    lowered = line.lower()
+    lowered = folded(line).lower()  # a few characters longer where a letter stands for two
     places = [lowered.find(word.lower()) for term in terms for word in term.words if term.place is None]
     found = min((place for place in places if place >= 0), default=None)
     if found is None:

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
 from postroom.core.mail.categories import categories_of
-from postroom.core.mail.headers import Headers, head_of, read_head, values
+from postroom.core.mail.dates import written_at
+from postroom.core.mail.headers import head_of, read_head, values
 from postroom.core.mail.ingestion import IngestionFacts
 from postroom.core.mail.mime import ParsedMessage
 from postroom.core.mail.tiers import Known, answers_user, message_ids, sender_address
@@ -33,7 +33,7 @@ def read_history(mail: Iterable[bytes], user_addresses: frozenset[str], contacts
     first: dict[str, datetime] = {}
     for raw in mail:
         headers, _ = read_head(head_of(raw))
-        sender, sent_at = sender_address(headers), date_of(headers)
+        sender, sent_at = sender_address(headers), written_at(headers)
         if sender and sent_at is not None and sent_at < first.get(sender, datetime.max.replace(tzinfo=UTC)):
             first[sender] = sent_at
         if sender in user_addresses:
@@ -44,7 +44,7 @@ def read_history(mail: Iterable[bytes], user_addresses: frozenset[str], contacts
 def facts_from_file(parsed: ParsedMessage, size: int, history: FileHistory | None = None) -> MessageFacts:
     """The facts about one message. Without the history, those that need it are not known."""
     subjects = values(parsed.headers, "subject")
-    sender, sent_at = sender_address(parsed.headers), date_of(parsed.headers)
+    sender, sent_at = sender_address(parsed.headers), written_at(parsed.headers)
     known = history.known if history is not None else Known(frozenset())
     contacts = history.contacts if history is not None else None
     return MessageFacts(
@@ -64,15 +64,6 @@ def facts_from_file(parsed: ParsedMessage, size: int, history: FileHistory | Non
         sender_seen_before=None if history is None else _wrote_before(sender, sent_at, history),
         reply_to_mine=answers_user(parsed.headers, known) if known.user_addresses else None,
     )
-
-
-def date_of(headers: Headers) -> datetime | None:
-    """The time in the Date header; None if there is none that can be read."""
-    try:
-        sent = parsedate_to_datetime(values(headers, "date")[0])
-        return (sent if sent.tzinfo is not None else sent.replace(tzinfo=UTC)).astimezone(UTC)
-    except (IndexError, ValueError, TypeError, OverflowError):
-        return None
 
 
 def _wrote_before(sender: str, sent_at: datetime | None, history: FileHistory) -> bool:

@@ -11,6 +11,7 @@ from postroom.store.engine.ballast import Ballast
 from postroom.store.engine.database import Database
 from postroom.store.engine.migrate import migrate
 from postroom.store.engine.sqlite import SqliteDatabase
+from postroom.store.engine.uncreated import UncreatedDatabase
 from postroom.store.health import refuse_unsafe
 from postroom.store.restore_lock import share_folder
 from postroom.system.private_files import DATABASE, make_private, open_private, private_folder
@@ -53,6 +54,27 @@ def connect_database(data_dir: Path, url: str | None = None, *, allow_unsafe: bo
     from postroom.store.engine.postgres import PostgresDatabase
 
     return PostgresDatabase(url, allow_unsafe=allow_unsafe)
+
+
+def look_into(data_dir: Path, url: str | None = None, *, allow_unsafe: bool = False) -> Database:
+    """Connect to the database if there is one. If not, none is created before its schema is."""
+
+    def connected() -> Database:
+        return connect_database(data_dir, url, allow_unsafe=allow_unsafe)
+
+    if url is None and not _has_content(data_dir / FILE):
+        return UncreatedDatabase(data_dir, connected)
+    return connected()
+
+
+def _has_content(file: Path) -> bool:
+    """Whether there is a database. If that cannot be told, opening it will give a better error."""
+    try:
+        return file.stat().st_size > 0
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
 
 
 def _make_folder(data_dir: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import apsw
 
 from postroom.core import errors
+from postroom.core.mail.folding import folded
 from postroom.store.engine.codecs import sqlite_value
 from postroom.store.engine.database import Notify, Rows, Script, ScriptRun, Single, Statement, Step, Text
 from postroom.store.engine.statements import Block
@@ -89,6 +90,8 @@ def connect(path: Path, read_only: bool = False) -> apsw.Connection:
             connection.execute("PRAGMA query_only = ON; PRAGMA cache_size = -16384;")
         else:
             connection.create_scalar_function("sha256_hex", _sha256_hex, 1, deterministic=True)
+            # Called by triggers of the search index, which trusted_schema allows to harmless functions only.
+            connection.create_scalar_function("folded", folded, 1, deterministic=True, flags=apsw.SQLITE_INNOCUOUS)
             connection.execute(_SETTINGS).fetchall()  # to the end: it stops at each PRAGMA that returns a row
     return connection
 

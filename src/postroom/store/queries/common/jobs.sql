@@ -55,3 +55,10 @@ SELECT min(next_at) FROM job_schedules
 -- name: move_schedule(name, fired_at, next_at)
 UPDATE job_schedules SET last_at = :fired_at, next_at = :next_at WHERE name = :name AND next_at = :fired_at
 RETURNING name
+
+-- name: select_matching_jobs(state, type, error, account_id, most)
+SELECT id, type FROM jobs
+WHERE state = :state AND (CAST(:type AS text) IS NULL OR type = CAST(:type AS text))
+    AND (CAST(:error AS text) IS NULL OR lower(last_error) LIKE CAST(:error AS text) ESCAPE '|')
+    AND (CAST(:account_id AS text) IS NULL OR payload_json ->> 'account_id' = CAST(:account_id AS text))
+ORDER BY seq LIMIT :most

@@ -127,6 +127,11 @@ SELECT b.seq, b.priority, 'queued', true, b.max_attempts, e.last_error, :now
 FROM ended e JOIN job_bodies b ON b.seq = e.seq
 RETURNING seq, priority
 
+-- name: dismiss_jobs(ids, now)
+-- A job that has ended shows when it ended as its last change.
+UPDATE job_ends e SET state = 'canceled', finished_at = :now FROM job_bodies b
+WHERE b.id = ANY(:ids::uuid[]) AND b.seq = e.seq AND e.state = 'failed' RETURNING b.id
+
 -- name: hasten_job(seq, now)
 -- A sleeping or parked job is made due at once.
 UPDATE job_queue SET ready = true, not_before = NULL, parked_by = NULL, updated_at = :now

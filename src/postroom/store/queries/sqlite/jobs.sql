@@ -85,6 +85,10 @@ UPDATE jobs SET state = 'queued', ready = 1, attempts = 0, not_before = NULL, ca
     finished_at = NULL, updated_at = :now
 WHERE seq = :seq AND state IN ('failed', 'canceled') RETURNING seq, priority
 
+-- name: dismiss_jobs(ids, now)
+UPDATE jobs SET state = 'canceled', finished_at = :now, updated_at = :now
+WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'failed' RETURNING id
+
 -- name: hasten_job(seq, now)
 -- A sleeping or parked job is made due at once.
 UPDATE jobs SET ready = 1, not_before = NULL, parked_by = NULL, updated_at = :now
