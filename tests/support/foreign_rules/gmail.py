@@ -153,11 +153,8 @@ def _people(operator: str) -> Callable[[Message, str], bool]:
         people = message.people[operator]
         if value == "me":
             return any(address.lower() == ME for _, address in people)
-        wanted = value.lstrip("*").lower()
-        if wanted.startswith("@"):
-            return any(f"@{address.lower().rpartition('@')[2]}" == wanted for _, address in people)
-        if "@" in wanted:
-            return any(address.lower() == wanted for _, address in people)
+        if "@" in value.lstrip("*@"):
+            return any(address.lower() == value.lower() for _, address in people)
         return any(has_phrase(text, value) for person in people for text in person)
 
     return found
@@ -166,10 +163,6 @@ def _people(operator: str) -> Callable[[Message, str], bool]:
 def _anywhere(message: Message, value: str) -> bool:
     people = [text for name in ("from", "to") for person in message.people[name] for text in person]
     return any(has_phrase(text, value) for text in (*message.subject, message.text, *people, *message.attachments))
-
-
-def _list(message: Message, value: str) -> bool:
-    return any(each.strip("<> ").lower() == value.lower().replace("@", ".") for each in message.lists)
 
 
 def _bytes(value: str) -> int:
@@ -181,7 +174,7 @@ OPERATORS: dict[str, Callable[[Message, str], bool]] = {
     **{name: _people(name) for name in PEOPLE},
     "subject": lambda message, value: any(has_phrase(each, value) for each in message.subject),
     "deliveredto": lambda message, value: any(each.lower() == value.lower() for each in message.delivered),
-    "list": _list,
+    "list": lambda message, value: any(has_phrase(each, value) for each in message.lists),
     "filename": lambda message, value: any(has_phrase(each, value) for each in message.attachments),
     "has": lambda message, value: bool(message.attachments),
     "larger": lambda message, value: message.size > _bytes(value),

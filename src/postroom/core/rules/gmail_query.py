@@ -4,7 +4,8 @@
 
 All parts must match; `OR` and braces mean any, a minus means not. `OR` joins its two neighbours only. A word is found
 as a whole word, in any case and with any accents; a bare one in subject, text, names, addresses and attachments' names.
-An address is exactly that address. core/rules/gmail_writing.py does the opposite.
+An address is exactly that address; a domain is a phrase, so `shop.example` is found in `mail.shop.example`. These are
+the findings in docs/decisions/0081-gmail-as-observed.md. core/rules/gmail_writing.py does the opposite.
 """
 
 import re
@@ -23,6 +24,7 @@ DEEPEST_QUERY = 15
 _AGE = re.compile(r"([1-9]\d{0,3})([hd])")
 _SIZE = re.compile(r"[1-9]\d{0,11}[kmg]?b?", re.IGNORECASE)
 _SECONDS = re.compile(r"\d{9,11}")
+_SEPARATING = re.compile(r"[~#$%^+;<>?`\s]+")
 _PLAIN_WORD = re.compile(r"[^\W_]+")
 SYSTEM_LABELS = {
     "inbox": "INBOX",
@@ -166,9 +168,12 @@ def _leaf(operator: str, text: str, *, is_quoted: bool) -> Logic:
         raise Inexpressible("it has a word or phrase that is too long")
     if operator not in OPERATORS:
         raise Inexpressible(f"{operator}: {NO_SUCH}")
-    if is_quoted and operator in PEOPLE and text.lower() == "me":
+    if is_quoted and text.lower() == "me" and operator in PEOPLE:
         return _words(f"{operator}_words", text)
-    return OPERATORS[operator](text)
+    pieces = [text]
+    if not is_quoted and operator in OF_WORDS and not _is_address(text):
+        pieces = list(filter(None, _SEPARATING.split(text))) or [text]
+    return every(OPERATORS[operator](piece) for piece in pieces)
 
 
 def _words(kind: str, text: str) -> Condition:
@@ -190,10 +195,9 @@ def _person(kind: str) -> Callable[[str], Logic]:
             return {f"{kind}_me": True}
         if "," in text or ";" in text:
             raise Inexpressible("it lists addresses with commas, which Gmail does not explain; put OR between them")
-        whole = text.removeprefix("*") if text.startswith("*@") else text
-        if _is_address(f"x{whole}" if whole.startswith("@") else whole):
-            return {kind: whole}
-        return _words(f"{kind}_words", whole.removeprefix("@") if kind in PEOPLE else whole)
+        if _is_address(text):
+            return {kind: text}
+        return _words(f"{kind}_words", text.removeprefix("*").removeprefix("@"))
 
     return read
 
@@ -245,11 +249,6 @@ def _category(text: str) -> Logic:
     return {"category": CATEGORIES[text.lower()]}
 
 
-def _list(text: str) -> Logic:
-    name = text.strip("<>")
-    return {"list": name} if "." in name and not re.search(r"\s", name) else _words("list_words", name)
-
-
 def _age(kind: str) -> Callable[[str], Logic]:
     def read(text: str) -> Logic:
         age = _AGE.fullmatch(text.lower())
@@ -292,7 +291,7 @@ OPERATORS: Mapping[str, Callable[[str], Logic]] = {
     "replyto": _person("reply_to"),
     "deliveredto": _delivered_to,
     "subject": lambda text: _words("subject_words", text),
-    "list": _list,
+    "list": lambda text: _words("list_words", text),
     "filename": lambda text: _words("attachment_name", text),
     "has": _has,
     "in": _in,
@@ -311,6 +310,8 @@ OPERATORS: Mapping[str, Callable[[str], Logic]] = {
     "rfc822msgid": _message_id,
 }
 PEOPLE = frozenset({"from", "to", "cc", "bcc"})
+# Some marks separate words, so that all are searched for; others, such as `-` and `.`, join them to a phrase.
+OF_WORDS = frozenset({"", "subject", "from", "to", "cc", "bcc", "replyto", "list", "filename"})
 # Operators of Gmail without a counterpart, which would otherwise be taken for words.
 UNKNOWN_TO_RULES = ("around", "header", "mimetype", "recipient", "reply")
 

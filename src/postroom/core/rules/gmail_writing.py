@@ -32,6 +32,7 @@ _WORDS = {
     "cc_words": "cc:",
     "bcc_words": "bcc:",
     "reply_to_words": "replyto:",
+    "list_words": "list:",
 }
 _ADDRESSES = {
     "from": "from",
@@ -214,7 +215,6 @@ _LEAVES: dict[str, Callable[[Any], str]] = {
     "to_me": _yes_or_no("to:me"),
     "cc_me": _yes_or_no("cc:me"),
     "bcc_me": _yes_or_no("bcc:me"),
-    "list": lambda argument: f"list:{_bare(argument)}",
     "label_present": _label,
     "category": _category,
     "older_than": _age("older_than"),
