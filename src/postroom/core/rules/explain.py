@@ -109,7 +109,7 @@ def _observed(leaf: Leaf, seen: Seen) -> str:
         case "to" | "to_me":
             return f"it is to {', '.join(message.to[:MOST_SHOWN]) or 'nobody'}"
         case kind if kind in ADDRESS_KINDS:
-            return f"it has {', '.join(sorted(seen.addresses(kind))[:MOST_SHOWN]) or 'no address there'}"
+            return f"it has {', '.join(sorted(seen.addresses[kind])[:MOST_SHOWN]) or 'no address there'}"
         case "label_present":
             return f"it has {', '.join(sorted(message.labels)) or 'no label'}"
         case "has_attachment":
