@@ -99,6 +99,7 @@ LEAVES: Mapping[str, Read] = {
     "from_me": _own("from_me", lambda seen: seen.addresses["from"]),
     "to_me": _own("to_me", lambda seen: seen.message.to),
     "cc_me": _own("cc_me", lambda seen: seen.addresses["cc"]),
+    "bcc_me": _own("bcc_me", lambda seen: seen.addresses["bcc"]),
     "sender_in_contacts": _known("sender_in_contacts", lambda facts: facts.sender_in_contacts),
     "sender_seen_before": _known("sender_seen_before", lambda facts: facts.sender_seen_before),
     "reply_to_mine": _known("reply_to_mine", lambda facts: facts.reply_to_mine),
