@@ -33,6 +33,7 @@ class Sizes:
     road: int
     road_s: int
     replayed: int
+    searched: int
     beside_readers_mib: int
     backfill: int
     backfill_jobs: int
@@ -67,6 +68,7 @@ FULL = Sizes(
     road=3_000,
     road_s=30,
     replayed=50_000,
+    searched=200_000,
     beside_readers_mib=512,
     backfill=50_000,
     backfill_jobs=10_000,
@@ -100,6 +102,7 @@ QUICK = Sizes(
     road=300,
     road_s=5,
     replayed=2_000,
+    searched=2_000,
     beside_readers_mib=96,
     backfill=1_000,
     backfill_jobs=200,

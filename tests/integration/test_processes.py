@@ -4,6 +4,7 @@ import asyncio
 import json
 import signal
 import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import AsyncGenerator
@@ -19,10 +20,12 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types.version import LATEST_MODERN_VERSION
 
+from postroom.compose.demo import held_demo_folder
+from postroom.core.errors import AlreadyServed
 from postroom.store.engine.opening import connect_database
 from postroom.store.tokens import list_tokens
 from postroom.switchboard.tools.tool import LONGEST_WAIT_S
-from support.command import announced, postroom, running
+from support.command import announced, environment, postroom, running
 from support.patience import PATIENCE_S
 from support.switchboard import envelope
 
@@ -80,6 +83,43 @@ def test_what_the_demo_did_can_be_looked_at_with_the_command_line(tmp_path: Path
     rules = [json.loads(line) for line in listed.stdout.splitlines()]
     assert "Newsletters out of the inbox" in {rule["name"] for rule in rules}
     assert not (tmp_path / "data" / "postroom.sqlite3").exists(), "the user's own folder is left alone"
+
+
+def test_the_commands_that_the_demo_prints_work_as_printed_and_its_data_stays(tmp_path: Path) -> None:
+    program = str(Path(sys.executable).with_name("postroom"))
+    folder = tmp_path / "data" / ".postroom-demo"
+    lines: list[str] = []
+    with subprocess.Popen(
+        [program, "demo", "--port", "0"],
+        env=environment(tmp_path, None),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "connector.looked_back" in line:
+                break
+        while not lines or "demo --fresh" not in lines[-1]:
+            lines.append(process.stdout.readline())
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE_S)
+    *looking, _fresh = [line.strip() for line in lines if line.startswith("  ") and not line.startswith("   ")]
+    assert len(looking) == 4
+    said = ""
+    for command in looking:
+        ended = subprocess.run(command, shell=True, cwd="/", capture_output=True, text=True, timeout=PATIENCE_S)
+        assert ended.returncode == 0, (command, ended.stderr)
+        said += ended.stdout
+    assert "stand-in" in said, "`model status` names the model that the demo uses"
+    assert (folder / "mailbox.json").exists()
+    with held_demo_folder(tmp_path / "data", fresh=False):
+        assert (folder / "postroom.sqlite3").exists()
+        with pytest.raises(AlreadyServed), held_demo_folder(tmp_path / "data", fresh=True):
+            pass
+    with held_demo_folder(tmp_path / "data", fresh=True):
+        assert sorted(each.name for each in folder.iterdir()) == ["serve.lock", "this-is-a-demo"]
 
 
 def test_a_taken_port_is_reported_in_one_line(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def _about_people(kind: str, argument: Any, message: MessageFacts) -> bool:
         for each, names in HEADERS.items()
     }
     match kind:
-        case "from_me" | "cc_me":
+        case "from_me" | "cc_me" | "bcc_me":
             found = [address for _, address in mailboxes[kind.removesuffix("_me")]] + [message.sender]
             return (
                 any(each in (message.own_addresses or ()) for each in found[: None if kind == "from_me" else -1])

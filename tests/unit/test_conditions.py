@@ -98,6 +98,7 @@ MAIL = MessageFacts(
         ({"from_me": True}, False),
         ({"to_me": True}, True),
         ({"cc_me": False}, True),
+        ({"bcc_me": False}, True),
         ({"address_match": {"name": "Sender", "pattern": r"^robot@lists\."}}, True),
         ({"address_match": {"name": "Sender", "pattern": "Robot <"}}, False),
         ({"address_match": {"name": "X-None", "pattern": "."}}, False),
@@ -193,7 +194,7 @@ def test_without_a_date_or_a_size_neither_side_of_a_limit_holds() -> None:
     [
         ("size", {"larger", "smaller"}),
         ("attachments", {"attachment_name", "attachment_type", "words"}),
-        ("own_addresses", {"from_me", "to_me", "cc_me"}),
+        ("own_addresses", {"from_me", "to_me", "cc_me", "bcc_me"}),
         ("categories", {"category"}),
         ("sender_in_contacts", {"sender_in_contacts"}),
         ("sender_seen_before", {"sender_seen_before"}),

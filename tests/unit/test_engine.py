@@ -82,7 +82,7 @@ def test_of_mail_that_came_without_headers_only_sender_and_subject_are_judged(ki
         "header_match": {"name": "X-Keep"},
         "address_match": {"name": "X-Keep", "pattern": "x"},
         "category": "promotions",
-        **dict.fromkeys(("from_me", "to_me", "cc_me"), True),
+        **dict.fromkeys(("from_me", "to_me", "cc_me", "bcc_me"), True),
     }
     conditions = {"not": {kind: arguments.get(kind, "uta@x.example")}}
     assert decider(a_message(), conditions, {"subject_contains": "sale"}) == "0"

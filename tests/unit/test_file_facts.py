@@ -45,7 +45,7 @@ def test_what_a_file_alone_does_not_tell_is_not_known() -> None:
     alone = facts(2, None)
     assert (alone.size, alone.attachments, alone.sent_at) == (len(MAIL[1]), (), datetime(2026, 11, 3, 8, tzinfo=UTC))
     assert unknown_kinds(alone) == {
-        *("from_me", "to_me", "cc_me", "reply_to_mine"),
+        *("from_me", "to_me", "cc_me", "bcc_me", "reply_to_mine"),
         *("sender_in_contacts", "sender_seen_before"),
     }
 

@@ -80,7 +80,9 @@ leaves: st.SearchStrategy[Any] = st.one_of(
         _condition
     ),
     st.tuples(
-        st.sampled_from(["from_me", "to_me", "cc_me", "sender_in_contacts", "sender_seen_before", "reply_to_mine"]),
+        st.sampled_from(
+            ["from_me", "to_me", "cc_me", "bcc_me", "sender_in_contacts", "sender_seen_before", "reply_to_mine"]
+        ),
         st.booleans(),
     ).map(_condition),
     st.sampled_from(["application/pdf", "image/*", "text/plain"]).map(lambda each: {"attachment_type": each}),

@@ -78,6 +78,7 @@ def test_filters():
         ("from: mara", "no value right after"),
         ("x label:", "no value right after"),
         ('label:" "', "has no value"),
+        ("label:\0", "NUL"),
         ("has:pictures", "something else"),
         ("is:here", "something else"),
         ("-after:2026-11-01", "cannot be excluded"),

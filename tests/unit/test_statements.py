@@ -7,7 +7,7 @@ import pytest
 
 from postroom.store.engine.statements import _HEADER, Compiled, _parse, blocks
 
-ONLY_SQLITE = {"quick_check", "search_without"}
+ONLY_SQLITE = {"quick_check", "search_without", "search_recent_words"}
 ONLY_POSTGRES = {
     "select_last_seq",
     "select_open_inserts",

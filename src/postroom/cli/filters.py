@@ -1,4 +1,4 @@
-"""`postroom filters`: rules that say how much of a message is stored."""
+"""`postroom filters`: ingestion rules, which say how much of a message is stored."""
 
 import re
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from postroom.core.mail.ingestion import IngestionRule
     from postroom.manage.filters import IngestionRuleView
 
-app = command_group("List the rules that say how much of a message is stored; add or remove some.")
+app = command_group("List the filters (ingestion rules) that say how much of a message is stored; add or remove some.")
 
 COLUMNS = ("position", "name", "tier", "condition", "origin", "enabled")
 OPTIONS = {"number": "--position", "name": "--name", "tier": "--tier", "header": "--header"}
@@ -22,7 +22,7 @@ _HEADER = re.compile(r"([^=~]*)([=~])?(.*)", re.DOTALL)
 
 @app.command("list")
 def list_(session: Session) -> None:
-    """List the rules in the order in which they are tried, yours and the built-in ones."""
+    """List the filters in the order in which they are tried, yours and the built-in ones."""
     from postroom.manage.filters import list_filters
 
     session.show_list(map(_row, session.call(list_filters)), COLUMNS)
@@ -31,12 +31,15 @@ def list_(session: Session) -> None:
 @app.command()
 def add(
     session: Session,
-    name: Annotated[str, typer.Option("--name", help="What the rule is called.")],
+    name: Annotated[str, typer.Option("--name", help="What the filter is called.")],
     tier: Annotated[
-        str | None, typer.Option("--tier", help="How much of a matching message is stored: full, metadata or skip.")
+        str | None,
+        typer.Option(
+            "--tier", help="How much of a matching message is stored (its ingestion tier): full, metadata or skip."
+        ),
     ] = None,
     position: Annotated[
-        int, typer.Option("--position", help="Its position: the lowest comes first; built-in rules start at 900.")
+        int, typer.Option("--position", help="Its position: the lowest comes first; built-in filters start at 900.")
     ] = 100,
     sender_domain: Annotated[
         str | None, typer.Option("--sender-domain", metavar="DOMAIN", help="Match mail from exactly this domain.")
@@ -63,7 +66,7 @@ def add(
         typer.Option("--mime-type", metavar="TYPE", help="Match mail with a part of this type, such as image/*."),
     ] = None,
 ) -> None:
-    """Add a rule with one condition. With only the name of a built-in rule, enable that rule again."""
+    """Add a filter with one condition. With only the name of a built-in filter, enable that filter again."""
     from postroom.manage.filters import add_filter, is_shipped, restore_filter
 
     given = {
@@ -86,9 +89,9 @@ def add(
 @app.command()
 def remove(
     session: Session,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The rule, as `postroom filters list` shows it.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The filter, as `postroom filters list` shows it.")],
 ) -> None:
-    """Remove a rule of yours, or disable a built-in one."""
+    """Remove a filter of yours, or disable a built-in one."""
     from postroom.manage.filters import remove_filter
 
     origin = session.call(remove_filter, name, operator_signature())

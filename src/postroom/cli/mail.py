@@ -40,7 +40,7 @@ def list_(
         str | None, typer.Option("--account", metavar="ADDRESS", help="Only mail of this account.")
     ] = None,
     tier: Annotated[
-        str | None, typer.Option("--tier", help="Only mail of this tier: high_priority, interactive or default.")
+        str | None, typer.Option("--tier", help="Only mail of this policy tier: high_priority, interactive or default.")
     ] = None,
     kept: Annotated[bool, typer.Option("--kept", help="Only mail with which nothing was done.")] = False,
     since: Annotated[

@@ -14,6 +14,7 @@ import typer
 from postroom.cli.options import AsJson, DataDir, settings_for
 from postroom.cli.output import Row, show_line, show_list, show_one, show_result
 from postroom.cli.running import run_briefly
+from postroom.cli.whole_help import WholeHelp
 from postroom.core.errors import NothingHere
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def one_command() -> Commands:
 
 def command_group(summary: str) -> Commands:
     """For a module of several commands, such as `postroom jobs list`."""
-    group = Commands(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+    group = Commands(cls=WholeHelp, rich_markup_mode=None, add_completion=False, no_args_is_help=True)
     group.callback(help=summary)(lambda: None)
     return group
 

@@ -62,11 +62,13 @@ def simulate(
     settings, now = session.settings, datetime.now(UTC)
     start = now - EVERYTHING if since is None else read_moment("--since", since, now, ahead=False)
     change = ChangeOfRules([] if file is None else read_drafts(file), replace, without or (), enable or ())
-    found = session.call(simulate_change, settings, change, now, _Progress(), since=start, most=limit, account=account)
-    _show(found, estimate_cost(found, settings.model), session.as_json)
+    found = session.call(
+        simulate_change, settings, change, now, SimulationProgress(), since=start, most=limit, account=account
+    )
+    show_simulation(found, estimate_cost(found, settings.model), session.as_json)
 
 
-class _Progress:
+class SimulationProgress:
     """Print progress on stderr now and then, if it takes more than a moment."""
 
     def __init__(self) -> None:
@@ -79,7 +81,8 @@ class _Progress:
             typer.echo(f"{done:,} of {total:,} messages replayed{end}", err=True, nl=False)
 
 
-def _show(found: SimulationResult, cost: CostEstimate, as_json: bool) -> None:
+def show_simulation(found: SimulationResult, cost: CostEstimate, as_json: bool) -> None:
+    """Print which decisions change and how often, with samples, and the cost."""
     if as_json:
         show_json({**_document(found), "model_cost_cents": cost.cents, "cost_basis": cost.basis})
         return

@@ -258,6 +258,10 @@ def cancel_job(id: UUID, now: datetime) -> Script[str]:
         return "canceled"
     if (yield sql("request_cancel", seq, now)):
         return "requested"
+    if state == "failed":
+        raise IllegalMove(
+            f"job {id}: a job is failed and cannot become canceled by this; `postroom jobs dismiss` does it"
+        )
     JOB.check(state, "canceled")
     raise IllegalMove(f"job {id} has just ended and cannot be canceled")
 

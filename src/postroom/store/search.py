@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
+from typing import NamedTuple
 from uuid import UUID
 
 from postroom.core.errors import BadInput, NotFound
@@ -19,13 +19,15 @@ from postroom.core.queue.envelope import IngestionTier
 from postroom.store.accounts import AccountView, list_accounts
 from postroom.store.engine.codecs import as_time, as_uuid, json_text
 from postroom.store.engine.cursors import Cursor
-from postroom.store.engine.database import Dialect, Script, Statement, bounded_query, query, sql
+from postroom.store.engine.database import Dialect, Rows, Script, Statement, bounded_query, query, sql
 from postroom.store.engine.reading import read_row
 from postroom.store.labels import AccountLabel, list_all_labels
 from postroom.store.mail_views import label_names, named_labels
 
 MOST_FOUND = 50
 SEARCH_LIMIT_S = 2.0
+# How many of the newest messages are searched first. PostgreSQL has to read the words of each.
+WINDOWS: dict[Dialect, int] = {"sqlite": 4_000, "postgres": 1_000}
 LONGEST_TEXT = 20_000
 EARLIEST, LATEST = datetime(1, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 NEWEST = Cursor(LATEST, UUID(int=2**128 - 1))
@@ -82,7 +84,7 @@ def search_mail(
     accounts = yield from list_accounts.script()
     ids = _accounts_meant(accounts, asked.account, account_id)
     labels = yield from list_all_labels.script()
-    rest = (
+    where = _Where(
         ids,
         json_text([_keys(label, labels) for label in asked.labels]),
         json_text([key for label in asked.other_labels for key in _keys(label, labels)]),
@@ -93,7 +95,9 @@ def search_mail(
         before.id,
         most + 1,
     )
-    rows = yield _statement(asked, dialect, rest)
+    rows = yield from _recent(asked, where, dialect)
+    if len(rows) <= most:
+        rows = yield _for_sqlite(asked, where) if dialect == "sqlite" else _for_postgres(asked, where)
     names = label_names(labels)
     page = [
         read_row(
@@ -134,28 +138,61 @@ def no_such_message(id: UUID) -> NotFound:
     return NotFound(f"there is no message {id}")
 
 
-def _statement(asked: SearchQuery, dialect: Dialect, rest: tuple[Any, ...]) -> Statement:
-    return _for_sqlite(asked, rest) if dialect == "sqlite" else _for_postgres(asked, rest)
+class _Where(NamedTuple):
+    """The parameters that all searches have, in their order."""
+
+    accounts: list[UUID]
+    labels: str
+    other_labels: str
+    has_attachment: bool | None
+    after: datetime
+    before: datetime
+    cursor_at: datetime
+    cursor_id: UUID
+    most: int
 
 
-def _for_sqlite(asked: SearchQuery, rest: tuple[Any, ...]) -> Statement:
-    excluded = " OR ".join(map(_for_fts5, asked.excluded))
+def _recent(asked: SearchQuery, where: _Where, dialect: Dialect) -> Script[Rows]:
+    """The matches among the newest messages: of a common word there are enough, and the others need not be sorted.
+
+    SQLite numbers its documents as they come, so their lowest number is where its index is read from.
+    """
+    if not (asked.terms or (asked.excluded and dialect == "postgres")):
+        return Rows()
+    edges = (where.after, where.before, where.cursor_at, where.cursor_id)
+    window = yield sql("select_search_window", *edges, WINDOWS[dialect])
+    if not window:
+        return Rows()
+    start, first_number = window[0]
+    recent = where._replace(after=as_time(start))
+    if dialect == "postgres":
+        return (yield _for_postgres(asked, recent))
+    return (yield sql("search_recent_words", _fts5(asked), first_number, *recent))
+
+
+def _for_sqlite(asked: SearchQuery, where: _Where) -> Statement:
     if asked.terms:
-        words = " AND ".join(map(_for_fts5, asked.terms))
-        return sql("search_words", f"({words}) NOT ({excluded})" if excluded else words, *rest)
-    return sql("search_without", excluded, *rest) if excluded else sql("search_filters", *rest)
+        return sql("search_words", _fts5(asked), *where)
+    if asked.excluded:
+        return sql("search_without", " OR ".join(map(_for_fts5, asked.excluded)), *where)
+    return sql("search_filters", *where)
 
 
-def _for_postgres(asked: SearchQuery, rest: tuple[Any, ...]) -> Statement:
+def _fts5(asked: SearchQuery) -> str:
+    words = " AND ".join(map(_for_fts5, asked.terms))
+    return f"({words}) NOT ({' OR '.join(map(_for_fts5, asked.excluded))})" if asked.excluded else words
+
+
+def _for_postgres(asked: SearchQuery, where: _Where) -> Statement:
     match (_tsquery(asked, placed=False), _tsquery(asked, placed=True)):
         case (None, None):
-            return sql("search_filters", *rest)
+            return sql("search_filters", *where)
         case (anywhere, None):
-            return sql("search_words", anywhere, *rest)
+            return sql("search_words", anywhere, *where)
         case (None, in_head):
-            return sql("search_heads", in_head, *rest)
+            return sql("search_heads", in_head, *where)
         case (anywhere, in_head):
-            return sql("search_both", anywhere, in_head, *rest)
+            return sql("search_both", anywhere, in_head, *where)
 
 
 def _for_fts5(term: Term) -> str:

@@ -82,6 +82,8 @@ def read_query(text: str) -> SearchQuery:
     """Parse a search. Raises BadInput, with the remedy, for what cannot be searched for."""
     if len(text) > LONGEST_QUERY:
         raise BadInput(FIELD, f"has {len(text)} characters", f"use at most {LONGEST_QUERY}")
+    if "\0" in text:
+        raise BadInput(FIELD, "contains a NUL character", "leave it out")
     query = SearchQuery()
     for negated, name, quoted, bare in _parts(text):
         query = _with_part(query, name, bare if quoted is None else quoted, quoted is not None, negated)

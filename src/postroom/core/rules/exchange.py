@@ -1,14 +1,19 @@
-"""The results of importing and exporting foreign rules: the rules, and a report of what was left out."""
+"""The results of importing and exporting foreign rules: the rules, and a report of what became of each part."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
-from postroom.core.actions.action import DecidedType
+from postroom.core.actions.steps import Step, combined
 from postroom.core.errors import BadInput
-from postroom.core.rules.draft import LONGEST_NAME, REVIEWED, RuleDraft, check_rule
+from postroom.core.rules.draft import LONGEST_NAME, RuleDraft, check_rule
+from postroom.core.rules.logic import Logic, decided_before
 
 FIRST_PRIORITY = 100
+IMPORTED = "imported; review and enable"
+APPLIES_TO_ALL = "it applies to all mail, and a rule needs a condition"
+
+Verdict = Literal["came over", "came over with a note", "refused", "can never fire"]
 
 
 class LeftOut(NamedTuple):
@@ -19,49 +24,110 @@ class LeftOut(NamedTuple):
     why: str
 
 
+class Came(NamedTuple):
+    """A part of a file and what became of it: a line or an entry, the name of its rule, and the reason or a note."""
+
+    where: str
+    what: str
+    verdict: Verdict
+    why: str = ""
+
+
 @dataclass(slots=True)
 class Imported:
-    """Imported rules in their order, and what could not be translated."""
+    """Imported rules in their order, with the place and the notes of each, and what could not be translated.
+
+    Every rule is disabled until somebody has reviewed it. `unreachable` are rules, or parts that made none, that no
+    message can reach.
+    """
 
     drafts: list[RuleDraft] = field(default_factory=list[RuleDraft])
     left_out: list[LeftOut] = field(default_factory=list[LeftOut])
-    _names: set[str] = field(default_factory=set[str])
+    unreachable: list[LeftOut] = field(default_factory=list[LeftOut])
+    places: dict[str, str] = field(default_factory=dict[str, str])
+    notes: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
     def add(
         self,
         where: str,
         name: str,
-        conditions: Mapping[str, Any],
-        action: str,
-        parameters: Mapping[str, Any],
-        review: str | None = None,
-    ) -> None:
-        """Add a rule if it is valid; disabled for review if its action cannot be undone, or if `review` says why."""
+        condition: Logic,
+        steps: Sequence[Step],
+        *,
+        continues: bool = False,
+        notes: Iterable[str] = (),
+    ) -> bool:
+        """Add a rule, disabled for review, and return True; if it is not valid, report that and return False."""
+        if isinstance(condition, bool):
+            self._cannot(where, name, condition)
+            return False
+        action_type, parameters = combined(steps)
         try:
-            check_rule(conditions, action, parameters)
+            check_rule(condition, action_type, parameters)
         except BadInput as error:
-            self.left_out.append(LeftOut(where, name, str(error)))
-            return
+            self.refuse(where, name, str(error))
+            return False
         draft = RuleDraft(
             self._unused(one_line(name)),
-            conditions,
-            cast("DecidedType", action),
+            condition,
+            action_type,
             parameters,
             priority=FIRST_PRIORITY + len(self.drafts),
-        )
-        if review is not None:
-            draft = draft.for_review(review)
-        elif action in REVIEWED:
-            draft = draft.for_review()
+            continues=continues and bool(steps),
+        ).for_review(IMPORTED)
         self.drafts.append(draft)
+        self.places[draft.name] = where
+        self.notes[draft.name] = list(dict.fromkeys(notes))
+        return True
+
+    def refuse(self, where: str, what: str, why: str) -> None:
+        """Report something that is not imported, once."""
+        found = LeftOut(where, one_line(what), why)
+        if found not in self.left_out[-50:]:
+            self.left_out.append(found)
+
+    def never(self, where: str, what: str, why: str) -> None:
+        """Report something that no message reaches, once."""
+        found = LeftOut(where, one_line(what), why)
+        if found not in self.unreachable:
+            self.unreachable.append(found)
+
+    def report(self, earlier: Sequence[RuleDraft] = ()) -> list[Came]:
+        """The table of what became of each part: rules in their order, then what was refused.
+
+        `earlier` are existing rules that come before the imported ones.
+        """
+        deciding = [(each.name, each.conditions) for each in earlier if _decides(each)]
+        found: list[Came] = []
+        for draft in self.drafts:
+            where, notes = self.places.get(draft.name, ""), "; ".join(self.notes.get(draft.name, ()))
+            before = decided_before(draft.conditions, deciding)
+            if before is not None:
+                found.append(Came(where, draft.name, "can never fire", f"{before!r} decides about all its mail first"))
+            else:
+                found.append(Came(where, draft.name, "came over with a note" if notes else "came over", notes))
+            if not draft.continues:
+                deciding.append((draft.name, draft.conditions))
+        found += [Came(where, what, "can never fire", why) for where, what, why in self.unreachable]
+        return found + [Came(where, what, "refused", why) for where, what, why in self.left_out]
+
+    def _cannot(self, where: str, name: str, condition: bool) -> None:
+        if condition:
+            self.refuse(where, name, APPLIES_TO_ALL)
+        else:
+            self.never(where, name, "its tests contradict each other")
 
     def _unused(self, name: str) -> str:
         unused, number = name, 2
-        while unused in self._names:
+        while unused in self.places:
             unused = f"{name[: LONGEST_NAME - 8]} ({number})"
             number += 1
-        self._names.add(unused)
         return unused
+
+
+def _decides(draft: RuleDraft) -> bool:
+    """Whether the rules after it are not tried for the mail of its conditions, from any sender to any account."""
+    return draft.enabled and not draft.shadow and not draft.continues and draft.scope == "global"
 
 
 class Exported(NamedTuple):
@@ -79,14 +145,6 @@ def one_line(text: str, longest: int = LONGEST_NAME) -> str:
     shown = " ".join(text.split())
     shown = shown if shown.isprintable() else "".join(each for each in shown if each.isprintable())
     return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
-
-
-def all_of(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    return parts[0] if len(parts) == 1 else {"and": list(parts)}
-
-
-def any_of(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    return parts[0] if len(parts) == 1 else {"or": list(parts)}
 
 
 def why_not_exportable(draft: RuleDraft) -> str | None:

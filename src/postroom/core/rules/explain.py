@@ -109,7 +109,7 @@ def _observed(leaf: Leaf, seen: Seen) -> str:
         case "to" | "to_me":
             return f"it is to {', '.join(message.to[:MOST_SHOWN]) or 'nobody'}"
         case kind if kind in ADDRESS_KINDS:
-            return f"it has {', '.join(sorted(seen.addresses(kind))[:MOST_SHOWN]) or 'no address there'}"
+            return f"it has {', '.join(sorted(seen.addresses[kind])[:MOST_SHOWN]) or 'no address there'}"
         case "label_present":
             return f"it has {', '.join(sorted(message.labels)) or 'no label'}"
         case "has_attachment":
@@ -123,7 +123,7 @@ def _observed(leaf: Leaf, seen: Seen) -> str:
             return f"the language of its text is {seen.language}"
         case "category":
             return f"its categories are {', '.join(sorted(message.categories or ())) or 'none'}"
-        case "sender_in_contacts" | "sender_seen_before" | "reply_to_mine" | "cc_me":
+        case "sender_in_contacts" | "sender_seen_before" | "reply_to_mine" | "cc_me" | "bcc_me":
             return "it is not so" if leaf.argument else "it is so"
         case "older_than" | "newer_than" | "sent_before" | "sent_after":
             return "it is unknown when it was sent" if message.sent_at is None else f"it was sent at {message.sent_at}"

@@ -1,14 +1,18 @@
 """The facts about a message that conditions look at, and their values while rules look at it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import chain
+from typing import TypeVar
 
 from postroom.core.mail.addresses import addresses, display_names, names_and_addresses
 from postroom.core.mail.headers import Headers, values
 from postroom.core.mail.language import language_of
 from postroom.core.rules.words import joined, words_of
+
+T = TypeVar("T")
 
 RECIPIENT_HEADERS = ("to", "cc")
 # The headers in which each condition on addresses looks.
@@ -58,12 +62,29 @@ def recipients(headers: Headers) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+class ByField(dict[str, T]):
+    """A value for each field, computed on first use. It is asked some hundred times for a message."""
+
+    __slots__ = ("_compute",)
+
+    def __init__(self, compute: Callable[[str], T]) -> None:
+        self._compute = compute
+
+    def __missing__(self, field: str) -> T:
+        value = self[field] = self._compute(field)
+        return value
+
+
 class Seen:
-    """One message while rules look at it. Values that many conditions need are computed once, on first use."""
+    """One message while rules look at it. Values that many conditions need are computed once, on first use.
+
+    `addresses` are the canonical addresses in the headers of a field of ADDRESS_HEADERS. `words` are the folded words
+    of a field. `texts` are its folded texts, one for each name, address or attachment: phrases are found in them.
+    """
 
     __slots__ = (
-        *("_addresses", "_body", "_headers", "_language", "_list_ids", "_split", "_subject", "_texts", "_words"),
-        *("domain", "message", "now", "sender"),
+        *("_body", "_fields", "_language", "_list_ids", "_subject"),
+        *("addresses", "domain", "message", "now", "sender", "texts", "words"),
     )
 
     def __init__(self, message: MessageFacts, now: datetime | None) -> None:
@@ -73,13 +94,13 @@ class Seen:
         self.domain = self.sender.rpartition("@")[2]
         self._subject: str | None = None
         self._body: str | None = None
-        self._headers: dict[str, list[str]] | None = None
         self._list_ids: list[str] | None = None
         self._language: str | None = None
-        self._addresses: dict[str, frozenset[str]] = {}
-        self._split: dict[str, list[list[str]]] = {}
-        self._words: dict[str, frozenset[str]] = {}
-        self._texts: dict[str, tuple[str, ...]] = {}
+        self._fields = _Fields(message)
+        split = ByField(self._fields.split_words)
+        self.addresses = ByField(self._fields.addresses)
+        self.words = ByField(partial(_words_in, split))
+        self.texts = ByField(partial(_texts_in, split))
 
     @property
     def subject(self) -> str:
@@ -98,12 +119,7 @@ class Seen:
     @property
     def headers(self) -> dict[str, list[str]]:
         """The values of each header, by its lower-case name."""
-        if self._headers is None:
-            found: dict[str, list[str]] = {}
-            for name, value in self.message.headers:
-                found.setdefault(name.lower(), []).append(value)
-            self._headers = found
-        return self._headers
+        return self._fields.headers
 
     @property
     def list_ids(self) -> list[str]:
@@ -119,35 +135,32 @@ class Seen:
             self._language = language_of(self.message.body_text)
         return self._language
 
+
+class _Fields:
+    """The fields of a message in which conditions look for people and words."""
+
+    __slots__ = ("_headers", "_message")
+
+    def __init__(self, message: MessageFacts) -> None:
+        self._message = message
+        self._headers: dict[str, list[str]] | None = None
+
+    @property
+    def headers(self) -> dict[str, list[str]]:
+        if self._headers is None:
+            found: dict[str, list[str]] = {}
+            for name, value in self._message.headers:
+                found.setdefault(name.lower(), []).append(value)
+            self._headers = found
+        return self._headers
+
     def addresses(self, field: str) -> frozenset[str]:
-        """The canonical addresses in the headers of one field of ADDRESS_HEADERS."""
-        found = self._addresses.get(field)
-        if found is None:
-            found = frozenset(each for value in self._values(field) for each in addresses(value))
-            if field == "from" and self.sender:
-                found |= {self.sender}
-            self._addresses[field] = found
-        return found
+        found = frozenset(each for value in self._values(field) for each in addresses(value))
+        is_from = field == "from" and bool(self._message.sender)
+        return found | {self._message.sender.lower()} if is_from else found
 
-    def words(self, field: str) -> frozenset[str]:
-        """The folded words of one field."""
-        found = self._words.get(field)
-        if found is None:
-            found = self._words[field] = frozenset(chain.from_iterable(self._split_words(field)))
-        return found
-
-    def texts(self, field: str) -> tuple[str, ...]:
-        """The folded texts of one field: one for each name, address or attachment. Phrases are found in them."""
-        found = self._texts.get(field)
-        if found is None:
-            found = self._texts[field] = tuple(map(joined, self._split_words(field)))
-        return found
-
-    def _split_words(self, field: str) -> list[list[str]]:
-        found = self._split.get(field)
-        if found is None:
-            found = self._split[field] = [words_of(text) for text in self._parts(field)]
-        return found
+    def split_words(self, field: str) -> list[list[str]]:
+        return [words_of(text) for text in self._parts(field)]
 
     def _values(self, field: str) -> Iterator[str]:
         for name in ADDRESS_HEADERS[field]:
@@ -157,11 +170,11 @@ class Seen:
         """The texts of a field of words: `subject`, `body`, `attachments`, `list`, names of people, or people."""
         match field:
             case "subject":
-                yield self.message.subject
+                yield self._message.subject
             case "body":
-                yield self.message.body_text
+                yield self._message.body_text
             case "attachments":
-                yield from (name for name, _ in self.message.attachments or ())
+                yield from (name for name, _ in self._message.attachments or ())
             case "list":
                 yield from self.headers.get("list-id", ())
             case _:
@@ -169,3 +182,12 @@ class Seen:
                 parts = names_and_addresses if field == people else display_names
                 for value in self._values(people):
                     yield from parts(value)
+
+
+def _words_in(split: Mapping[str, list[list[str]]], field: str) -> frozenset[str]:
+    parts = split[field]
+    return frozenset(parts[0]) if len(parts) == 1 else frozenset(chain.from_iterable(parts))
+
+
+def _texts_in(split: Mapping[str, list[list[str]]], field: str) -> tuple[str, ...]:
+    return tuple(map(joined, split[field]))

@@ -1,180 +1,157 @@
-"""Converts Gmail filters, as Gmail exports and imports them (`mailFilters.xml`), to rules and back.
+"""Converts Gmail's filters, as Gmail exports them (`mailFilters.xml`), to rules that do the same.
 
-A rule does one thing, and the first that matches decides; a filter may do several, and all that match apply. So of a
-filter with several actions, the first in ACTIONS is imported and the others are reported: as rules of their own they
-would never be reached. A filter with a condition that has no counterpart is not imported at all: without that condition
-it would match more mail than it should.
+All filters that match apply, so each becomes a rule that continues, with all of its actions. What one rule says has
+precedence over what a later one says, so filters that delete come first. A message is forwarded once: for mail that
+several filters forward to different addresses, there is a rule before them that forwards to all of these.
+
+A filter with a condition that has no counterpart is refused: without that condition it would match more mail than it
+should. An action that only Gmail can do is noted beside the others.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, cast
-from xml.etree.ElementTree import Element, ParseError, XMLPullParser
-from xml.sax.saxutils import quoteattr
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
 
-from postroom.core.errors import BadInput
-from postroom.core.rules.draft import RuleDraft
-from postroom.core.rules.exchange import (
-    Exported,
-    Imported,
-    Inexpressible,
-    LeftOut,
-    all_of,
-    conditions_with_scope,
-    one_line,
-    why_not_exportable,
-)
-from postroom.core.rules.gmail_query import read_query, write_query
+from postroom.core.actions.steps import Step
+from postroom.core.mail.addresses import canonical
+from postroom.core.rules.exchange import Imported, Inexpressible, one_line
+from postroom.core.rules.gmail_file import read_entries
+from postroom.core.rules.gmail_query import read_query, read_unwanted
+from postroom.core.rules.logic import Logic, every, exclusive, some
 
-LARGEST_FILE = 4 * 1024 * 1024
-MOST_FILTERS = 10_000
-DEEPEST_XML = 8
-ATOM = "{http://www.w3.org/2005/Atom}"
-APPS = "{http://schemas.google.com/apps/2006}"
-MORE_IS_LOST = "a rule does one thing, and another action of this filter is imported"
-# In order of preference when a filter has several: after trash, what leaves mail in the inbox comes first.
-ACTIONS = {
-    "shouldTrash": "trash",
-    "label": "apply_label",
-    "shouldStar": "star",
-    "shouldArchive": "archive",
-    "shouldMarkAsRead": "mark_read",
-    "forwardTo": "forward",
-}
+MOST_FORWARDS = 3
+FIELDS = ("from", "to", "subject", "hasTheWord", "doesNotHaveTheWord", "hasAttachment", "size")
 IGNORED = frozenset({"sizeOperator", "sizeUnit", "excludeChats"})
-CONDITIONS = ("from", "to", "subject", "hasTheWord", "doesNotHaveTheWord", "hasAttachment")
-WITHOUT_COUNTERPART = {
-    "shouldNeverSpam": "Postroom does not look for spam",
-    "shouldAlwaysMarkAsImportant": "there is no such action",
-    "shouldNeverMarkAsImportant": "there is no such action",
-    "smartLabelToApply": "categories are Gmail's own",
-    "cannedResponse": "the text of the answer is not in the file; make an auto_reply rule",
+ACTIONS = frozenset({"label", "shouldArchive", "shouldTrash", "shouldMarkAsRead", "shouldStar", "forwardTo"})
+ONLY_GMAIL = {
+    "shouldNeverSpam": "never spam: Gmail decides about spam itself; keep a filter in Gmail for this",
+    "shouldAlwaysMarkAsImportant": "important: Gmail marks mail itself; keep a filter in Gmail for this",
+    "shouldNeverMarkAsImportant": "not important: Gmail marks mail itself; keep a filter in Gmail for this",
+    "smartLabelToApply": "category: categories are Gmail's own; keep a filter in Gmail for this",
+    "cannedResponse": "template: its text is not in the file; make a rule with auto_reply",
 }
+UNITS = {"s_sb": "", "s_skb": "K", "s_smb": "M"}
+OPERATORS = {"s_sl": "larger", "s_ss": "smaller"}
+
+
+@dataclass(slots=True)
+class _Filter:
+    """A filter whose conditions and actions have counterparts."""
+
+    number: int
+    name: str
+    condition: Logic
+    steps: list[Step]
+    forward_to: str | None = None
+    notes: list[str] = field(default_factory=list[str])
+
+    @property
+    def where(self) -> str:
+        return f"filter {self.number}"
 
 
 def read_gmail_filters(data: bytes) -> Imported:
     """The filters as rules. Raises BadInput when it is not a filter export."""
     imported = Imported()
-    for number, properties in enumerate(_filters(data), 1):
-        where = f"filter {number}"
+    found: list[_Filter] = []
+    for number, properties in enumerate(read_entries(data), 1):
+        summary = _summary(properties)
         try:
-            conditions = _conditions(properties)
+            found.append(_read(number, summary, dict(properties)))
         except Inexpressible as error:
-            imported.left_out.append(LeftOut(where, _summary(properties), str(error)))
-            continue
-        _add_action(imported, where, properties, conditions)
+            imported.refuse(f"filter {number}", summary, str(error))
+    found = list(_without_too_many_forwards(found, imported))
+    for condition, filters in _forwarded_twice(found):
+        addresses = list(dict.fromkeys(each.forward_to for each in filters))
+        where = f"filters {', '.join(str(each.number) for each in filters)}"
+        step = Step("forward", {"to": addresses})
+        notes = ["mail that several filters forward is sent once, to all of their addresses"]
+        imported.add(where, f"Gmail {where}: forward", condition, [step], continues=True, notes=notes)
+    for each in sorted(found, key=lambda each: not any(step.action_type == "trash" for step in each.steps)):
+        imported.add(each.where, each.name, each.condition, each.steps, continues=True, notes=each.notes)
     return imported
 
 
-def _add_action(imported: Imported, where: str, properties: dict[str, str], conditions: dict[str, Any]) -> None:
-    wanted = [name for name in ACTIONS if _is_set(properties, name)]
-    for name in properties:
-        if name in WITHOUT_COUNTERPART and _is_set(properties, name):
-            imported.left_out.append(LeftOut(where, name, WITHOUT_COUNTERPART[name]))
-        elif name not in (*ACTIONS, *CONDITIONS, *WITHOUT_COUNTERPART, *IGNORED, "size"):
-            imported.left_out.append(LeftOut(where, one_line(name), "it is unknown"))
-    if not wanted:
-        imported.left_out.append(LeftOut(where, _summary(properties), "none of its actions has a counterpart"))
-        return
-    chosen, *others = wanted
-    imported.left_out += [LeftOut(where, name, MORE_IS_LOST) for name in others]
-    parameters = {"label": {"label": properties.get("label")}, "forwardTo": {"to": properties.get("forwardTo")}}
-    name = f"Gmail {where}: {_summary(properties)}"
-    imported.add(where, name, conditions, ACTIONS[chosen], parameters.get(chosen, {}))
+def _read(number: int, summary: str, properties: dict[str, str]) -> _Filter:
+    given = {name: text.strip() for name, text in properties.items() if text.strip().lower() not in ("", "false")}
+    for name in given:
+        if name not in (*FIELDS, *ONLY_GMAIL) and name not in IGNORED | ACTIONS:
+            raise Inexpressible(f"{one_line(name, 40)} is unknown, and may be a condition")
+    condition = _condition(given)
+    steps = _steps(given)
+    notes = [note for name, note in ONLY_GMAIL.items() if name in given]
+    if not steps:
+        raise Inexpressible("; ".join(notes) or "it does nothing")
+    forward_to = given.get("forwardTo")
+    address = None if forward_to is None else canonical(forward_to) or forward_to
+    return _Filter(number, f"Gmail filter {number}: {summary}", condition, steps, address, notes)
 
 
-def _conditions(properties: dict[str, str]) -> dict[str, Any]:
-    if properties.get("size"):
-        raise Inexpressible("it looks at the size of messages, which no condition does")
-    parts: list[dict[str, Any]] = []
+def _condition(given: dict[str, str]) -> Logic:
+    parts: list[Logic] = []
     for name, operator in (("from", "from"), ("to", "to"), ("subject", "subject"), ("hasTheWord", "")):
-        if text := properties.get(name, "").strip():
-            parts.append(read_query(text, operator))
-    if text := properties.get("doesNotHaveTheWord", "").strip():
-        parts.append({"not": read_query(text)})
-    if _is_set(properties, "hasAttachment"):
+        if name in given:
+            parts.append(read_query(given[name], operator))
+    if "doesNotHaveTheWord" in given:
+        parts.append(read_unwanted(given["doesNotHaveTheWord"]))
+    if "hasAttachment" in given:
         parts.append({"has_attachment": True})
+    if given.get("size", "0") != "0":
+        parts.append(_size(given))
     if not parts:
-        raise Inexpressible("it has no known condition")
-    return all_of(parts)
+        raise Inexpressible("it has no condition")
+    return every(parts)
 
 
-def _is_set(properties: dict[str, str], name: str) -> bool:
-    return properties.get(name, "").strip().lower() not in ("", "false")
+def _size(given: dict[str, str]) -> Logic:
+    size, operator, unit = given["size"], given.get("sizeOperator", "s_sl"), given.get("sizeUnit", "s_sb")
+    if operator not in OPERATORS or unit not in UNITS or not (size.isascii() and size.isdigit()):
+        raise Inexpressible("its size is not understood")
+    return {OPERATORS[operator]: f"{int(size)}{UNITS[unit]}"}
 
 
-def _summary(properties: dict[str, str]) -> str:
-    conditions = [f"{name} {properties[name]}" for name in CONDITIONS if properties.get(name)]
+def _steps(given: dict[str, str]) -> list[Step]:
+    steps = [Step("apply_label", {"label": given["label"]})] if "label" in given else []
+    if "shouldTrash" in given:
+        steps.append(Step("trash"))
+    elif "shouldArchive" in given:
+        steps.append(Step("archive"))
+    steps += [Step("mark_read")] if "shouldMarkAsRead" in given else []
+    steps += [Step("star")] if "shouldStar" in given else []
+    return steps + ([Step("forward", {"to": given["forwardTo"]})] if "forwardTo" in given else [])
+
+
+def _without_too_many_forwards(filters: Iterable[_Filter], imported: Imported) -> Iterable[_Filter]:
+    addresses: dict[str, None] = {}
+    for each in filters:
+        if each.forward_to is not None and each.forward_to not in addresses:
+            if len(addresses) == MOST_FORWARDS:
+                why = f"the file forwards to more than {MOST_FORWARDS} addresses, and a message is forwarded only once"
+                imported.refuse(each.where, each.name, why)
+                continue
+            addresses[each.forward_to] = None
+        yield each
+
+
+def _forwarded_twice(filters: Sequence[_Filter]) -> Iterable[tuple[Logic, list[_Filter]]]:
+    """The mail that is forwarded to several addresses, first that to the most."""
+    by_address: dict[str, list[_Filter]] = {}
+    for each in filters:
+        if each.forward_to is not None:
+            by_address.setdefault(each.forward_to, []).append(each)
+    for count in range(len(by_address), 1, -1):
+        for chosen in combinations(by_address, count):
+            conditions = [some(each.condition for each in by_address[address]) for address in chosen]
+            both = every(conditions)
+            if not isinstance(both, bool) and not _exclude_each_other(conditions):
+                yield both, [each for address in chosen for each in by_address[address]]
+
+
+def _exclude_each_other(conditions: Sequence[Logic]) -> bool:
+    known = [each for each in conditions if not isinstance(each, bool)]
+    return any(exclusive(one, other) for one, other in combinations(known, 2))
+
+
+def _summary(properties: Iterable[tuple[str, str]]) -> str:
+    conditions = [f"{name} {text}" for name, text in properties if name in FIELDS and text.strip()]
     return one_line(", ".join(conditions) or "no condition", 120)
-
-
-def _filters(data: bytes) -> list[dict[str, str]]:
-    """The properties of each filter. Only elements and text are allowed: no document types, no entities."""
-    remedy = "give the file that Gmail's settings export"
-    if len(data) > LARGEST_FILE:
-        raise BadInput("mailFilters.xml", "is larger than 4 MiB", remedy)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise BadInput("mailFilters.xml", "is not UTF-8", remedy) from None
-    if "<!" in text.replace("<!--", "").replace("<![CDATA[", ""):
-        raise BadInput("mailFilters.xml", "declares a document type or entities", remedy)
-    try:
-        entries = list(_entries(text))
-    except ParseError as error:
-        line, column = error.position
-        raise BadInput("mailFilters.xml", f"is not XML (line {line}, column {column})", remedy) from None
-    if len(entries) > MOST_FILTERS:
-        raise BadInput("mailFilters.xml", f"has more than {MOST_FILTERS:,} filters", "divide it")
-    return entries
-
-
-def _entries(text: str) -> Iterable[dict[str, str]]:
-    parser: XMLPullParser[Any] = XMLPullParser(["start", "end"])
-    depth = 0
-    for start in range(0, len(text), 65_536):
-        parser.feed(text[start : start + 65_536])
-        for event, element in cast("Iterator[tuple[str, Element]]", parser.read_events()):
-            depth += 1 if event == "start" else -1
-            if depth > DEEPEST_XML:
-                raise BadInput("mailFilters.xml", "is nested too deep", "give the file that Gmail's settings export")
-            if depth == 1 and event == "start" and element.tag != f"{ATOM}feed":
-                raise BadInput(
-                    "mailFilters.xml", "is not a list of filters", "give the file that Gmail's settings export"
-                )
-            if event == "end" and element.tag == f"{ATOM}entry":
-                yield _properties(element)
-                element.clear()
-    parser.close()
-
-
-def _properties(entry: Element) -> dict[str, str]:
-    found = entry.findall(f"{APPS}property")
-    return {each.get("name", ""): each.get("value", "") for each in found}
-
-
-def write_gmail_filters(drafts: Sequence[RuleDraft]) -> Exported:
-    """The rules as filters, as far as Gmail can express them. Filters have no order: all that match apply."""
-    left_out: list[LeftOut] = []
-    entries: list[str] = []
-    for draft in drafts:
-        try:
-            entries.append(_entry(draft))
-        except Inexpressible as error:
-            left_out.append(LeftOut(draft.name, draft.action_type, str(error)))
-    head = "<?xml version='1.0' encoding='UTF-8'?>\n"
-    feed = f"<feed xmlns='{ATOM[1:-1]}' xmlns:apps='{APPS[1:-1]}'>\n<title>Mail Filters</title>\n"
-    return Exported(f"{head}{feed}{''.join(entries)}</feed>\n", left_out)
-
-
-def _entry(draft: RuleDraft) -> str:
-    if reason := why_not_exportable(draft):
-        raise Inexpressible(reason)
-    name = next((each for each, action in ACTIONS.items() if action == draft.action_type), None)
-    if name is None:
-        raise Inexpressible(f"a filter cannot {draft.action_type}")
-    value = {"label": draft.parameters.get("label"), "forwardTo": draft.parameters.get("to")}.get(name, "true")
-    if not isinstance(value, str):
-        raise Inexpressible("a filter forwards to one address")
-    properties = {"hasTheWord": write_query(conditions_with_scope(draft)), name: value}
-    lines = [f"<apps:property name='{each}' value={quoteattr(text)}/>\n" for each, text in properties.items()]
-    return f"<entry>\n<category term='filter'/>\n<title>Mail Filter</title>\n<content/>\n{''.join(lines)}</entry>\n"

@@ -13,7 +13,8 @@ NEED_THE_HEADERS = frozenset(
     {
         *("header_match", "address_match", "label_present", "category", "list", "list_id", "list_words"),
         *("from", "from_me", "from_name", "from_words", "to", "to_header", "to_me", "to_name", "to_words"),
-        *("cc", "cc_me", "cc_words", "bcc", "bcc_words", "reply_to", "reply_to_words", "delivered_to"),
+        *("cc", "cc_me", "cc_words", "bcc", "bcc_me", "bcc_words"),
+        *("reply_to", "reply_to_words", "delivered_to"),
     }
 )
 ABOUT_RECIPIENTS = frozenset({"to", "to_me"})
@@ -22,7 +23,7 @@ ABOUT_THE_SENDER = frozenset({"sender_in_contacts", "sender_seen_before"})
 _FACTS: Mapping[Callable[[MessageFacts], object], frozenset[str]] = {
     lambda facts: facts.size: frozenset({"larger", "smaller"}),
     lambda facts: facts.attachments: frozenset({"attachment_name", "attachment_type", "words"}),
-    lambda facts: facts.own_addresses: frozenset({"from_me", "to_me", "cc_me"}),
+    lambda facts: facts.own_addresses: frozenset({"from_me", "to_me", "cc_me", "bcc_me"}),
     lambda facts: facts.categories: frozenset({"category"}),
     lambda facts: facts.sender_in_contacts: frozenset({"sender_in_contacts"}),
     lambda facts: facts.sender_seen_before: frozenset({"sender_seen_before"}),

@@ -37,12 +37,12 @@ def _in_addresses(kind: str) -> Read:
         if wanted.startswith("@"):
 
             def test(seen: Seen) -> bool:
-                return any(each.endswith(wanted) for each in seen.addresses(kind))
+                return any(each.endswith(wanted) for each in seen.addresses[kind])
 
         else:
 
             def test(seen: Seen) -> bool:
-                return wanted in seen.addresses(kind)
+                return wanted in seen.addresses[kind]
 
         return Leaf(kind, argument, test, ((kind, wanted),))
 
@@ -96,9 +96,10 @@ LEAVES: Mapping[str, Read] = {
     "sender_domain": _sender_domain,
     "to": _to,
     **{kind: _in_addresses(kind) for kind in ADDRESS_KINDS},
-    "from_me": _own("from_me", lambda seen: seen.addresses("from")),
+    "from_me": _own("from_me", lambda seen: seen.addresses["from"]),
     "to_me": _own("to_me", lambda seen: seen.message.to),
-    "cc_me": _own("cc_me", lambda seen: seen.addresses("cc")),
+    "cc_me": _own("cc_me", lambda seen: seen.addresses["cc"]),
+    "bcc_me": _own("bcc_me", lambda seen: seen.addresses["bcc"]),
     "sender_in_contacts": _known("sender_in_contacts", lambda facts: facts.sender_in_contacts),
     "sender_seen_before": _known("sender_seen_before", lambda facts: facts.sender_seen_before),
     "reply_to_mine": _known("reply_to_mine", lambda facts: facts.reply_to_mine),

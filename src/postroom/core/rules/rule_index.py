@@ -79,7 +79,7 @@ class RuleIndex:
         yield from self._properties(seen)
         for kind, wanted in self._words:
             for field in WORD_FIELDS[kind]:
-                for word in wanted & seen.words(field):
+                for word in wanted & seen.words[field]:
                     yield kind, word
         yield from self._texts(seen)
 
@@ -89,7 +89,7 @@ class RuleIndex:
                 yield "to", address
                 yield "to", f"@{address.rpartition('@')[2]}"
         for kind in self._addresses:
-            for address in seen.addresses(kind):
+            for address in seen.addresses[kind]:
                 yield kind, address
                 yield kind, f"@{address.rpartition('@')[2]}"
 

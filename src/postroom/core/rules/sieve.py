@@ -1,207 +1,375 @@
-"""Converts Sieve scripts to rules and back, as far as both can express the same.
+"""Converts Sieve scripts to rules that decide the same, or not at all.
 
-Sieve continues after a command unless it is stopped; with rules, the first that matches decides. Each branch becomes a
-rule with one action, in the order of the script. Where something that cannot be imported might have kept mail from a
-later branch, that branch is imported disabled, for review: without the former it could match more than it should.
+A script runs from top to bottom; of rules, the first that matches decides, unless it continues. So the ways through the
+script become rules, in the order in which a message would take them:
+
+    if A { fileinto "X"; stop; }        A         -> apply_label X, archive
+    if B { fileinto "Y"; }              B         -> apply_label Y, archive; continue
+    elsif C { addflag "\\\\Seen"; }       not B, C  -> mark_read
+    if D { discard; }                   …
+
+- A way that ends in `stop` is a rule; what follows need not exclude its mail, which is decided.
+- A way that only adds something (a folder, a recipient) and runs on is a rule with `continue`, if nothing that follows
+  could change what it added.
+- Any other way is followed to its end, together with each of the ways through the rest of the script.
+
+Where a test or command has no counterpart, its ways are refused. Rules that follow exclude their mail; if they cannot,
+since the test itself has no counterpart, they are refused, too. core/rules/sieve_effects.py knows what commands do.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from postroom.core.rules.draft import REVIEW, RuleDraft
-from postroom.core.rules.exchange import (
-    Exported,
-    Imported,
-    Inexpressible,
-    LeftOut,
-    all_of,
-    any_of,
-    conditions_with_scope,
-    why_not_exportable,
-)
-from postroom.core.rules.sieve_syntax import Call, read_sieve
-from postroom.core.rules.sieve_tests import condition_of, quoted, sieve_test
+from postroom.core.actions.steps import Step, combined, shown
+from postroom.core.errors import BadInput
+from postroom.core.rules.exchange import Imported, Inexpressible
+from postroom.core.rules.logic import Logic, every, negated
+from postroom.core.rules.sieve_effects import HARMLESS, Effects, Outcome, kinds_of
+from postroom.core.rules.sieve_syntax import Call, Tag, read_sieve
+from postroom.core.rules.sieve_tests import Extensions, condition_of
 
-ARCHIVE, TRASH = "Archive", frozenset({"trash", "deleted items", "bin"})
-FLAGS = {"\\seen": "mark_read", "\\flagged": "star"}
+MOST_WAYS = 1_000
+MOST_RULES = 1_000
+MOST_TESTS = 100
+# How often an `if` is looked at in all: once for each way that comes to it.
+MOST_VISITS = 20_000
+CHANGING = frozenset({"keep", "flags", "trash", "unknown"})
 BRANCHES = ("if", "elsif", "else")
-DOUBT = f"{REVIEW}: something before it in the script was not imported, or waits for review too"
-GOES_ON = "Sieve would go on with what follows; with rules, the first that matches decides"
-ONE_ACTION = "a rule does one thing, and another action of this branch is imported"
 
-Action = tuple[str, dict[str, Any]]
+_Frame = tuple[Sequence[Call], int, "_Frame | None"]
+
+
+TOO_MANY_WAYS = "there are too many ways through the script, since branches run on; end them with stop, or divide it"
+TOO_MANY_RULES = f"it makes more than {MOST_RULES:,} rules; divide the script"
+
+
+class _TooMany(Exception):
+    """There are too many ways through the script, or too many rules."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """A test that a way passes or fails; without a condition, it has no counterpart and `why` tells why.
+
+    `passed` are the numbers of the ways that pass it, if this one fails it.
+    """
+
+    line: int
+    condition: Logic | None
+    why: str = ""
+    passed: range = range(0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One way through an `if` with its branches: its tests, its effects, and whether it stops there."""
+
+    tests: tuple[_Test, ...]
+    effects: Effects
+    stops: bool
+    line: int
+
+
+class _Guard(NamedTuple):
+    """The tests that mail must have passed to get here. `implied` hold for all mail that is not decided yet."""
+
+    tests: tuple[_Test, ...] = ()
+    implied: tuple[Logic, ...] = ()
+    is_inside: bool = False
+    """Whether this is one way among others that have not been followed to their ends."""
+
+    def with_way(self, way: _Way, settled: Sequence[bool]) -> "_Guard":
+        """With the tests of a way; those failed are implied if all mail that passes them is decided."""
+        needed: list[_Test] = []
+        implied: list[Logic] = []
+        for test in way.tests:
+            is_implied = bool(test.passed) and test.condition is not None and all(settled[n] for n in test.passed)
+            implied += [test.condition] if is_implied and test.condition is not None else []
+            needed += [] if is_implied else [test]
+        return _Guard((*self.tests, *needed), (*self.implied, *implied), self.is_inside)
+
+    def without_way(self, way: _Way, is_settled: bool) -> "_Guard":
+        """Without the mail of a way, which is implied if it is decided."""
+        unknown = next((test for test in way.tests if test.condition is None), None)
+        if unknown is not None:
+            return _Guard((*self.tests, unknown), self.implied, self.is_inside)
+        excluded = negated(every(test.condition for test in way.tests if test.condition is not None))
+        if is_settled:
+            return _Guard(self.tests, (*self.implied, excluded), self.is_inside)
+        return _Guard((*self.tests, _Test(way.line, excluded)), self.implied, self.is_inside)
+
+    @property
+    def unknown(self) -> _Test | None:
+        return next((test for test in self.tests if test.condition is None), None)
+
+    @property
+    def condition(self) -> Logic:
+        needed = [test.condition for test in self.tests if test.condition is not None]
+        found = every(needed)
+        return every((*needed, *self.implied)) if found is True else found
 
 
 def read_sieve_rules(text: str) -> Imported:
-    """The branches of a script as rules. Raises BadInput when it is not Sieve."""
-    reading = _Reading()
-    reading.commands(read_sieve(text), [], None)
-    return reading.imported
+    """The ways through a script as rules. Raises BadInput when it is not Sieve."""
+    commands = read_sieve(text)
+    script = _Script(commands)
+    try:
+        script.follow(0, _Guard(), Effects())
+    except _TooMany as error:
+        script.imported.refuse(f"line {script.line}", "if", f"{error}; nothing from here on is imported")
+    script.drop_last_idle_rules()
+    return script.imported
 
 
-class _Reading:
-    def __init__(self) -> None:
+class _Script:
+    def __init__(self, commands: Sequence[Call]) -> None:
         self.imported = Imported()
-        self._doubt: str | None = None
-        self._runs_on = False
-        self._warned = False
+        self._commands = commands
+        self._extensions = Extensions(frozenset(_required(commands)))
+        self._titles: dict[int, str] = {}
+        self._idle: set[str] = set()
+        self._tests: dict[int, _Test] = {}
+        self._visits = 0
+        self.line = 1
+        """The line that the import has come to, of commands that are not in a block."""
+        later = frozenset[str]()
+        self._later = [later]
+        for call in reversed(commands):
+            later |= kinds_of(call)
+            self._later.append(later)
+        self._later.reverse()
 
-    def commands(self, commands: Sequence[Call], guard: list[dict[str, Any]], title: str | None) -> None:
-        """Import a block or the whole script: its branches in order, and the commands beside them."""
-        for number, call in enumerate(commands):
+    def follow(self, at: int, guard: _Guard, effects: Effects) -> bool:
+        """Import what the script does from this command on, and return whether that decides about all such mail."""
+        if len(guard.tests) > MOST_TESTS:
+            raise _TooMany(TOO_MANY_WAYS)
+        is_settled = True
+        while at < len(self._commands):
+            call = self._commands[at]
+            at += 1
+            if not guard.is_inside:
+                self.line = call.line
             if call.name == "stop":
-                return
+                self._tell_unreachable(self._commands[at:], f"the script stops on line {call.line}")
+                return self._emit(guard, effects, call.line) and is_settled
             if call.name == "if":
-                chain = [call]
-                for each in commands[number + 1 :]:
-                    if each.name not in ("elsif", "else"):
-                        break
-                    chain.append(each)
-                self._chain(chain, guard, title or call.title)
-            elif call.name not in ("require", "elsif", "else"):
-                self._leave_out(call, "it is outside of any `if`; a rule needs a condition")
+                chain = _chain(self._commands, at - 1)
+                at += len(chain) - 1
+                ways = self._ways(chain, effects)
+                rest, settled = self._branches(ways, at, guard, effects)
+                is_settled = is_settled and settled
+                if rest is None:
+                    return is_settled
+                guard = rest
+            elif call.name in HARMLESS:
+                after = effects.after(call, self._extensions, call.line)
+                self._refuse(call.line, call.name, after.refused or "")
+            elif call.name != "require":
+                effects = effects.after(_alone(call), self._extensions, call.line)
+        last = self._commands[-1].line if self._commands else 1
+        return self._emit(guard, effects, last, ends=True) and is_settled
 
-    def _chain(self, chain: Sequence[Call], guard: list[dict[str, Any]], title: str | None) -> None:
-        if self._runs_on and not self._warned:
-            self._leave_out(chain[0], GOES_ON)
-            self._warned = True
-        tests: list[dict[str, Any]] | None = []
-        doubt, lasting = self._doubt, self._doubt
-        for call in chain:
-            conditions = self._conditions(call, tests)
-            if conditions is None:
-                tests = None
-            elif tests is not None and call.name != "else":
-                tests.append(conditions)
-            if conditions is None or not self._rule(call, [*guard, conditions], title):
-                self._doubt = DOUBT
-                lasting = DOUBT if _stops(call) else lasting
-        # Without a `stop`, the branches' mail would have reached what follows the chain anyway.
-        self._doubt = lasting if not guard else self._doubt or doubt
-        self._runs_on = not all(_stops(call) for call in chain)
-
-    def _conditions(self, call: Call, tests: list[dict[str, Any]] | None) -> dict[str, Any] | None:
-        """The conditions of a branch; None, and reported, if they have no counterpart. `tests` are those before it."""
-        try:
-            if call.name == "else":
-                if not tests:
-                    raise Inexpressible("it applies to what the branches before it leave, and those were not imported")
-                return {"not": any_of(tests)}
-            if not call.tests:
-                raise Inexpressible("it has no test")
-            return condition_of(call.tests[0])
-        except Inexpressible as error:
-            self._leave_out(call, str(error))
-            return None
-
-    def _rule(self, branch: Call, conditions: list[dict[str, Any]], title: str | None) -> bool:
-        """Import a branch as one or more rules. False when one is missing, or disabled for review."""
-        block = branch.block or []
-        before = len(self.imported.drafts)
-        if block and all(call.name in (*BRANCHES, "stop") for call in block) and block[0].name == "if":
-            self.commands(block, conditions, title)
-        else:
-            actions = self._actions(block)
-            for _, spare in actions[1:]:
-                self._leave_out(spare, ONE_ACTION)
-            # A branch without any importable action still keeps its mail from the branches after it.
-            action, parameters = actions[0][0] if actions else ("none", {})
-            name = title or f"Sieve line {branch.line}: {branch.name}"
-            self.imported.add(f"line {branch.line}", name, all_of(conditions), action, parameters, self._doubt)
-        made = self.imported.drafts[before:]
-        return bool(made) and all(draft.enabled for draft in made)
-
-    def _actions(self, block: Sequence[Call]) -> list[tuple[Action, Call]]:
-        found: list[tuple[Action, Call]] = []
-        for call in block:
-            if call.name == "stop":
-                break
-            try:
-                found += [(action, call) for action in _actions_of(call)]
-            except Inexpressible as error:
-                self._leave_out(call, str(error))
+    def _branches(self, ways: Sequence[_Way], at: int, guard: _Guard, effects: Effects) -> tuple[_Guard | None, bool]:
+        """Import the ways through an `if`. Returns the guard of the mail that runs on as before, if there is any, and
+        whether the others are decided.
+        """
+        settled: list[bool] = []
+        running_on: list[int] = []
+        for number, way in enumerate(ways):
+            inside = guard.with_way(way, settled)
+            if way.stops:
+                settled.append(self._emit(inside, way.effects, way.line))
+            elif way.effects == effects:
+                running_on.append(number)
+                settled.append(False)
+            elif self._adds(way.effects, effects, at):
+                self._emit(inside, way.effects, way.line, continues=True)
+                running_on.append(number)
+                settled.append(False)
+            elif way.effects.is_open:
+                self._refuse(way.line, "if", way.effects.refused or "")
+                settled.append(False)
             else:
-                if call.name == "fileinto" and "copy" not in call.tags and found[-1][0][0] == "apply_label":
-                    self._leave_out(call, "it becomes a label; the mail stays in the inbox, too")
+                settled.append(self.follow(at, inside._replace(is_inside=True), way.effects))
+        others = [number for number in range(len(ways)) if number not in running_on]
+        are_settled = all(settled[number] for number in others)
+        if not running_on:
+            return None, are_settled
+        if len(running_on) == 1:
+            return guard.with_way(ways[running_on[0]], settled), are_settled
+        for number in others:
+            guard = guard.without_way(ways[number], settled[number])
+        return guard, are_settled
+
+    def _adds(self, after: Effects, before: Effects, at: int) -> bool:
+        """Whether the effects of a way only add to those of the rest of the script: then its rule continues."""
+        if before != Effects() or not after.only_adds or at >= len(self._commands):
+            return False
+        changing = set(CHANGING)
+        if after.redirects:
+            changing.add("redirect")
+        if not after.cancelled:  # `discard` takes a copy's original from the inbox; mail that has left it is safe
+            changing.add("discard")
+        return after.refused is not None or not changing & self._later[at]
+
+    def _ways(self, chain: Sequence[Call], effects: Effects) -> list[_Way]:
+        if chain[0].title:
+            self._titles.update((call.line, chain[0].title) for call in chain)
+        found: list[_Way] = []
+        self._branch(chain, ((), 0, None), (), effects, chain[0].line, found)
         return found
 
-    def _leave_out(self, call: Call, why: str) -> None:
-        self.imported.left_out.append(LeftOut(f"line {call.line}", call.name, why))
+    def _branch(
+        self,
+        chain: Sequence[Call],
+        after: _Frame,
+        tests: tuple[_Test, ...],
+        effects: Effects,
+        line: int,
+        found: list[_Way],
+    ) -> None:
+        """Collect the ways through an `if` with its branches, and through what comes after it in its block."""
+        self._visits += 1
+        if len(tests) > MOST_TESTS or self._visits > MOST_VISITS:
+            raise _TooMany(TOO_MANY_WAYS)
+        for number, call in enumerate(chain):
+            block = (call.block or (), 0, after)
+            if call.name == "else":
+                self._explore(block, tests, effects, call.line, found)
+                return
+            test = self._test(call)
+            if test.condition is False:
+                self._tell_unreachable([call], "its test is never true")
+                continue
+            first = len(found)
+            self._explore(block, tests if test.condition is True else (*tests, test), effects, call.line, found)
+            if test.condition is True:
+                self._tell_unreachable(chain[number + 1 :], f"the test on line {call.line} is always true")
+                return
+            failed = None if test.condition is None else negated(test.condition)
+            tests = (*tests, replace(test, condition=failed, passed=range(first, len(found))))
+        self._explore(after, tests, effects, line, found)
 
+    def _explore(self, frame: _Frame, tests: tuple[_Test, ...], effects: Effects, line: int, found: list[_Way]) -> None:
+        commands, at, parent = frame
+        while True:
+            if at == len(commands):
+                if parent is None:
+                    break
+                commands, at, parent = parent
+                continue
+            call = commands[at]
+            at += 1
+            if call.name == "stop":
+                self._found(found, _Way(tests, effects, True, line))
+                self._tell_unreachable(commands[at:], f"the script stops on line {call.line}")
+                return
+            if call.name == "if":
+                chain = _chain(commands, at - 1)
+                self._branch(chain, (commands, at + len(chain) - 1, parent), tests, effects, line, found)
+                return
+            effects = effects.after(_alone(call), self._extensions, line)
+        self._found(found, _Way(tests, effects, False, line))
 
-def _stops(call: Call) -> bool:
-    return any(each.name == "stop" for each in call.block or ())
+    def _found(self, ways: list[_Way], way: _Way) -> None:
+        ways.append(way)
+        if len(ways) > MOST_WAYS:
+            raise _TooMany(TOO_MANY_WAYS)
 
-
-def _actions_of(call: Call) -> list[Action]:
-    words = call.strings[-1] if call.strings else []
-    match call.name:
-        case "keep" if not call.tags:
-            return [("none", {})]
-        case "discard":
-            return [("trash", {})]
-        case "redirect" if len(words) == 1:
-            return [("forward", {"to": words[0]})]
-        case "fileinto" if len(words) == 1 and not set(call.tags) - {"copy", "create"}:
-            return [_filed(words[0])]
-        case "addflag" | "setflag" if words:
-            unknown = [flag for flag in words if flag.lower() not in FLAGS]
-            if unknown:
-                raise Inexpressible(f"the flag {unknown[0]} has no counterpart among actions")
-            return [(FLAGS[flag.lower()], {}) for flag in words]
-        case _:
-            raise Inexpressible("it has no counterpart among actions")
-
-
-def _filed(folder: str) -> Action:
-    name = folder
-    for prefix in ("INBOX.", "INBOX/"):
-        name = name[len(prefix) :] if name.upper().startswith(prefix) and len(name) > len(prefix) else name
-    if name.upper() == "INBOX":
-        return "none", {}
-    if name == ARCHIVE:
-        return "archive", {}
-    return ("trash", {}) if name.lower() in TRASH else ("apply_label", {"label": name})
-
-
-def write_sieve_rules(drafts: Sequence[RuleDraft]) -> Exported:
-    """One `if` with a `stop` for each rule that Sieve can express, in order."""
-    left_out: list[LeftOut] = []
-    needs: set[str] = set()
-    parts: list[str] = []
-    for draft in drafts:
-        wanted: set[str] = set()
+    def _test(self, call: Call) -> _Test:
+        if len(call.tests) != 1 or call.arguments or call.block is None:
+            raise BadInput(f"line {call.line}", f"{call.name} does not have one test and a block", "fix that line")
+        if (known := self._tests.get(id(call))) is not None:
+            return known
         try:
-            if reason := why_not_exportable(draft):
-                raise Inexpressible(reason)
-            action = _action_text(draft, wanted)
-            test = sieve_test(conditions_with_scope(draft), wanted)
+            found = _Test(call.line, condition_of(call.tests[0], self._extensions))
         except Inexpressible as error:
-            left_out.append(LeftOut(draft.name, draft.action_type, str(error)))
-            continue
-        needs |= wanted
-        title = draft.name.replace("]", ")")
-        parts.append(f"# rule:[{title}]\nif {test} {{\n    {action}\n    stop;\n}}\n")
-    require = f"require [{', '.join(quoted(each) for each in sorted(needs))}];\n\n" if needs else ""
-    return Exported(require + "\n".join(parts), left_out)
+            found = _Test(call.line, None, str(error))
+        self._tests[id(call)] = found
+        return found
+
+    def _emit(self, guard: _Guard, effects: Effects, line: int, *, continues: bool = False, ends: bool = False) -> bool:
+        """Import a way as a rule. Returns whether all its mail is now decided."""
+        lines = effects.lines or (line,)
+        is_idle = effects == Effects()
+        if ends and is_idle and not guard.tests:
+            return True
+        if (unknown := guard.unknown) is not None:
+            if not is_idle or unknown.line == line:
+                self._refuse(lines[-1], self._title(lines), _why_unknown(unknown, lines[-1]))
+            return False
+        condition = guard.condition
+        if condition is False:
+            return True
+        try:
+            steps, notes = effects.outcome()
+        except Inexpressible as error:
+            self._refuse(lines[-1], self._title(lines), str(error))
+            return False
+        if len(self.imported.drafts) >= MOST_RULES:
+            raise _TooMany(TOO_MANY_RULES)
+        return self._add(lines, condition, Outcome(steps, notes), continues=continues, is_idle=is_idle)
+
+    def _add(
+        self, lines: tuple[int, ...], condition: Logic, outcome: Outcome, *, continues: bool, is_idle: bool
+    ) -> bool:
+        where = f"line {lines[0]}" if len(lines) == 1 else f"lines {', '.join(map(str, lines))}"
+        name = self._title(lines) or f"Sieve {where}: {_shown(outcome.steps)}"
+        added = self.imported.add(where, name, condition, outcome.steps, continues=continues, notes=outcome.notes)
+        if added and is_idle:
+            self._idle.add(self.imported.drafts[-1].name)
+        return added
+
+    def drop_last_idle_rules(self) -> None:
+        """Remove rules at the end that only keep mail from rules after them."""
+        drafts = self.imported.drafts
+        while drafts and drafts[-1].name in self._idle:
+            name = drafts.pop().name
+            del self.imported.places[name], self.imported.notes[name]
+
+    def _title(self, lines: Iterable[int]) -> str:
+        return " + ".join(dict.fromkeys(title for line in lines if (title := self._titles.get(line))))
+
+    def _refuse(self, line: int, what: str, why: str) -> None:
+        self.imported.refuse(f"line {line}", what or "if", why)
+
+    def _tell_unreachable(self, calls: Sequence[Call], why: str) -> None:
+        for call in calls[:1]:
+            if call.name != "stop":
+                self.imported.never(f"line {call.line}", call.name, why)
 
 
-def _action_text(draft: RuleDraft, needs: set[str]) -> str:
-    match draft.action_type, draft.parameters.get("to"):
-        case "none", _:
-            return "keep;"
-        case "trash", _:
-            return "discard;"
-        case "archive", _:
-            needs.add("fileinto")
-            return f'fileinto "{ARCHIVE}";'
-        case "apply_label", _:
-            needs.update(("fileinto", "copy"))
-            return f"fileinto :copy {quoted(draft.parameters['label'])};"
-        case ("star" | "mark_read") as action, _:
-            needs.add("imap4flags")
-            return 'addflag "\\\\Flagged";' if action == "star" else 'addflag "\\\\Seen";'
-        case "forward", str(address):
-            return f"redirect {quoted(address)};"
-        case _:
-            raise Inexpressible(f"Sieve cannot express {draft.action_type}")
+def _chain(commands: Sequence[Call], at: int) -> list[Call]:
+    """An `if` with its `elsif` and `else`."""
+    found = [commands[at]]
+    while at + len(found) < len(commands) and (call := commands[at + len(found)]).name in ("elsif", "else"):
+        if found[-1].name == "else":
+            raise BadInput(f"line {call.line}", f"{call.name} comes after else", "fix that line")
+        if call.name == "else" and (call.tests or call.arguments or call.block is None):
+            raise BadInput(f"line {call.line}", "else has a test, or no block", "fix that line")
+        found.append(call)
+    return found
+
+
+def _alone(call: Call) -> Call:
+    if call.name in BRANCHES:
+        raise BadInput(f"line {call.line}", f"{call.name} has no if before it", "fix that line")
+    return call
+
+
+def _required(commands: Sequence[Call]) -> Iterable[str]:
+    for call in commands:
+        if call.name == "require":
+            for argument in call.arguments:
+                if isinstance(argument, Tag | int):
+                    raise BadInput(f"line {call.line}", "require does not name extensions", "fix that line")
+                yield from (name.lower() for name in argument)
+
+
+def _why_unknown(test: _Test, line: int) -> str:
+    return test.why if test.line == line else f"it depends on line {test.line}, which is refused: {test.why}"
+
+
+def _shown(steps: Sequence[Step]) -> str:
+    return shown(*combined(steps)) if steps else "keep"

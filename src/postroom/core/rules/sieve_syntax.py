@@ -12,6 +12,8 @@ from postroom.core.errors import BadInput
 LARGEST_SCRIPT = 1024 * 1024
 MOST_TOKENS = 200_000
 DEEPEST_SCRIPT = 15
+LONGEST_NUMBER = 15
+UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 _TOKEN = re.compile(
     r"""
     (?P<blank>  [ \t\r\n]++ )
@@ -35,14 +37,22 @@ class Token(NamedTuple):
     line: int
 
 
+class Tag(NamedTuple):
+    """A tagged argument, such as `:copy`, without its colon."""
+
+    name: str
+
+
+Argument = Tag | int | list[str]
+
+
 @dataclass(slots=True)
 class Call:
-    """A test or a command: its name, its arguments, and the tests and commands inside it."""
+    """A test or a command: its name, its arguments in order, and the tests and commands inside it."""
 
     line: int
     name: str
-    tags: list[str] = field(default_factory=list[str])
-    strings: list[list[str]] = field(default_factory=list[list[str]])
+    arguments: list[Argument] = field(default_factory=list[Argument])
     tests: "list[Call]" = field(default_factory=lambda: list[Call]())
     block: "list[Call] | None" = None
     title: str | None = None
@@ -50,8 +60,11 @@ class Call:
 
 def read_sieve(text: str) -> list[Call]:
     """The commands of a script. Raises BadInput, which names the line."""
-    if len(text.encode("utf-8", "replace")) > LARGEST_SCRIPT:
+    if len(text) > LARGEST_SCRIPT or len(text.encode("utf-8", "replace")) > LARGEST_SCRIPT:
         raise BadInput("script", "is larger than 1 MiB", "divide it")
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise BadInput(f"line {line}", "has a NUL character", "give the script itself, as plain text")
     return _Parser(_tokens(text)).commands(0)
 
 
@@ -68,7 +81,7 @@ def _tokens(text: str) -> list[Token]:
             tokens.append(Token("string", _ESCAPE.sub(r"\1", content), line))
         elif kind == "lines":
             tokens.append(Token("string", re.sub(r"^\.\.", ".", content, flags=re.MULTILINE), line))
-        elif kind not in ("blank", "comment"):
+        elif kind not in ("blank", "comment") and not (kind == "named" and tokens and tokens[-1].text not in "{};"):
             tokens.append(Token(kind, content, line))
         if len(tokens) > MOST_TOKENS:
             raise BadInput(f"line {line}", "has one token too many", "divide the script")
@@ -120,14 +133,16 @@ class _Parser:
         call = Call(name.line, name.text.lower())
         while (token := self._peek()) is not None:
             if token.kind == "tag":
-                call.tags.append(token.text[1:].lower())
+                call.arguments.append(Tag(token.text[1:].lower()))
             elif token.kind == "string":
-                call.strings.append([token.text])
+                call.arguments.append([token.text])
+            elif token.kind == "number":
+                call.arguments.append(_number(token))
             elif token.kind == "mark" and token.text == "[":
                 self._at += 1
-                call.strings.append(self._strings())
+                call.arguments.append(self._strings())
                 continue
-            elif token.kind != "number":
+            else:
                 break
             self._at += 1
         self._inner(call, token, depth)
@@ -169,6 +184,13 @@ class _Parser:
         token = self._peek()
         self._at += 1
         return token
+
+
+def _number(token: Token) -> int:
+    digits = token.text.rstrip("KMGkmg")
+    if len(digits) > LONGEST_NUMBER:
+        raise BadInput(f"line {token.line}", "has a number that is too large", "write a smaller one")
+    return int(digits) * UNITS[token.text[len(digits) :].lower()]
 
 
 def _wrong(token: Token | None) -> BadInput:

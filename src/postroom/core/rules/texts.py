@@ -16,7 +16,7 @@ from postroom.core.rules.words import WordsRefused, read_phrases
 
 # The fields in which each condition looks for words. All words must be there, each in any of the fields.
 WORD_FIELDS: Mapping[str, tuple[str, ...]] = {
-    "words": ("subject", "body", "from", "to", "bcc", "attachments"),
+    "words": ("body", "subject", "from", "to", "bcc", "attachments"),
     "subject_words": ("subject",),
     "body_words": ("body",),
     "from_words": ("from",),
@@ -56,24 +56,25 @@ def _words(kind: str) -> Read:
 def _has_words(seen: Seen, fields: tuple[str, ...], needed: frozenset[str]) -> bool:
     """Whether every word is in one of the fields."""
     for field in fields:
-        if needed <= seen.words(field):
+        words = seen.words[field]
+        if needed <= words:
             return True
-        needed = needed - seen.words(field)
+        needed = needed - words
     return False
 
 
 def _in_any(seen: Seen, fields: tuple[str, ...], phrases: tuple[tuple[str, frozenset[str]], ...]) -> bool:
     """Whether every phrase, here with its words, is in one of the fields."""
-    for phrase, words in phrases:
-        here = [field for field in fields if words <= seen.words(field)]
-        if not any(phrase in text for field in here for text in seen.texts(field)):
-            return False
-    return True
+    return all(_is_in_any(seen, fields, phrase, words) for phrase, words in phrases)
+
+
+def _is_in_any(seen: Seen, fields: tuple[str, ...], phrase: str, words: frozenset[str]) -> bool:
+    return any(words <= seen.words[field] and any(phrase in text for text in seen.texts[field]) for field in fields)
 
 
 def _in_one(seen: Seen, field: str, phrases: tuple[str, ...]) -> bool:
     """Whether one text of the field, such as a name, has all phrases."""
-    return any(all(phrase in text for phrase in phrases) for text in seen.texts(field))
+    return any(all(phrase in text for phrase in phrases) for text in seen.texts[field])
 
 
 def _subject_contains(field: str, argument: object) -> Leaf:

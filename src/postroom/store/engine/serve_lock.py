@@ -9,7 +9,7 @@ import os
 from collections.abc import Generator
 from pathlib import Path
 
-from postroom.core.errors import AlreadyServed
+from postroom.core.errors import AlreadyServed, DatabaseReadOnly
 
 FILE = "serve.lock"
 
@@ -20,8 +20,14 @@ def serve_lock(folder: Path) -> Generator[None]:
 
     The file stays when the lock is dropped: removing it could take away the lock of the next process.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(folder / FILE, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(folder / FILE, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise DatabaseReadOnly(
+            f"the data folder {folder} cannot be used ({error.strerror}); choose one that you may write to with "
+            "--data-dir"
+        ) from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

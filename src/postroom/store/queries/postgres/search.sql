@@ -12,6 +12,12 @@ UPDATE messages m SET words = words_of_mail(m.sender, m.headers_json, m.subject,
     head_words = words_of_head(m.sender, m.headers_json, m.subject)
 WHERE m.id >= :lowest AND m.id < :below AND m.pruned_at IS NULL
 
+-- name: select_search_window(after, before, cursor_at, cursor_id, size)
+-- From when on there are that many messages; nothing if there are fewer.
+SELECT sent_at, 0 FROM messages
+WHERE deleted_at IS NULL AND sent_at >= :after AND sent_at < :before AND (sent_at, id) < (:cursor_at, :cursor_id)
+ORDER BY sent_at DESC, id DESC LIMIT 1 OFFSET :size
+
 -- name: search_words(words, accounts, labels, other_labels, has_attachment, after, before, cursor_at, cursor_id, most)
 SELECT m.id, m.account_id, a.email AS account, m.sender, m.subject, m.sent_at, m.labels_json, m.snippet,
     substr(m.body_text, 1, 20000) AS text
