@@ -35,9 +35,9 @@ ActionType = Literal[
     "forward",
     "auto_reply",
 ]
-RecordedType = ActionType | Literal["several"]
+RecordedType = Literal[ActionType, "several"]
 """An action as it is recorded: one of these, or several of them as one (`core/actions/steps.py`)."""
-DecidedType = RecordedType | Literal["none"]
+DecidedType = Literal[RecordedType, "none"]
 """A decision about a message: an action, or to leave it as it is."""
 Actor = Literal["rule", "model", "user", "agent", "undo"]
 """Who requested an action."""
