@@ -30,7 +30,7 @@ from postroom.store.mail import StoredMessage
 from postroom.store.protection import Restraints
 
 Result = Literal["done", "waits", "refused", "stays", "model", "own", "skipped"]
-"""What would become of a message: something is done, or waits for a yes, or safety refuses it; it stays as it is; the
+"""The fate of a message: something is done, or waits for a yes, or safety refuses it; it stays as it is; the
 model would be asked; it is the user's own mail; a filter skips it.
 """
 NO_RESTRAINTS = Restraints(Protected(), frozenset(), model_in_shadow=False, irreversible_this_hour=0)
