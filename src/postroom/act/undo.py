@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from postroom.act.label_changes import make_change
 from postroom.core.actions.action import PLACES, LabelChange
-from postroom.core.actions.steps import steps_of
 from postroom.core.actions.undo import inverse_change, irreversible_hint
 from postroom.core.errors import MessageGone
 from postroom.core.jobs.job import Job, NewJob
@@ -41,7 +41,7 @@ class UndoService:
         if "TRASH" in change.remove and await self.database.run(actions.woke_during(original.id, self.clock())):
             # The wake-up found it in the trash and left it there. Outside the trash, nothing would ever show it again.
             change = LabelChange(change.add | {"INBOX"}, change.remove)
-        placed = await _restored(mailbox, original, change, labels)
+        placed = await make_change(mailbox, Placed(original.provider_message_id, labels), change)
         after = placed.labels
         # Compare with what the first attempt found: a later one may find everything already restored.
         before = frozenset[str](image["labels"])
@@ -67,20 +67,6 @@ def _needless_waking(hint: Mapping[str, Any]) -> UUID | None:
     the time of its first wake-up may have passed."""
     wake = hint["inverse_parameters"].get("cancel_unsnooze_job_id")
     return None if wake is None or hint["snooze_label_id"] in hint["pre_labels"] else UUID(wake)
-
-
-async def _restored(mailbox: Mailbox, original: actions.Action, change: LabelChange, labels: frozenset[str]) -> Placed:
-    """Put back what the steps of the action changed, the last first."""
-    placed = Placed(original.provider_message_id, labels)
-    types = {step.action_type for step in steps_of(original.action_type, original.parameters)}
-    if "trash" in types and "TRASH" in change.remove:
-        placed = await mailbox.untrash(placed.provider_message_id)
-        change = LabelChange(change.add - placed.labels, change.remove & placed.labels)
-    into_trash = "restore" in types and "TRASH" in change.add
-    rest = LabelChange(change.add - PLACES, change.remove - PLACES) if into_trash else change
-    if rest:
-        placed = await mailbox.modify(placed.provider_message_id, rest.add, rest.remove)
-    return await mailbox.trash(placed.provider_message_id) if into_trash else placed
 
 
 async def wake(
