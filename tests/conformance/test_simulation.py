@@ -215,8 +215,8 @@ async def test_each_decision_sees_the_effects_of_those_before_it(setup: JobSetup
         await mail_setup.deliver(Sample(f"q{number}", "y@firm.example", "question"))
     found = await asked(setup, ChangeOfRules(AFTER))
     assert changes(found) == {
-        ("stay", "forward"): 2,
-        ("stay", "forward (needs approval)"): 2,
+        ("stay", "forward to b@firm.example"): 2,
+        ("stay", "forward to b@firm.example (needs approval)"): 2,
         ("stay", "auto_reply"): 2,
     }
     assert found.after.answers_held_back == 1

@@ -1,5 +1,6 @@
 """`postroom preview`: what Postroom would do with mail in files, changing nothing."""
 
+import os
 import random
 from datetime import UTC, datetime
 from functools import partial
@@ -145,6 +146,21 @@ def test_the_page_is_written_for_its_owner_alone(shell: Shell, mail: Path, tmp_p
     assert "Of 6 messages: 1 would leave the inbox" in (tmp_path / "page.html").read_text()
     assert shell("preview", str(mail), "--user", "mara@x.example", "--html", "missing/page.html") == 2
     assert "--html: 'missing/page.html' cannot be written" in shell.err
+
+
+def test_a_page_replaces_an_earlier_page_and_nothing_else(shell: Shell, mail: Path, tmp_path: Path) -> None:
+    box, page = tmp_path / "all.mbox", tmp_path / "page.html"
+    box.write_text("From a@b Mon\nSubject: kept\nTo: mara@x.example\n\nHello\n")
+    assert shell("preview", str(box), "--html", str(box), "--summary") == 2
+    assert "exists and is no page of a preview; give another path" in shell.err
+    assert "Subject: kept" in box.read_text()
+    os.mkfifo(tmp_path / "pipe")
+    assert shell("preview", str(box), "--html", "pipe", "--summary") == 2
+    for path in (mail, box):
+        assert shell("preview", str(path), "--html", "page.html", "--summary") == 0
+        page.chmod(0o644 if path == mail else page.stat().st_mode)
+    assert page.stat().st_mode & 0o777 == 0o600
+    assert "Of 1 message:" in page.read_text()
 
 
 FILE_OF_FILTERS = [

@@ -118,6 +118,22 @@ async def test_what_was_done_before_the_failure_can_be_undone_without_a_retry(se
     assert setup.labels == before
 
 
+async def test_what_was_undone_is_not_begun_again_by_a_retry_of_its_job(setup: MessageSetup) -> None:
+    before = setup.labels
+    setup.product.emulator.faults.order(Fault(403, "forbidden", path="/trash", times=1))
+    done = await do(setup, label("Junk"), Step("trash"))
+    assert (await setup.undo(done.id)).undone == "completed"
+    job = next(
+        each
+        for each in await setup.database.run(jobs.list_jobs(state="failed", type="action.gmail", limit=10))
+        if str(done.id) in each.payload_json
+    )
+    await setup.database.run(retry_job(job.id, wall_clock()))
+    ended = await until_job_is(setup.database, job.id, lambda view: view.state in ("failed", "completed"))
+    assert "undone" in (ended.last_error or "")
+    assert setup.labels == before, "it could never be undone again"
+
+
 async def test_mail_is_sent_once_after_the_labels_and_stays_sent_when_they_are_undone(setup: MessageSetup) -> None:
     before = setup.labels
     done = await do(setup, label("Sent on"), Step("archive"), Step("forward", {"to": "bea@example.org"}))

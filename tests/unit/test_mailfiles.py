@@ -96,3 +96,10 @@ def test_an_empty_folder_and_an_empty_file_are_fine(tmp_path: Path) -> None:
 def test_a_path_that_is_not_there_is_refused_at_once(path: str, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="PATH"):
         mail_in(tmp_path / path)
+
+
+def test_a_pipe_is_refused_since_mail_is_read_twice(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/null")):
+        with pytest.raises(BadInput, match="is neither a file nor a folder; save the mail in a file first"):
+            mail_in(path)

@@ -24,6 +24,7 @@ from postroom.core.actions.steps import (
     steps_of,
 )
 from postroom.core.errors import BadInput, Fatal
+from postroom.decide.simulate import ForeseenDecision
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "forward": {"to": "ada@example.com"},
@@ -164,3 +165,12 @@ def test_the_strictest_verdict_on_a_part_is_that_on_the_whole(found: list[Step],
     assert whole.verdict == max((one.verdict for one in each), key=order.index)
     strictest = [reason for one in each if one.verdict == whole.verdict for reason in one.reasons]
     assert set(whole.reasons) == set(strictest)
+
+
+def test_a_simulation_tells_several_actions_apart() -> None:
+    one, other = (
+        ForeseenDecision("rule", *combined([Step("apply_label", {"label": name}), Step("archive")]), "approve")
+        for name in ("Receipts", "Invoices")
+    )
+    assert one.summary == "apply_label Receipts, archive (needs approval)"
+    assert one.summary != other.summary

@@ -11,6 +11,8 @@ import os
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
+from stat import S_ISREG
+from typing import BinaryIO
 
 from postroom.cli.output import cell
 from postroom.cli.preview_charts import Bar, Share, bars, over_time, shares
@@ -23,16 +25,33 @@ from postroom.manage.preview_summary import Summary, Tally
 MOST_ROWS = 2_000
 MOST_BARS = 12
 LONGEST_TEXT = 300
+BEGINNING = b'<!doctype html><html lang="en"><head><meta charset="utf-8">'
 
 
 def write_page(path: Path, shown: Shown) -> None:
-    """Write the page to a file that only its owner can read: it has senders and subjects in it."""
+    """Write the page to a file that only its owner can read: it has senders and subjects in it. Only an earlier page
+    is replaced, never a mailbox whose name was given by mistake.
+    """
     text = page(shown).encode("utf-8", "replace")
     try:
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        # Without O_NONBLOCK, opening a pipe would wait for somebody to read it.
+        with open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o600), "r+b") as file:
+            if not _may_be_replaced(file):
+                raise BadInput("--html", f"{str(path)!r} exists and is no page of a preview", "give another path")
+            os.fchmod(file.fileno(), 0o600)
+            file.truncate(0)
             file.write(text)
-    except OSError as error:
-        raise BadInput("--html", f"{str(path)!r} cannot be written ({error.strerror})", "give another path") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise BadInput("--html", f"{str(path)!r} cannot be written ({reason})", "give another path") from None
+
+
+def _may_be_replaced(file: BinaryIO) -> bool:
+    if not S_ISREG(os.fstat(file.fileno()).st_mode):
+        return False
+    start = file.read(len(BEGINNING))
+    file.seek(0)
+    return start in (b"", BEGINNING)
 
 
 def page(shown: Shown) -> str:
@@ -54,7 +73,7 @@ def page(shown: Shown) -> str:
     ]
     return "\n".join(
         [
-            '<!doctype html><html lang="en"><head><meta charset="utf-8">',
+            BEGINNING.decode(),
             f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="referrer" content="no-referrer"><meta name="robots" content="noindex">',

@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from postroom.core.actions.safety import Policy
-from postroom.core.actions.steps import is_irreversible, sending_step
+from postroom.core.actions.steps import is_irreversible, sending_step, shown
 from postroom.core.rules.needs import ABOUT_RECIPIENTS, ABOUT_THE_SENDER, READ_THE_TEXT
 from postroom.core.rules.rule import Outcome, Rule, kinds_used
 from postroom.core.rules.rulebook import Matches, Rulebook
@@ -66,7 +66,7 @@ class ForeseenDecision:
         refused = self.safety["proposed"] if self.ruling == "refuse" else None
         action = self.action_type if refused is None else refused["action"]
         parameters = self.parameters if refused is None else refused["parameters"]
-        named = f"{action} {parameters['label']}" if "label" in parameters else action
+        named = shown(action, parameters)
         match self.ruling:
             case "approve":
                 return f"{named} (needs approval)"

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from postroom.core.actions.action import Actor, RecordedType, action_hash
 from postroom.core.actions.steps import is_irreversible
+from postroom.core.actions.undo import ENDED_HALFWAY
 from postroom.core.errors import Fatal, IllegalMove, NotFound, Parked
 from postroom.core.jobs.job import Job, NewJob
 from postroom.core.lifecycle import ActionState
@@ -106,6 +107,8 @@ def begin_action(job: Job, id: UUID, hourly_cap: int, now: datetime) -> Script[s
         if action.approved_by is not None and action.action_hash != action.stands:
             raise Fatal(f"action {id} is not what was approved: it was changed afterwards")
         yield from unless_paused(action.account_id)
+        if action.state in ENDED_HALFWAY:
+            yield from _unless_undone(id)
         if (reason := (yield from _protected(action.account_id, action.message_id))) is not None:
             yield from _refused(job, id, reason, now)
             return reason
@@ -113,6 +116,13 @@ def begin_action(job: Job, id: UUID, hourly_cap: int, now: datetime) -> Script[s
             yield from _within_cap(action.account_id, hourly_cap, now)
     _owned(id, (yield sql("begin_action", id, job.id, now)))
     return None
+
+
+def _unless_undone(id: UUID) -> Script[None]:
+    """Raise Fatal if the part that was done has been undone, or is being undone: an action is undone only once."""
+    for _, state, _ in (yield sql("select_undo_of", id)):
+        if state not in ENDED_HALFWAY:
+            raise Fatal(f"action {id} was undone, and is not begun again; ask for it anew with `postroom do`")
 
 
 def _owned(id: UUID, rows: Rows) -> None:

@@ -31,10 +31,14 @@ def mail_in(path: Path) -> Iterator[MailFile]:
     try:
         is_folder = path.is_dir()
         exists = is_folder or path.exists()
+        is_readable_again = is_folder or path.is_file()
     except (OSError, ValueError) as error:
         raise BadInput("PATH", f"{str(path)!r} cannot be read ({error})", "give another path") from None
     if not exists:
         raise BadInput("PATH", f"{str(path)!r} does not exist", "give an mbox, a Maildir, or a folder of .eml files")
+    if not is_readable_again:
+        remedy = "save the mail in a file first; it is read twice"
+        raise BadInput("PATH", f"{str(path)!r} is neither a file nor a folder", remedy)
     return _in_folder(path) if is_folder else _in_file(path, may_be_mbox=True)
 
 
