@@ -41,6 +41,7 @@ class UndoService:
         if "TRASH" in change.remove and await self.database.run(actions.woke_during(original.id, self.clock())):
             # The wake-up found it in the trash and left it there. Outside the trash, nothing would ever show it again.
             change = LabelChange(change.add | {"INBOX"}, change.remove)
+        change = await _without_lost_labels(mailbox, original, change)
         placed = await _restored(mailbox, original, change, labels)
         after = placed.labels
         # Compare with what the first attempt found: a later one may find everything already restored.
@@ -67,6 +68,16 @@ def _needless_waking(hint: Mapping[str, Any]) -> UUID | None:
     the time of its first wake-up may have passed."""
     wake = hint["inverse_parameters"].get("cancel_unsnooze_job_id")
     return None if wake is None or hint["snooze_label_id"] in hint["pre_labels"] else UUID(wake)
+
+
+async def _without_lost_labels(mailbox: Mailbox, original: actions.Action, change: LabelChange) -> LabelChange:
+    """Leave out labels that were deleted since: they must not keep the rest from being put back. If there is no rest,
+    the mailbox refuses, and says why.
+    """
+    if not any(step.action_type == "remove_label" for step in steps_of(original.action_type, original.parameters)):
+        return change
+    rest = LabelChange(change.add & {label.id for label in await mailbox.labels()}, change.remove)
+    return rest or change
 
 
 async def _restored(mailbox: Mailbox, original: actions.Action, change: LabelChange, labels: frozenset[str]) -> Placed:
