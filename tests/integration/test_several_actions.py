@@ -81,6 +81,16 @@ async def test_an_undo_of_several_keeps_what_the_user_changed_meanwhile(setup: M
     assert not {"STARRED", receipts.id} & setup.labels
 
 
+async def test_a_label_that_was_deleted_keeps_nothing_else_from_being_put_back(setup: MessageSetup) -> None:
+    before, mailbox = setup.labels, setup.product.mailbox
+    label_id = mailbox.labels.create("Gone Soon", {}).id
+    mailbox.modify(setup.gmail_id, add=[label_id])
+    done = await do(setup, label("Gone Soon", "remove_label"), Step("archive"), Step("mark_read"))
+    mailbox.delete_label(label_id)
+    assert (await setup.undo(done.id)).undone == "completed"
+    assert setup.labels == before
+
+
 async def test_a_label_that_cannot_be_removed_fails_the_whole_before_anything_is_changed(setup: MessageSetup) -> None:
     before = setup.labels
     done = await do(setup, label("Receipts"), label("Never Existed", "remove_label"), Step("archive"))
@@ -114,6 +124,7 @@ async def test_what_was_done_before_the_failure_can_be_undone_without_a_retry(se
     setup.product.emulator.faults.order(Fault(403, "forbidden", path="/trash", times=1))
     done = await do(setup, label("Junk"), Step("star"), Step("trash"))
     assert (done.state, "STARRED" in setup.labels) == ("failed", True)
+    assert [each.id for each in await setup.database.run(undoable(10))] == [done.id], "with its rule, or its hour"
     assert (await setup.undo(done.id)).undone == "completed"
     assert setup.labels == before
 

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from postroom.act.label_changes import make_change
 from postroom.core.actions.action import PLACES, LabelChange
+from postroom.core.actions.steps import steps_of
 from postroom.core.actions.undo import inverse_change, irreversible_hint
 from postroom.core.errors import MessageGone
 from postroom.core.jobs.job import Job, NewJob
@@ -41,6 +42,7 @@ class UndoService:
         if "TRASH" in change.remove and await self.database.run(actions.woke_during(original.id, self.clock())):
             # The wake-up found it in the trash and left it there. Outside the trash, nothing would ever show it again.
             change = LabelChange(change.add | {"INBOX"}, change.remove)
+        change = await _without_lost_labels(mailbox, original, change)
         placed = await make_change(mailbox, Placed(original.provider_message_id, labels), change)
         after = placed.labels
         # Compare with what the first attempt found: a later one may find everything already restored.
@@ -67,6 +69,16 @@ def _needless_waking(hint: Mapping[str, Any]) -> UUID | None:
     the time of its first wake-up may have passed."""
     wake = hint["inverse_parameters"].get("cancel_unsnooze_job_id")
     return None if wake is None or hint["snooze_label_id"] in hint["pre_labels"] else UUID(wake)
+
+
+async def _without_lost_labels(mailbox: Mailbox, original: actions.Action, change: LabelChange) -> LabelChange:
+    """Leave out labels that were deleted since: they must not keep the rest from being put back. If there is no rest,
+    the mailbox refuses, and says why.
+    """
+    if not any(step.action_type == "remove_label" for step in steps_of(original.action_type, original.parameters)):
+        return change
+    rest = LabelChange(change.add & {label.id for label in await mailbox.labels()}, change.remove)
+    return rest or change
 
 
 async def wake(

@@ -38,7 +38,8 @@ WHERE id = :id AND job_id = :job_id AND state IN ('queued', 'executing', 'failed
 -- A failed action stays failed: it was tried. An earlier attempt that stored a pre-image may have changed the message.
 UPDATE actions SET state = CASE state WHEN 'failed' THEN 'failed' ELSE 'canceled' END, updated_at = :now,
     error = CAST(:error AS text) || CASE WHEN pre_image_json IS NULL THEN ''
-        ELSE '; an earlier attempt may have changed the message before it was' END
+        ELSE '; an earlier attempt may have changed the message before it was' END,
+    executed_at = CASE WHEN undo_hint_json IS NULL THEN executed_at ELSE COALESCE(executed_at, :now) END
 WHERE id = :id AND job_id = :job_id AND state IN ('queued', 'executing', 'failed', 'canceled') RETURNING id
 
 -- name: count_irreversible(account_id, since)
@@ -62,11 +63,14 @@ UPDATE actions SET state = 'completed', undo_hint_json = :undo_hint_json, execut
 WHERE id = :id AND state = 'executing' RETURNING message_id, account_id
 
 -- name: fail_action(id, error, now)
-UPDATE actions SET state = 'failed', error = :error, updated_at = :now
+-- With a hint, a part of it may have been done, and is found by its time to be undone.
+UPDATE actions SET state = 'failed', error = :error, updated_at = :now,
+    executed_at = CASE WHEN undo_hint_json IS NULL THEN executed_at ELSE COALESCE(executed_at, :now) END
 WHERE id = :id AND state IN ('queued', 'executing') RETURNING id
 
 -- name: cancel_action(id, error, now)
-UPDATE actions SET state = 'canceled', error = :error, updated_at = :now
+UPDATE actions SET state = 'canceled', error = :error, updated_at = :now,
+    executed_at = CASE WHEN undo_hint_json IS NULL THEN executed_at ELSE COALESCE(executed_at, :now) END
 WHERE id = :id AND state IN ('queued', 'awaiting_approval', 'executing') RETURNING id
 
 -- name: select_undo_of(action_id)
