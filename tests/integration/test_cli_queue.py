@@ -14,7 +14,7 @@ from postroom.store.engine.opening import open_database
 from postroom.store.mail import keep_account
 from postroom.switchboard.buffer import Buffer, Delivery, LeaseRef
 from postroom.switchboard.intake import Intake
-from support.shell import Shell
+from support.shell import Shell, with_empty_database
 from support.switchboard import OWNER, envelope, mail
 
 T = TypeVar("T")
@@ -246,6 +246,7 @@ def test_a_wrong_question_is_answered_with_what_may_be_asked(shell: Shell, argum
 
 
 def test_a_database_without_a_schema_asks_for_the_migration(shell: Shell):
+    with_empty_database(shell)
     for arguments in (("stats",), ("peek", "gateway"), ("replay", "gateway", "--since", "2h")):
         assert shell("queue", *arguments) == 1
         assert "run `postroom migrate`" in shell.err

@@ -14,7 +14,7 @@ from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
 from postroom.store.mail import Account, keep_account
 from postroom.store.tokens import read_token
-from support.shell import Shell
+from support.shell import Shell, with_empty_database
 
 TOKEN = re.compile(r"postroom_[0-9a-f]{32}_[\w-]{43}")
 NOW = datetime(2026, 11, 15, 8, tzinfo=UTC)
@@ -139,6 +139,7 @@ def test_what_was_done_is_listed_newest_first_and_by_actor_and_action(shell: She
 
 
 def test_lists_of_a_database_without_a_schema_ask_for_the_migration(shell: Shell):
+    with_empty_database(shell)
     for command in (("token", "list"), ("audit", "list")):
         assert shell(*command) == 1
         assert "run `postroom migrate`" in shell.err

@@ -1,8 +1,9 @@
 """The command line as tests drive it: commands run in this process, and their output is kept."""
 
 import json
+import sqlite3
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from postroom.cli import run
 from postroom.compose.application import PostroomApplication, Ready
 from postroom.settings.reading import Settings
 from postroom.store.engine.database import Database
-from postroom.store.engine.opening import look_into
+from postroom.store.engine.opening import FILE, look_into
 
 
 @dataclass
@@ -80,3 +81,13 @@ class Shell:
 
     def json(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.out.splitlines()]
+
+
+def with_empty_database(shell: Shell) -> None:
+    """Make a database file without a schema, as an interrupted start leaves it."""
+    folder = shell.folder / "postroom-data"
+    folder.mkdir(mode=0o700)
+    with closing(sqlite3.connect(folder / FILE)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("VACUUM")
+    (folder / FILE).chmod(0o600)
