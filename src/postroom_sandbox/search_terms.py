@@ -68,7 +68,7 @@ Test = Callable[[Found], bool]
 
 @dataclass(frozen=True)
 class Setting:
-    """What a search depends on besides the message: the labels by name, the owner's addresses, and the time."""
+    """The context of a search besides the message: the labels by name, the owner's addresses, and the time."""
 
     label_named: Callable[[str], str | None]
     me: frozenset[str]

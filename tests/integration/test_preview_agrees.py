@@ -16,6 +16,7 @@ from postroom.manage.arrivals import IncomingMessage, read_history
 from postroom.manage.preview import Previewer, PreviewRules
 from postroom.manage.preview_account import fetch_mail
 from postroom.manage.preview_mail import recipient_of
+from postroom.manage.preview_processes import LEAST, preview_all
 from postroom.manage.preview_rules import rules_of
 from postroom.settings.reading import Settings
 from postroom.store.audit import Signature
@@ -101,6 +102,21 @@ async def test_the_mail_of_a_connected_mailbox_is_previewed_as_it_arrived(sqlite
         previewer.add(incoming)
     found = {row.subject: (row.rules, row.action) for row in previewer.finish() if row.result != "own"}
     assert found == {mail.subject: (_names(mail.rule), mail.action) for mail in MESSAGES}
+
+
+def test_several_processes_foresee_what_one_does() -> None:
+    files = [IncomingMessage(MailFile(str(number), mail.raw(number))) for number, mail in enumerate(MESSAGES * 4)]
+    recipient = recipient_of(read_history(files), [OWNER], frozenset({FRIEND}), DEFAULT_POLICY)
+    chosen = PreviewRules(rules_of([*OWN, *drafts_of(starters())]), Policy(trust_rules=True, hourly_cap=2))
+    alone, together = Previewer(chosen, recipient, NOW), Previewer(chosen, recipient, NOW)
+    preview_all(files, alone, 0, lambda _number: None)
+    preview_all(files, together, LEAST, lambda _number: None)
+    rows = together.finish()
+    assert [row.path for row in rows] == [each.mail.path for each in files]
+    assert rows == alone.finish()
+    # Forwards beyond the cap of an hour wait, and earlier ones do not.
+    forwards = [row.result for row in sorted(rows, key=lambda row: row.sent_at or NOW) if "forward" in row.action]
+    assert forwards == ["done", "done", "waits", "waits"]
 
 
 def _names(rule: str | None) -> list[str]:

@@ -13,9 +13,9 @@ from datetime import datetime
 from typing import Any, assert_never
 from uuid import UUID
 
+from postroom.act.label_changes import make_change
 from postroom.act.labels import LabelFinder
 from postroom.core.actions.action import (
-    PLACES,
     LabelChange,
     joint_change,
     label_change,
@@ -77,14 +77,14 @@ class Executor:
         snooze = None if hiding is None else (steps[hiding], ids[hiding] or "")
         image = await self._pre_image(mailbox, job, action, changes, snooze)
         snoozed, before = None if snooze is None else self._snoozed(image), _labels(image)
-        wanted = joint_change(changes, before)
+        wanted, here = joint_change(changes, before), Placed(action.provider_message_id, before)
         if snoozed is not None and snoozed.until <= self.clock():
             # It should be back by now: if it is not hidden yet, do not hide it any more.
             visible = joint_change([each for number, each in enumerate(changes) if number != hiding], before)
-            id = (await _changed(mailbox, action, steps, visible, before)).provider_message_id
+            id = (await make_change(mailbox, here, visible)).provider_message_id
             placed = Placed(id, await mailbox.labels_of(id))
         else:
-            placed = await _changed(mailbox, action, steps, wanted, before)
+            placed = await make_change(mailbox, here, wanted)
         if snoozed is not None:
             snoozed = replace(snoozed, history_id=await _last_change(mailbox, placed.provider_message_id))
         hint = undo_hint(action.action_type, before, _done(wanted, placed.labels), snoozed)
@@ -156,21 +156,6 @@ class Executor:
         # Texts and files stay with the action: more people see a job than a mail.
         payload |= {name: step.parameters[name] for name in ("to", "cc", "subject") if step.parameters.get(name)}
         return outbound_job(self.catalogue, action.account_id, action.id, payload, job.priority)
-
-
-async def _changed(
-    mailbox: Mailbox, action: store.Action, steps: Sequence[Step], change: LabelChange, before: frozenset[str]
-) -> Placed:
-    """Make the change in one call, and in a second one for the trash, which has calls of its own."""
-    placed, types = Placed(action.provider_message_id, before), {step.action_type for step in steps}
-    if "restore" in types and "TRASH" in change.remove:
-        placed = await mailbox.untrash(placed.provider_message_id)
-        change = LabelChange(change.add - placed.labels, change.remove & placed.labels)
-    into_trash = "trash" in types and "TRASH" in change.add
-    rest = LabelChange(change.add - PLACES, change.remove - PLACES) if into_trash else change
-    if rest:
-        placed = await mailbox.modify(placed.provider_message_id, rest.add, rest.remove)
-    return await mailbox.trash(placed.provider_message_id) if into_trash else placed
 
 
 async def _last_change(mailbox: Mailbox, message_id: str) -> int | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from postroom.act.label_changes import make_change
 from postroom.core.actions.action import PLACES, LabelChange
 from postroom.core.actions.steps import steps_of
 from postroom.core.actions.undo import inverse_change, irreversible_hint
@@ -42,7 +43,7 @@ class UndoService:
             # The wake-up found it in the trash and left it there. Outside the trash, nothing would ever show it again.
             change = LabelChange(change.add | {"INBOX"}, change.remove)
         change = await _without_lost_labels(mailbox, original, change)
-        placed = await _restored(mailbox, original, change, labels)
+        placed = await make_change(mailbox, Placed(original.provider_message_id, labels), change)
         after = placed.labels
         # Compare with what the first attempt found: a later one may find everything already restored.
         before = frozenset[str](image["labels"])
@@ -78,20 +79,6 @@ async def _without_lost_labels(mailbox: Mailbox, original: actions.Action, chang
         return change
     rest = LabelChange(change.add & {label.id for label in await mailbox.labels()}, change.remove)
     return rest or change
-
-
-async def _restored(mailbox: Mailbox, original: actions.Action, change: LabelChange, labels: frozenset[str]) -> Placed:
-    """Put back what the steps of the action changed, the last first."""
-    placed = Placed(original.provider_message_id, labels)
-    types = {step.action_type for step in steps_of(original.action_type, original.parameters)}
-    if "trash" in types and "TRASH" in change.remove:
-        placed = await mailbox.untrash(placed.provider_message_id)
-        change = LabelChange(change.add - placed.labels, change.remove & placed.labels)
-    into_trash = "restore" in types and "TRASH" in change.add
-    rest = LabelChange(change.add - PLACES, change.remove - PLACES) if into_trash else change
-    if rest:
-        placed = await mailbox.modify(placed.provider_message_id, rest.add, rest.remove)
-    return await mailbox.trash(placed.provider_message_id) if into_trash else placed
 
 
 async def wake(

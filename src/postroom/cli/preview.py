@@ -25,6 +25,7 @@ from postroom.manage.arrivals import IncomingMessage, read_history
 from postroom.manage.preview import Previewer
 from postroom.manage.preview_account import FetchedMail, fetch_mail
 from postroom.manage.preview_mail import check_is_mail, own_address, recipient_of, user_warnings
+from postroom.manage.preview_processes import preview_all
 from postroom.manage.preview_rules import Chosen, choose_rules, own_filters, starter_drafts
 from postroom.manage.preview_summary import summarise
 
@@ -107,9 +108,7 @@ def preview(
     recipient = recipient_of(history, users, people, ingestion)
     chosen = choose_rules(session.settings, _source(rules, starter), drafts, recipient, now, session.call)
     previewer = Previewer(chosen.rules, chosen.recipient, now)
-    for number, incoming in enumerate(mail(), 1):
-        previewer.add(incoming)
-        _progress(f"{number:,} messages", number)
+    preview_all(mail(), previewer, history.senders.total(), _previewing)
     _progress("", 0)
     rows = previewer.finish()
     check_is_mail(account or str(path), rows)
@@ -185,6 +184,10 @@ def _contacts(path: Path) -> frozenset[str]:
     for problem in read.problems:
         typer.echo(f"{cell(str(path))}: {cell(problem)}", err=True)
     return read.addresses
+
+
+def _previewing(number: int) -> None:
+    _progress(f"{number:,} messages", number)
 
 
 def _looking(number: int) -> None:

@@ -49,7 +49,7 @@ def show_preview(shown: Shown, *, each: bool) -> None:
 
 
 def outcome(row: Previewed) -> str:
-    """What would become of the message, in a few words."""
+    """The fate of the message in a few words."""
     action = cell(row.action)
     match row.result:
         case "done":

@@ -117,7 +117,7 @@ def _show_table(table: Sequence[Came], imported: Imported, rules: Sequence[Impor
 
 
 def _notes(rule: ImportedRule) -> tuple[str, ...]:
-    """What happened to a rule beside coming over: it was known, or it waits for something else than a review."""
+    """The remark on a rule that came over: it was known, or it waits for something other than a review."""
     known = (KNOWN,) if rule.result == "left as it is" else ()
     return known if rule.disabled_reason in (None, IMPORTED) else (*known, f"off: {rule.disabled_reason}")
 

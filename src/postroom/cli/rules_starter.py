@@ -66,7 +66,7 @@ def add(session: Session, names: Names) -> None:
 
 
 def lately(view: StarterView) -> str:
-    """What the starter would have done to the mail of the last 7 days, in words."""
+    """The effect that the starter would have had on the mail of the last 7 days, in words."""
     if view.mail == 0:
         return "no mail yet"
     if view.matched == 0:

@@ -43,7 +43,8 @@ def doubts_about(
 
 def _about_leaving(facts: MessageFacts, policy_tier: str, categories: Sequence[str]) -> list[Doubt]:
     found: list[Doubt] = []
-    if any(phrase in folded(facts.subject) for phrase in _SECURITY):
+    subject = folded(facts.subject)
+    if any(phrase in subject for phrase in _SECURITY):
         found.append(Doubt(6, "the subject sounds like a security alert"))
     if facts.sender_in_contacts:
         found.append(Doubt(5, "the sender is one of your contacts"))

@@ -147,7 +147,7 @@ def _listed(each: ListedMail) -> MailView:
 
 
 def _what(each: ListedMail) -> str:
-    """What was done with a message, in few words."""
+    """The actions on a message in few words."""
     if each.action_type is None:
         return "not decided yet" if each.source is None else "kept"
     done = phrases.done(each.action_type, each.parameters or {})

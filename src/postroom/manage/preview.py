@@ -5,7 +5,7 @@ something would be sent about, or that would be deleted, is decided after all ot
 earlier ones count: only so many are done within an hour, and nobody is answered twice within days.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
@@ -30,7 +30,7 @@ from postroom.store.mail import StoredMessage
 from postroom.store.protection import Restraints
 
 Result = Literal["done", "waits", "refused", "stays", "model", "own", "skipped"]
-"""What would become of a message: something is done, or waits for a yes, or safety refuses it; it stays as it is; the
+"""The fate of a message: something is done, or waits for a yes, or safety refuses it; it stays as it is; the
 model would be asked; it is the user's own mail; a filter skips it.
 """
 NO_RESTRAINTS = Restraints(Protected(), frozenset(), model_in_shadow=False, irreversible_this_hour=0)
@@ -75,7 +75,7 @@ class PreviewRules:
     answered_again: timedelta = timedelta(days=7)
 
 
-class _Put(NamedTuple):
+class Undecided(NamedTuple):
     """A message that is decided later, in the order of dates."""
 
     number: int
@@ -96,7 +96,7 @@ class Previewer:
         self._simulated = SimulatedRules(chosen.rules, context)
         self._recipient = recipient
         self._now = now
-        self._waiting: list[_Put] = []
+        self._waiting: list[Undecided] = []
         self.rows: list[Previewed] = []
 
     @property
@@ -119,10 +119,21 @@ class Previewer:
         outcome = apply_rules(message, self._book, arrival.at)
         if outcome.matched is not None and is_irreversible(*combined(outcome.joined.steps)):
             message = replace(message, facts=replace(message.facts, body_text=excerpt(message.facts.body_text)))
-            self._waiting.append(_Put(len(self.rows), row, message, outcome, arrival.at))
+            self._waiting.append(Undecided(len(self.rows), row, message, outcome, arrival.at))
             self.rows.append(row)
             return
         self.rows.append(self._decided(row, message, outcome, arrival.at))
+
+    def take(self) -> tuple[list[Previewed], list[Undecided]]:
+        """Hand over what was previewed so far, for another previewer to continue with, and begin anew."""
+        taken = self.rows, self._waiting
+        self.rows, self._waiting = [], []
+        return taken
+
+    def continue_with(self, rows: Sequence[Previewed], waiting: Iterable[Undecided]) -> None:
+        """Continue after what another previewer of the same rules handed over."""
+        self._waiting += [put._replace(number=put.number + len(self.rows)) for put in waiting]
+        self.rows += rows
 
     def finish(self) -> list[Previewed]:
         """Decide about the messages that had to wait, and return all."""
@@ -224,9 +235,3 @@ def _unreadable(mail: MailFile, problem: str) -> Previewed:
         mail.path, "", "", "", None, "default", "fallback_default", "skip", [], [], "none", "skipped",
         "it cannot be taken in", leaves_inbox=False, doubts=[], doubt=0, tokens=0, problem=problem,
     )  # fmt: skip
-
-
-def in_order(rows: Iterable[Previewed]) -> Iterator[Previewed]:
-    """Those first that something happens to, then those to see first."""
-    places = ("waits", "refused", "done", "stays", "model", "skipped", "own")
-    return iter(sorted(rows, key=lambda row: places.index(row.result)))

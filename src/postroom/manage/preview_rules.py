@@ -45,7 +45,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What the database says: its rules in use, the restraints, and the account of the user."""
+    """The state of the database: its rules in use, the restraints, and the account of the user."""
 
     rules: Sequence[Rule] = ()
     restraints: Restraints = NO_RESTRAINTS

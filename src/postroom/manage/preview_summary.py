@@ -20,7 +20,7 @@ LEAST_DAYS = 7
 
 @dataclass(slots=True)
 class Tally:
-    """What would become of the mail of one rule or sender."""
+    """The fates of the mail of one rule or sender."""
 
     name: str
     messages: int = 0
@@ -39,7 +39,7 @@ class Tally:
 
     @property
     def action(self) -> str:
-        """What happens most often."""
+        """The most frequent of its actions."""
         return max(self.actions, key=self.actions.__getitem__, default="none")
 
 

@@ -108,7 +108,7 @@ def enabled_draft(draft: RuleDraft) -> RuleDraft:
 
 
 async def import_table(database: Database, imported: Imported) -> list[Came]:
-    """What became of each part of a file, given the rules that there are before the imported ones."""
+    """The result for each part of a file, given the rules that there are before the imported ones."""
     await prepare(database)
     new = {draft.name for draft in imported.drafts}
     stored = [view for view in await list_rules(database) if view.name not in new]

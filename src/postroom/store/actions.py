@@ -208,8 +208,8 @@ def keep_pre_image(
 
 
 class DoneChange(NamedTuple):
-    """What an action has changed: the labels of the message now, or None if it is gone for good; how to undo it; and
-    its id in the mailbox, if the change gave it a new one.
+    """The change that an action has made: the labels of the message now, or None if it is gone for good; how to undo
+    it; and its id in the mailbox, if the change gave it a new one.
     """
 
     labels: frozenset[str] | None

@@ -1,9 +1,11 @@
 """For each writing verb of rules, guidance and labels' words: a database in which it has work to do."""
 
 from typing import Any
+from uuid import UUID
 
 from postroom.core.rules.draft import RuleDraft
-from postroom.store import guidance, labels, rules
+from postroom.core.rules.plan import Plan, make_plan
+from postroom.store import guidance, labels, rule_plans, rules
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
 from support.store.fault_cases_jobs import Case
@@ -45,6 +47,23 @@ async def remove_rule(setup: JobSetup) -> Transaction[Any]:
     return rules.remove_rule("shop", signed(), setup.clock())
 
 
+async def apply_plan(setup: JobSetup) -> Transaction[Any]:
+    """One is new, one is changed, one moves behind the new one, one is removed."""
+    moving, old = (
+        RuleDraft("moving", {"has_attachment": True}, "star"),
+        RuleDraft("old", {"has_attachment": True}, "star"),
+    )
+    first = make_plan([SHOP, moving, old], [])
+    await setup.database.run(rule_plans.apply_plan(first, _ids(first), signed(), setup.clock()))
+    wanted = [RuleDraft("shop", SHOP.conditions, "trash"), RuleDraft("new", {"has_attachment": True}, "star"), moving]
+    plan = make_plan(wanted, await setup.database.run(rules.list_rules()))
+    return rule_plans.apply_plan(plan, _ids(plan), signed(), setup.clock())
+
+
+def _ids(plan: Plan) -> list[UUID]:
+    return [new_id() for _ in plan.changes]
+
+
 async def add_guidance(setup: JobSetup) -> Transaction[Any]:
     rule = guidance.ModelRule("school", "What the school sends is important.", "domain", "School.example")
     return guidance.add_guidance(new_id(), rule, signed(), setup.clock())
@@ -74,6 +93,7 @@ CASES: list[Case] = [
     edit_rule,
     switch_rule,
     remove_rule,
+    apply_plan,
     add_guidance,
     edit_guidance,
     remove_guidance,

@@ -1,4 +1,4 @@
-"""What the commands on one way through a Sieve script do to a message together (RFC 5228, 3894, 5232).
+"""The joint effect of the commands on one way through a Sieve script (RFC 5228, 3894, 5232).
 
 A message is kept in the inbox unless a command cancels that: `fileinto` and `redirect` without `:copy`, and `discard`.
 `discard` throws nothing away by itself: a message that some other command stores stays stored. Flags are collected as
@@ -206,7 +206,7 @@ def is_archive(folder: str) -> bool:
 
 
 def kinds_of(call: Call) -> frozenset[str]:
-    """What a command, or anything inside it, may do that matters to commands before it."""
+    """The effects of a command, or of anything inside it, that matter to commands before it."""
     if call.block is not None:
         return frozenset[str]().union(*map(kinds_of, call.block))
     folders = [folder_name(text) for each in call.arguments if isinstance(each, list) for text in each]
