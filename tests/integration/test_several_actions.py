@@ -129,6 +129,19 @@ async def test_what_was_done_before_the_failure_can_be_undone_without_a_retry(se
     assert setup.labels == before
 
 
+async def test_an_undo_of_what_was_refused_keeps_what_the_user_does_afterwards(setup: MessageSetup) -> None:
+    setup.product.emulator.faults.order(Fault(403, "forbidden", path="/modify", times=1))
+    done = await do(setup, Step("star"), Step("archive"))
+    assert (done.state, "INBOX" in setup.labels) == ("failed", True)
+    setup.product.mailbox.modify(setup.gmail_id, add=["STARRED"], remove=["INBOX"])
+    assert await setup.database.run(undoable(10)) == [], "nothing was done"
+    job = undo_job(CATALOGUE, done.account_id, (done.id,))
+    await setup.database.run(jobs.enqueue_many([job], wall_clock()))
+    ended = await until_job_is(setup.database, job.id, lambda view: view.state == "failed")
+    assert "it changed nothing" in (ended.last_error or "")
+    assert ("STARRED" in setup.labels, "INBOX" in setup.labels) == (True, False)
+
+
 async def test_what_was_undone_is_not_begun_again_by_a_retry_of_its_job(setup: MessageSetup) -> None:
     before = setup.labels
     setup.product.emulator.faults.order(Fault(403, "forbidden", path="/trash", times=1))

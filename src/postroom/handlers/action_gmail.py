@@ -1,6 +1,12 @@
 """The `action.gmail` job: carry out one action in Gmail."""
 
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
 from postroom.act.executor import Executor
+from postroom.core.actions.undo import hint_for_part
 from postroom.core.errors import Canceled, Fatal, JobError, MailboxError, Parked, ProtectedMail
 from postroom.core.mail.mailbox import MailboxUnder, job_error_of
 from postroom.handlers.payload import uuid_field
@@ -32,9 +38,22 @@ class ActionGmail:
             ending = actions.refuse_action(run.job, action_id, str(error), clock())
         except JobError as error:
             if is_the_end(run, error):
-                await database.run(actions.fail_action(run.job, action_id, str(error), clock()))
+                done = await self._done_part(run, action_id)
+                await database.run(actions.fail_action(run.job, action_id, str(error), clock(), done))
             raise
         await run.complete(ending)
+
+    async def _done_part(self, run: JobRun, action_id: UUID) -> Mapping[str, Any] | None:
+        """How to undo the part of several actions that was done, so that an undo leaves alone what the user does from
+        now on. None if there is nothing to undo, or the mailbox does not say: then all of it may have been done.
+        """
+        action = await self._executor.database.run(actions.load_action(action_id))
+        if action.undo_hint is None:
+            return None
+        with contextlib.suppress(MailboxError, JobError):
+            mailbox = traced(await self._mailbox_of(run.permit(action.account_id, action.id)))
+            return hint_for_part(action.undo_hint, await mailbox.labels_of(action.provider_message_id))
+        return None
 
     async def _carry_out(self, run: JobRun, action: actions.Action) -> actions.Ending:
         try:

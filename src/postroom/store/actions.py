@@ -302,10 +302,12 @@ def hand_over_action(
 
 
 @transaction
-def fail_action(job: Job, id: UUID, error: str, now: datetime) -> Script[None]:
-    """Mark the action as failed for good; the job ends by itself with the same reason."""
+def fail_action(job: Job, id: UUID, error: str, now: datetime, done: Mapping[str, Any] | None = None) -> Script[None]:
+    """Mark the action as failed for good; the job ends by itself with the same reason. `done` is the undo hint for the
+    part that was done, if it is known.
+    """
     yield from fence(job, may_be_canceled=False)
-    yield sql("fail_action", id, error, now)
+    yield sql("fail_action", id, error, None if done is None else json_text(done), now)
     yield Notify(CHANNEL, "failed")
 
 

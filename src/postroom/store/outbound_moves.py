@@ -159,7 +159,7 @@ def failing(action_id: UUID | None, error: str, now: datetime) -> Script[None]:
     yield Notify(CHANNEL, "failed")
     if action_id is not None:
         yield sql("delete_auto_reply", action_id)
-        yield sql("fail_action", action_id, error, now)
+        yield sql("fail_action", action_id, error, None, now)
         yield Notify(DECISIONS, "failed")
 
 

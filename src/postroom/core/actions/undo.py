@@ -55,6 +55,14 @@ def undo_hint(
     return hint
 
 
+def hint_for_part(hint: Mapping[str, Any], labels: frozenset[str]) -> dict[str, Any]:
+    """The hint for the part of an action that is in effect on a message with these labels. A snooze keeps its own."""
+    parameters = hint["inverse_parameters"]
+    add, remove = sorted(set(parameters["add_labels"]) - labels), sorted(labels & set(parameters["remove_labels"]))
+    part = {**hint, "inverse_parameters": {**parameters, "add_labels": add, "remove_labels": remove}}
+    return part if add or remove or "unsnooze_job_id" in hint else {**part, "inverse_action": "none", "no_op": True}
+
+
 def irreversible_hint(action_type: str, **details: Any) -> dict[str, Any]:
     """The hint for an action that cannot be undone: a sent mail, a deleted message, an undo."""
     return {"action": action_type, "inverse_action": "none", "irreversible": True, **details}

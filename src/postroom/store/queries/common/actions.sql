@@ -62,9 +62,10 @@ WHERE id = :id AND state = 'executing' RETURNING message_id, account_id
 UPDATE actions SET state = 'completed', undo_hint_json = :undo_hint_json, executed_at = :now, updated_at = :now
 WHERE id = :id AND state = 'executing' RETURNING message_id, account_id
 
--- name: fail_action(id, error, now)
+-- name: fail_action(id, error, undo_hint_json, now)
 -- With a hint, a part of it may have been done, and is found by its time to be undone.
 UPDATE actions SET state = 'failed', error = :error, updated_at = :now,
+    undo_hint_json = COALESCE(:undo_hint_json, undo_hint_json),
     executed_at = CASE WHEN undo_hint_json IS NULL THEN executed_at ELSE COALESCE(executed_at, :now) END
 WHERE id = :id AND state IN ('queued', 'executing') RETURNING id
 

@@ -256,7 +256,8 @@ FROM jsonb_array_elements(:rows::jsonb) AS e
 -- name: end_orphaned_actions(now)
 UPDATE actions a
 SET state = CASE e.state WHEN 'canceled' THEN 'canceled' ELSE 'failed' END,
-    error = COALESCE(e.last_error, 'its job was ' || e.state), updated_at = :now
+    error = COALESCE(e.last_error, 'its job was ' || e.state), updated_at = :now,
+    executed_at = CASE WHEN a.undo_hint_json IS NULL THEN a.executed_at ELSE COALESCE(a.executed_at, :now) END
 FROM job_bodies b JOIN job_ends e ON e.seq = b.seq
 WHERE a.state IN ('queued', 'executing') AND b.id = a.job_id AND e.state IN ('failed', 'canceled')
 RETURNING a.id

@@ -167,7 +167,8 @@ SELECT value ->> 0, value ->> 1, value ->> 2, 'event', :name, :now, :now, value 
 -- The condition must be the one of the index `actions_live`, so that SQLite reads live actions only.
 UPDATE actions INDEXED BY actions_live
 SET state = CASE ended.state WHEN 'canceled' THEN 'canceled' ELSE 'failed' END,
-    error = COALESCE(ended.last_error, 'its job was ' || ended.state), updated_at = :now
+    error = COALESCE(ended.last_error, 'its job was ' || ended.state), updated_at = :now,
+    executed_at = CASE WHEN undo_hint_json IS NULL THEN executed_at ELSE COALESCE(executed_at, :now) END
 FROM jobs AS ended
 WHERE actions.state IN ('queued', 'awaiting_approval', 'executing') AND actions.state <> 'awaiting_approval'
     AND ended.id = actions.job_id AND ended.state IN ('failed', 'canceled')
