@@ -13,15 +13,19 @@ import pytest
 
 from postroom.cli import run
 from postroom.core.actions.safety import Policy
+from postroom.core.actions.steps import shown
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.files import MailFile
+from postroom.core.mail.ingestion import DEFAULT_POLICY
 from postroom.core.mail.mime import parse_message
 from postroom.core.mail.tiers import Known, assign_tier, assign_tier_from_raw, sender_address
 from postroom.core.rules.draft import RuleDraft
+from postroom.core.rules.starter import drafts_of, starters
 from postroom.decide.simulate import ForeseenDecision, SimulatedPair, SimulatedRules, load_context, needed_by, replay
 from postroom.decide.simulated import ChangeOfRules
-from postroom.manage.arrivals import IncomingMessage, Recipient
+from postroom.manage.arrivals import IncomingMessage, Recipient, read_history
 from postroom.manage.preview import Previewer, PreviewRules
+from postroom.manage.preview_mail import recipient_of
 from postroom.manage.preview_rules import rules_of, starter_drafts
 from postroom.store import decisions, jobs, rules
 from postroom.store.audit import Signature
@@ -33,7 +37,7 @@ from postroom.store.mail import account_of
 from postroom.store.simulation import MessageSelection, PastMessage
 from postroom_sandbox.mailbox import Mailbox
 from support.mutations import mutated
-from support.product import ENDPOINT, running_product, until_job
+from support.product import ENDPOINT, OWNER, running_product, until_job
 from support.shell import RecordingApplication
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
@@ -130,6 +134,50 @@ async def test_what_a_simulation_foresees_for_real_mail_is_what_the_rules_then_d
             then.safety,
         )
     print(f"\n{len(foreseen)} decisions foreseen; changed: {changed.most_common(8)}")
+
+
+def plain(subject: str) -> str:
+    """The subject in ASCII: the emulator guesses other charsets for raw bytes than the parser does."""
+    return " ".join(subject.encode("ascii", "ignore").decode().split())
+
+
+async def test_what_a_preview_foresees_for_real_mail_is_what_the_product_does(
+    database: Database, tmp_path: Path
+) -> None:
+    paths = messages()
+    drafts = drafts_of(starters())
+    raws = [path.read_bytes() for path in paths]
+    incoming = [IncomingMessage(MailFile(str(number), raw)) for number, raw in enumerate(raws)]
+    # Nobody is a contact there either: nothing was ever sent from that mailbox.
+    recipient = recipient_of(read_history(incoming), [OWNER], frozenset(), DEFAULT_POLICY)
+    previewer = Previewer(PreviewRules(rules_of(drafts), Policy()), recipient, wall_clock())
+    for each in incoming:
+        previewer.add(each)
+    foreseen = [
+        (row.sender or "unknown", plain(row.subject), " + ".join(row.rules), row.action)
+        for row in previewer.finish()
+        if row.result != "own"
+    ]
+
+    def deliver(mailbox: Mailbox) -> None:
+        for raw in raws:
+            mailbox.deliver(raw)
+
+    async with running_product(database, tmp_path, prepare=deliver, patience_s=300, policy=DEFAULT_POLICY) as product:
+        await database.run(rules.add_rules([(new_id(), draft) for draft in drafts], wall_clock()))
+        await product.live.sync()
+        rows = await product.until_decided(len(foreseen))
+    done = [
+        (
+            row.sender,
+            plain(row.subject),
+            row.rule_name or "",
+            shown(row.action_type or "none", row.parameters),
+        )
+        for row in rows
+    ]
+    assert Counter(done) == Counter(foreseen)
+    print(f"\n{len(done)} decisions foreseen by a preview: {Counter(each[-1] for each in done).most_common(6)}")
 
 
 def test_every_real_message_is_previewed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
