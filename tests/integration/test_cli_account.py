@@ -18,7 +18,7 @@ from postroom.gmail.scopes import COMPOSE, MODIFY, PUBSUB
 from postroom_sandbox.faults import Fault
 from support.google import ADA, BOB, Google, agreeing_browser, google_in_a_thread
 from support.patience import PATIENCE_S
-from support.shell import Shell
+from support.shell import Shell, with_empty_database
 
 SECRET = re.compile(r"1//0|ya29\.|sandbox-secret")
 
@@ -297,6 +297,7 @@ def test_a_wrong_key_in_the_settings_is_refused_without_being_quoted(
 
 
 def test_keys_of_a_database_without_a_schema_ask_for_the_migration(shell: Shell) -> None:
+    with_empty_database(shell)
     for command in (("key", "list"), ("key", "rotate"), ("account", "list")):
         assert shell(*command) == 1
         assert "run `postroom migrate`" in shell.err
