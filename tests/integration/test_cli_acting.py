@@ -1,8 +1,5 @@
 """The commands around actions: the kill switch, protection, what was done and why, undo, and deciding anew."""
 
-import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
 from uuid import UUID
 
 import pytest
@@ -16,24 +13,11 @@ from postroom.store.audit import AuditView, list_audit
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.job_builders import undo_job
 from support.product import decided_action
-from support.shell import Shell
+from support.shell import Shell, on_database
 
-T = TypeVar("T")
 INBOX = frozenset({"INBOX"})
-
-
-def on_database(shell: Shell, use: Callable[[Database], Coroutine[Any, Any, T]]) -> T:
-    async def run() -> T:
-        database = SqliteDatabase(shell.folder / "postroom-data" / "postroom.sqlite3")
-        try:
-            return await use(database)
-        finally:
-            await database.close()
-
-    return asyncio.run(run())
 
 
 @pytest.fixture

@@ -1,11 +1,8 @@
 """`postroom mail` and `postroom do`: mail on the command line, without anything that a stranger could do to it."""
 
-import asyncio
 import io
 import shutil
-from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, TypeVar
 from uuid import UUID
 
 import pytest
@@ -15,23 +12,10 @@ from postroom.core.short_ids import short_id
 from postroom.store.actions import list_actions
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
-from postroom.store.engine.sqlite import SqliteDatabase
 from support.mail import done, keep_mail
-from support.shell import Shell
+from support.shell import Shell, on_database
 
-T = TypeVar("T")
 HOSTILE = "Hi \x1b[2J\x1b]0;owned\x07 \u202e there"
-
-
-def on_database(shell: Shell, use: Callable[[Database], Coroutine[Any, Any, T]]) -> T:
-    async def run() -> T:
-        database = SqliteDatabase(shell.folder / "postroom-data" / "postroom.sqlite3")
-        try:
-            return await use(database)
-        finally:
-            await database.close()
-
-    return asyncio.run(run())
 
 
 @pytest.fixture

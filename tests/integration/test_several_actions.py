@@ -52,8 +52,11 @@ def sent(setup: MessageSetup) -> list[str]:
 
 
 async def test_labels_are_changed_in_one_call_and_put_back_in_one(setup: MessageSetup) -> None:
-    before = setup.labels
+    before, seen = setup.labels, list[tuple[str, int]]()
+    setup.product.mailbox.observers.append(lambda change: seen.append((change.kind, len(change.changed))))
     done = await do(setup, label("Receipts"), Step("archive"), Step("mark_read"))
+    # One call adds one label and removes two; a call for each would be seen as three changes.
+    assert seen == [("labelAdded", 1), ("labelRemoved", 2)]
     assert done.state == "completed", done.error
     assert done.undo_hint is not None
     assert done.undo_hint["inverse_parameters"]["add_labels"] == ["INBOX", "UNREAD"]
@@ -61,6 +64,7 @@ async def test_labels_are_changed_in_one_call_and_put_back_in_one(setup: Message
     assert len(setup.labels - before) == 1
     assert (await setup.undo(done.id)).undone == "completed"
     assert setup.labels == before
+    assert seen[2:] == [("labelAdded", 2), ("labelRemoved", 1)]
 
 
 async def test_one_undo_puts_a_labelled_message_back_out_of_the_trash(setup: MessageSetup) -> None:
@@ -193,14 +197,14 @@ async def test_deleting_last_of_several_is_for_good(setup: MessageSetup) -> None
     assert "cannot be undone" in (ended.last_error or "")
 
 
-async def test_snoozed_with_a_label_it_comes_back_with_the_label(setup: MessageSetup) -> None:
+async def test_a_snooze_among_several_counts_as_one_and_its_undo_leaves_an_earlier_one(setup: MessageSetup) -> None:
     done = await do(setup, label("Later"), Step("snooze", {"amount": 3, "units": "hours"}))
     later = setup.product.mailbox.labels.named("Later")
     assert later is not None
     assert done.undo_hint is not None
     assert {later.id, done.undo_hint["snooze_label_id"]} <= setup.labels
     assert "INBOX" not in setup.labels
-    assert await setup.database.run(actions.is_snoozed_again(new_id(), wall_clock())) is False
+    assert await setup.database.run(actions.is_snoozed_again(done.id, wall_clock())) is False
     before = setup.labels
     again = await do(setup, Step("mark_read"), Step("snooze", {"amount": 5, "units": "hours"}))
     assert await setup.database.run(actions.is_snoozed_again(done.id, wall_clock())) is True

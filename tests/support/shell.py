@@ -1,12 +1,13 @@
 """The command line as tests drive it: commands run in this process, and their output is kept."""
 
+import asyncio
 import json
 import sqlite3
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -15,6 +16,9 @@ from postroom.compose.application import PostroomApplication, Ready
 from postroom.settings.reading import Settings
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import FILE, look_into
+from postroom.store.engine.sqlite import SqliteDatabase
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -91,3 +95,16 @@ def with_empty_database(shell: Shell) -> None:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("VACUUM")
     (folder / FILE).chmod(0o600)
+
+
+def on_database(shell: Shell, use: Callable[[Database], Coroutine[Any, Any, T]]) -> T:
+    """Use the database of the commands, between them."""
+
+    async def used() -> T:
+        database = SqliteDatabase(shell.folder / "postroom-data" / FILE)
+        try:
+            return await use(database)
+        finally:
+            await database.close()
+
+    return asyncio.run(used())
