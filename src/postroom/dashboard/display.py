@@ -9,6 +9,10 @@ import unicodedata
 from datetime import UTC, datetime
 
 MARKS_PER_LETTER = 4
+TIER_KINDS = {
+    **{"high_priority": "high", "interactive": "int", "default": "def", "history": "hist"},
+    **{"p0": "high", "p1": "int", "p2": "def", "p3": "hist", "P0": "high", "P1": "int", "P2": "def", "P3": "hist"},
+}
 _PICTURES = {code: chr(0x2400 + code) for code in range(0x20)} | {0x7F: "␡"}
 # Joiners shape letters and emoji, so they stay. The silent ones (soft hyphen, zero-width space, harmless direction
 # marks) are common in honest mail and mean nothing in one line of text, so they are removed.
@@ -52,6 +56,11 @@ def verdict(decision: str) -> str:
     """Return a decision such as `apply_label Tax_2026`: the verb as words, its object unchanged."""
     verb, _, rest = decision.partition(" ")
     return f"{words(verb)} {shown(rest, 80)}".rstrip()
+
+
+def tier_kind(tier: str | None) -> str:
+    """Return the kind that gives a tier of mail, or a level of events, its colour and its bars."""
+    return TIER_KINDS.get(tier or "", "def")
 
 
 def iso(moment: datetime) -> str:

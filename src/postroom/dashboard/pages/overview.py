@@ -6,14 +6,13 @@ them. Resuming is not safe, so the page offers it only if it is served to this m
 
 from collections.abc import AsyncIterator, Mapping
 
-from starlette.requests import Request
 from starlette.routing import Route
 
-from postroom.dashboard.forms import form_route
+from postroom.dashboard.forms import Done, Form, form_route
 from postroom.dashboard.page import Page
 from postroom.dashboard.site import Site
+from postroom.dashboard.visit import Visit
 from postroom.http_server.listening import is_own_machine
-from postroom.manage.audit import Signature, signature
 from postroom.manage.database import Database
 from postroom.manage.overview import Overview
 from postroom.settings.reading import Settings
@@ -43,14 +42,14 @@ def page(site: Site, database: Database, settings: Settings) -> Page:
 
 
 class OverviewPage(Page):
-    address, title, template, main = "/", "Overview", "overview.html", "messages"
+    address, title, template = "/", "Overview", "overview.html"
 
     def __init__(self, site: Site, overview: Overview, *, may_resume: bool = False) -> None:
         super().__init__(site)
         self._overview = overview
         self._may_resume = may_resume
 
-    async def read(self) -> Mapping[str, object]:
+    async def read(self, visit: Visit) -> Mapping[str, object]:
         return {
             "lines": await self._overview.lines(LINES_SHOWN),
             "totals": await self._overview.totals(),
@@ -64,17 +63,13 @@ class OverviewPage(Page):
         return self._overview.changes()
 
     def actions(self) -> list[Route]:
-        pause = form_route("/pause", self._pause, self.address)
-        return [pause, form_route("/resume", self._resume, self.address)] if self._may_resume else [pause]
+        pause = form_route(self._site, "/pause", self._pause)
+        return [pause, form_route(self._site, "/resume", self._resume, again=True)] if self._may_resume else [pause]
 
-    async def _pause(self, _request: Request) -> None:
-        await self._overview.pause(_signed())
-        self.look_again()
+    async def _pause(self, form: Form) -> Done:
+        await self._overview.pause(form.signed())
+        return Done("Paused: nothing is changed in any mailbox until you resume.")
 
-    async def _resume(self, _request: Request) -> None:
-        await self._overview.resume(_signed())
-        self.look_again()
-
-
-def _signed() -> Signature:
-    return signature("dashboard", "dashboard", "on the page")
+    async def _resume(self, form: Form) -> Done:
+        await self._overview.resume(form.signed())
+        return Done("Resumed: what waited goes on.")
