@@ -86,7 +86,7 @@ class MailLine:
     mood: Mood
     error: str
     undo_id: UUID | None = None
-    may_act: bool = False
+    is_in_inbox: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ def line_of_mail(each: ListedMail) -> MailLine:
         mood,
         each.action_error or "" if each.action_state == "failed" else "",
         each.action_id if _can_be_undone(each) else None,
-        may_act=not each.is_gone,
+        is_in_inbox=not each.is_gone and "INBOX" in each.labels,
     )
 
 

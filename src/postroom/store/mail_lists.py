@@ -14,7 +14,7 @@ from postroom.core.actions.action import Actor, DecidedType
 from postroom.core.lifecycle import ActionState, InboxState
 from postroom.core.mail.message import MailContent, read_mail
 from postroom.core.mail.search import SearchQuery
-from postroom.core.queue.envelope import IngestionTier, PolicyTier, parse_envelope
+from postroom.core.queue.envelope import PolicyTier, parse_envelope
 from postroom.core.rules.rule import DecisionSource
 from postroom.store.engine.codecs import as_time, as_uuid, from_json
 from postroom.store.engine.cursors import Cursor
@@ -70,8 +70,8 @@ class ListedMail:
     sender: str
     headers: tuple[tuple[str, str], ...]
     subject: str
+    labels: frozenset[str]
     policy_tier: PolicyTier
-    ingestion_tier: IngestionTier
     reply_to_mine: bool | None
     is_gone: bool
     is_backfilled: bool

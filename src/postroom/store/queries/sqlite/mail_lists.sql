@@ -1,6 +1,6 @@
 -- name: select_listed_mail(ids)
 SELECT m.id, m.account_id, a.email AS account, m.created_at AS at, m.sender, m.headers_json, m.subject, m.policy_tier,
-    m.ingestion_tier, m.reply_to_mine, m.deleted_at IS NOT NULL AS is_gone,
+    m.labels_json, m.reply_to_mine, m.deleted_at IS NOT NULL AS is_gone,
     EXISTS (SELECT 1 FROM backfill_mail b WHERE b.message_id = m.id) AS is_backfilled,
     EXISTS (SELECT 1 FROM contacts c WHERE c.address = m.sender
         AND c.endpoint_identity IN ('', a.endpoint_identity)) AS is_contact,
