@@ -3,7 +3,6 @@
 import re
 from collections.abc import AsyncIterator
 from typing import Any
-from uuid import UUID
 
 import httpx2
 import pytest
@@ -15,18 +14,13 @@ from postroom.manage.mail_lines import PAGE
 from postroom.store import actions, decisions, jobs
 from postroom.store.audit import list_audit
 from postroom.store.engine.clock import wall_clock
-from postroom.store.engine.database import Database, Script, Text, transaction
+from postroom.store.engine.database import Database
 from postroom.store.proposals import list_proposals
 from support.clocks import ManualClock
 from support.mail import keep_mail
 from support.page_forms import submit
-from support.page_setup import ARCHIVED, ATTACKS, browsing, filled_mailbox, new_mailbox, visitor
+from support.page_setup import ARCHIVED, ATTACKS, browsing, carry_out_undo, filled_mailbox, new_mailbox, visitor
 from support.store.mail_setup import MailSetup, Sample
-
-
-@transaction
-def alter(statement: str) -> Script[None]:
-    yield Text(statement)
 
 
 @pytest.fixture
@@ -163,7 +157,7 @@ async def test_undo_is_queued_and_audited_with_the_person(page: httpx2.AsyncClie
     [action] = await box.setup.database.run(actions.list_actions(1, message_id=id))
     answer = await submit(page, f"/mail/{id}/undo", {"action": str(action.id)}, back=f"/mail/{id}")
     assert (answer.status_code, answer.headers["location"]) == (303, f"/mail/{id}")
-    assert "undo.gmail" in [each.type for each in await box.setup.database.run(jobs.list_jobs())]
+    assert "undo.action" in [each.type for each in await box.setup.database.run(jobs.list_jobs())]
     assert await audited(box.setup.database) == [("action.undo", "person:owner")]
     again = await page.get(f"/mail/{id}")
     assert "It is being undone." in again.text
@@ -172,27 +166,17 @@ async def test_undo_is_queued_and_audited_with_the_person(page: httpx2.AsyncClie
 async def test_what_was_undone_is_never_called_done(page: httpx2.AsyncClient, box: MailSetup) -> None:
     id = box.ids["done"]
     [action] = await box.setup.database.run(actions.list_actions(1, message_id=id))
-    await box.setup.database.run(
-        alter(
-            "INSERT INTO actions (id, account_id, message_id, actor, action_type, parameters_json, state, action_hash, "
-            "rationale, safety_json, undo_hint_json, executed_at, irreversible, created_at, updated_at) "
-            f"SELECT '{UUID(int=5)}', account_id, message_id, 'undo', action_type, parameters_json, 'completed', 'h', "
-            "'', '{}', '{}', executed_at, 0, created_at, updated_at FROM actions "
-            f"WHERE id = '{action.id}'"
-        )
-    )
-    await box.setup.database.run(
-        alter(
-            "INSERT INTO action_links (id, cause_action_id, effect_action_id, relation_type, created_at) "
-            f"VALUES ('{UUID(int=6)}', '{UUID(int=5)}', '{action.id}', 'undo_of', '2026-11-15T08:00:00Z')"
-        )
-    )
+    await submit(page, f"/mail/{id}/undo", {"action": str(action.id)})
+    await carry_out_undo(box, action.id)
     parcel = row((await page.get("/mail")).text, "Parcel")
     assert "undone" in parcel
     assert "done</span>" not in parcel.replace("undone</span>", "")
     assert await rows(page, "/mail?state=undone") == ["Parcel"]
     assert await rows(page, "/mail?state=done") == []
-    assert "Wrong: undo and learn" not in (await page.get(f"/mail/{id}")).text
+    text = (await page.get(f"/mail/{id}")).text
+    assert "Wrong: undo and learn" not in text
+    assert '<span class="void"><bdi dir="auto">It was archived.</bdi>' in text
+    assert "That was undone" in text
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 import httpx2
 from fastapi import FastAPI
@@ -12,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from postroom.core.actions.action import action_hash
 from postroom.core.actions.safety import Policy
+from postroom.core.actions.undo import irreversible_hint
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.visitors import PersonRole, Visitor
 from postroom.dashboard.broadcast import UpdateIntervals
@@ -20,7 +22,7 @@ from postroom.dashboard.pages.mail import MailPage, MessagePage
 from postroom.dashboard.site import Site
 from postroom.dashboard.visiting import VISITOR
 from postroom.manage.approvals import count_waiting
-from postroom.store import approvals, decisions
+from postroom.store import approvals, decisions, undos
 from postroom.store.approvals import Approval
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
@@ -91,6 +93,16 @@ async def ask(
     new = decisions.NewAction(new_id(), actor, "awaiting_approval", hashed, None, now + life, asked_by="token:7")
     await box.setup.database.run(decisions.ask_for_action(decision, new, None, now))
     return await box.setup.database.run(approvals.show_approval(new.id))
+
+
+async def carry_out_undo(box: MailSetup, action_id: UUID) -> None:
+    """What was asked on the page is done: the message has its labels back."""
+    box.setup.clock.now = wall_clock() + timedelta(seconds=1)
+    run, now = box.setup.database.run, box.setup.clock
+    job = next(each for each in await box.setup.claim() if each.payload.get("original_action_id") == str(action_id))
+    undo, before = new_id(), frozenset({"INBOX", "UNREAD"})
+    await run(undos.begin_undo(job, action_id, box.account.id, undo, now()))
+    await run(undos.complete_undo(job, undo, before, irreversible_hint("archive"), None, now()))
 
 
 def visitor(role: PersonRole, *, is_fresh: bool = True) -> Visitor:

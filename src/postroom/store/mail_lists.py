@@ -22,7 +22,7 @@ from postroom.store.engine.database import Dialect, Rows, Script, bounded_query,
 from postroom.store.engine.reading import read_row, read_rows
 from postroom.store.search import EARLIEST, NEWEST, SEARCH_LIMIT_S, search_mail
 
-STRETCH = 10_000
+STRETCH = 4_000
 """How many messages are looked through for one page."""
 BATCH = 200
 MOST_BATCHES = 5
@@ -237,8 +237,9 @@ def find_event(id: UUID) -> Script[ListedEvent | None]:
 def _in_state(statement: str, wanted: MailFilter, most: int, before: Cursor) -> Script[ListedPage]:
     """Walk through the actions in one state, newest first, until the page is full."""
     fits, items, place = _fits(replace(wanted, state=None, since=EARLIEST)), list[ListedMail](), before
+    batch = BATCH if replace(wanted, state=None).is_narrow else most + 1
     for _ in range(MOST_BATCHES):
-        rows = yield sql(statement, wanted.since, *place, BATCH)
+        rows = yield sql(statement, wanted.since, *place, batch)
         by_id = {each.id: each for each in (yield from _mail([as_uuid(id) for id, _, _ in rows]))}
         for message_id, at, action_id in rows:
             if len(items) == most:
@@ -246,7 +247,7 @@ def _in_state(statement: str, wanted: MailFilter, most: int, before: Cursor) -> 
             place, message = Cursor(as_time(at), as_uuid(action_id)), by_id[as_uuid(message_id)]
             if fits(message):
                 items.append(message)
-        if len(rows) < BATCH:
+        if len(rows) < batch:
             return ListedPage(items, None)
     return ListedPage(items, place, looked_back_to=place.at)
 
