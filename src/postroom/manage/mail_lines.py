@@ -87,6 +87,8 @@ class MailLine:
     error: str
     undo_id: UUID | None = None
     is_in_inbox: bool = False
+    excerpt: str = ""
+    """The place that a search found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,7 @@ def line_of_mail(each: ListedMail) -> MailLine:
         tier_rule(each),
         _what(each),
         _by(each),
-        each.rationale or "",
+        _why(each),
         state,
         mood,
         each.action_error or "" if each.action_state == "failed" else "",
@@ -233,7 +235,12 @@ def _check(asked: MailQuestion) -> None:
 
 
 def _lines(page: ListedPage) -> MailLines:
-    lines = [line_of_mail(each) if isinstance(each, ListedMail) else line_of_event(each) for each in page.items]
+    lines = [
+        replace(line_of_mail(each), excerpt=page.excerpts.get(each.id, ""))
+        if isinstance(each, ListedMail)
+        else line_of_event(each)
+        for each in page.items
+    ]
     older = None if page.following is None else str(page.following)
     return MailLines(lines, older, page.looked_back_to, page.is_indexing)
 
@@ -269,6 +276,11 @@ def _by(each: ListedMail) -> str:
             return f"model {each.confidence:.2f}"
         case _:
             return ""
+
+
+def _why(each: ListedMail) -> str:
+    asked_for = each.action_id is not None and not each.decided_action
+    return (each.action_rationale if asked_for else each.rationale) or ""
 
 
 def _can_be_undone(each: ListedMail) -> bool:

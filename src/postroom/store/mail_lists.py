@@ -7,6 +7,7 @@ when that has too few, the page says how far back it looked, and the next page g
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
@@ -91,7 +92,9 @@ class ListedMail:
     action_error: str | None
     undo_hint: Mapping[str, Any] | None
     asked_by: str | None
-    expires_at: datetime | None
+    action_rationale: str | None
+    decided_action: bool
+    """Whether the decision led to the action; otherwise somebody asked for it."""
     undone: ActionState | None
 
     @property
@@ -135,12 +138,16 @@ class ListedEvent:
 
 
 class ListedPage(NamedTuple):
-    """A page of a list. `following` is where the next begins; `looked_back_to` is set if not all was looked through."""
+    """A page of a list. `following` is where the next begins; `looked_back_to` is set if not all was looked through.
+
+    `excerpts` are the places that a search found, by message.
+    """
 
     items: Sequence[ListedMail | ListedEvent]
     following: Cursor | None
     looked_back_to: datetime | None = None
     is_indexing: bool = False
+    excerpts: Mapping[UUID, str] = MappingProxyType({})
 
 
 class StateCounts(NamedTuple):
@@ -216,7 +223,8 @@ def list_matching(
     by_id = {each.id: each for each in (yield from _mail([each.id for each in page.found]))}
     fits = _fits(wanted)
     items = [by_id[each.id] for each in page.found if each.id in by_id and fits(by_id[each.id])]
-    return ListedPage(items, page.following, is_indexing=page.is_indexing)
+    excerpts = {each.id: each.excerpt for each in page.found}
+    return ListedPage(items, page.following, is_indexing=page.is_indexing, excerpts=excerpts)
 
 
 @query

@@ -7,7 +7,7 @@ SELECT m.id, m.account_id, a.email AS account, m.created_at AS at, m.sender, m.h
     d.source, d.rule_name, d.confidence, d.rationale, d.action_type AS decided_type,
     d.parameters_json AS decided_parameters_json, d.safety_json AS safety,
     x.id AS action_id, x.actor, x.action_type, x.parameters_json, x.state AS action_state, x.error AS action_error,
-    x.undo_hint_json, x.asked_by, x.expires_at,
+    x.undo_hint_json, x.asked_by, x.rationale AS action_rationale, x.decision_id IS NOT NULL AS decided_action,
     (SELECT u.state FROM action_links l JOIN actions u ON u.id = l.cause_action_id
         WHERE l.effect_action_id = x.id AND l.relation_type = 'undo_of') AS undone
 FROM messages m JOIN accounts a ON a.id = m.account_id
