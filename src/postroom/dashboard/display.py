@@ -72,5 +72,21 @@ def clock(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%d %b, %H:%M:%S UTC")
 
 
+def span(milliseconds: float) -> str:
+    """Format a time span as people say it: `0.4 s`, `12 s`, `6 min`, `2 h`."""
+    seconds = milliseconds / 1000
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    for divisor, unit, below in ((1, "s", 120), (60, "min", 7_200), (3_600, "h", 172_800)):
+        if seconds < below:
+            return f"{seconds / divisor:.0f} {unit}"
+    return f"{seconds / 86_400:.0f} d"
+
+
+def cents(amount: float) -> str:
+    """Format US cents as dollars."""
+    return f"${amount / 100:,.2f}"
+
+
 def grouped(number: int) -> str:
     return f"{number:,}"
