@@ -8,6 +8,8 @@ above, and subjects of ten kilobytes.
 import unicodedata
 from datetime import UTC, datetime
 
+import orjson
+
 MARKS_PER_LETTER = 4
 TIER_KINDS = {
     **{"high_priority": "high", "interactive": "int", "default": "def", "history": "hist"},
@@ -86,6 +88,11 @@ def span(milliseconds: float) -> str:
 def cents(amount: float) -> str:
     """Format US cents as dollars."""
     return f"${amount / 100:,.2f}"
+
+
+def json_shown(value: object) -> str:
+    """Format settings and states, such as those of the audit log, as one bounded line."""
+    return shown(orjson.dumps(value, default=str).decode(), 600)
 
 
 def grouped(number: int) -> str:
