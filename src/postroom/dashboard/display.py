@@ -49,6 +49,16 @@ def _spelled(char: str) -> str:
     return _PICTURES.get(code) or f"[U+{code:04X}]"
 
 
+def several_lines(text: str | None, longest: int = 2_000, most: int = 5_000) -> str:
+    """Return a text of several lines, each as `shown` shows it; several blank lines become one."""
+    found: list[str] = []
+    for line in (text or "").splitlines()[:most]:
+        clean = shown(line, longest)
+        if clean or (found and found[-1]):
+            found.append(clean)
+    return "\n".join(found)
+
+
 def words(name: str | None) -> str:
     """Return a name from the code, such as `high_priority`, as words."""
     return shown((name or "").replace("_", " "), 60)
