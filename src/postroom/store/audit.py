@@ -115,6 +115,12 @@ def list_audit(
     return read_rows(AuditView, rows)
 
 
+@query
+def list_audit_of(object_type: str, object_id: str, limit: int) -> Script[list[AuditView]]:
+    """What was done to one object, the newest first."""
+    return read_rows(AuditView, (yield sql("select_audit_of", object_type, object_id, limit)))
+
+
 def _kept(text: str) -> str:
     """Make the text storable in both databases. An entry must not be lost because its object has a hostile name."""
     whole = text[:LONGEST_TEXT].encode("utf-8", "replace").decode("utf-8")
