@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from postroom.dashboard.boards import Boards
 
 TEMPLATES = Path(__file__).parent / "templates"
-FILTERS = ("shown", "words", "verdict", "iso", "clock", "grouped", "tier_kind")
+FILTERS = ("shown", "words", "verdict", "iso", "clock", "grouped", "tier_kind", "lasted")
 A_YEAR = "public, max-age=31536000, immutable"
 ERRORS = {
     400: ("Not understood", "A part of this address makes no sense."),
