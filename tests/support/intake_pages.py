@@ -118,7 +118,7 @@ class IntakeSetup:
         """Jobs that failed, one for each error."""
         made: list[UUID] = []
         for error in errors:
-            made.append(await self.job(type, payload))
+            made.append(await self.job(type, payload, priority=900))
             (job,) = await self.claim(1)
             await self.database.run(jobs.fail(job, error, self.clock()))
         return made

@@ -159,7 +159,7 @@ async def _account(database: Database, identity: str) -> AccountView | None:
 
 async def _volume(database: Database, window: Window, card: ConnectorCard) -> Volume:
     usual = GATEWAY if card.account is None else EMAIL
-    return await volume_of(database, window, usual.tiers, card.identity)
+    return await volume_of(database, window, usual.tiers, endpoint_identity=card.identity)
 
 
 def _quota(limits: ConnectorLimits, email: str) -> QuotaUse | None:

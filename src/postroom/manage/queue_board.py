@@ -10,7 +10,7 @@ from uuid import UUID
 from postroom.core.errors import BadInput, NotFound
 from postroom.core.lifecycle import InboxState
 from postroom.core.queue.queues import Policy, Queues
-from postroom.manage.volumes import Wait, waits_of
+from postroom.manage.volumes import Volume, Wait, volume_of, waits_of
 from postroom.manage.windows import Window, WindowName
 from postroom.store import acceptance, history, queue_depths, unread
 from postroom.store.audit import Signature
@@ -65,6 +65,7 @@ class QueueBoard:
     is_for_agents: bool
     tiers: Sequence[TierBoard]
     depths: DepthHistory
+    arrived: Volume
     ended: Mapping[str, int]
     """How many messages ended in the window, by how."""
     window: Window
@@ -135,9 +136,10 @@ async def load_board(database: Database, queues: Queues, queue: str, window: Win
         for each in depths
     ]
     over_time = await _depth_history(database, queue, tiers, window)
+    arrived = await volume_of(database, window, tiers, queue=queue)
     ended = await _ended(database, queue, window)
     is_for_agents = policy is not None and policy.for_agents
-    return QueueBoard(queue, policy is not None, is_for_agents, boards, over_time, ended, window)
+    return QueueBoard(queue, policy is not None, is_for_agents, boards, over_time, arrived, ended, window)
 
 
 def _policy(queues: Queues, queue: str) -> Policy | None:

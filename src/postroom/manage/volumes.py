@@ -57,10 +57,19 @@ class Wait:
     """How often its turn came because the tiers above had theirs often enough."""
 
 
-async def volume_of(database: Database, window: Window, tiers: Sequence[str], endpoint_identity: str) -> Volume:
-    """Count what one endpoint delivered."""
+async def volume_of(
+    database: Database,
+    window: Window,
+    tiers: Sequence[str],
+    *,
+    endpoint_identity: str | None = None,
+    queue: str | None = None,
+) -> Volume:
+    """Count what one endpoint delivered, or what came into one queue."""
     found = await database.run(hourly("accepted", window.since, window.until))
-    mine = [each for each in found if each.endpoint_identity == endpoint_identity]
+    mine = [
+        each for each in found if endpoint_identity in (None, each.endpoint_identity) and queue in (None, each.queue)
+    ]
     names = list(dict.fromkeys([*tiers, *sorted(each.name for each in mine)]))
     by_tier = {name: [0] * len(window.moments) for name in names}
     for each in mine:

@@ -5,18 +5,17 @@ from datetime import timedelta
 
 from starlette.routing import Route
 
-from postroom.dashboard.charts import Part, Series
-from postroom.dashboard.display import tier_kind, words
+from postroom.dashboard.charts import Part
 from postroom.dashboard.forms import Done, Form, form_route
 from postroom.dashboard.page import Page
 from postroom.dashboard.site import Site
+from postroom.dashboard.tiers import tier_parts, tier_series
 from postroom.dashboard.visit import Visit
 from postroom.manage.accounts import pause_account, resume_account, sync_account
 from postroom.manage.announced import announced
 from postroom.manage.connector_cards import CHANNELS, ConnectorLimits, list_cards, load_connector
 from postroom.manage.database import Clock, Database, wall_clock
 from postroom.manage.not_ingested import check_message_ids, retry_ingest
-from postroom.manage.volumes import Volume
 from postroom.manage.windows import DEFAULT_WINDOW, WINDOWS, WindowName
 from postroom.settings.reading import Settings
 
@@ -112,17 +111,6 @@ class ConnectorPage(Page):
 
     def changes(self) -> AsyncIterator[None]:
         return announced(self._database, *CHANNELS)
-
-
-def tier_parts(volume: Volume) -> list[Part]:
-    """The live tiers as parts of a ring."""
-    return [Part(words(each.tier), each.count, tier_kind(each.tier)) for each in volume.tiers]
-
-
-def tier_series(volume: Volume) -> list[Series]:
-    """The tiers over time; one without a message is left out, unless nothing arrived at all."""
-    shown = {tier: counts for tier, counts in volume.by_tier.items() if any(counts)} or volume.by_tier
-    return [Series(words(tier), counts, tier_kind(tier)) for tier, counts in shown.items()]
 
 
 def _account(form: Form) -> str:

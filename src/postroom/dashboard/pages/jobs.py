@@ -39,6 +39,7 @@ CONSEQUENCES: Mapping[Verb, str] = {
     "cancel": "Those that wait never run; those that run stop at their next step. They can be retried later.",
     "dismiss": "They count as canceled, so that nobody is asked about them again. They can still be retried.",
 }
+LATENCY_UNITS = (("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1))
 PAST: Mapping[Verb, str] = {"retry": "queued again", "cancel": "canceled", "dismiss": "dismissed"}
 WORDS: Mapping[str, object] = {"moods": MOODS, "verbs": VERBS, "consequences": CONSEQUENCES}
 
@@ -66,7 +67,7 @@ class JobsPage(Page):
             "causes": await job_causes(self._database),
             "figures": figures,
             "ended_series": ended_series(figures),
-            "latency_series": [Series("p95 of all completed jobs", figures.p95_ms, "acc")],
+            **latency(figures),
             "window": window,
             "windows": WINDOW_CHOICES,
             "filters": filters,
@@ -141,6 +142,14 @@ def ended_series(figures: JobFigures) -> list[Series]:
     colours = {"completed": "good", "failed": "bad", "canceled": "hist"}
     shown = {state: counts for state, counts in figures.by_state.items() if state == "completed" or any(counts)}
     return [Series(state, counts, colours[state]) for state, counts in shown.items()]
+
+
+def latency(figures: JobFigures) -> Mapping[str, object]:
+    """The latency over time, in the unit that suits its highest value."""
+    highest = max(figures.p95_ms, default=0)
+    unit, length = next(each for each in LATENCY_UNITS if highest >= each[1] or each[0] == "ms")
+    series = Series("p95 of all completed jobs", [each / length for each in figures.p95_ms], "acc")
+    return {"latency_series": [series], "latency_unit": unit}
 
 
 def _filters(given: Mapping[str, str]) -> JobFilters:

@@ -12,6 +12,7 @@ from postroom.dashboard.charts import Series
 from postroom.dashboard.display import tier_kind, words
 from postroom.dashboard.forms import Done, Form, form_route
 from postroom.dashboard.page import Page
+from postroom.dashboard.tiers import tier_series
 from postroom.dashboard.site import Site
 from postroom.dashboard.visit import Visit
 from postroom.manage.announced import announced
@@ -72,6 +73,7 @@ class QueuesPage(Page):
             "kind": kind,
             "kinds": ENDED_CHOICES,
             "series": depth_series(board.depths),
+            "arrivals": tier_series(board.arrived),
             "peeked": await peek_messages(self._database, self._queues, queue),
             "ended": await list_ended(self._database, queue, kind, before),
             "opened": None if summary is None else await load_members(self._database, _id("summary", summary)),
