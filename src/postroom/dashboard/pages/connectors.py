@@ -11,15 +11,14 @@ from postroom.dashboard.page import Page
 from postroom.dashboard.site import Site
 from postroom.dashboard.tiers import tier_parts, tier_series
 from postroom.dashboard.visit import Visit
+from postroom.dashboard.windows import WINDOW_CHOICES, chosen_window
 from postroom.manage.accounts import pause_account, resume_account, sync_account
 from postroom.manage.announced import announced
 from postroom.manage.connector_cards import CHANNELS, ConnectorLimits, list_cards, load_connector
 from postroom.manage.database import Clock, Database, wall_clock
 from postroom.manage.not_ingested import check_message_ids, retry_ingest
-from postroom.manage.windows import DEFAULT_WINDOW, WINDOWS, WindowName
 from postroom.settings.reading import Settings
 
-WINDOW_CHOICES = (("1h", "1 h"), ("24h", "24 h"), ("7d", "7 d"), ("30d", "30 d"))
 WORDS: Mapping[str, Mapping[str, str]] = {
     "account_words": {"active": "in use", "needs_consent": "needs your consent"},
     "account_moods": {"active": "good", "paused": "ask", "needs_consent": "bad"},
@@ -96,7 +95,7 @@ class ConnectorPage(Page):
         self._clock = clock
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
-        window: WindowName = visit.choice("window", WINDOWS, DEFAULT_WINDOW)
+        window = chosen_window(visit)
         place = visit.parameters["type"], visit.parameters["identity"]
         detail = await load_connector(self._database, *place, window, self._limits, self._clock)
         return {

@@ -12,6 +12,7 @@ from postroom.dashboard.forms import Done, Form, form_route
 from postroom.dashboard.page import Page
 from postroom.dashboard.site import Site
 from postroom.dashboard.visit import Visit
+from postroom.dashboard.windows import WINDOW_CHOICES, chosen_window
 from postroom.manage import job_board
 from postroom.manage.announced import announced
 from postroom.manage.database import Clock, Database, wall_clock
@@ -19,10 +20,9 @@ from postroom.manage.job_board import JobFigures, JobFilters, Stage
 from postroom.manage.job_causes import job_causes
 from postroom.manage.job_story import load_story
 from postroom.manage.jobs import Verb, apply_to_jobs, cancel_job, dismiss_job, retry_job
-from postroom.manage.windows import DEFAULT_WINDOW, WINDOWS, WindowName, window_of
+from postroom.manage.windows import window_of
 from postroom.settings.reading import Settings
 
-WINDOW_CHOICES = (("1h", "1 h"), ("24h", "24 h"), ("7d", "7 d"), ("30d", "30 d"))
 MOODS = {"running": "busy", "retrying": "ask", "parked": "ask", "failed": "bad", "completed": "good"}
 VERBS: Mapping[str, tuple[Verb, ...]] = {
     "ready": ("cancel",),
@@ -57,7 +57,7 @@ class JobsPage(Page):
         self._clock = clock
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
-        window: WindowName = visit.choice("window", WINDOWS, DEFAULT_WINDOW)
+        window = chosen_window(visit)
         filters = _filters(visit.filters)
         figures = await job_board.job_figures_of(self._database, window_of(window, self._clock()))
         listed = await job_board.list_page(self._database, filters, visit.text("before"))

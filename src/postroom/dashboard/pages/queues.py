@@ -12,9 +12,10 @@ from postroom.dashboard.charts import Series
 from postroom.dashboard.display import tier_kind, words
 from postroom.dashboard.forms import Done, Form, form_route
 from postroom.dashboard.page import Page
-from postroom.dashboard.tiers import tier_series
 from postroom.dashboard.site import Site
+from postroom.dashboard.tiers import tier_series
 from postroom.dashboard.visit import Visit
+from postroom.dashboard.windows import WINDOW_CHOICES, chosen_window
 from postroom.manage.announced import announced
 from postroom.manage.database import Clock, Database, wall_clock
 from postroom.manage.queue_board import (
@@ -31,11 +32,10 @@ from postroom.manage.queue_board import (
     queue_names,
 )
 from postroom.manage.queues import replay
-from postroom.manage.windows import DEFAULT_WINDOW, WINDOWS, WindowName, window_of
+from postroom.manage.windows import window_of
 from postroom.settings.queues import queues_of
 from postroom.settings.reading import Settings
 
-WINDOW_CHOICES = (("1h", "1 h"), ("24h", "24 h"), ("7d", "7 d"), ("30d", "30 d"))
 ENDED_CHOICES = (("summaries", "Coalesced"), ("auto_acked", "Auto-acked"), ("failed", "Failed"))
 DEFAULT_KIND: EndedKind = "summaries"
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
@@ -59,7 +59,7 @@ class QueuesPage(Page):
     async def read(self, visit: Visit) -> Mapping[str, object]:
         names = await queue_names(self._database, self._queues)
         queue = visit.choice("queue", names, names[0])
-        window: WindowName = visit.choice("window", WINDOWS, DEFAULT_WINDOW)
+        window = chosen_window(visit)
         kind: EndedKind = visit.choice("ended", ENDED_KINDS, DEFAULT_KIND)
         before = visit.number("before", 0, 2**62) or None
         summary = visit.text("summary")
