@@ -1,0 +1,11 @@
+"""The pages of rules: the list, the editor, simulations, starter rules and import."""
+
+from postroom.dashboard.page import Page
+from postroom.dashboard.pages.rules.listing import RulesPage
+from postroom.dashboard.site import Site
+from postroom.manage.database import Database
+from postroom.settings.reading import Settings
+
+
+def pages(site: Site, database: Database, settings: Settings) -> list[Page]:
+    return [RulesPage(site, database)]
