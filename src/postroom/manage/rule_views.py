@@ -38,6 +38,7 @@ DAYS = 7
 """The window of hits, in days."""
 MOST = 100
 NO_HITS: Mapping[datetime, int] = {}
+NO_TALLIES: Mapping[UUID, Tally] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +103,7 @@ async def load_line(database: Database, id: UUID, now: datetime) -> RuleLine:
     return (await _lines(database, [view], hits, now))[0]
 
 
-async def move_rule(
-    database: Database, id: UUID, signed: Signature, *, down: bool, clock: Clock = wall_clock
-) -> str:
+async def move_rule(database: Database, id: UUID, signed: Signature, *, down: bool, clock: Clock = wall_clock) -> str:
     """Move a rule one place up or down, and return its name."""
     return await database.run(rule_lists.move_rule(id, down, signed, clock()))
 
@@ -127,9 +126,8 @@ async def rule_changes(database: Database) -> AsyncIterator[None]:
 async def _lines(
     database: Database, numbered: list[NumberedRule], hits: Mapping[str, Mapping[datetime, int]], now: datetime
 ) -> list[RuleLine]:
-    last = await database.run(rule_lists.last_hits([each.rule.id for each in numbered])) if numbered else {}
-    in_shadow = any(each.rule.mode == "shadow" for each in numbered)
-    shadows = (await database.run(shadow_tallies()))[0] if in_shadow else {}
+    last = await database.run(rule_lists.last_hits([each.rule.id for each in numbered]))
+    shadows = await _shadows(database, numbered)
     accounts = {str(each.id): each.email for each in await list_accounts(database)}
     found: list[RuleLine] = []
     for view, number in numbered:
@@ -147,6 +145,13 @@ async def _lines(
             )
         )
     return found
+
+
+async def _shadows(database: Database, numbered: list[NumberedRule]) -> Mapping[UUID, Tally]:
+    if not any(each.rule.mode == "shadow" for each in numbered):
+        return NO_TALLIES
+    by_rule, _ = await database.run(shadow_tallies())
+    return by_rule
 
 
 def _whose(view: RuleView, accounts: Mapping[str, str]) -> str:

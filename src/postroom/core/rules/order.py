@@ -32,21 +32,21 @@ def moved(places: Sequence[RulePlace], id: UUID, down: bool) -> list[RulePlace]:
 
 def _fitted(wanted: Sequence[RulePlace], moved: int) -> list[RulePlace]:
     """Return new priorities, from the moved rule on, which sort the rules as wanted."""
-    before = wanted[moved - 1] if moved > 0 else None
-    after = wanted[moved + 1] if moved + 1 < len(wanted) else None
-    changed = [RulePlace(_between(before, wanted[moved].id, after), wanted[moved].id)]
-    last = changed[0]
+    id = wanted[moved].id
+    first = _after(wanted[moved - 1], id) if moved > 0 else _before(wanted[1], id)
+    changed = [first]
     for place in wanted[moved + 1 :]:
-        if place > last:
+        if place > changed[-1]:
             break
-        last = RulePlace(last.priority if place.id > last.id else last.priority + 1, place.id)
-        changed.append(last)
+        changed.append(_after(changed[-1], place.id))
     return changed
 
 
-def _between(before: RulePlace | None, id: UUID, after: RulePlace | None) -> int:
-    """Return the lowest priority with which the rule comes after the one before; lower still if nothing is before."""
-    if before is not None:
-        return before.priority if id > before.id else before.priority + 1
-    assert after is not None, "a rule that moves has a neighbour"
-    return after.priority if id < after.id else after.priority - 1
+def _after(place: RulePlace, id: UUID) -> RulePlace:
+    """Return the first place for the rule after this one."""
+    return RulePlace(place.priority if id > place.id else place.priority + 1, id)
+
+
+def _before(place: RulePlace, id: UUID) -> RulePlace:
+    """Return the last place for the rule before this one."""
+    return RulePlace(place.priority if id < place.id else place.priority - 1, id)

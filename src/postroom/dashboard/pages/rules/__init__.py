@@ -1,6 +1,7 @@
 """The pages of rules: the list, the editor, simulations, starter rules and import."""
 
 from postroom.dashboard.page import Page
+from postroom.dashboard.pages.rules.editor import EditorParts, NewRulePage, RulePage
 from postroom.dashboard.pages.rules.listing import RulesPage
 from postroom.dashboard.site import Site
 from postroom.manage.database import Database
@@ -8,4 +9,6 @@ from postroom.settings.reading import Settings
 
 
 def pages(site: Site, database: Database, settings: Settings) -> list[Page]:
-    return [RulesPage(site, database)]
+    parts = EditorParts(database)
+    # `/rules/{rule}` comes last: it would match the others.
+    return [RulesPage(site, database), NewRulePage(site, parts), RulePage(site, parts)]

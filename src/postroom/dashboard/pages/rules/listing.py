@@ -127,7 +127,8 @@ class RulesPage(Page):
     async def _accept(self, form: Form) -> Done:
         active = form.text("as") == "active"
         accepted = await proposals.accept(self._database, _proposal(form), form.signed(), active=active)
-        return Done(f"“{accepted.rule}” is a rule now{'' if active else ', in shadow: it decides, and nothing is done'}.")
+        so_far = "" if active else ", in shadow: it decides, and nothing is done"
+        return Done(f"“{accepted.rule}” is a rule now{so_far}.")
 
     async def _dismiss(self, form: Form) -> Done:
         await proposals.dismiss(self._database, _proposal(form), form.signed())
