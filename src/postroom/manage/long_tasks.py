@@ -35,6 +35,8 @@ class LongTask(Generic[T]):
 
     id: str
     title: str
+    back: str
+    """The address of the page that it was started from."""
     state: TaskState = "running"
     done: int = 0
     total: int = 0
@@ -51,13 +53,13 @@ class LongTasks(Generic[T]):
         self._running: dict[str, asyncio.Task[None]] = {}
         self._news = asyncio.Event()
 
-    def start(self, title: str, work: Callable[[Report], Coroutine[Any, Any, T]]) -> LongTask[T]:
+    def start(self, title: str, work: Callable[[Report], Coroutine[Any, Any, T]], back: str = "/") -> LongTask[T]:
         """Start the work. Raises BadInput if enough is running."""
         self.cancel_unwatched()
         if len(self._running) >= self._most_running:
             problem = f"cannot start: {len(self._running)} others are running"
             raise BadInput(title, problem, "wait for one of them, or cancel it")
-        task = LongTask[T](secrets.token_urlsafe(9), title, looked_at=self._clock())
+        task = LongTask[T](secrets.token_urlsafe(9), title, back, looked_at=self._clock())
         self._tasks[task.id] = task
         self._forget_oldest()
         running = asyncio.create_task(self._run(task, work), name="long-task")

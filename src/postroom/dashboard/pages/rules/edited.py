@@ -1,6 +1,6 @@
 """A rule while somebody writes it, as a form or as text, and the check of what is written so far."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 from uuid import UUID
 
@@ -40,7 +40,7 @@ class EditedRule:
     """What is written so far, and the stored rule and version that it is based on, if any."""
 
     way: Way = "form"
-    fields: RuleFields = RuleFields()
+    fields: RuleFields = field(default_factory=RuleFields)
     text: str = ""
     rule_id: UUID | None = None
     version: int | None = None

@@ -38,15 +38,14 @@ class EditorParts:
 
     async def values(self, edited: EditedRule) -> Mapping[str, object]:
         accounts = [each for each in await list_accounts(self.database) if each.state != "removed"]
+        labels = {each.name for each in await list_labels(self.database) if each.kind == "user"}
         return {
             "edited": edited,
             "condition_kinds": CONDITIONS,
             "action_kinds": ACTIONS,
             "windows": WINDOWS,
             "accounts": accounts,
-            "labels": sorted({each.name for each in await list_labels(self.database) if each.kind == "user"})[
-                :MOST_LABELS
-            ],
+            "labels": sorted(labels)[:MOST_LABELS],
             "checked": edited.checked,
         }
 
