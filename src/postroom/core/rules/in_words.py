@@ -114,8 +114,8 @@ def _in_brackets(part: object, said: str) -> str:
 def _leaf(kind: str, argument: object) -> str:
     if kind in _YES_OR_NO:
         return _YES_OR_NO[kind][0 if argument is True else 1]
-    if kind in _SAYS and isinstance(argument, str):
-        return _SAYS[kind].format(argument)
+    if kind in _SAYS and isinstance(argument, str | int):
+        return _SAYS[kind].format(argument if isinstance(argument, str) else f"{argument:,} bytes")
     if kind in ("header_match", "address_match") and isinstance(argument, Mapping):
         given = cast("Mapping[object, object]", argument)
         name, pattern = given.get("name"), given.get("pattern")

@@ -48,7 +48,7 @@ class ImportPage(Page):
 
     async def _read(self, form: Form) -> Response:
         content, name = await _content(form)
-        chosen = [each for each in FORMATS if each == form.text("format")]
+        chosen: list[RuleFormat] = [each for each in FORMATS if each == form.text("format")]
         format = chosen[0] if chosen else format_of(name, content)
         found = await read_import(self._database, content, format)
         return RedirectResponse(f"/rules/import?file={self._files.keep(found)}", SEE_OTHER)

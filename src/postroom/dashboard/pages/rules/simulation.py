@@ -8,6 +8,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from postroom.core.errors import BadInput, NotFound
+from postroom.core.rules.documents import write_rule
 from postroom.core.rules.draft import RuleDraft
 from postroom.dashboard.charts import Part
 from postroom.dashboard.forms import SEE_OTHER, Done, Form, form_route
@@ -29,9 +30,10 @@ MOST_CHANGES = 20
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """The rule that was simulated as it was written, over which window, and the result."""
+    """The rule that was simulated, as it was written and as text, over which window, and the result."""
 
     edited: EditedRule
+    text: str
     name: str
     window: str
     found: SimulationResult
@@ -91,7 +93,7 @@ class SimulationPage(Page):
                     account=None,
                 )
                 cost = estimate_cost(found, self._settings.model)
-                return Simulated(edited, draft.name, window, found, cost)
+                return Simulated(edited, write_rule(draft), draft.name, window, found, cost)
 
             back = f"{edited.address}?draft={self._parts.drafts.keep(edited)}"
             task = self._tasks.start(f"Simulate “{draft.name}” over {window}", work, back)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
 
 from starlette.routing import Route
 
@@ -34,6 +35,7 @@ class StartersPage(Page):
         self._tasks = LongTasks[Figures](most_running=1)
         self._counting: LongTask[Figures] | None = None
         self._counted_at = 0.0
+        self._counted_since: datetime | None = None
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         counting = self._count()
@@ -41,6 +43,7 @@ class StartersPage(Page):
             "views": await plain_starters(self._database),
             "words_of": {each.name: [_words(rule) for rule in each.rules] for each in starters()},
             "counting": counting,
+            "counted_at": self._counted_since,
             "figures_of": counting.result or {},
         }
 
@@ -67,6 +70,7 @@ class StartersPage(Page):
             return {view.name: view for view in views}
 
         self._counting, self._counted_at = self._tasks.start("Starter rules", work), time.monotonic()
+        self._counted_since = self._now()
         return self._counting
 
     async def _add(self, form: Form) -> Done:
