@@ -13,7 +13,10 @@ from postroom.core.errors import NotFound
 
 STATIC = Path(__file__).parent / "static"
 MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-NEEDED = ("postroom.css", "live.js", "icon.svg", "vendor/htmx.min.js", "vendor/hx-sse.min.js")
+NEEDED = (
+    *("postroom.css", "live.js", "icon.svg", "sign-in.css", "sign-in.js"),
+    *("vendor/htmx.min.js", "vendor/hx-sse.min.js"),
+)
 DIGEST_LENGTH = 16
 
 

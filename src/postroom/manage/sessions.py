@@ -77,6 +77,14 @@ class Sessions:
         live = LiveSession(kept, visitor, key, presented)
         return await self._used(live, now) if is_click else live
 
+    async def is_open(self, cookie: str) -> bool:
+        """Whether the session with the key of this cookie goes on; its secret was checked before."""
+        match = _COOKIE.fullmatch(cookie)
+        return (
+            match is not None
+            and await self._database.run(sessions.find_session(hashed(match[1]), self._clock())) is not None
+        )
+
     async def _used(self, live: LiveSession, now: datetime) -> LiveSession:
         """Put off the end of the session and replace its secret, if that is due. Failing to do so harms nobody."""
         try:
