@@ -9,6 +9,10 @@ import unicodedata
 from datetime import UTC, datetime
 
 MARKS_PER_LETTER = 4
+TIER_KINDS = {
+    **{"high_priority": "high", "interactive": "int", "default": "def", "history": "hist"},
+    **{"p0": "high", "p1": "int", "p2": "def", "p3": "hist", "P0": "high", "P1": "int", "P2": "def", "P3": "hist"},
+}
 _PICTURES = {code: chr(0x2400 + code) for code in range(0x20)} | {0x7F: "␡"}
 # Joiners shape letters and emoji, so they stay. The silent ones (soft hyphen, zero-width space, harmless direction
 # marks) are common in honest mail and mean nothing in one line of text, so they are removed.
@@ -54,6 +58,11 @@ def verdict(decision: str) -> str:
     return f"{words(verb)} {shown(rest, 80)}".rstrip()
 
 
+def tier_kind(tier: str | None) -> str:
+    """Return the kind that gives a tier of mail, or a level of events, its colour and its bars."""
+    return TIER_KINDS.get(tier or "", "def")
+
+
 def iso(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
@@ -61,6 +70,22 @@ def iso(moment: datetime) -> str:
 def clock(moment: datetime) -> str:
     """Format the time for browsers without JavaScript; otherwise the page shows the reader's own time zone."""
     return moment.astimezone(UTC).strftime("%d %b, %H:%M:%S UTC")
+
+
+def span(milliseconds: float) -> str:
+    """Format a time span as people say it: `0.4 s`, `12 s`, `6 min`, `2 h`."""
+    seconds = milliseconds / 1000
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    for divisor, unit, below in ((1, "s", 120), (60, "min", 7_200), (3_600, "h", 172_800)):
+        if seconds < below:
+            return f"{seconds / divisor:.0f} {unit}"
+    return f"{seconds / 86_400:.0f} d"
+
+
+def cents(amount: float) -> str:
+    """Format US cents as dollars."""
+    return f"${amount / 100:,.2f}"
 
 
 def grouped(number: int) -> str:

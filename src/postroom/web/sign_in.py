@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from postroom.core.errors import PostroomError, StoreError
 from postroom.core.roles import Role
 from postroom.core.visitors import Visitor
+from postroom.dashboard.page import EVENTS
 from postroom.dashboard.sign_in.cookies import PREFIX, session_cookie, set_session_cookie
 from postroom.dashboard.sign_in.visits import SESSION
 from postroom.dashboard.visiting import VISITOR
@@ -30,7 +31,7 @@ log = structlog.get_logger()
 
 OPEN = ("/sign-in", "/static/", "/healthz", "/readyz")
 """What anyone may see. A path that ends in a slash stands for all below it."""
-STREAMS = "/events"
+
 METRICS = "/metrics"
 TOKEN_ROLES = frozenset({Role.DASHBOARD, Role.ADMIN})
 LOOK_EVERY_S = 15.0
@@ -150,7 +151,7 @@ def _is_stream(scope: Scope) -> bool:
     if scope["method"] != "GET":
         return False
     accept = Headers(scope=scope).get("accept", "")
-    return _is_below(scope["path"], (STREAMS,)) or accept.startswith("text/event-stream")
+    return _is_below(scope["path"], (EVENTS,)) or accept.startswith("text/event-stream")
 
 
 def _with_cookie(scope: Scope, live: LiveSession, send: Send) -> Send:

@@ -7,20 +7,20 @@ Afterwards the token of the session is checked as well.
 import hmac
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import parse_qsl, quote
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from postroom.dashboard.forms import AGAIN, FORBIDDEN, SEE_OTHER, TOO_LARGE, is_from_own_page, own_path
 from postroom.dashboard.sign_in.visits import json_of, session_of
 from postroom.http_server.body import read_body
 from postroom.manage.sessions import LiveSession
 
-SEE_OTHER, BAD_REQUEST, FORBIDDEN, TOO_LARGE = 303, 400, 403, 413
+BAD_REQUEST = 400
 LARGEST_FORM = 64 * 1024
 MOST_FIELDS = 20
-AGAIN = "/sign-in/again"
 
 
 class SentAway(Exception):
@@ -64,23 +64,11 @@ def checked_session(request: Request, fields: Mapping[str, Any], *, back: str, f
 
 
 def check_own_page(request: Request) -> None:
-    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
-    own = site == "same-origin" if site is not None else _is_same(origin, request.headers.get("host"))
-    if not own:
+    if not is_from_own_page(request):
         raise HTTPException(FORBIDDEN)
 
 
-def own_path(address: object) -> str:
-    """Return the address if it is a path on this site, otherwise the first page. Sign-in pages lead nowhere."""
-    if not isinstance(address, str) or not address.startswith("/") or address.startswith("//"):
-        return "/"
-    if "\\" in address or not address.isprintable() or address.startswith("/sign-in"):
-        return "/"
-    return address
-
-
-def _is_same(origin: str | None, host: str | None) -> bool:
-    try:
-        return origin is not None and host is not None and urlsplit(origin).netloc == host
-    except ValueError:
-        return False
+def destination(address: object) -> str:
+    """Return where to go after signing in: a path on this site, but no page to sign in; otherwise the first page."""
+    path = own_path(address if isinstance(address, str) else "")
+    return "/" if path.startswith("/sign-in") else path

@@ -9,8 +9,9 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from postroom.core.errors import BadInput, Conflict, NotFound, SignInRefused
+from postroom.dashboard.forms import SEE_OTHER
 from postroom.dashboard.sign_in.cookies import signed_in, signed_out
-from postroom.dashboard.sign_in.fields import SEE_OTHER, checked_session, fields_of
+from postroom.dashboard.sign_in.fields import checked_session, fields_of
 from postroom.dashboard.sign_in.pages import answering, credential_in, place, scripted, text_in
 from postroom.dashboard.sign_in.visits import session_of, site_of
 from postroom.dashboard.site import Site

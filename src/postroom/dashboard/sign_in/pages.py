@@ -14,15 +14,9 @@ from starlette.routing import Route
 
 from postroom.core.errors import BadInput, PostroomError, SignInRefused
 from postroom.core.sign_in.names import person_name
+from postroom.dashboard.forms import SEE_OTHER
 from postroom.dashboard.sign_in.cookies import signed_in, signed_out
-from postroom.dashboard.sign_in.fields import (
-    SEE_OTHER,
-    SentAway,
-    checked_session,
-    fields_of,
-    own_path,
-    sent_by_script,
-)
+from postroom.dashboard.sign_in.fields import SentAway, checked_session, destination, fields_of, sent_by_script
 from postroom.dashboard.sign_in.visits import caller_of, session_of, site_of
 from postroom.dashboard.site import Site
 from postroom.manage.audit import signature
@@ -67,14 +61,14 @@ class SignInPages:
     # Sign in
 
     async def _show(self, request: Request) -> Response:
-        to = own_path(request.query_params.get("to"))
+        to = destination(request.query_params.get("to"))
         if session_of(request) is not None:
             return RedirectResponse(to, SEE_OTHER)
         return await self._page(request, to)
 
     async def _with_password(self, request: Request) -> Response:
         fields = await fields_of(request)
-        to, name = own_path(fields.get("to")), fields.get("name", "")
+        to, name = destination(fields.get("to")), fields.get("name", "")
         try:
             cookie = await self._sign_in.with_password(
                 name, fields.get("password", ""), fields.get("code", ""), caller_of(request)
@@ -151,7 +145,7 @@ class SignInPages:
     # Once more
 
     async def _show_again(self, request: Request) -> Response:
-        to = own_path(request.query_params.get("to"))
+        to = destination(request.query_params.get("to"))
         live = session_of(request)
         if live is None:
             return RedirectResponse(f"/sign-in?to={quote(to)}", SEE_OTHER)
@@ -159,7 +153,7 @@ class SignInPages:
 
     async def _again_with_password(self, request: Request) -> Response:
         fields = await fields_of(request)
-        to = own_path(fields.get("to"))
+        to = destination(fields.get("to"))
         live = checked_session(request, fields, back=to)
         try:
             cookie = await self._sign_in.again_with_password(
@@ -255,7 +249,7 @@ def _named_site(request: Request) -> SiteAddress:
 
 
 def _entered(request: Request, given: Mapping[str, Any], cookie: NewCookie) -> Response:
-    return signed_in(request, JSONResponse({"to": own_path(given.get("to"))}), cookie)
+    return signed_in(request, JSONResponse({"to": destination(given.get("to"))}), cookie)
 
 
 def _refused_page(text: str, refused: SignInRefused | None) -> Response:
