@@ -22,7 +22,6 @@ from postroom.manage.people import add_person, offer_first_link
 from postroom.settings.reading import Settings
 from postroom.store.engine.database import Database
 from postroom.switchboard.services import Services
-from postroom.vault.sealing import Vault
 from postroom.web.ready import ready_endpoint
 from postroom.web.serve import serving
 from support.clocks import ManualClock
@@ -44,11 +43,7 @@ class Pages:
     database: Database
     services: Services
     clock: ManualClock
-    folder: Path
-
-    @property
-    def vault(self) -> Vault:
-        return Vault(self.folder)
+    http: httpx2.AsyncClient
 
     @property
     def port(self) -> int:
@@ -107,8 +102,8 @@ class Visiting:
         sent = {**self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
         if self.cookies:
             sent["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
-        async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
-            answer = await http.request(method, f"{self.pages.address}{path}", headers=sent, **more)
+        answer = await self.pages.http.request(method, f"{self.pages.address}{path}", headers=sent, **more)
+        self.pages.http.cookies.clear()
         for each in answer.headers.get_list("set-cookie"):
             name, _, rest = each.partition("=")
             value = rest.partition(";")[0].strip('"')
@@ -132,5 +127,6 @@ async def running_pages(database: Database, clock: ManualClock, folder: Path, **
     async with (
         pages_application(settings, services, routes) as app,
         serving(app, host="127.0.0.1", port=0) as address,
+        httpx2.AsyncClient(timeout=PATIENCE_S) as http,
     ):
-        yield Pages(address, app, database, services, clock, folder)
+        yield Pages(address, app, database, services, clock, http)

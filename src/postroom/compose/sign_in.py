@@ -27,10 +27,11 @@ from postroom.manage.sign_in import SignIn
 from postroom.settings.reading import Settings
 from postroom.settings.web import WebSettings
 from postroom.store.engine.database import Database
-from postroom.submission.certificates import LOOK_EVERY_S, BadCertificate, Certificates
+from postroom.submission.certificates import LOOK_EVERY_S as CERTIFICATE_LOOK_EVERY_S
+from postroom.submission.certificates import BadCertificate, Certificates
 from postroom.switchboard.services import Services
 from postroom.web.http import DOORS
-from postroom.web.sign_in import SignInGate
+from postroom.web.sign_in import LOOK_EVERY_S, SignInGate
 
 SELF_CHECKING = (*DOORS, "/v1", "/hooks")
 """Paths whose callers are no people: each checks tokens or signatures itself."""
@@ -55,7 +56,9 @@ async def opened_sign_in(settings: Settings, services: Services, site: Site) -> 
     vault = vault_of(settings)
     sign_in = SignIn(services.database, vault, sessions, clock=services.clock)
     own = OwnWaysIn(services.database, vault, sign_in, services.clock)
-    gate = Middleware(SignInGate, sessions=sessions, tokens=services.token_check, doors=SELF_CHECKING)
+    gate = Middleware(
+        SignInGate, sessions=sessions, tokens=services.token_check, doors=SELF_CHECKING, look_every_s=LOOK_EVERY_S
+    )
     try:
         yield SignInParts(gate, [*SignInPages(site, sign_in, own).routes(), *OwnSignInPage(site, own).routes()])
     finally:
@@ -84,7 +87,7 @@ async def certificates_of(web: WebSettings) -> AsyncGenerator[ssl.SSLContext | N
     except BadCertificate as error:
         problem = f"the certificate or its key cannot be used: {error}"
         raise SettingsError(f"web.tls_certificate: {problem}; give PEM files that belong together") from None
-    renewing = asyncio.create_task(certificates.refresh_forever(LOOK_EVERY_S), name="postroom-certificates")
+    renewing = asyncio.create_task(certificates.refresh_forever(CERTIFICATE_LOOK_EVERY_S), name="postroom-certificates")
     try:
         yield certificates.context
     finally:
