@@ -40,7 +40,9 @@ def _mail(rng: Random, number: int) -> Mail:
     """Two of three have a moment of their own; the subject begins with the number."""
     labels = frozenset(label for label in LABELS if rng.random() < 0.4)
     moment = START + timedelta(hours=number - number % 3)
-    return Mail(f"{number} {_text(rng, 3)}", _text(rng, 2), _text(rng, 2), _text(rng, 8), labels, moment, number % 4 == 0)
+    return Mail(
+        f"{number} {_text(rng, 3)}", _text(rng, 2), _text(rng, 2), _text(rng, 8), labels, moment, number % 4 == 0
+    )
 
 
 def _queries(rng: Random) -> Iterator[str]:
