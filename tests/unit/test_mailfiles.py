@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from postroom.core.errors import BadInput
-from postroom.core.mail.files import LONGEST_STEP, mail_in
+from postroom.core.mail.files import STEP, mail_in
 
 ONE, TWO = b"Subject: one\n\nHello\n", b"Subject: two\n\nWorld\n"
 
@@ -66,7 +66,7 @@ def test_an_mbox_is_read_as_it_is_asked_for(tmp_path: Path) -> None:
 
 def test_a_line_without_end_in_an_mbox_is_no_beginning(tmp_path: Path) -> None:
     box = tmp_path / "all.mbox"
-    box.write_bytes(b"From a@b Mon\n\n" + b"x" * LONGEST_STEP + b"From y\n")
+    box.write_bytes(b"From a@b Mon\n\n" + b"x" * STEP + b"From y\n")
     assert len(list(mail_in(box))) == 1
 
 
