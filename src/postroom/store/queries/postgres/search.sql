@@ -38,14 +38,14 @@ m.pruned_at IS NULL
     AND (CAST(:in_head AS text) IS NULL OR m.head_words @@ (SELECT to_tsquery('simple', :in_head)))
 
 -- name: search_newest(words, in_head, accounts, labels, other_labels, has_attachment, after, before, cursor_at, cursor_id, most, window)
--- Walks back from the newest until the page is full or the window ends. OFFSET 0 keeps the order of the conditions:
--- reading the words of a message costs most.
+-- Walks back from the newest until the page is full or the window ends. OFFSET 0 keeps the conditions in this order, since
+-- reading the words of a message costs most; and without the same order at every step, all of it would be sorted first.
 SELECT {columns} FROM (
     SELECT * FROM (
         SELECT * FROM (
             SELECT m.* FROM messages m WHERE m.deleted_at IS NULL AND {within}
             ORDER BY m.sent_at DESC, m.id DESC LIMIT CAST(:window AS bigint)) m
-        WHERE {chosen} AND {labelled} OFFSET 0) m
+        WHERE {chosen} AND {labelled} ORDER BY m.sent_at DESC, m.id DESC OFFSET 0) m
     WHERE {matching} ORDER BY m.sent_at DESC, m.id DESC LIMIT :most) m
 JOIN accounts a ON a.id = m.account_id
 ORDER BY m.sent_at DESC, m.id DESC
