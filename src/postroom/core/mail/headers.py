@@ -37,8 +37,8 @@ class ReadHead(NamedTuple):
 
 
 def values(headers: Headers, name: str) -> list[str]:
-    """Every value of a header; its `name` is given in lower case. Most names differ in length, which is seen at once."""
-    length = len(name)
+    """Every value of a header; its `name` is given in lower case."""
+    length = len(name)  # most names differ in it
     return [value for key, value in headers if len(key) == length and key.lower() == name]
 
 
