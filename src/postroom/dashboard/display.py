@@ -6,7 +6,9 @@ above, and subjects of ten kilobytes.
 """
 
 import unicodedata
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+
+import orjson
 
 MARKS_PER_LETTER = 4
 TIER_KINDS = {
@@ -82,5 +84,35 @@ def clock(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%d %b, %H:%M:%S UTC")
 
 
+def span(milliseconds: float) -> str:
+    """Format a time span as people say it: `0.4 s`, `12 s`, `6 min`, `2 h`."""
+    seconds = milliseconds / 1000
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    for divisor, unit, below in ((1, "s", 120), (60, "min", 7_200), (3_600, "h", 172_800)):
+        if seconds < below:
+            return f"{seconds / divisor:.0f} {unit}"
+    return f"{seconds / 86_400:.0f} d"
+
+
+def cents(amount: float) -> str:
+    """Format US cents as dollars."""
+    return f"${amount / 100:,.2f}"
+
+
+def json_shown(value: object) -> str:
+    """Format settings and states, such as those of the audit log, as one bounded line."""
+    return shown(orjson.dumps(value, default=str).decode(), 600)
+
+
 def grouped(number: int) -> str:
     return f"{number:,}"
+
+
+def lasted(span: timedelta) -> str:
+    """Format a length of time by its largest unit: `40 ms`, `1.4 s`, `3 min`, `2.5 h`, `6 d`."""
+    seconds = span.total_seconds()
+    for unit, length in (("d", 86_400.0), ("h", 3_600.0), ("min", 60.0), ("s", 1.0)):
+        if seconds >= length:
+            return f"{seconds / length:.1f}".rstrip("0").rstrip(".") + f" {unit}"
+    return f"{seconds * 1000:.0f} ms"
