@@ -141,19 +141,6 @@ async def test_closing_ends_every_stream_and_admits_no_other() -> None:
     tabs = [broadcast.frames() for _ in range(3)]
     for tab in tabs:
         await anext(tab)
-    assert broadcast.has_room
     broadcast.close()
     assert all(await asyncio.gather(*map(ended, tabs)))
-    assert not broadcast.has_room
     assert await ended(broadcast.frames())
-
-
-async def test_the_number_of_tabs_is_bounded() -> None:
-    broadcast = broadcasting(ScriptedFeed())
-    tabs = [broadcast.frames() for _ in range(100)]
-    await asyncio.gather(*map(anext, tabs))
-    assert not broadcast.has_room
-    await tabs.pop().aclose()
-    assert broadcast.has_room
-    for tab in tabs:
-        await tab.aclose()

@@ -13,7 +13,8 @@ from postroom.core.errors import NotFound
 
 STATIC = Path(__file__).parent / "static"
 MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-NEEDED = ("postroom.css", "live.js", "icon.svg", "vendor/htmx.min.js", "vendor/hx-sse.min.js")
+NEEDED = ("vendor/htmx.min.js", "vendor/hx-sse.min.js")
+"""The files that are not in a checkout until the build has fetched them."""
 DIGEST_LENGTH = 16
 
 
@@ -30,7 +31,8 @@ class Asset:
 
 
 def load_assets(folder: Path = STATIC) -> Mapping[str, Asset]:
-    return {name: _load(folder, name) for name in NEEDED}
+    own = sorted(path.name for path in folder.iterdir() if path.suffix in MEDIA_TYPES)
+    return {name: _load(folder, name) for name in (*own, *NEEDED)}
 
 
 def _load(folder: Path, name: str) -> Asset:

@@ -20,7 +20,8 @@ import structlog
 
 log = structlog.stdlib.get_logger(__name__)
 
-MAX_TABS = 100
+REST = 4
+"""For how many times as long as a read took, the reader rests afterwards."""
 PULSE = b": still here\nevent: pulse\ndata: 1\n\n"
 STALLED = b"event: stalled\ndata: 1\n\n"
 
@@ -71,8 +72,14 @@ class Broadcast:
         self._is_old = False
 
     @property
-    def has_room(self) -> bool:
-        return not self._closed and self._tabs < MAX_TABS
+    def tabs(self) -> int:
+        """The number of tabs that show this board."""
+        return self._tabs
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody watches the board or waits for it."""
+        return self._tabs == 0 and self._reading is None
 
     async def board(self) -> str:
         """Return the board for a page that is being opened: the running reader's, or read now, once for all who ask."""
@@ -132,6 +139,7 @@ class Broadcast:
 
     async def _follow(self) -> None:
         """Publish after every change, until the changes end or fail."""
+        loop = asyncio.get_running_loop()
         changes = aiter(self._changes())
         change = asyncio.ensure_future(anext(changes))
         try:
@@ -141,8 +149,10 @@ class Broadcast:
                     change.result()
                     change = asyncio.ensure_future(anext(changes))
                 # Always a new read: one already in progress may have started before the change.
+                started = loop.time()
                 self._publish(await asyncio.shield(self._start_reading()))
-                await asyncio.sleep(self._intervals.between_updates)
+                # A board that is slow to read is read less often, so that watching never costs most of a core.
+                await asyncio.sleep(max(self._intervals.between_updates, REST * (loop.time() - started)))
         except StopAsyncIteration:
             return
         finally:

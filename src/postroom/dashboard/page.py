@@ -3,6 +3,7 @@
 A page is a module in `pages/` with a subclass of `Page`, a function that creates it, and a template for its board.
 """
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
@@ -15,70 +16,95 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from postroom.dashboard.broadcast import Broadcast
-from postroom.dashboard.site import Link, Site
+from postroom.core.errors import BadInput, NotFound
+from postroom.dashboard.boards import TOKEN_MARKER, Boards
+from postroom.dashboard.said import forget_said, said_before
+from postroom.dashboard.site import Site
+from postroom.dashboard.visit import Visit
 
 log = structlog.stdlib.get_logger(__name__)
 
+EVENTS = "/events"
+"""The prefix of every stream's address."""
 UNAVAILABLE = 503
 
 
 class Page(ABC):
     address: ClassVar[str]
+    """The path, with names in braces for its variable parts: `/mail/{message}`."""
     title: ClassVar[str]
     template: ClassVar[str]
     """The template of the board. It gets the values of `read`."""
-    main: ClassVar[str]
-    """The main subject of the page, in one word; its board has an element with this id."""
+    personal: ClassVar[bool] = False
+    """Whether two people of one role see different boards."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        site.links.append(Link(self.address, self.title))
-        self._broadcast = Broadcast(self._board, self.changes, site.intervals)
+        self._boards = Boards(self._board, self.changes, site.intervals, personal=self.personal)
+        site.add(self.address, self._boards)
 
     @abstractmethod
-    async def read(self) -> Mapping[str, object]:
-        """Return the current values for the template."""
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        """Return the current values for the template.
 
-    @abstractmethod
-    def changes(self) -> AsyncIterator[None]:
-        """Yield at once, and then whenever something may have changed since the last value was taken."""
+        Raises NotFound if there is no such page, and BadInput if a filter makes no sense.
+        """
+
+    async def changes(self) -> AsyncIterator[None]:
+        """Yield at once, and then whenever something may have changed since the last value was taken.
+
+        By default nothing is announced: the board is read again every few seconds.
+        """
+        yield
+        await asyncio.Event().wait()
 
     def actions(self) -> list[Route]:
-        """Return the routes of the page's forms."""
+        """Return the routes of the page's forms, and of the parts that it loads later."""
         return []
 
     def routes(self) -> list[Route]:
-        return [Route(self.address, self._show), Route(self.events, self._stream, methods=["GET"]), *self.actions()]
-
-    @property
-    def events(self) -> str:
-        """Return the address of the stream."""
-        return f"{self.address.rstrip('/')}/events"
-
-    def look_again(self) -> None:
-        """Read again after a change through the page itself, so that the next visitor sees it."""
-        self._broadcast.look_again()
+        # Forms first: `/rules/new` is not the rule `new`.
+        events = f"{EVENTS}{self.address.rstrip('/')}"
+        return [*self.actions(), Route(events, self._stream, methods=["GET"]), Route(self.address, self._show)]
 
     def close(self) -> None:
         """End every stream, so that the server need not wait for tabs that stay open."""
-        self._broadcast.close()
+        self._boards.close()
 
-    async def _board(self) -> str:
-        return self._site.render(self.template, **await self.read())
+    async def _board(self, visit: Visit) -> str:
+        values = await self.read(visit)
+        waiting = await self._site.waiting()
+        return self._site.render(
+            "board.html", template=self.template, visit=visit, form_token=TOKEN_MARKER, waiting=waiting, **values
+        )
 
-    async def _show(self, _request: Request) -> Response:
+    async def _show(self, request: Request) -> Response:
+        visit = Visit.of(request, request.url.path)
         try:
-            board = await self._broadcast.board()
+            board = await self._boards.board(visit)
+        except (NotFound, BadInput) as error:
+            status = 404 if isinstance(error, NotFound) else 400
+            return HTMLResponse(self._site.error(status, str(error)), status_code=status)
         except Exception as error:
-            log.warning("dashboard.page_failed", error=type(error).__name__)
+            log.warning("dashboard.page_failed", page=self.address, error=type(error).__name__)
             raise HTTPException(UNAVAILABLE) from error
-        return HTMLResponse(self._site.render("live.html", page=self, board=board))
+        said = said_before(request)
+        response = HTMLResponse(
+            self._site.render("shell.html", page=self, visit=visit, board=board, said=said, events=_events(visit))
+        )
+        return forget_said(response) if said else response
 
-    async def _stream(self, _request: Request) -> Response:
-        if not self._broadcast.has_room:
+    async def _stream(self, request: Request) -> Response:
+        if not self._boards.has_room:
             raise HTTPException(UNAVAILABLE, headers={"Retry-After": "5"})
-        return EventStream(self._broadcast.frames())
+        path = request.url.path.removeprefix(EVENTS) or "/"
+        return EventStream(self._boards.frames(Visit.of(request, path)))
+
+
+def _events(visit: Visit) -> str:
+    """Return the address of the visit's stream."""
+    path, question, query = visit.address.partition("?")
+    return f"{EVENTS}{path.rstrip('/')}{question}{query}"
 
 
 class EventStream(StreamingResponse):

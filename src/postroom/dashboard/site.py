@@ -3,9 +3,10 @@
 Autoescape is always on; text from mail also passes through `shown`.
 """
 
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.exceptions import HTTPException
@@ -16,11 +17,32 @@ from postroom import __version__
 from postroom.dashboard import display
 from postroom.dashboard.assets import load_assets
 from postroom.dashboard.broadcast import UpdateIntervals
+from postroom.dashboard.charts import CHARTS
+from postroom.dashboard.flow import flow
+from postroom.dashboard.navigation import ON_A_PHONE, Group, groups_of, place_of
+
+if TYPE_CHECKING:
+    from postroom.dashboard.boards import Boards
 
 TEMPLATES = Path(__file__).parent / "templates"
-FILTERS = ("shown", "words", "verdict", "iso", "clock", "grouped")
+FILTERS = (
+    "shown",
+    "several_lines",
+    "words",
+    "verdict",
+    "iso",
+    "clock",
+    "grouped",
+    "tier_kind",
+    "span",
+    "cents",
+    "json_shown",
+    "lasted",
+)
 A_YEAR = "public, max-age=31536000, immutable"
 ERRORS = {
+    400: ("Not understood", "A part of this address makes no sense."),
+    401: ("Signed out", "Sign in again, then open the page again."),
     403: ("Not allowed", "This is only accepted from Postroom's own page."),
     404: ("Nothing here", "There is no page at this address."),
     405: ("Not possible", "This address does not accept that kind of request."),
@@ -30,17 +52,11 @@ ERRORS = {
 UNKNOWN_ERROR = ("Not possible", "Postroom could not answer this request.")
 
 
-class Link(NamedTuple):
-    """A link to a page from the others."""
-
-    address: str
-    title: str
-
-
 class Site:
     def __init__(self, account: str, started_at: datetime, intervals: UpdateIntervals | None = None) -> None:
         self.intervals = intervals or UpdateIntervals()
-        self.links: list[Link] = []
+        self.count_waiting: Callable[[], Awaitable[int]] | None = None
+        self._boards: dict[str, Boards] = {}
         self._assets = load_assets()
         self._environment = Environment(
             loader=FileSystemLoader(TEMPLATES),
@@ -54,18 +70,38 @@ class Site:
             "asset": {name: asset.address for name, asset in self._assets.items()},
             "account": account,
             "started_at": started_at,
+            **CHARTS,
+            "flow": flow,
             "version": __version__,
-            "pages": self.links,
+            "navigation": self.navigation,
+            "place_of": place_of,
+            "on_a_phone": ON_A_PHONE,
         }
         self._environment.globals.update(cast(Any, known_everywhere))
 
-    def render(self, template: str, **values: object) -> str:
-        return self._environment.get_template(template).render(values)
+    def render(self, name: str, /, **values: object) -> str:
+        return self._environment.get_template(name).render(values)
 
-    def error(self, status: int) -> str:
+    def add(self, address: str, boards: "Boards") -> None:
+        """Make a page known to the others."""
+        self._boards[address] = boards
+
+    def navigation(self) -> list[Group]:
+        return groups_of(set(self._boards))
+
+    def look_again(self) -> None:
+        """Read every page again after a change through one of them."""
+        for each in self._boards.values():
+            each.look_again()
+
+    async def waiting(self) -> int:
+        """Return the number of actions that wait for a yes, which every page shows."""
+        return 0 if self.count_waiting is None else await self.count_waiting()
+
+    def error(self, status: int, detail: str = "") -> str:
         """Render a page that says what happened in the reader's words, and reveals nothing internal."""
         title, sentence = ERRORS.get(status, UNKNOWN_ERROR)
-        return self.render("error.html", title=title, sentence=sentence)
+        return self.render("error.html", title=title, sentence=detail or sentence)
 
     async def asset(self, request: Request) -> Response:
         """Serve one of the files that pages load."""

@@ -1,6 +1,6 @@
 """One module per page, with its reader, template and actions. Every module in this folder is served.
 
-Each has a function `page`, which creates the page from the arguments given here.
+Each has a function `page`, which creates the page from the arguments given here, or `pages`, which creates several.
 """
 
 import importlib
@@ -16,5 +16,7 @@ if TYPE_CHECKING:
 
 
 def all_pages(site: Site, database: "Database", settings: Settings) -> list[Page]:
-    modules = (importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__))
-    return [module.page(site, database, settings) for module in modules]
+    modules = [importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
+    several = [module.pages(site, database, settings) for module in modules if hasattr(module, "pages")]
+    single = [module.page(site, database, settings) for module in modules if hasattr(module, "page")]
+    return [*single, *(page for pages in several for page in pages)]

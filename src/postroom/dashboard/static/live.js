@@ -6,6 +6,7 @@
   const SILENCE_MS = 45_000; // three pulses of the server went missing
   const WATCH_MS = 5_000;
   const RETRY_MS = 2_000;
+  const TICK_MS = 5_000;
   const ANNOUNCE_MS = 5_000;
   const WORDS = {
     connecting: "Connecting…",
@@ -28,16 +29,29 @@
     if (link.dataset.state === state) return;
     link.dataset.state = state;
     link.querySelector(".text").textContent = WORDS[state];
+    board.toggleAttribute("data-stale", state === "reconnecting" || state === "stalled");
   }
 
   function rows() {
-    return new Set(Array.from(board.querySelectorAll("#lines > tr"), (row) => row.id));
+    return new Set(Array.from(board.querySelectorAll("[data-row]"), (row) => row.id));
   }
 
   function markArrivals() {
     const now = rows();
-    for (const id of now) if (!known.has(id)) document.getElementById(id).dataset.arrived = "";
+    for (const id of now) if (id && !known.has(id)) document.getElementById(id).dataset.arrived = "";
     known = now;
+  }
+
+  // The number that waits for a yes stands in the navigation and in the title of the tab.
+  const title = document.title;
+  function countWaiting() {
+    const waiting = Number(document.getElementById("waiting")?.value ?? 0);
+    for (const count of document.querySelectorAll("[data-waiting]")) {
+      count.hidden = waiting === 0;
+      count.textContent = String(waiting);
+      count.ariaLabel = `${waiting} waiting`;
+    }
+    document.title = waiting ? `(${waiting}) ${title}` : title;
   }
 
   function announce() {
@@ -72,27 +86,54 @@
     if (event.detail.message.event) return;
     setState("live");
     markArrivals();
+    countWaiting();
     announce();
   });
   board.addEventListener("stalled", () => setState("stalled"));
   board.addEventListener("htmx:sse:error", () => setState("reconnecting"));
-  for (const failure of ["htmx:error", "htmx:response:error", "htmx:sse:close"]) board.addEventListener(failure, retry);
+  // Parts of the board make requests of their own, whose failures say nothing about the stream.
+  for (const failure of ["htmx:error", "htmx:response:error", "htmx:sse:close"]) {
+    board.addEventListener(failure, (event) => { if (event.target === board) retry(); });
+  }
   setInterval(watch, WATCH_MS);
   link.hidden = false;
+  countWaiting();
 
   const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
   const date = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 
+  const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
+  const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
+  const UNITS = [["day", 86_400], ["hour", 3_600], ["minute", 60], ["second", 1]];
+
+  function sinceNow(moment) {
+    const seconds = Math.round((moment - Date.now()) / 1_000);
+    const [unit, size] = UNITS.find(([, each]) => Math.abs(seconds) >= each) ?? UNITS.at(-1);
+    return relative.format(Math.trunc(seconds / size), unit);
+  }
+
   // The shadow DOM shows the local time; the text inside, which htmx compares with the server's, stays unchanged.
   class LocalTime extends HTMLElement {
-    static observedAttributes = ["at"];
-    #shadow = this.attachShadow({ mode: "open" });
+    static observedAttributes = ["at", "relative"];
+    static all = new Set();
+    #shown = document.createElement("span");
 
-    attributeChangedCallback() {
+    constructor() {
+      super();
+      this.attachShadow({ mode: "open" }).append(this.#shown);
+    }
+
+    connectedCallback() { LocalTime.all.add(this); }
+    disconnectedCallback() { LocalTime.all.delete(this); }
+    attributeChangedCallback() { this.show(); }
+
+    show() {
       const moment = new Date(this.getAttribute("at"));
       const today = moment.toDateString() === new Date().toDateString();
-      this.#shadow.textContent = (today ? clock : date).format(moment);
+      this.#shown.textContent = this.hasAttribute("relative") ? sinceNow(moment) : (today ? clock : date).format(moment);
+      this.#shown.title = exact.format(moment);
     }
   }
   customElements.define("local-time", LocalTime);
+  setInterval(() => { for (const each of LocalTime.all) if (each.hasAttribute("relative")) each.show(); }, TICK_MS);
 })();

@@ -1,0 +1,77 @@
+"""The boards of one page: one for each address, filters included, and role that somebody has open.
+
+Tabs with the same board share one reader. The board is rendered without knowing for whom: where a form needs the
+visitor's token it holds a marker, which no text from outside can contain, and each visitor gets their own copy.
+"""
+
+import secrets
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from contextlib import aclosing
+from typing import Any
+
+from postroom.core.visitors import Visitor
+from postroom.dashboard.broadcast import Broadcast, UpdateIntervals
+from postroom.dashboard.visit import Visit
+
+MAX_TABS = 100
+MAX_IDLE = 32
+TOKEN_MARKER = f"form-token-{secrets.token_hex(16)}"
+Key = tuple[str, ...]
+
+
+class Boards:
+    def __init__(
+        self,
+        read: Callable[[Visit], Coroutine[Any, Any, str]],
+        changes: Callable[[], AsyncIterator[None]],
+        intervals: UpdateIntervals,
+        *,
+        personal: bool = False,
+    ) -> None:
+        self._read = read
+        self._changes = changes
+        self._intervals = intervals
+        self._personal = personal
+        self._boards: dict[Key, Broadcast] = {}
+        self._closed = False
+
+    @property
+    def has_room(self) -> bool:
+        return not self._closed and sum(each.tabs for each in self._boards.values()) < MAX_TABS
+
+    async def board(self, visit: Visit) -> str:
+        """Return the board for a page that is being opened."""
+        return (await self._at(visit).board()).replace(TOKEN_MARKER, visit.visitor.form_token)
+
+    async def frames(self, visit: Visit) -> AsyncGenerator[bytes]:
+        """Yield the event stream of one tab."""
+        marker, token = TOKEN_MARKER.encode(), visit.visitor.form_token.encode()
+        async with aclosing(self._at(visit).frames()) as frames:
+            async for frame in frames:
+                yield frame.replace(marker, token)
+
+    def look_again(self) -> None:
+        """Read every board again after a change through a page, so that the next visitor sees it."""
+        for each in self._boards.values():
+            each.look_again()
+
+    def close(self) -> None:
+        self._closed = True
+        for each in self._boards.values():
+            each.close()
+
+    def _at(self, visit: Visit) -> Broadcast:
+        key = self._key(visit)
+        found = self._boards.get(key)
+        if found is None:
+            self._forget_idle()
+            found = self._boards[key] = Broadcast(lambda: self._read(visit), self._changes, self._intervals)
+        return found
+
+    def _key(self, visit: Visit) -> Key:
+        visitor: Visitor = visit.visitor
+        return (visit.address, visitor.role, *([visitor.name, visitor.form_token] if self._personal else []))
+
+    def _forget_idle(self) -> None:
+        if len(self._boards) >= MAX_IDLE:
+            self._boards = {key: each for key, each in self._boards.items() if not each.is_idle}
