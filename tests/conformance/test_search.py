@@ -352,7 +352,9 @@ async def test_both_databases_fold_accents_as_queries_do(text: str, database: Da
 async def test_common_words_are_found_among_the_newest_and_rare_ones_everywhere(
     database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("postroom.store.search.WINDOWS", {"sqlite": 3, "postgres": 3})
+    monkeypatch.setattr("postroom.store.search_in_sqlite.WINDOW", 3)
+    monkeypatch.setattr("postroom.store.search_in_postgres.SHORTEST_WALK", 1)
+    monkeypatch.setattr("postroom.store.search_in_postgres.FOUND_PER_READ", 1 / 3)
     # Numbered in another order than they were sent in.
     for number in (4, 1, 7, 2, 6, 3, 5):
         words = "common rare" if number in (1, 3) else "common"

@@ -74,15 +74,17 @@ class PostroomApplication:
     async def demo(self, settings: Settings, *, port: int | None, fresh: bool, ready: Ready, invite: Invite) -> None:
         """Run the whole product on a sandbox mailbox in which mail keeps arriving, on the data of the last time."""
         _check_address(settings, settings.web.port if port is None else port)
-        from postroom.compose.demo import add_sample_rules, demo_mailbox, demo_settings, held_demo_folder
+        from postroom.compose.demo import SEED, add_sample_rules, demo_mailbox, demo_settings, held_demo_folder
+        from postroom.compose.demo_town import Town, mail_goes_nowhere
         from postroom.compose.serve import run_product
 
         with held_demo_folder(settings.data_dir, fresh) as folder:
             async with _stoppable() as stop, demo_mailbox(folder) as mailbox:
                 prepared = demo_settings(settings, mailbox, folder, port)
-                async with _open(prepared) as database:
+                async with mail_goes_nowhere(prepared) as prepared, _open(prepared) as database:
                     await add_sample_rules(database)
-                    await run_product(prepared, database, stop, ready, invite)
+                    async with Town(database, SEED) as town:
+                        await run_product(prepared, database, stop, town.starting(ready), invite)
 
     async def sandbox(
         self,

@@ -5,6 +5,7 @@ Loaded only by `serve`, `demo` and `worker`, so it may import what it needs.
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -29,6 +30,7 @@ from postroom.dashboard.site import Site
 from postroom.gmail.transport import CheckedClient
 from postroom.http_server.limits import limits_of
 from postroom.http_server.listening import is_own_machine
+from postroom.manage.approvals import count_waiting
 from postroom.settings.reading import Settings
 from postroom.store.accounts import AccountView, list_accounts
 from postroom.store.engine.database import Database
@@ -153,6 +155,7 @@ async def pages_application(
     """Create the application: the pages with their sign-in, and these other routes."""
     web = settings.web
     site = Site(await _shown_account(settings, services.database), datetime.now(UTC))
+    site.count_waiting = functools.partial(count_waiting, services.database)
     async with opened_sign_in(settings, services, site) as sign_in:
         yield create_application(
             site,

@@ -6,7 +6,9 @@ above, and subjects of ten kilobytes.
 """
 
 import unicodedata
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+
+import orjson
 
 MARKS_PER_LETTER = 4
 TIER_KINDS = {
@@ -45,6 +47,16 @@ def _spelled(char: str) -> str:
     if char in _JOINERS:
         return char
     return _PICTURES.get(code) or f"[U+{code:04X}]"
+
+
+def several_lines(text: str | None, longest: int = 2_000, most: int = 5_000) -> str:
+    """Return a text of several lines, each as `shown` shows it; several blank lines become one."""
+    found: list[str] = []
+    for line in (text or "").splitlines()[:most]:
+        clean = shown(line, longest)
+        if clean or (found and found[-1]):
+            found.append(clean)
+    return "\n".join(found)
 
 
 def words(name: str | None) -> str:
@@ -88,5 +100,19 @@ def cents(amount: float) -> str:
     return f"${amount / 100:,.2f}"
 
 
+def json_shown(value: object) -> str:
+    """Format settings and states, such as those of the audit log, as one bounded line."""
+    return shown(orjson.dumps(value, default=str).decode(), 600)
+
+
 def grouped(number: int) -> str:
     return f"{number:,}"
+
+
+def lasted(span: timedelta) -> str:
+    """Format a length of time by its largest unit: `40 ms`, `1.4 s`, `3 min`, `2.5 h`, `6 d`."""
+    seconds = span.total_seconds()
+    for unit, length in (("d", 86_400.0), ("h", 3_600.0), ("min", 60.0), ("s", 1.0)):
+        if seconds >= length:
+            return f"{seconds / length:.1f}".rstrip("0").rstrip(".") + f" {unit}"
+    return f"{seconds * 1000:.0f} ms"

@@ -25,7 +25,20 @@ if TYPE_CHECKING:
     from postroom.dashboard.boards import Boards
 
 TEMPLATES = Path(__file__).parent / "templates"
-FILTERS = ("shown", "words", "verdict", "iso", "clock", "grouped", "tier_kind", "span", "cents")
+FILTERS = (
+    "shown",
+    "several_lines",
+    "words",
+    "verdict",
+    "iso",
+    "clock",
+    "grouped",
+    "tier_kind",
+    "span",
+    "cents",
+    "json_shown",
+    "lasted",
+)
 A_YEAR = "public, max-age=31536000, immutable"
 ERRORS = {
     400: ("Not understood", "A part of this address makes no sense."),
