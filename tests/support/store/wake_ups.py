@@ -35,6 +35,7 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
         "end_orphans",
         "expire_approvals",
         "fail_action",
+        "record_mistake",
         "refuse_action",
         "reject_action",
     ),
