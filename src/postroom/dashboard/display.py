@@ -6,7 +6,7 @@ above, and subjects of ten kilobytes.
 """
 
 import unicodedata
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import orjson
 
@@ -107,3 +107,12 @@ def json_shown(value: object) -> str:
 
 def grouped(number: int) -> str:
     return f"{number:,}"
+
+
+def lasted(span: timedelta) -> str:
+    """Format a length of time by its largest unit: `40 ms`, `1.4 s`, `3 min`, `2.5 h`, `6 d`."""
+    seconds = span.total_seconds()
+    for unit, length in (("d", 86_400.0), ("h", 3_600.0), ("min", 60.0), ("s", 1.0)):
+        if seconds >= length:
+            return f"{seconds / length:.1f}".rstrip("0").rstrip(".") + f" {unit}"
+    return f"{seconds * 1000:.0f} ms"

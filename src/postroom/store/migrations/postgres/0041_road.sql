@@ -3,9 +3,6 @@ ALTER TABLE rollups DROP CONSTRAINT rollups_measure_check;
 ALTER TABLE rollups ADD CONSTRAINT rollups_measure_check
     CHECK (measure IN ('accepted', 'duplicate', 'wait', 'ended', 'decision', 'rule', 'outcome'));
 
--- The failures of the last days, without a look at all other actions.
-CREATE INDEX actions_failed ON actions (updated_at) WHERE state = 'failed';
-
 -- What one actor did, or how often one thing was done, however long the log has become.
 CREATE INDEX audit_actor ON audit (actor, seq);
 CREATE INDEX audit_action ON audit (action, seq);

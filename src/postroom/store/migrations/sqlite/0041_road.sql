@@ -15,9 +15,6 @@ CREATE TABLE rollups (
 INSERT INTO rollups SELECT hour, measure, queue, name, endpoint_identity, bucket, shard, count, total_ms FROM old_rollups;
 DROP TABLE old_rollups;
 
--- The failures of the last days, without a look at all other actions.
-CREATE INDEX actions_failed ON actions (updated_at) WHERE state = 'failed';
-
 -- What one actor did, or how often one thing was done, however long the log has become.
 CREATE INDEX audit_actor ON audit (actor, seq);
 CREATE INDEX audit_action ON audit (action, seq);

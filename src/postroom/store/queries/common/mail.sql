@@ -91,7 +91,7 @@ LEFT JOIN actions a ON a.decision_id = d.id
 ORDER BY i.seq DESC
 
 -- name: count_failed_actions(since, most)
-SELECT count(*) FROM (SELECT 1 FROM actions WHERE state = 'failed' AND updated_at >= :since LIMIT :most) AS failed
+SELECT count(*) FROM (SELECT 1 FROM actions WHERE state = 'failed' AND created_at >= :since LIMIT :most) AS failed
 
 -- name: count_decisions()
 SELECT count(*) FROM decisions WHERE NOT shadow
