@@ -80,10 +80,12 @@ def donut(parts: Iterable[Part], caption: str) -> Markup:
     ).format(label, drawn, number(whole), caption)
 
 
-def stacked_bars(moments: Sequence[datetime], series: Sequence[Series], unit: str = "") -> Markup:
-    """Draw how much there was in each span of time, the parts of each on top of one another."""
+def stacked_bars(
+    moments: Sequence[datetime], series: Sequence[Series], unit: str = "", *, limit: float | None = None
+) -> Markup:
+    """Draw how much there was in each span of time, the parts of each on top of one another; `limit` as in `lines`."""
     sums = [sum(values) for values in zip(*(each.values for each in series), strict=True)] if series else []
-    axis = _Axis(max(sums, default=0), unit)
+    axis = _Axis(max(*sums, limit or 0, 0), unit)
     width = (WIDTH - LEFT - RIGHT) / max(1, len(moments))
     drawn = axis.lines() + _times(moments, width)
     below = [0.0] * len(moments)
@@ -96,7 +98,7 @@ def stacked_bars(moments: Sequence[datetime], series: Sequence[Series], unit: st
                     '<rect class="f-{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>'
                 ).format(each.colour, LEFT + index * width + 0.5, top, max(0.5, width - 1), bottom - top, title)
                 below[index] += value
-    return _chart(drawn, series, unit)
+    return _chart(drawn + _limit(limit, axis), series, unit)
 
 
 def lines(
@@ -117,9 +119,7 @@ def lines(
         drawn += Markup('<path class="ln k-{}" d="M{}"><title>{}</title></path>').format(
             each.colour, points or "0,0", each.name
         )
-    if limit is not None:
-        drawn += Markup('<path class="cap" d="M{},{:.1f}H{}"/>').format(LEFT, axis.y(limit), WIDTH - RIGHT)
-    return _chart(drawn, series, unit)
+    return _chart(drawn + _limit(limit, axis), series, unit)
 
 
 def legend(parts: Iterable[Part | Series]) -> Markup:
@@ -160,6 +160,12 @@ class _Axis:
                 '<path class="grid" d="M{},{:.1f}H{}"/><text x="{}" y="{:.1f}" text-anchor="end">{}{}</text>'
             ).format(LEFT, self.y(value), WIDTH - RIGHT, LEFT - 6, self.y(value) + 4, number(value), self._unit)
         return drawn
+
+
+def _limit(limit: float | None, axis: _Axis) -> Markup:
+    if limit is None:
+        return Markup()
+    return Markup('<path class="cap" d="M{},{:.1f}H{}"/>').format(LEFT, axis.y(limit), WIDTH - RIGHT)
 
 
 def _round_step(highest: float) -> float:

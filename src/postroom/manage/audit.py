@@ -5,7 +5,7 @@ from postroom.store.audit import AuditView, Signature
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 
-__all__ = ["AuditView", "Signature", "list_audit", "next_entry", "signature"]
+__all__ = ["AuditView", "Signature", "list_audit", "list_audit_of", "next_entry", "signature"]
 
 
 def signature(actor: str, role: str, reason: str | None = None) -> Signature:
@@ -19,7 +19,17 @@ def next_entry(signed: Signature) -> Signature:
 
 
 async def list_audit(
-    database: Database, limit: int, *, actor: str | None = None, action: str | None = None
+    database: Database,
+    limit: int,
+    *,
+    before: int | None = None,
+    actor: str | None = None,
+    action: str | None = None,
 ) -> list[AuditView]:
-    """List the entries of one actor or one action, or all of them, newest first."""
-    return await database.run(audit.list_audit(limit, actor=actor, action=action))
+    """List the entries of one actor or one action, or all of them, newest first; `before` is where a page ended."""
+    return await database.run(audit.list_audit(limit, before, actor, action))
+
+
+async def list_audit_of(database: Database, object_type: str, object_id: str, limit: int) -> list[AuditView]:
+    """List what was done to one object, newest first."""
+    return await database.run(audit.list_audit_of(object_type, object_id, limit))

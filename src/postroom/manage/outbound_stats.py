@@ -20,7 +20,7 @@ from postroom.outbound.statistics import (
 from postroom.settings.outbound import OutboundSettings
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
-from postroom.store.outbound_figures import TimedLane, load_figures
+from postroom.store.outbound_figures import OutboundFigures, TimedLane, load_figures
 from postroom.store.rollups import hour_of
 from postroom.store.sender_counts import next_hour
 
@@ -50,7 +50,11 @@ async def outbound_stats(
 ) -> OutboundStats:
     """Read the figures of the hours from that of `since` to the present one."""
     now, start = clock(), hour_of(since)
-    figures = await database.run(load_figures(start, next_hour(now), now))
+    return stats_of(await database.run(load_figures(start, next_hour(now), now)), settings, start, now)
+
+
+def stats_of(figures: OutboundFigures, settings: OutboundSettings, start: datetime, now: datetime) -> OutboundStats:
+    """Say what the figures of the hours since `start` mean."""
     hours = max((now - start) / HOUR, 1 / 60)
     rollout = settings.rollout
     return OutboundStats(

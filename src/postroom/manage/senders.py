@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from postroom.core.errors import BadInput
 from postroom.core.mail.addresses import canonical
@@ -31,6 +31,7 @@ __all__ = [
     "release_sender",
     "set_password",
     "throttle_sender",
+    "throttle_sender_for",
 ]
 
 _USERNAME = re.compile(r"[!-~]{1,256}")
@@ -115,6 +116,13 @@ async def throttle_sender(
     throttle = Throttle(until, signed.reason or "by the operator")
     await database.run(senders.throttle_sender(username, throttle, signed, clock()))
     return await load_sender(database, username, clock)
+
+
+async def throttle_sender_for(
+    database: Database, username: str, time: timedelta, signed: Signature, clock: Clock = wall_clock
+) -> SenderView:
+    """Hold back a sender's mail for a time, for the reason in the signature."""
+    return await throttle_sender(database, username, clock() + time, signed, clock)
 
 
 async def release_sender(database: Database, username: str, signed: Signature, clock: Clock = wall_clock) -> bool:

@@ -12,7 +12,7 @@ from postroom.core.errors import NotFound
 from postroom.core.lifecycle import BackfillStatus
 from postroom.store.engine.codecs import from_json, json_text
 from postroom.store.engine.database import Script, query, sql, transaction
-from postroom.store.engine.reading import read_first
+from postroom.store.engine.reading import read_first, read_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,12 @@ def load_estimate(id: UUID) -> Script[StoredEstimate]:
     if found is None:
         raise NotFound(f"there is no estimate {id}")
     return found
+
+
+@query
+def estimates_by_id(ids: Sequence[UUID]) -> Script[list[StoredEstimate]]:
+    """Those of these estimates that exist."""
+    return read_rows(StoredEstimate, (yield sql("select_backfill_estimates", list(ids)))) if ids else []
 
 
 @query

@@ -19,6 +19,7 @@ from postroom.store.backfill import capping, locked, moving, parking_key, readin
 from postroom.store.backfill_slices import beginning
 from postroom.store.engine.codecs import as_optional_time, as_uuid, rows_text
 from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.reading import read_rows
 
 # How long ago a decision may have failed to be noticed.
 UNDECIDED = timedelta(days=1)
@@ -175,6 +176,19 @@ def release_undecided(now: datetime) -> Script[int]:
     for job_id in sorted({as_uuid(id) for (id,) in rows}):
         yield from showing_spend(job_id, now)
     return len(rows)
+
+
+class SpentDay(NamedTuple):
+    """What a job has cost on one day of its time zone, with what is reserved for calls in progress."""
+
+    day: str
+    micros: int
+
+
+@query
+def spent_days(id: UUID, most: int) -> Script[list[SpentDay]]:
+    """The last days on which a job cost something, newest first."""
+    return read_rows(SpentDay, (yield sql("select_backfill_days", id, most)))
 
 
 @query

@@ -20,6 +20,7 @@ from postroom.store.decisions import CHANNEL as DECISIONS
 from postroom.store.engine.codecs import as_uuid, json_text
 from postroom.store.engine.database import Notify, Rows, Script, sql
 from postroom.store.outbound_figures import recording_delivery
+from postroom.store.outbound_results import counting_sending
 from postroom.store.outbound_signals import CHANNEL as CHANNEL
 from postroom.store.outbound_turns import leaving
 
@@ -74,6 +75,7 @@ def releasing_recipients(id: UUID, reason: str, now: datetime) -> Script[None]:
 
 
 def deferring(hold: DeliveryLease, not_before: datetime, error: str, now: datetime) -> Script[None]:
+    yield from counting_sending(hold.id, "deferred", now)
     action_id = yield from _leaving(hold, "deferred", now, error, reply=error, not_before=not_before)
     yield from noting(action_id, error, now)
     yield Notify(CHANNEL, "deferred")
@@ -86,13 +88,14 @@ def doubting(hold: DeliveryLease, error: str, now: datetime) -> Script[None]:
 
 
 def delivering(hold: DeliveryLease, sent_message_id: str, now: datetime) -> Script[None]:
-    ((recipients,),) = yield sql("count_sending", hold.id)
+    recipients = yield from counting_sending(hold.id, "sent", now)
     action_id = yield from _leaving(hold, "sent", now, sent_message_id=sent_message_id)
     yield from recording_delivery(hold.id, recipients, now)
     yield from completing(action_id, sent_message_id, now)
 
 
 def bouncing(hold: DeliveryLease, error: str, now: datetime) -> Script[None]:
+    yield from counting_sending(hold.id, "bounced", now)
     action_id = yield from _leaving(hold, "bounced", now, error, reply=error)
     yield from failing(action_id, error, now)
 

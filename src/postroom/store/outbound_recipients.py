@@ -35,6 +35,7 @@ from postroom.store.engine.reading import read_row, read_rows
 from postroom.store.jobs import PAUSE
 from postroom.store.outbound import CHANNEL, NewMail, queueing_mail
 from postroom.store.outbound_figures import Delivered, recording_deliveries
+from postroom.store.outbound_results import Outcome, counting_outcomes
 from postroom.store.pauses import is_all_paused
 from postroom.store.sender_counts import SenderCount, counting
 from postroom.store.senders import sender_for
@@ -231,6 +232,8 @@ def record_outcomes(attempts: Sequence[Attempt], now: datetime) -> Script[list[D
         changed = [(attempt.hold.id, *_row(each)) for _, attempt in ours for each in attempt.changes]
         yield sql("record_recipients", rows_text(changed), now)
         yield from counting([_count(mail.sender_id, attempt.changes) for mail, attempt in ours], now)
+        outcomes = [_outcome(each) for _, attempt in ours for each in attempt.changes if not each.uncounted]
+        yield from counting_outcomes(outcomes, ours[0][0].id, now)
         for mail, attempt in ours:
             yield from _following(mail, attempt, now)
     states = yield from _settling([mail for mail, _ in ours], now)
@@ -275,6 +278,10 @@ def _row(change: RecipientChange) -> tuple[object, ...]:
 def _canceled(change: RecipientChange) -> RecipientChange:
     waits = change.state in ("queued", "deferred")
     return change._replace(state="canceled", not_before=None) if waits else change
+
+
+def _outcome(change: RecipientChange) -> Outcome:
+    return Outcome(change.address, change.state, change.bounce_class)
 
 
 def _count(sender_id: int, changes: Sequence[RecipientChange]) -> SenderCount:

@@ -130,3 +130,6 @@ WHERE j.status IN ('pending', 'active') AND a.provider = :provider AND a.state =
 -- name: select_account_to_backfill(id, provider)
 SELECT a.id FROM backfill_jobs j JOIN accounts a ON a.endpoint_identity = j.endpoint_identity
 WHERE j.id = :id AND a.provider = :provider AND a.state = 'active'
+
+-- name: select_backfill_days(id, most)
+SELECT day, micros FROM backfill_days WHERE job_id = :id ORDER BY day DESC LIMIT :most

@@ -1,6 +1,3 @@
--- name: count_sending(mail_id)
-SELECT count(*) FROM outbound_recipients WHERE mail_id = :mail_id AND state = 'sending'
-
 -- name: select_measured_mail(id)
 SELECT m.discipline, m.admitted_at, s.queue_lane AS lane FROM outbound_mail m JOIN senders s ON s.id = m.sender_id
 WHERE m.id = :id AND m.discipline IS NOT NULL
@@ -19,7 +16,8 @@ FROM outbound_times WHERE hour >= :since AND hour < :until GROUP BY measure, dis
 
 -- name: prune_outbound_figures(before)
 DELETE FROM outbound_service WHERE hour < :before;
-DELETE FROM outbound_times WHERE hour < :before
+DELETE FROM outbound_times WHERE hour < :before;
+DELETE FROM outbound_results WHERE hour < :before
 
 -- name: select_waiting_lanes()
 -- What waits in each lane and is not held back, and since when the first of it has been due. A sender's mail goes in order

@@ -55,3 +55,6 @@ WHERE a.endpoint_identity = :endpoint_identity AND m.ingestion_tier = 'full' AND
         SELECT 1 FROM message_categories c
         WHERE c.message_id = m.id AND c.category IN (SELECT value FROM json_each(:categories))
     )
+
+-- name: select_backfill_estimates(ids)
+SELECT id, endpoint_identity, request_json, result_json, created_by, created_at FROM backfill_estimates WHERE id IN (SELECT value FROM json_each(:ids))

@@ -1,17 +1,16 @@
-"""Announcements that something may have changed, for pages that update themselves."""
+"""Waiting for changes: what pages show is read again as soon as something of it may have changed."""
 
 import asyncio
 from collections.abc import AsyncIterator
 
+from postroom.store import acceptance, decisions
 from postroom.store.engine.database import Database
 
 
-async def announced(database: Database, *channels: str) -> AsyncIterator[None]:
-    """Yield at once, and then whenever one of the channels says that something may have changed.
-
-    Many announcements while the reader is busy make one value ready, and none is lost.
-    """
+async def mail_changes(database: Database) -> AsyncIterator[None]:
+    """Yield at once, and then whenever mail arrived, was decided on or acted on since the last value was taken."""
     changed = asyncio.Event()
+    channels = (acceptance.CHANNEL, decisions.CHANNEL)
     subscriptions = [database.subscribe(each, lambda _message: changed.set()) for each in channels]
     try:
         while True:

@@ -1,0 +1,51 @@
+"""The words and numbers in which the backfill pages speak: states, money, lengths of time."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from postroom.core.money import MICROS_PER_CENT
+
+MICROS_PER_DOLLAR = 100 * MICROS_PER_CENT
+DAY = timedelta(days=1)
+HOUR = timedelta(hours=1)
+
+
+def dollars(micros: int) -> str:
+    """Format an amount: `$3.72`; below a cent, so many digits that something is left."""
+    amount = micros / MICROS_PER_DOLLAR
+    return f"${amount:,.2f}" if amount >= 0.01 or not micros else f"${amount:.4f}"
+
+
+def cents(amount: int) -> str:
+    return dollars(amount * MICROS_PER_CENT)
+
+
+def length(time: timedelta) -> str:
+    """Format a length of time in the unit that suits it."""
+    if time < HOUR:
+        return f"{max(1, round(time / timedelta(minutes=1)))} min"
+    return f"{time / HOUR:.1f} h" if time < 2 * DAY else f"{time / DAY:.1f} days"
+
+
+WORDS: Mapping[str, object] = {
+    "dollars": dollars,
+    "cents": cents,
+    "length": length,
+    "moods": {"active": "busy", "completed": "good", "cost_capped": "ask", "paused": "ask", "error": "bad"},
+    "state_words": {
+        "pending": "waits for its connector",
+        "active": "at work",
+        "paused": "paused",
+        "cost_capped": "at the day's cap",
+        "error": "failed",
+        "completed": "completed",
+        "cancelled": "canceled",
+    },
+    "category_words": {
+        "finance": "Finance",
+        "health": "Health",
+        "relationship": "People you write with",
+        "travel": "Travel",
+        "newsletters": "Newsletters",
+    },
+}

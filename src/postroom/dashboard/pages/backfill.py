@@ -1,0 +1,115 @@
+"""Backfills: those at work with their progress and spend, those before, and each with its estimate beside the truth."""
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
+from uuid import UUID
+
+from starlette.routing import Route
+
+from postroom.core.errors import NotFound
+from postroom.dashboard.backfill_words import MICROS_PER_DOLLAR, WORDS
+from postroom.dashboard.charts import Part, Series
+from postroom.dashboard.forms import Done, Form, form_route
+from postroom.dashboard.page import Page
+from postroom.dashboard.site import Site
+from postroom.dashboard.visit import Visit
+from postroom.manage.audit import Signature
+from postroom.manage.backfill import Backfills, backfills_of
+from postroom.manage.backfill_progress import BackfillReader, SpentDay
+from postroom.manage.database import Database
+from postroom.settings.reading import Settings
+
+JOBS_SHOWN = 25
+CENTS_PER_DOLLAR = 100
+
+
+def pages(site: Site, database: Database, settings: Settings) -> list[Page]:
+    backfills = backfills_of(database, settings)
+    reader = BackfillReader(backfills)
+    return [BackfillPage(site, reader, backfills), BackfillJobPage(site, reader)]
+
+
+class BackfillPage(Page):
+    address, title, template = "/backfill", "Backfill", "backfill.html"
+
+    def __init__(self, site: Site, reader: BackfillReader, backfills: Backfills) -> None:
+        super().__init__(site)
+        self._reader = reader
+        self._backfills = backfills
+
+    def changes(self) -> AsyncIterator[None]:
+        return self._reader.changes()
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        before = visit.text("before")
+        history = await self._reader.history(before, JOBS_SHOWN)
+        return {
+            "open": await self._reader.open_jobs(),
+            "history": history.lines,
+            "older": visit.with_filters(before=history.next_before) if history.next_before else None,
+            "newest": visit.with_filters(before=None) if before else None,
+            "part": Part,
+            **WORDS,
+        }
+
+    def actions(self) -> list[Route]:
+        return [
+            form_route(self._site, "/backfill/{job}/pause", self._pause),
+            form_route(self._site, "/backfill/{job}/resume", self._resume),
+            form_route(self._site, "/backfill/{job}/cancel", self._cancel),
+        ]
+
+    async def _pause(self, form: Form) -> Done:
+        await self._backfills.pause(job_id(form.parameters), _signed(form))
+        return Done("Paused: its connector stops within half a minute, and decisions about its mail wait.")
+
+    async def _resume(self, form: Form) -> Done:
+        await self._backfills.resume(job_id(form.parameters), _signed(form))
+        return Done("It goes on where it stopped.")
+
+    async def _cancel(self, form: Form) -> Done:
+        await self._backfills.cancel(job_id(form.parameters), _signed(form))
+        return Done("Canceled for good. What it brought in stays.")
+
+
+class BackfillJobPage(Page):
+    """One backfill: its outcome beside its estimate, its days, its failures, and who did what to it."""
+
+    address, title, template = "/backfill/{job}", "Backfill", "backfill/job.html"
+
+    def __init__(self, site: Site, reader: BackfillReader) -> None:
+        super().__init__(site)
+        self._reader = reader
+
+    def changes(self) -> AsyncIterator[None]:
+        return self._reader.changes()
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        detail = await self._reader.detail(job_id(visit.parameters))
+        days = detail.days[::-1]
+        return {
+            "line": detail.line,
+            "outcome": detail.outcome,
+            "failures": detail.failures,
+            "audit": detail.audit,
+            "day_moments": [datetime.fromisoformat(each.day).replace(tzinfo=UTC) for each in days],
+            "day_series": [_spend(days)],
+            "cap_dollars": detail.line.job.daily_cost_cap_cents / CENTS_PER_DOLLAR,
+            "part": Part,
+            **WORDS,
+        }
+
+
+def _spend(days: list[SpentDay]) -> Series:
+    return Series("spent, in dollars", [each.micros / MICROS_PER_DOLLAR for each in days], "hist")
+
+
+def job_id(parameters: Mapping[str, str]) -> UUID:
+    try:
+        return UUID(parameters["job"])
+    except ValueError:
+        raise NotFound("there is no such backfill") from None
+
+
+def _signed(form: Form) -> Signature:
+    return form.signed(form.text("reason") or "on the page")
