@@ -19,7 +19,7 @@ from postroom.store.rollups import hourly
 
 __all__ = ["CHANNELS", "STAGES", "JobFilters", "JobLine", "Stage", "count_stages", "job_figures_of", "list_page"]
 
-CHANNELS = (jobs.CHANNEL, "scheduler")
+CHANNELS = (jobs.CHANNEL, "job_ends", "scheduler")
 STAGES = job_lists.STAGES
 MOST_COUNTED = 10_000
 PAGE = 50

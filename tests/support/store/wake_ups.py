@@ -20,7 +20,7 @@ CHANNELS = (
         "jobs",
         "outbound",
     ),
-    *("pauses", "restores", "scheduler"),
+    *("job_ends", "pauses", "restores", "scheduler"),
 )
 _LAST = "wake-ups"
 _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
@@ -62,8 +62,10 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
     ("connector_requests",): ("give_back_requests",),
     ("departures",): ("register_writer", "retire_writer"),
     ("inbox",): ("accept_many", "give_back", "nack", "replay", "return_expired"),
+    ("job_ends",): ("cancel_claimed", "fail"),
     ("jobs",): (
         "ask_for_messages",
+        "ask_for_sync",
         "ask_to_close",
         "close_lease",
         "disown",
@@ -78,6 +80,7 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
         "release",
         "release_capped",
         "rescue",
+        "retry_for",
         "retry_job",
         "store_messages",
         "take_slot",
