@@ -87,6 +87,7 @@ async def test_a_summary_opens_with_its_members_which_can_be_replayed(
     assert "One summary for 3 events" in shown
     members = re.findall(r'name="message" value="([0-9a-f-]+)"', shown.split('id="summary"')[1].split("</section>")[0])
     assert len(members) == 3
+    setup.clock.forward(1)
     answer = await submit(page, "/queues/replay", {"queue": "gateway", "message": members})
     assert said_in(answer).sentence == "3 of 3 queued once more in gateway, as copies."
     assert (await setup.inbox.states()).count("waiting") == 3
@@ -95,14 +96,15 @@ async def test_a_summary_opens_with_its_members_which_can_be_replayed(
 
 async def test_a_waiting_event_is_dismissed_and_replayed(setup: IntakeSetup, page: httpx2.AsyncClient) -> None:
     one, two = await setup.inbox.ingest(event(1), event(2))
-    fields = {"queue": "gateway", "message": str(one.id)}
+    fields = {"queue": "gateway", "message": str(one.request_id)}
     assert said_in(await submit(page, "/queues/dismiss", fields)).sentence.startswith("1 of 1 dismissed")
     assert await setup.inbox.states() == ["auto_acked", "waiting"]
     shown = await text(page, "/queues?queue=gateway&ended=auto_acked")
     assert "dismissed by a person" in shown
-    assert f'id="e-{one.id}"' in shown
+    assert f'id="e-{one.request_id}"' in shown
+    setup.clock.forward(1)
     await submit(page, "/queues/replay", fields)
-    assert (await setup.inbox.next_ids())[0] == two.id
+    assert (await setup.inbox.next_ids())[0] == two.request_id
     assert await setup.audited() == ["queue.dismiss", "queue.replay"]
 
 
@@ -115,7 +117,7 @@ async def test_what_ended_is_paged_by_key(setup: IntakeSetup, page: httpx2.Async
     assert older is not None
     rest = await text(page, older[1].replace("&amp;", "&"))
     found = re.findall(r'id="e-([0-9a-f-]+)"', first + rest)
-    assert found == [str(each.id) for each in reversed(made)]
+    assert found == [str(each.request_id) for each in reversed(made)]
     assert "25 auto-acked" in first
 
 
@@ -133,8 +135,8 @@ async def test_what_makes_no_sense_is_refused_with_words(setup: IntakeSetup, pag
         assert (address, answer.status_code) == (address, status)
         assert words in answer.text
     for address, fields, words in (
-        ("/queues/dismiss", {"queue": "email", "message": str(waiting.id)}, "processed by Postroom itself"),
-        ("/queues/dismiss", {"queue": "nowhere", "message": str(waiting.id)}, "there is no queue"),
+        ("/queues/dismiss", {"queue": "email", "message": str(waiting.request_id)}, "processed by Postroom itself"),
+        ("/queues/dismiss", {"queue": "nowhere", "message": str(waiting.request_id)}, "there is no queue"),
         ("/queues/dismiss", {"queue": "gateway"}, "choose at least one"),
         ("/queues/replay", {"queue": "gateway", "message": "x"}, "no id"),
     ):
@@ -149,15 +151,20 @@ async def test_a_viewer_sees_no_button_and_may_press_none(setup: IntakeSetup) ->
     async with visiting(setup, visitor("viewer")) as page:
         assert "/queues/dismiss" not in await text(page, "/queues?queue=gateway")
         for address in ("/queues/dismiss", "/queues/replay"):
-            answer = await submit(page, address, {"queue": "gateway", "message": str(waiting.id)})
+            answer = await submit(page, address, {"queue": "gateway", "message": str(waiting.request_id)})
             assert answer.status_code == 403
     assert await setup.inbox.states() == ["waiting"]
+
+
+def _identity(attack: str) -> str:
+    """The attack as far as a name may have it."""
+    return re.sub(r"[\x00-\x1f\x7f]", "", attack)[:500]
 
 
 async def test_hostile_events_are_shown_as_text(setup: IntakeSetup, page: httpx2.AsyncClient) -> None:
     storable = [attack.replace("\0", "").encode("utf-8", "replace").decode() for attack in ATTACKS]
     for number, attack in enumerate(storable):
-        parts = {"payload": {"normalized_text": attack}, "sender": {"identity": attack.strip()[:200] or "x"}}
+        parts = {"payload": {"normalized_text": attack}, "sender": {"identity": _identity(attack)}}
         await setup.inbox.ingest(event(f"a{number}", **parts), event(f"t{number}", event=kind("test.x"), **parts))
     assert_harmless(await text(page, "/queues?queue=gateway"))
     await setup.inbox.next(30)

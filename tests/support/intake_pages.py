@@ -156,7 +156,9 @@ class IntakeSetup:
     async def count(self) -> None:
         """Let the leader count what has ended."""
         self.clock.forward(10)
-        await JobCounter(self.database, self.clock).tick()
+        counter = JobCounter(self.database, self.clock)
+        while await counter.tick():
+            pass
 
     async def sample(self, *samples: tuple[str, str, int]) -> None:
         await self.database.run(keep_depths([DepthSample(*each) for each in samples], self.clock()))

@@ -157,7 +157,7 @@ def _checked(stage: Stage | None, before: str | None) -> str | None:
 
 async def job_figures_of(database: Database, window: Window) -> JobFigures:
     """Read how many jobs ended in the window, how, and after how long, from the counts by hour."""
-    found = await database.run(hourly("job", window.since, window.until))
+    found = await database.run(hourly("job", window.since, window.end))
     spans = len(window.moments)
     by_state = {state: [0] * spans for state in ("completed", "failed", "canceled")}
     rates: defaultdict[str, list[int]] = defaultdict(lambda: [0] * spans)
