@@ -190,7 +190,7 @@ LISTS: dict[str, Any] = {
     "suppressions.cause": SuppressionCause,
     "protected.kind": ProtectedKind,
     "restores.noticed_by": NoticedBy,
-    "rollups.measure": Literal["accepted", "duplicate", "wait", "ended", "decision", "rule"],
+    "rollups.measure": Literal["accepted", "duplicate", "wait", "ended", "decision", "rule", "outcome"],
     "rules.action_type": DecidedType,
     "rules.mode": RuleMode,
     "rules.scope": ScopeName,

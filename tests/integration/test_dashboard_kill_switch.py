@@ -6,11 +6,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from postroom.dashboard.pages.overview import OverviewPage
-from postroom.dashboard.site import Site
 from postroom.manage.overview import Overview
 from postroom.store.audit import list_audit
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
 from support.page_forms import submit
@@ -68,8 +65,3 @@ async def test_nobody_else_turns_it(page: httpx2.AsyncClient, database: Database
 
 async def test_it_is_not_turned_by_looking(page: httpx2.AsyncClient) -> None:
     assert (await page.get("/pause", headers={"sec-fetch-site": "same-origin"})).status_code == 405
-
-
-async def test_a_page_that_others_may_see_only_stops(database: Database) -> None:
-    page = OverviewPage(Site("me@example.com", wall_clock()), Overview(database), may_resume=False)
-    assert [route.path for route in page.actions()] == ["/pause"]

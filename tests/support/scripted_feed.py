@@ -1,7 +1,7 @@
 """A feed whose content the test writes; it counts how often it is read."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -13,8 +13,11 @@ from postroom.dashboard.broadcast import UpdateIntervals
 from postroom.dashboard.pages.overview import OverviewPage
 from postroom.dashboard.site import Site
 from postroom.manage.account_status import AccountLine
+from postroom.manage.attention import Attention
 from postroom.manage.audit import Signature
-from postroom.manage.overview import ControlState, MessageLine, Overview, Totals
+from postroom.manage.model import ModelStatus
+from postroom.manage.overview import ControlState, MessageLine, Overview
+from postroom.manage.road import Road
 from postroom.web.application import create_application
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
@@ -41,20 +44,24 @@ def overview_application(
     account: str = "owner@example.org",
     intervals: UpdateIntervals | None = None,
     routes: Sequence[BaseRoute] = (),
-    may_resume: bool = True,
 ) -> FastAPI:
     """The application with the overview alone, over this feed."""
     site = Site(account, NOON, intervals)
-    page = OverviewPage(site, feed, may_resume=may_resume)
+    page = OverviewPage(site, feed)
     return create_application(site, [page], allowed_hosts=allowed_hosts, routes=routes)
 
 
 class ScriptedFeed(Overview):
     def __init__(
-        self, *lines: MessageLine, totals: Totals | None = None, accounts: tuple[AccountLine, ...] = ()
+        self,
+        *lines: MessageLine,
+        in_line: Mapping[str, int] | None = None,
+        accounts: tuple[AccountLine, ...] = (),
+        attention: tuple[Attention, ...] = (),
     ) -> None:
         self._lines = {each.inbox_id: each for each in lines}
-        self._totals = totals or Totals()
+        self._in_line = in_line or {}
+        self._attention = attention
         self._accounts = accounts
         self._followers: set[asyncio.Event] = set()
         self._moved = asyncio.Event()
@@ -70,8 +77,17 @@ class ScriptedFeed(Overview):
             raise self.failure
         return sorted(self._lines.values(), key=lambda each: -each.seq)[:limit]
 
-    async def totals(self) -> Totals:
-        return self._totals
+    async def in_line(self) -> Mapping[str, int]:
+        return self._in_line
+
+    async def road(self, window: timedelta) -> Road:
+        return Road(NOON - window, NOON, 0, (), (), {})
+
+    async def attention(self, accounts: list[AccountLine]) -> list[Attention]:
+        return list(self._attention)
+
+    async def spend(self) -> ModelStatus | None:
+        return None
 
     async def control_state(self) -> ControlState:
         return self.now
@@ -114,10 +130,10 @@ class ScriptedFeed(Overview):
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
 
-    def put(self, *lines: MessageLine, totals: Totals | None = None) -> None:
+    def put(self, *lines: MessageLine, in_line: Mapping[str, int] | None = None) -> None:
         """Add or replace messages by their id, and say so."""
         self.put_silently(*lines)
-        self._totals = totals or self._totals
+        self._in_line = in_line or self._in_line
         self.announce()
 
     def put_accounts(self, *accounts: AccountLine) -> None:

@@ -15,7 +15,6 @@ from postroom.dashboard.assets import load_assets
 from postroom.dashboard.pages.overview import OverviewPage
 from postroom.dashboard.site import TEMPLATES, Site
 from postroom.manage.account_status import AccountLine
-from postroom.manage.overview import Totals
 from postroom.web.application import create_application
 from support.scripted_feed import NOON, ScriptedFeed, line, overview_application
 
@@ -94,7 +93,7 @@ async def test_texts_of_mail_are_escaped_and_cut() -> None:
         line(2, decision=attack, source=attack, rule_name=attack, rationale=attack),
         line(3, action_state=attack, action_error=attack),
         line(4, subject="W" * 10_000, sender="V" * 10_000, decision="keep", rationale="U" * 10_000),
-        totals=Totals(waiting={attack: 1}),
+        in_line={attack: 1},
         accounts=(
             AccountLine(
                 attack, attack, attack, attack, attack, trouble=attack, remedy=attack, command=attack, retry=attack

@@ -68,6 +68,12 @@ def notice_of(approval: Approval) -> ApprovalNotice:
     )
 
 
+def whole_content(approval: Approval, longest: int) -> str:
+    """Return what would be sent, line by line, or the note that goes with it; empty if nothing is sent."""
+    sending = sending_step(approval.action_type, approval.parameters)
+    return several_lines(_content(sending.parameters), longest) if sending is not None else ""
+
+
 def what_is_done(action_type: str, parameters: Any) -> str:
     """Describe the action in words, without its recipients."""
     match action_type:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 app = command_group("Connect mailboxes; list, pause, resume or remove them.")
 
 COLUMNS = ("id", "email", "state", "level", "granted_at", "refreshed_at", "state_reason")
-# Nothing listens there: the browser stops at this address and shows it, with the code in it.
-NOWHERE = "http://127.0.0.1:1/"
 PATIENCE_S = 600
 
 Name = Annotated[str, typer.Argument(metavar="ID_OR_ADDRESS", help="The account's id or mail address.")]
@@ -110,7 +108,7 @@ class _Pasting(_Dialog):
     """Ask the user to paste the code: the browser is on another machine and stops at an unreachable address."""
 
     async def code(self, begin: "Begin") -> "tuple[ConsentRequest, str]":
-        from postroom.gmail.oauth import answer_in
+        from postroom.gmail.oauth import NOWHERE, answer_in
 
         request = begin(NOWHERE)
         typer.echo(f"Open this address in any browser, and give your consent:\n\n{request.url}\n", err=True)

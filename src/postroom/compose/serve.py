@@ -5,6 +5,7 @@ Loaded only by `serve`, `demo` and `worker`, so it may import what it needs.
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any
@@ -26,6 +27,7 @@ from postroom.dashboard.pages import all_pages
 from postroom.dashboard.site import Site
 from postroom.gmail.transport import CheckedClient
 from postroom.http_server.limits import limits_of
+from postroom.manage.approvals import count_waiting
 from postroom.settings.reading import Settings
 from postroom.store.accounts import AccountView, list_accounts
 from postroom.store.engine.database import Database
@@ -112,6 +114,7 @@ async def _serving(
         *approval_routes(settings, services.database),
     ]
     site = Site(await _shown_account(settings, services.database), datetime.now(UTC))
+    site.count_waiting = functools.partial(count_waiting, services.database)
     application = create_application(
         site,
         all_pages(site, services.database, settings),

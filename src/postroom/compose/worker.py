@@ -21,6 +21,7 @@ from postroom.decide.adviser import ModelAdviser
 from postroom.decide.model import Model, configured_model, release_waiting
 from postroom.gmail.transport import CheckedClient
 from postroom.http_server.metrics import serving_metrics
+from postroom.jobs.counting import JobCounter
 from postroom.jobs.leadership import Leadership
 from postroom.jobs.prune import Pruner
 from postroom.jobs.rescue import Rescuer
@@ -110,6 +111,7 @@ async def running_jobs(
         poll=options.poll,
         clock=clock,
         longest=_longest(settings),
+        counter=JobCounter(database, clock),
     )
     chores = maintenance_tasks(settings.safety.hourly_cap)
     slices: dict[str, Chore] = {"backfill.slices_enqueued": lambda now: enqueue_slices(CATALOGUE, new_id(), now)}

@@ -6,7 +6,9 @@ above, and subjects of ten kilobytes.
 """
 
 import unicodedata
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+
+import orjson
 
 MARKS_PER_LETTER = 4
 TIER_KINDS = {
@@ -47,6 +49,16 @@ def _spelled(char: str) -> str:
     return _PICTURES.get(code) or f"[U+{code:04X}]"
 
 
+def several_lines(text: str | None, longest: int = 2_000, most: int = 5_000) -> str:
+    """Return a text of several lines, each as `shown` shows it; several blank lines become one."""
+    found: list[str] = []
+    for line in (text or "").splitlines()[:most]:
+        clean = shown(line, longest)
+        if clean or (found and found[-1]):
+            found.append(clean)
+    return "\n".join(found)
+
+
 def words(name: str | None) -> str:
     """Return a name from the code, such as `high_priority`, as words."""
     return shown((name or "").replace("_", " "), 60)
@@ -72,5 +84,35 @@ def clock(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%d %b, %H:%M:%S UTC")
 
 
+def span(milliseconds: float) -> str:
+    """Format a time span as people say it: `0.4 s`, `12 s`, `6 min`, `2 h`."""
+    seconds = milliseconds / 1000
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    for divisor, unit, below in ((1, "s", 120), (60, "min", 7_200), (3_600, "h", 172_800)):
+        if seconds < below:
+            return f"{seconds / divisor:.0f} {unit}"
+    return f"{seconds / 86_400:.0f} d"
+
+
+def cents(amount: float) -> str:
+    """Format US cents as dollars."""
+    return f"${amount / 100:,.2f}"
+
+
+def json_shown(value: object) -> str:
+    """Format settings and states, such as those of the audit log, as one bounded line."""
+    return shown(orjson.dumps(value, default=str).decode(), 600)
+
+
 def grouped(number: int) -> str:
     return f"{number:,}"
+
+
+def lasted(span: timedelta) -> str:
+    """Format a length of time by its largest unit: `40 ms`, `1.4 s`, `3 min`, `2.5 h`, `6 d`."""
+    seconds = span.total_seconds()
+    for unit, length in (("d", 86_400.0), ("h", 3_600.0), ("min", 60.0), ("s", 1.0)):
+        if seconds >= length:
+            return f"{seconds / length:.1f}".rstrip("0").rstrip(".") + f" {unit}"
+    return f"{seconds * 1000:.0f} ms"

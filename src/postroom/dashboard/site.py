@@ -18,13 +18,27 @@ from postroom.dashboard import display
 from postroom.dashboard.assets import load_assets
 from postroom.dashboard.broadcast import UpdateIntervals
 from postroom.dashboard.charts import CHARTS
+from postroom.dashboard.flow import flow
 from postroom.dashboard.navigation import ON_A_PHONE, Group, groups_of, place_of
 
 if TYPE_CHECKING:
     from postroom.dashboard.boards import Boards
 
 TEMPLATES = Path(__file__).parent / "templates"
-FILTERS = ("shown", "words", "verdict", "iso", "clock", "grouped", "tier_kind")
+FILTERS = (
+    "shown",
+    "several_lines",
+    "words",
+    "verdict",
+    "iso",
+    "clock",
+    "grouped",
+    "tier_kind",
+    "span",
+    "cents",
+    "json_shown",
+    "lasted",
+)
 A_YEAR = "public, max-age=31536000, immutable"
 ERRORS = {
     400: ("Not understood", "A part of this address makes no sense."),
@@ -57,6 +71,7 @@ class Site:
             "account": account,
             "started_at": started_at,
             **CHARTS,
+            "flow": flow,
             "version": __version__,
             "navigation": self.navigation,
             "place_of": place_of,

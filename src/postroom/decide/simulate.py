@@ -8,7 +8,7 @@ says that it would be.
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -86,11 +86,12 @@ class SimulationContext:
     has_model: bool
     answered_again: timedelta = ANSWERED_AGAIN
 
-    def with_label_names(self, message: StoredMessage) -> StoredMessage:
-        """The message with its labels by id and by name, since rules may use either."""
-        ids, names = message.facts.labels, self.labels.get(message.account_id, NO_LABELS)
-        labels = ids | {names[id].casefold() for id in ids if id in names}
-        return replace(message, facts=replace(message.facts, labels=labels))
+
+def with_label_names(message: StoredMessage, labels: Mapping[UUID, Mapping[str, str]]) -> StoredMessage:
+    """The message with its labels by id and by name, since rules may use either."""
+    ids, names = message.facts.labels, labels.get(message.account_id, NO_LABELS)
+    found = ids | {names[id].casefold() for id in ids if id in names}
+    return replace(message, facts=replace(message.facts, labels=found))
 
 
 class SimulatedRules:
@@ -161,7 +162,7 @@ class SimulatedPair:
 
     def decide(self, past: PastMessage) -> tuple[ForeseenDecision, ForeseenDecision]:
         """Predict the decision of each set of rules about the next message."""
-        message = self._before.context.with_label_names(past.message)
+        message = with_label_names(past.message, self._before.context.labels)
         before, after = self._outcomes(message, past.at)
         return self._before.decide(message, before, past.at), self._after.decide(message, after, past.at)
 
@@ -199,14 +200,23 @@ async def replay(
     progress: Progress = lambda _done, _total: None,
 ) -> int:
     """Replay each message through both sets of rules and report their decisions. Returns the number of messages."""
-    place, total = await _start(database, wanted)
     done = 0
-    while page := await database.run(past_after(place, wanted, needed, PAGE, PAGE_TEXT)):
+    async for page, total in past_pages(database, wanted, needed):
         # In a thread, so that the server still answers meanwhile.
         await asyncio.to_thread(_replay_page, page, pair, on_decision)
-        place, done = page[-1].place, done + len(page)
+        done += len(page)
         progress(done, max(total, done))
     return done
+
+
+async def past_pages(
+    database: Database, wanted: MessageSelection, needed: NeededFields
+) -> AsyncIterator[tuple[Sequence[PastMessage], int]]:
+    """Yield the wanted messages in accepted order, some at a time, with how many there are altogether."""
+    place, total = await _start(database, wanted)
+    while page := await database.run(past_after(place, wanted, needed, PAGE, PAGE_TEXT)):
+        yield page, total
+        place = page[-1].place
 
 
 async def _start(database: Database, wanted: MessageSelection) -> tuple[MessagePlace, int]:

@@ -132,6 +132,10 @@ def begin_consent(
     return ConsentRequest(f"{app.auth_url}?{urlencode(asked)}", redirect_uri, scopes, state, verifier)
 
 
+NOWHERE = "http://127.0.0.1:1/"
+"""Where nothing listens: the browser stops at this address and shows it, with the code in it."""
+
+
 def answer_in(request: ConsentRequest, pasted: str) -> str:
     """The code in the answer: the whole address that Google redirected to, or the code alone.
 

@@ -17,6 +17,7 @@ from uuid import uuid4
 import structlog
 
 from postroom.core.errors import StoreError
+from postroom.jobs.counting import JobCounter
 from postroom.jobs.prune import Pruner
 from postroom.jobs.rescue import Rescuer
 from postroom.jobs.schedule import Scheduler
@@ -34,6 +35,7 @@ NAME = "jobs"
 LEASE = timedelta(seconds=15)
 RESCUE_EVERY = timedelta(seconds=5)
 PRUNE_EVERY = timedelta(seconds=60)
+COUNT_EVERY = timedelta(seconds=10)
 SHORTEST_PAUSE_S = 0.001
 
 
@@ -52,11 +54,13 @@ class Leadership:
         *,
         longest: clock_jumps.Longest | None = None,
         boot: BootClock = since_boot,
+        counter: JobCounter | None = None,
     ) -> None:
         self._database = database
         self._scheduler = scheduler
         self._rescuer = rescuer
         self._pruner = pruner
+        self._counter = counter
         self._lease = lease
         self._poll = poll
         self._clock = clock
@@ -90,7 +94,7 @@ class Leadership:
 
     async def _term(self) -> None:
         """Lead for as long as the lease can be renewed."""
-        renew_at = rescue_at = prune_at = self._boot()
+        renew_at = rescue_at = prune_at = count_at = self._boot()
         was_set_back = True
         while not self._stopping.is_set():
             now = self._boot()
@@ -106,6 +110,9 @@ class Leadership:
                 await self._pruner.tick()
                 await self._database.run(clock_jumps.shorten_other_leases(self._longest, self._clock()))
                 prune_at = now + PRUNE_EVERY.total_seconds()
+            if self._counter is not None and now >= count_at:
+                await self._counter.tick()
+                count_at = now + COUNT_EVERY.total_seconds()
             if was_set_back:
                 await self._correct_future_times()
                 was_set_back = False

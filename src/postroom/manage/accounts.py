@@ -13,8 +13,7 @@ from postroom.store.accounts import AccountView
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
-from postroom.store.job_builders import labels_job, sync_job
-from postroom.store.jobs import enqueue_many
+from postroom.store.mailbox_jobs import ask_for_sync
 
 __all__ = [
     "AccountSync",
@@ -97,12 +96,13 @@ async def resume_account(database: Database, name: str, signed: Signature, clock
     return await forbid_and_wait(database, accounts.resume_account(account.id, signed, clock()))
 
 
-async def sync_account(database: Database, name: str, clock: Clock = wall_clock) -> AccountSync:
+async def sync_account(
+    database: Database, name: str, clock: Clock = wall_clock, signed: Signature | None = None
+) -> AccountSync:
     """Sync the mailbox and its labels now."""
     account = await find_account(database, name)
     check_in_use(account)
-    jobs = [sync_job(account.id), labels_job(account.id)]
-    looking, _ = await database.run(enqueue_many(jobs, clock()))
+    looking = await database.run(ask_for_sync(account.id, clock(), signed))
     return AccountSync(account, looking.id)
 
 

@@ -1,23 +1,128 @@
 """Actions that wait for approval, and the answers to them."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
 from uuid import UUID
 
-from postroom.act.approval_notice import notice_of
+from postroom.act.approval_notice import ApprovalNotice, notice_of, whole_content
 from postroom.act.approvals import Approvals, in_words
-from postroom.core.errors import IllegalMove
+from postroom.core.actions.action import IRREVERSIBLE, SENDING
+from postroom.core.actions.steps import steps_of
+from postroom.core.errors import BadInput, IllegalMove, NotFound, Refused
 from postroom.core.jobs.types import CATALOGUE
+from postroom.core.rules.draft import LONGEST_NAME, RuleDraft
+from postroom.manage.audit import next_entry
+from postroom.manage.rules import add_rules
 from postroom.store import approvals as store
 from postroom.store.approvals import AnsweredApproval, Approval
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.cursors import Cursor, read_cursor
 from postroom.store.engine.database import Database
 
-__all__ = ["AnsweredApproval", "Approval", "approve", "in_words", "list_waiting", "notice_of", "reject", "show"]
+__all__ = [
+    "AnsweredApproval",
+    "Approval",
+    "ApprovalLine",
+    "ApprovalPage",
+    "SettledLine",
+    "SeveralAnswers",
+    "ShownApproval",
+    "answer_several",
+    "approve",
+    "approve_shown",
+    "count_waiting",
+    "draft_rule",
+    "in_words",
+    "list_settled",
+    "list_waiting",
+    "notice_of",
+    "reject",
+    "show",
+    "show_waiting",
+]
+
+PAGE = 50
+LATELY = timedelta(hours=24)
+MOST_SETTLED = 20
+MOST_AT_ONCE = 200
+LONGEST_CONTENT = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalLine:
+    """An action that waits: the notice in words, whether it can be taken back once it is done, and its hash."""
+
+    approval: Approval
+    notice: ApprovalNotice
+    content: str
+    undo: str
+    may_become_rule: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalPage:
+    """The waiting actions, those that expire first at the top; `further` is where the next page begins."""
+
+    lines: Sequence[ApprovalLine]
+    further: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SettledLine:
+    """An action that was answered, or that nobody answered in time."""
+
+    approval: Approval
+    notice: ApprovalNotice
+    waited: timedelta
+    at: datetime
+
+
+class ShownApproval(NamedTuple):
+    """An action as a person saw it: the answer holds for this hash only."""
+
+    id: UUID
+    action_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class SeveralAnswers:
+    """How many answers counted, and the reasons why the others did not."""
+
+    counted: int
+    refused: Mapping[UUID, str]
 
 
 async def list_waiting(database: Database, limit: int) -> list[Approval]:
     """List actions that wait for approval, those that expire first at the top."""
     return await database.run(store.list_waiting(limit))
+
+
+async def count_waiting(database: Database) -> int:
+    """Count the actions that wait for approval, up to a thousand."""
+    return await database.run(store.count_waiting())
+
+
+async def show_waiting(database: Database, after: str | None = None) -> ApprovalPage:
+    """Return a page of the actions that wait. Raise BadInput for a place that is none."""
+    if after is None:
+        found = await database.run(store.list_waiting(PAGE + 1))
+    else:
+        found = await database.run(store.list_waiting_after(read_cursor(after), PAGE + 1))
+    last = found[PAGE - 1] if len(found) > PAGE else None
+    further = None if last is None or last.expires_at is None else str(Cursor(last.expires_at, last.id))
+    return ApprovalPage([_line(each) for each in found[:PAGE]], further)
+
+
+async def list_settled(database: Database, clock: Clock = wall_clock) -> list[SettledLine]:
+    """List the answers of the last day, newest first."""
+    found = await database.run(store.list_answered(clock() - LATELY, MOST_SETTLED))
+    return [
+        SettledLine(each, notice_of(each), (at := each.updated_at or each.created_at) - each.created_at, at)
+        for each in found
+    ]
 
 
 async def show(database: Database, id: UUID) -> Approval:
@@ -28,6 +133,13 @@ async def approve(
     database: Database, shown: Approval, signed: Signature, clock: Clock = wall_clock
 ) -> AnsweredApproval:
     """Approve the action as it was shown. Raise IllegalMove if the answer comes too late."""
+    return await approve_shown(database, ShownApproval(shown.id, shown.action_hash), signed, clock)
+
+
+async def approve_shown(
+    database: Database, shown: ShownApproval, signed: Signature, clock: Clock = wall_clock
+) -> AnsweredApproval:
+    """Approve the action with the hash that was shown. Raise Conflict if it has another, IllegalMove if too late."""
     answered = await Approvals(database, CATALOGUE, clock).approve(shown.id, shown.action_hash, signed)
     return _counted(shown.id, answered)
 
@@ -35,6 +147,65 @@ async def approve(
 async def reject(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> AnsweredApproval:
     """End the action without doing it. Raise IllegalMove if the answer comes too late."""
     return _counted(id, await database.run(store.reject_action(id, signed, clock())))
+
+
+async def answer_several(
+    database: Database, shown: Sequence[ShownApproval], is_yes: bool, signed: Signature, clock: Clock = wall_clock
+) -> SeveralAnswers:
+    """Answer each of them alike; one that no longer waits, or was changed, does not hold up the others."""
+    if not shown:
+        raise BadInput("chosen", "is empty", "tick the actions first")
+    if len(shown) > MOST_AT_ONCE:
+        raise BadInput("chosen", f"has {len(shown)} actions", f"answer at most {MOST_AT_ONCE} at once")
+    refused: dict[UUID, str] = {}
+    for each in shown:
+        own = next_entry(signed)
+        try:
+            await (approve_shown(database, each, own, clock) if is_yes else reject(database, each.id, own, clock))
+        except Refused:
+            raise
+        except (BadInput, IllegalMove, NotFound) as error:
+            refused[each.id] = str(error)
+    return SeveralAnswers(len(shown) - len(refused), refused)
+
+
+async def draft_rule(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> str:
+    """Write the rule that does this for all mail of the sender, switched off; return its name."""
+    approval = await show(database, id)
+    if not _may_become_rule(approval):
+        raise BadInput("rule", "cannot be made from this action", "write one on the page of rules")
+    what = notice_of(approval).what
+    name = f"{what[:1].upper()}{what[1:]}: mail from {approval.sender}"[: LONGEST_NAME - 9]
+    draft = RuleDraft(
+        f"{name} {approval.id.hex[-8:]}",
+        {"sender_email": approval.sender},
+        approval.action_type,
+        approval.parameters,
+        "Drafted from an action that waited for approval.",
+        "account",
+        str(approval.account_id),
+    ).for_review()
+    added = await add_rules(database, [draft], signed, clock=clock)
+    return added.names[0]
+
+
+def _line(approval: Approval) -> ApprovalLine:
+    content = whole_content(approval, LONGEST_CONTENT)
+    return ApprovalLine(approval, notice_of(approval), content, _undo(approval), _may_become_rule(approval))
+
+
+def _may_become_rule(approval: Approval) -> bool:
+    """A rule decided it already, or nobody knows from whom the mail is."""
+    return approval.actor in ("model", "agent") and bool(approval.sender)
+
+
+def _undo(approval: Approval) -> str:
+    steps = [each.action_type for each in steps_of(approval.action_type, approval.parameters)]
+    if any(each in SENDING for each in steps):
+        return "None: mail that was sent stays sent"
+    if any(each in IRREVERSIBLE for each in steps):
+        return "None: it is gone for good"
+    return "Yes, once it is done"
 
 
 def _counted(id: UUID, answered: AnsweredApproval) -> AnsweredApproval:

@@ -19,10 +19,15 @@ def next_entry(signed: Signature) -> Signature:
 
 
 async def list_audit(
-    database: Database, limit: int, *, actor: str | None = None, action: str | None = None
+    database: Database,
+    limit: int,
+    *,
+    before: int | None = None,
+    actor: str | None = None,
+    action: str | None = None,
 ) -> list[AuditView]:
-    """List the entries of one actor or one action, or all of them, newest first."""
-    return await database.run(audit.list_audit(limit, actor=actor, action=action))
+    """List the entries of one actor or one action, or all of them, newest first; `before` is where a page ended."""
+    return await database.run(audit.list_audit(limit, before, actor, action))
 
 
 async def list_audit_of(database: Database, object_type: str, object_id: str, limit: int) -> list[AuditView]:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.migrate import applied_migrations, migrate, pending
 from postroom.system.private_files import DATABASE
@@ -9,7 +10,7 @@ from postroom.system.private_files import DATABASE
 if TYPE_CHECKING:
     from postroom.settings.reading import Settings
 
-__all__ = ["Database", "is_created", "migrate", "pending", "prepare", "url_of"]
+__all__ = ["Clock", "Database", "is_created", "migrate", "pending", "prepare", "url_of", "wall_clock"]
 
 
 def url_of(settings: "Settings") -> str | None:

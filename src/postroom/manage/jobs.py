@@ -11,7 +11,8 @@ from postroom.core.jobs.job import JobView
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.lifecycle import JobState
 from postroom.manage.accounts import find_account
-from postroom.store import job_filters, jobs
+from postroom.store import job_filters, job_requests, jobs
+from postroom.store.audit import Signature, record_audit
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.job_filters import JobFilter, JobMatch
@@ -75,25 +76,42 @@ async def select_jobs(database: Database, verb: Verb, selection: JobSelection) -
     return SelectedJobs([each.id for each in found], Counter(each.type for each in found))
 
 
-async def retry_job(database: Database, id: UUID, clock: Clock = wall_clock) -> None:
+async def retry_job(database: Database, id: UUID, clock: Clock = wall_clock, signed: Signature | None = None) -> None:
     """Queue a failed or canceled job again with all its attempts; make a waiting one due at once."""
-    await database.run(jobs.retry_job(id, clock()))
+    now = clock()
+    await database.run(jobs.retry_job(id, now) if signed is None else job_requests.retry_for(id, signed, now))
 
 
-async def cancel_job(database: Database, id: UUID, clock: Clock = wall_clock) -> str:
+async def cancel_job(database: Database, id: UUID, clock: Clock = wall_clock, signed: Signature | None = None) -> str:
     """Cancel a job. Return `canceled` for a waiting job, `requested` for a running one, which ends at its next step."""
-    return await database.run(jobs.cancel_job(id, clock()))
+    now = clock()
+    return await database.run(jobs.cancel_job(id, now) if signed is None else job_requests.cancel_for(id, signed, now))
 
 
-async def dismiss_job(database: Database, id: UUID, clock: Clock = wall_clock) -> None:
+async def dismiss_job(database: Database, id: UUID, clock: Clock = wall_clock, signed: Signature | None = None) -> None:
     """Count a failed job as canceled. Raise NotFound, or IllegalMove if it has not failed."""
-    if not await database.run(job_filters.dismiss_jobs([id], clock())):
+    now = clock()
+    dismissing = job_filters.dismiss_jobs([id], now)
+    if not await database.run(dismissing if signed is None else job_requests.dismiss_for(id, signed, now)):
         job = await load_job(database, id)
         raise IllegalMove(f"job {id} is {job.state}, and only failed jobs are dismissed; see `postroom jobs cancel`")
 
 
-async def apply_to_jobs(database: Database, verb: Verb, ids: Sequence[UUID], clock: Clock = wall_clock) -> int:
-    """Retry, cancel or dismiss jobs, each by itself; return how many. Those that have moved on meanwhile stay."""
+async def apply_to_jobs(
+    database: Database,
+    verb: Verb,
+    ids: Sequence[UUID],
+    clock: Clock = wall_clock,
+    signed: Signature | None = None,
+    asked: Mapping[str, str] | None = None,
+) -> int:
+    """Retry, cancel or dismiss jobs, each by itself; return how many. Those that have moved on meanwhile stay.
+
+    With a signature, one entry in the audit log says what was `asked`, before the first job is touched.
+    """
+    if signed is not None:
+        after = {"asked": asked or {}, "count": len(ids)}
+        await database.run(record_audit(signed.under(f"job.{verb}_many", "jobs", verb, after=after), clock()))
     if verb == "dismiss":
         slices = (ids[at : at + DISMISSED_AT_ONCE] for at in range(0, len(ids), DISMISSED_AT_ONCE))
         return sum([await database.run(job_filters.dismiss_jobs(each, clock())) for each in slices])

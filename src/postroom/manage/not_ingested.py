@@ -18,6 +18,7 @@ from postroom.core.mail.account_repair import consent_command
 from postroom.core.mail.accounts import same_mailbox
 from postroom.core.mail.mailbox_requests import is_message_id
 from postroom.manage.accounts import find_account
+from postroom.manage.audit import Signature, next_entry
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.mailbox_jobs import ask_for_messages
@@ -61,7 +62,12 @@ def check_message_ids(ids: Sequence[str]) -> None:
 
 
 async def retry_ingest(
-    database: Database, data_dir: Path, account: str, ids: Sequence[str] = (), clock: Clock = wall_clock
+    database: Database,
+    data_dir: Path,
+    account: str,
+    ids: Sequence[str] = (),
+    clock: Clock = wall_clock,
+    signed: Signature | None = None,
 ) -> list[IngestRetry]:
     """Ingest messages of an account once more: those with these ids, or all that were not ingested."""
     owner = await find_account(database, account)
@@ -73,7 +79,8 @@ async def retry_ingest(
     retries: list[IngestRetry] = []
     for at in range(0, len(wanted), AT_ONCE):
         some = wanted[at : at + AT_ONCE]
-        jobs = await database.run(ask_for_messages(owner.id, some, clock()))
+        entry = None if signed is None else next_entry(signed)
+        jobs = await database.run(ask_for_messages(owner.id, some, clock(), entry))
         retries += [IngestRetry(id, job.id, job.duplicate) for id, job in zip(some, jobs, strict=True)]
     return retries
 

@@ -1,24 +1,26 @@
-"""The overview page's data: the newest messages, totals, accounts, and whether changes are allowed now.
+"""The overview page's data: the road of messages, what needs a person, spend, accounts, the newest messages.
 
 Every text in a `MessageLine` may come from a stranger's mail. Nothing here is trusted; the page makes it safe to show.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from postroom.core.actions.steps import shown
-from postroom.core.queue.queues import EMAIL
 from postroom.manage.account_status import AccountLine, account_lines
+from postroom.manage.attention import Attention, needs_attention
 from postroom.manage.kill_switch import pause_changes, resume_changes
+from postroom.manage.model import ModelStatus, model_status
+from postroom.manage.road import Road, read_road
+from postroom.settings.sections import ModelSettings
 from postroom.store import acceptance, accounts, decisions, feed, history, jobs, pauses
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
-
-QUEUE = "email"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +47,6 @@ class MessageLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
-    """The counts at the top of the page."""
-
-    waiting: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Messages that wait in the buffer, by tier, in the order of the tiers."""
-    decided: int = 0
-    actions_completed: int = 0
-    actions_failed: int = 0
-    approvals: int = 0
-    """Actions that wait for approval."""
-    jobs_queued: int = 0
-    jobs_running: int = 0
-    jobs_failed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class ControlState:
     """Whether changes are allowed now, and which model decides besides the rules."""
 
@@ -73,7 +59,7 @@ class ControlState:
 class Overview:
     """Read the overview from the database, signal announced changes, and operate the kill switch."""
 
-    def __init__(self, database: Database, clock: Clock = wall_clock, *, model: str | None = None) -> None:
+    def __init__(self, database: Database, clock: Clock = wall_clock, *, model: ModelSettings | None = None) -> None:
         self._database = database
         self._clock = clock
         self._model = model
@@ -82,21 +68,24 @@ class Overview:
         """Return the newest messages, newest first."""
         return [_line(row) for row in await self._database.run(feed.recent_messages(limit))]
 
-    async def totals(self) -> Totals:
-        depths = await self._database.run(history.depths())
-        messages = {(each.queue, each.tier, each.state): each.count for each in depths}
-        actions_by_state = await self._database.run(feed.count_actions())
-        jobs_by_state = await self._database.run(jobs.count_jobs())
-        return Totals(
-            waiting={tier: messages.get((QUEUE, tier, "waiting"), 0) for tier in EMAIL.tiers},
-            decided=await self._database.run(feed.count_decisions()),
-            actions_completed=actions_by_state.get("completed", 0),
-            actions_failed=actions_by_state.get("failed", 0),
-            approvals=actions_by_state.get("awaiting_approval", 0),
-            jobs_queued=jobs_by_state.get("queued", 0),
-            jobs_running=jobs_by_state.get("running", 0),
-            jobs_failed=jobs_by_state.get("failed", 0),
-        )
+    async def in_line(self) -> Mapping[str, int]:
+        """Return how many wait now, by tier, over all queues."""
+        counts = Counter[str]()
+        for each in await self._database.run(history.depths()):
+            counts[each.tier] += each.count if each.state == "waiting" else 0
+        return +counts
+
+    async def road(self, window: timedelta) -> Road:
+        return await read_road(self._database, window, self._clock)
+
+    async def attention(self, accounts: list[AccountLine]) -> list[Attention]:
+        return await needs_attention(self._database, accounts, self._clock)
+
+    async def spend(self) -> ModelStatus | None:
+        """Return what the model has cost today; None without one."""
+        if self._model is None:
+            return None
+        return await model_status(self._database, self._model, self._clock)
 
     async def accounts(self) -> list[AccountLine]:
         return await account_lines(self._database, self._clock())
@@ -104,10 +93,14 @@ class Overview:
     async def control_state(self) -> ControlState:
         found = await self._database.run(pauses.standing_pauses())
         if not found:
-            return ControlState(model=self._model)
+            return ControlState(model=self._model_name)
         everywhere = [each for each in found if each.scope == pauses.ALL]
         first = (everywhere or found)[0]
-        return ControlState(first.since, first.reason, bool(everywhere), self._model)
+        return ControlState(first.since, first.reason, bool(everywhere), self._model_name)
+
+    @property
+    def _model_name(self) -> str | None:
+        return None if self._model is None else self._model.name
 
     async def changes(self) -> AsyncIterator[None]:
         """Yield at once, and then whenever something may have changed since the last value was taken.

@@ -1,9 +1,13 @@
 """Rules that Postroom proposes from what the user does by hand: list, accept or dismiss them."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.lifecycle import ProposalState
+from postroom.core.rules.in_words import actions_in_words, conditions_in_words
 from postroom.store import proposals as store
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock, wall_clock
@@ -11,7 +15,19 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.proposals import ProposalView
 
-__all__ = ["AcceptedProposal", "ProposalState", "ProposalView", "accept", "dismiss", "list_proposals", "load_proposal"]
+__all__ = [
+    "AcceptedProposal",
+    "ProposalLine",
+    "ProposalState",
+    "ProposalView",
+    "accept",
+    "dismiss",
+    "list_proposals",
+    "load_proposal",
+    "open_lines",
+]
+
+MOST_SHOWN = 20
 
 
 class AcceptedProposal(NamedTuple):
@@ -19,6 +35,41 @@ class AcceptedProposal(NamedTuple):
 
     proposal: ProposalView
     rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalLine:
+    """A proposed rule in words, and why it is proposed."""
+
+    id: UUID
+    name: str
+    account: str
+    when: str
+    does: str
+    because: str
+    at: datetime
+
+
+async def open_lines(database: Database) -> list[ProposalLine]:
+    """List the newest open proposals in words."""
+    return [
+        ProposalLine(
+            each.id,
+            each.draft.name,
+            each.account,
+            conditions_in_words(each.draft.conditions),
+            actions_in_words(each.draft.action_type, each.draft.parameters),
+            _because(each.evidence),
+            each.updated_at,
+        )
+        for each in await list_proposals(database, "open", MOST_SHOWN)
+    ]
+
+
+def _because(evidence: Mapping[str, Any]) -> str:
+    count = int(evidence.get("count", 0))
+    times = "once" if count == 1 else f"{count:,} times"
+    return f"you took it back {times}" if evidence.get("kind") == "taken_back" else f"you did it by hand {times}"
 
 
 async def list_proposals(database: Database, state: ProposalState | None, limit: int) -> list[ProposalView]:

@@ -1,5 +1,6 @@
 """The starter rules: list them with what they would have done lately, and add those that somebody chooses."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,12 +10,13 @@ from postroom.core.actions.steps import leaves_inbox, steps_of
 from postroom.core.rules.starter import Starter, drafts_of, starters, starters_named
 from postroom.decide.simulate import (
     ForeseenDecision,
+    Progress,
     SimulatedPair,
     SimulatedRules,
     SimulationContext,
     load_context,
     needed_by,
-    replay,
+    past_pages,
 )
 from postroom.manage.database import prepare
 from postroom.manage.preview_rules import rules_of
@@ -28,7 +30,7 @@ from postroom.store.engine.migrate import applied_migrations
 from postroom.store.rules import KeptRules, keep_rules, list_rules
 from postroom.store.simulation import MessageSelection, PastMessage
 
-__all__ = ["KeptRules", "StarterView", "add_starters", "list_starters", "views_without_mail"]
+__all__ = ["KeptRules", "StarterView", "add_starters", "list_starters", "plain_starters", "views_without_mail"]
 
 LATELY = timedelta(days=7)
 MOST_MAIL = 20_000
@@ -61,18 +63,38 @@ class StarterView:
         self.wait += after.ruling == "approve"
 
 
-async def list_starters(database: Database, settings: Settings, now: datetime) -> list[StarterView]:
-    """List every starter with what it would have done, replaying stored mail. Nothing is changed."""
+async def list_starters(
+    database: Database, settings: Settings, now: datetime, progress: Progress = lambda _done, _total: None
+) -> list[StarterView]:
+    """List every starter with what it would have done, replaying stored mail once for all. Nothing is changed."""
     if not await database.run(applied_migrations()):
         return views_without_mail()
+    found = await plain_starters(database)
     context = await load_context(database, policy_of(settings.safety), has_model=False, now=now)
+    pairs = [_pair(starter, context) for starter in starters()]
+
+    def replay_page(page: Sequence[PastMessage]) -> None:
+        for past in page:
+            for view, pair in zip(found, pairs, strict=True):
+                view.add(past, *pair.decide(past))
+
+    done, needed = 0, needed_by(rules_of(drafts_of(starters())))
+    async for page, total in past_pages(database, MessageSelection(now - LATELY, MOST_MAIL), needed):
+        # In a thread, so that the server still answers meanwhile.
+        await asyncio.to_thread(replay_page, page)
+        done += len(page)
+        progress(done, max(total, done))
+    for view in found:
+        view.mail = done
+    return found
+
+
+async def plain_starters(database: Database) -> list[StarterView]:
+    """List every starter and whether it is in use, without what it would have done."""
     stored = {view.name for view in await database.run(list_rules()) if view.enabled}
-    found: list[StarterView] = []
-    for starter in starters():
-        view = _view(starter)
+    found = views_without_mail()
+    for view in found:
         view.chosen = _chosen(view.rules, stored)
-        view.mail = await _replay(database, starter, view, context, now)
-        found.append(view)
     return found
 
 
@@ -90,13 +112,9 @@ async def add_starters(
     return await database.run(keep_rules(drafts, "skip", ORIGIN, signed, clock()))
 
 
-async def _replay(
-    database: Database, starter: Starter, view: StarterView, context: SimulationContext, now: datetime
-) -> int:
-    rules = rules_of(starter.rules)
-    pair = SimulatedPair(SimulatedRules((), context), SimulatedRules(rules, context))
-    wanted = MessageSelection(now - LATELY, MOST_MAIL)
-    return await replay(database, pair, wanted, needed_by(rules), view.add)
+def _pair(starter: Starter, context: SimulationContext) -> SimulatedPair:
+    """No rules, and those of the starter alone."""
+    return SimulatedPair(SimulatedRules((), context), SimulatedRules(rules_of(starter.rules), context))
 
 
 def _view(starter: Starter) -> StarterView:

@@ -18,9 +18,11 @@ from postroom.core.errors import Conflict, IllegalMove, NotFound, Refused
 from postroom.core.jobs.job import NewJob
 from postroom.core.lifecycle import ActionState
 from postroom.core.mail.auto_reply import answer_goes_to
+from postroom.core.queue.envelope import PolicyTier
 from postroom.store.audit import Signature, auditing
 from postroom.store.decisions import CHANNEL
 from postroom.store.engine.codecs import as_uuid, from_json
+from postroom.store.engine.cursors import Cursor
 from postroom.store.engine.database import Notify, Rows, Script, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_row, read_rows
 from postroom.store.job_builders import closing_job
@@ -30,9 +32,10 @@ from postroom.store.protection import HOUR, restraints, safety_facts
 
 WAITING = "awaiting_approval"
 # Only a person may answer. An agent asks, and can never answer itself.
-APPROVERS = frozenset({"admin", "dashboard", "approver"})
+APPROVERS = frozenset({"admin", "operator", "dashboard", "approver"})
 LONGEST_REASON = 300
 _NOBODY = "nobody approved it in time"
+MOST_COUNTED = 1_000
 _MOST_CLOSINGS = 200
 
 ChannelName = Literal["discord", "webhook"]
@@ -65,6 +68,9 @@ class Approval:
     rule_name: str | None
     confidence: float | None
     model: str | None
+    policy_tier: PolicyTier | None = None
+    snippet: str = ""
+    updated_at: datetime | None = None
 
     @property
     def is_waiting(self) -> bool:
@@ -103,6 +109,24 @@ class _Pending(NamedTuple):
 def list_waiting(most: int) -> Script[list[Approval]]:
     """List waiting approvals; those that expire first come first."""
     return _approvals((yield sql("select_waiting", most)))
+
+
+@query
+def list_waiting_after(place: Cursor, most: int) -> Script[list[Approval]]:
+    """List the waiting approvals that expire after the one at this place."""
+    return _approvals((yield sql("select_waiting_after", *place, most)))
+
+
+@query
+def list_answered(since: datetime, most: int) -> Script[list[Approval]]:
+    """List the approvals that were answered or expired since then, newest first."""
+    return _approvals((yield sql("select_answered_approvals", since, most)))
+
+
+@query
+def count_waiting() -> Script[int]:
+    """Count the waiting approvals, up to MOST_COUNTED."""
+    return (yield sql("count_asking", MOST_COUNTED))[0][0]
 
 
 @query

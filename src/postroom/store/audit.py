@@ -15,6 +15,7 @@ from postroom.store.engine.database import Script, query, sql, transaction
 from postroom.store.engine.reading import read_rows
 
 LONGEST_TEXT = 512
+LAST_SEQ = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,17 @@ def list_audit(
     limit: int, before_seq: int | None = None, actor: str | None = None, action: str | None = None
 ) -> Script[list[AuditView]]:
     """The newest entries first; with `before_seq`, those before it, for paging."""
-    rows = yield sql("select_audit", before_seq, actor, action, limit)
+    before = LAST_SEQ if before_seq is None else before_seq
+    # One statement for each combination, so that each is served by an index.
+    match actor, action:
+        case None, None:
+            rows = yield sql("select_audit", before, limit)
+        case str(), None:
+            rows = yield sql("select_audit_of_actor", before, actor, limit)
+        case None, str():
+            rows = yield sql("select_audit_of_action", before, action, limit)
+        case _:
+            rows = yield sql("select_audit_of_both", before, actor, action, limit)
     return read_rows(AuditView, rows)
 
 

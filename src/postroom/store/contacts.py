@@ -28,6 +28,15 @@ class ContactView:
     last_seen_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class SourceCount:
+    """How many contacts are known from a source, and when the newest of them was last seen."""
+
+    source: ContactSource
+    count: int
+    newest_at: datetime
+
+
 class ContactsKept(NamedTuple):
     """How many contacts were new, changed (another name or source), and unchanged."""
 
@@ -68,6 +77,12 @@ def list_contacts(most: int, after: tuple[str, str] = ("", "")) -> Script[list[C
     """Contacts after `after` (an address with its mailbox), ordered by address."""
     rows = yield sql("select_contacts", *after, most)
     return read_rows(ContactView, rows)
+
+
+@query
+def count_contacts(most: int) -> Script[list[SourceCount]]:
+    """How many contacts there are by source, up to `most` altogether."""
+    return read_rows(SourceCount, (yield sql("count_contacts_by_source", most)))
 
 
 def _keep(

@@ -11,6 +11,7 @@ from postroom.core.actions.action import Actor, DecidedType
 from postroom.core.actions.steps import is_irreversible
 from postroom.core.jobs.job import Job, NewJob
 from postroom.core.lifecycle import ActionState
+from postroom.core.queue.queues import HISTORY
 from postroom.core.rules.rule import DecisionSource
 from postroom.store import backfill_spend
 from postroom.store.audit import AuditEntry, Signature, auditing
@@ -95,9 +96,24 @@ def record_decision(
         yield from backfill_spend.deciding(decision.message_id, now)
     rules = [str(decision.rule_id) if decision.rule_id is not None else decision.source]
     rules += [str(id) for id, _ in decision.other_rules]
-    counts = [Count("decision", "email", decision.action_type), *(Count("rule", "email", rule) for rule in rules)]
+    tier = yield from _tier_of(decision, is_backfilled)
+    counts = [
+        Count("decision", "email", decision.action_type),
+        Count("outcome", "email", f"{tier} {decision.source} {_ending(decision)}"),
+        *(Count("rule", "email", rule) for rule in rules),
+    ]
     yield from adding(counts, now, decision.id.int)
     yield Notify(CHANNEL, "decided")
+
+
+def _tier_of(decision: Decision, is_backfilled: bool) -> Script[str]:
+    """Return the tier that the message waited in. Mail of the archive waits behind all other."""
+    rows = yield sql("select_policy_tier", decision.message_id)
+    return HISTORY if is_backfilled else rows[0][0]
+
+
+def _ending(decision: Decision) -> str:
+    return "ask" if decision.needs_approval else decision.action_type
 
 
 def _is_done(decision: Decision, action: NewAction) -> Script[bool]:

@@ -55,6 +55,13 @@ def _subject(row: Mapping[str, Any]) -> str:
 
 
 @query
+def count_failed_actions(since: datetime, most: int) -> Script[int]:
+    """The number of actions that failed since then, `most` at the highest."""
+    rows = yield sql("count_failed_actions", since, most)
+    return rows[0][0]
+
+
+@query
 def count_decisions() -> Script[int]:
     rows = yield sql("count_decisions")
     return rows[0][0]

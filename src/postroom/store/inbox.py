@@ -103,7 +103,7 @@ def lease(
     if summary is not None:
         picks, members, coalesced = yield from _coalesce(policy, picks, summary_id, now)
         passed += coalesced
-    waits = summed(waited(policy.queue, each.tier, now - each.head.accepted_at) for each in picks)
+    waits = summed(count for each in picks for count in _counted(policy, each, now))
     seqs, until = [each.head.seq for each in picks], now + policy.lease
     ledger, turns = record_picks(policy, ledger, picks)
     kept = json_text({str(seq): json_text(turn.form) for seq, turn in zip(seqs, turns, strict=True)})
@@ -115,6 +115,12 @@ def lease(
         if each.member_count and not each.members:
             leased[place] = yield from _with_members(each)
     return Lease(leased, passed)
+
+
+def _counted(policy: Policy, pick: Pick, now: datetime) -> Iterator[Count]:
+    yield waited(policy.queue, pick.tier, now - pick.head.accepted_at)
+    if pick.starvation_override:
+        yield Count("override", policy.queue, pick.tier)
 
 
 def _locked_ledger(queue: str) -> Script[Ledger]:

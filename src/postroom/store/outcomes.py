@@ -13,6 +13,7 @@ from uuid import UUID
 
 from postroom.core.actions.action import DecidedType
 from postroom.core.actions.steps import shown, steps_of
+from postroom.core.errors import NotFound
 from postroom.core.rules.agreement import (
     SETTLING,
     Judgement,
@@ -32,13 +33,16 @@ from postroom.core.rules.learning import (
     owner_changes,
     repeated,
 )
+from postroom.store.audit import Signature, auditing
+from postroom.store.decisions import CHANNEL
 from postroom.store.engine.codecs import as_uuid, rows_text
-from postroom.store.engine.database import Rows, Script, query, sql
+from postroom.store.engine.database import Notify, Rows, Script, query, sql, transaction
 from postroom.store.engine.reading import read_row, read_rows
 from postroom.store.proposals import proposing
 
 # Of each origin, only the newest messages are considered.
 MOST_RECENT = 1_000
+CALLED_WRONG = "called it wrong"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +185,30 @@ def _reversed(each: _Decided, origin: Origin, moved: OwnerLabelChange, what: str
 
 def _done(row: Mapping[str, Any]) -> PastAction | None:
     return None if row["executed_at"] is None else read_row(PastAction, row)
+
+
+@transaction
+def record_mistake(decision_id: UUID, message_id: UUID, signed: Signature, now: datetime) -> Script[str | None]:
+    """Record that a person calls a decision wrong, and propose an exception; return the name of the proposed rule.
+
+    Safe to repeat. Raises NotFound if nothing was done because of this decision, or another one holds by now.
+    """
+    account_id, origins = _origins((yield sql("select_origins", [message_id])))
+    rows = yield sql("select_decided", [message_id])
+    decided = [read_row(_Decided, row, done=_done(row)) for row in rows.by_name()]
+    wrong = next((each for each in decided if each.id == decision_id and each.done is not None), None)
+    if wrong is None or wrong.done is None:
+        raise NotFound(f"there is no action by the decision {decision_id}, or the message was decided again since")
+    labels = yield sql("select_labels", account_id)
+    own = {id: name for id, name, kind, *_ in labels if kind == "user"}
+    back: Mapping[str, list[str]] = wrong.done.hint.get("inverse_parameters", {})
+    change = OwnerLabelChange(frozenset(back.get("add_labels", ())), frozenset(back.get("remove_labels", ())))
+    yield sql("upsert_outcomes", rows_text([(wrong.id, False, CALLED_WRONG)]), now)
+    found = exception_for(account_id, _reversed(wrong, origins[message_id], change, CALLED_WRONG), own)
+    yield from proposing([] if found is None else [found], now)
+    yield from auditing(signed.under("decision.wrong", "decision", str(decision_id)), now)
+    yield Notify(CHANNEL, "wrong")
+    return None if found is None else found.draft.name
 
 
 @query

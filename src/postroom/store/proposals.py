@@ -12,10 +12,10 @@ from postroom.core.rules.draft import LONGEST_NAME, RuleDraft, as_document, read
 from postroom.core.rules.learning import RuleSuggestion, merged
 from postroom.store.audit import Signature, auditing
 from postroom.store.engine.codecs import from_json, json_text
-from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.reading import read_first, read_rows
-from postroom.store.rules import keep_rules
+from postroom.store.rules import CHANNEL, keep_rules
 
 # More open proposals than this are of no use: until some are answered, no new ones are made.
 MOST_OPEN = 100
@@ -89,6 +89,7 @@ def dismiss_proposal(id: UUID, signed: Signature, now: datetime) -> Script[Propo
     """Dismiss the proposal; it is not made again."""
     view = yield from _ending(id, "dismissed", None, now)
     yield from auditing(signed.under("proposals.dismiss", "proposal", str(id)), now)
+    yield Notify(CHANNEL, "dismissed")
     return view
 
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from postroom.store.engine.codecs import rows_text
 from postroom.store.engine.database import Script, query, sql, transaction
@@ -14,10 +14,13 @@ SHARDS = 8
 NO_BUCKET = -1
 
 
+Measure = Literal["accepted", "duplicate", "wait", "ended", "decision", "rule", "override", "job"]
+
+
 class Count(NamedTuple):
     """One event. Waits have their milliseconds, and the next higher power of two as bucket."""
 
-    measure: str
+    measure: Measure
     queue: str
     name: str
     endpoint_identity: str = ""

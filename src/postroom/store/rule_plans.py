@@ -8,9 +8,9 @@ from postroom.core.errors import BadInput, Conflict
 from postroom.core.rules.draft import RuleDraft, as_document
 from postroom.core.rules.plan import Plan, PlannedChange, applied_origin
 from postroom.store.audit import Signature, auditing
-from postroom.store.engine.database import Script, sql, transaction
+from postroom.store.engine.database import Notify, Script, sql, transaction
 from postroom.store.engine.reading import read_first
-from postroom.store.rules import MOST_NAMES_AUDITED, MOST_RULES, RuleView, changed_meanwhile, insert, update
+from postroom.store.rules import CHANNEL, MOST_NAMES_AUDITED, MOST_RULES, RuleView, changed_meanwhile, insert, update
 
 
 @transaction
@@ -36,6 +36,7 @@ def apply_plan(plan: Plan, ids: Sequence[UUID], signed: Signature, now: datetime
         yield from auditing(
             signed.under("rules.apply", "rule", f"{len(plan.changes)} rules", after=_audited(plan)), now
         )
+        yield Notify(CHANNEL, "applied")
 
 
 def _add(id: UUID, draft: RuleDraft, now: datetime) -> Script[None]:

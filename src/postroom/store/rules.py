@@ -12,9 +12,11 @@ from postroom.core.rules.draft import RuleDraft, as_document, check_rule
 from postroom.core.rules.rule import Rule, RuleMode, ScopeName
 from postroom.store.audit import Signature, auditing
 from postroom.store.engine.codecs import json_text
-from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_rows
 
+CHANNEL = "rules"
+"""Announces changes of rules."""
 MOST_RULES = 10_000
 MOST_NAMES_AUDITED = 100
 
@@ -112,6 +114,7 @@ def keep_rules(
     action = "rules.add" if known == "refuse" else "rules.import"
     about = drafts[0][1].name if len(drafts) == 1 else f"{len(drafts)} rules"
     yield from auditing(signed.under(action, "rule", about, after=whole or {**after, **counts}), now)
+    yield Notify(CHANNEL, "kept")
     return KeptRules(tuple(kept.added), tuple(kept.replaced), tuple(kept.skipped))
 
 
@@ -144,6 +147,7 @@ def edit_rule(id: UUID, version: int, draft: RuleDraft, signed: Signature, now: 
     yield from update(before, draft, now)
     documents = {"before": as_document(before.draft), "after": as_document(draft)}
     yield from auditing(signed.under("rules.edit", "rule", before.name, **documents), now)
+    yield Notify(CHANNEL, "edited")
     return (yield from _named(draft.name))
 
 
@@ -160,6 +164,7 @@ def switch_rule(name: str, enabled: bool, signed: Signature, now: datetime) -> S
     action = "rules.enable" if enabled else "rules.disable"
     before = {"enabled": view.enabled, "disabled_reason": view.disabled_reason}
     yield from auditing(signed.under(action, "rule", name, before=before, after={"enabled": enabled}), now)
+    yield Notify(CHANNEL, "switched")
     return (yield from _named(name))
 
 
@@ -169,6 +174,7 @@ def remove_rule(name: str, signed: Signature, now: datetime) -> Script[None]:
     view = yield from _named(name)
     yield sql("delete_rule", view.id)
     yield from auditing(signed.under("rules.remove", "rule", name, before=as_document(view.draft)), now)
+    yield Notify(CHANNEL, "removed")
 
 
 @transaction
@@ -178,6 +184,8 @@ def disable_rule(id: UUID, reason: str, now: datetime, signed: Signature | None 
     if disabled and signed is not None:
         after = {"enabled": False, "disabled_reason": reason}
         yield from auditing(signed.under("rules.disable", "rule", disabled[0][0], after=after), now)
+    if disabled:
+        yield Notify(CHANNEL, "disabled")
 
 
 @query

@@ -6,7 +6,7 @@ Several may run on one database: every step is harmless right after the same ste
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import structlog
 
@@ -14,7 +14,7 @@ from postroom.core.errors import PostroomError
 from postroom.core.metrics import LOG_SIZE, QUEUE_DEPTH
 from postroom.core.queue.queues import Queues
 from postroom.core.tally import Gauges
-from postroom.store import connectors, history, inbox, rollups
+from postroom.store import connectors, history, inbox, queue_depths, rollups
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.switchboard.backfill_work import BackfillWork
@@ -25,6 +25,7 @@ log = structlog.get_logger()
 PRUNED_AT_ONCE = 500
 ADOPTED_AT_ONCE = 1000
 MEASURE_SHARE = 0.02
+SAMPLE_EVERY = timedelta(minutes=5)
 
 
 class Keeper:
@@ -53,6 +54,7 @@ class Keeper:
         self._log_bytes = log_bytes
         self._backfills = backfills
         self._measure_at = float("-inf")
+        self._sampled_at: datetime | None = None
 
     async def run(self) -> None:
         """Run until canceled."""
@@ -61,6 +63,7 @@ class Keeper:
             group.create_task(self._every(timedelta(seconds=5), self._measure_with_backoff))
             group.create_task(self._every(timedelta(seconds=5), self.measure_log))
             group.create_task(self._every(timedelta(minutes=1), self.forget_texts))
+            group.create_task(self._every(timedelta(seconds=30), self.sample_depths))
             if self._backfills is not None:
                 group.create_task(self._every(timedelta(seconds=10), self._backfills.begin_day))
             group.create_task(self._every(timedelta(hours=1), self.prune))
@@ -89,6 +92,19 @@ class Keeper:
         ]
         self._gauges.show(QUEUE_DEPTH, {place: found.get(place, 0.0) for place in known})
 
+    async def sample_depths(self) -> None:
+        """Store how much waits, once for every five minutes."""
+        now = self._clock()
+        at = now - (now - datetime.min.replace(tzinfo=UTC)) % SAMPLE_EVERY
+        if at == self._sampled_at:
+            return
+        depths = await self._database.run(history.depths())
+        found = {(each.queue, each.tier): each.count for each in depths if each.state == "waiting"}
+        known = [(name, tier) for name in self._queues.names for tier in self._queues[name].tiers]
+        samples = [queue_depths.DepthSample(*place, found.get(place, 0)) for place in known]
+        await self._database.run(queue_depths.keep_depths(samples, at))
+        self._sampled_at = at
+
     async def measure_log(self) -> None:
         """Update the size of SQLite's write-ahead log in the metrics."""
         size = self._log_bytes()
@@ -115,6 +131,7 @@ class Keeper:
             while pruned == PRUNED_AT_ONCE:
                 pruned = await self._database.run(inbox.prune_inbox(name, before, PRUNED_AT_ONCE))
         await self._database.run(rollups.prune_rollups(self._clock() - self._keep_rollups))
+        await self._database.run(queue_depths.prune_depths(self._clock() - self._keep_rollups))
         await self._database.run(connectors.prune_connectors(before))
 
     async def _every(self, pause: timedelta, work: Callable[[], Awaitable[None]]) -> None:

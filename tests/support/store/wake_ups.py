@@ -20,7 +20,7 @@ CHANNELS = (
         "jobs",
         "outbound",
     ),
-    *("pauses", "restores", "scheduler"),
+    *("pauses", "restores", "rules", "scheduler"),
 )
 _LAST = "wake-ups"
 _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
@@ -114,6 +114,17 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
     ),
     ("pauses",): ("pause", "protect"),
     ("restores",): ("mark_restored", "observe_timeline", "suspect_restore"),
+    ("rules",): (
+        "accept_proposal",
+        "apply_plan",
+        "disable_rule",
+        "dismiss_proposal",
+        "edit_rule",
+        "keep_rules",
+        "move_rule",
+        "remove_rule",
+        "switch_rule",
+    ),
     ("scheduler",): ("complete_and_enqueue", "retry_later"),
 }
 WOKEN = {verb: frozenset(channels) for channels, verbs in _WOKEN.items() for verb in verbs}

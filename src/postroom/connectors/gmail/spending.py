@@ -9,8 +9,9 @@ import os
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from postroom.gmail.quota import MINUTE, Quota, Ticket
 from postroom.gmail.terms import NEW_PROJECT, Terms, Use
@@ -53,11 +54,25 @@ class RememberedQuota(Quota):
             os.pwrite(self._file, note.encode(), 0)
 
 
-def _read(path: Path, now: float) -> int:
-    """The units that may still count; zero if the note is old, missing, or malformed."""
+class Spending(NamedTuple):
+    """The units that were spent in the minute before a moment."""
+
+    at: datetime
+    units: int
+
+
+def noted_spending(path: Path) -> Spending | None:
+    """Read the last note; None if it is missing or malformed."""
     try:
         noted_at, units = path.read_text().split()
-        is_old = now - float(noted_at) > MINUTE + ON_ITS_WAY
-        return 0 if is_old else max(0, int(units))
-    except (OSError, ValueError):
+        return Spending(datetime.fromtimestamp(float(noted_at), UTC), max(0, int(units)))
+    except (OSError, ValueError, OverflowError):
+        return None
+
+
+def _read(path: Path, now: float) -> int:
+    """The units that may still count; zero if the note is old, missing, or malformed."""
+    noted = noted_spending(path)
+    if noted is None or now - noted.at.timestamp() > MINUTE + ON_ITS_WAY:
         return 0
+    return noted.units

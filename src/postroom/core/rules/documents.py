@@ -66,6 +66,15 @@ def write_documents(drafts: Iterable[RuleDraft], format: DocumentFormat) -> str:
     if format == "json":
         lines = ",\n".join(json.dumps(each, ensure_ascii=False) for each in document["rules"])
         return f'{{"rules": [\n{lines}\n]}}\n'
+    return _written(document)
+
+
+def write_rule(draft: RuleDraft) -> str:
+    """One rule as YAML that `read_documents` can read."""
+    return _written(as_document(draft))
+
+
+def _written(document: Mapping[str, Any]) -> str:
     from ruamel.yaml import YAML
 
     yaml = YAML(typ="safe", pure=True)

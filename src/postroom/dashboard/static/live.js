@@ -91,7 +91,10 @@
   });
   board.addEventListener("stalled", () => setState("stalled"));
   board.addEventListener("htmx:sse:error", () => setState("reconnecting"));
-  for (const failure of ["htmx:error", "htmx:response:error", "htmx:sse:close"]) board.addEventListener(failure, retry);
+  // Parts of the board make requests of their own, whose failures say nothing about the stream.
+  for (const failure of ["htmx:error", "htmx:response:error", "htmx:sse:close"]) {
+    board.addEventListener(failure, (event) => { if (event.target === board) retry(); });
+  }
   setInterval(watch, WATCH_MS);
   link.hidden = false;
   countWaiting();

@@ -2,15 +2,33 @@
 -- Those that expire first come first.
 SELECT a.id, a.account_id, c.email AS account, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
     a.action_hash, a.rationale, a.safety_json, a.error, a.approved_by, a.expires_at, a.created_at, m.sender, m.subject,
-    m.headers_json, d.rule_name, d.confidence, d.model
+    m.headers_json, d.rule_name, d.confidence, d.model, m.policy_tier, m.snippet, a.updated_at
 FROM actions a JOIN messages m ON m.id = a.message_id JOIN accounts c ON c.id = a.account_id
     LEFT JOIN decisions d ON d.id = a.decision_id
 WHERE a.state = 'awaiting_approval' ORDER BY a.expires_at, a.id LIMIT :most
 
+-- name: select_waiting_after(at, id, most)
+SELECT a.id, a.account_id, c.email AS account, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
+    a.action_hash, a.rationale, a.safety_json, a.error, a.approved_by, a.expires_at, a.created_at, m.sender, m.subject,
+    m.headers_json, d.rule_name, d.confidence, d.model, m.policy_tier, m.snippet, a.updated_at
+FROM actions a JOIN messages m ON m.id = a.message_id JOIN accounts c ON c.id = a.account_id
+    LEFT JOIN decisions d ON d.id = a.decision_id
+WHERE a.state = 'awaiting_approval' AND (a.expires_at, a.id) > (:at, :id) ORDER BY a.expires_at, a.id LIMIT :most
+
+-- name: select_answered_approvals(since, most)
+-- An action that had to be approved is one that had a time to expire.
+SELECT a.id, a.account_id, c.email AS account, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
+    a.action_hash, a.rationale, a.safety_json, a.error, a.approved_by, a.expires_at, a.created_at, m.sender, m.subject,
+    m.headers_json, d.rule_name, d.confidence, d.model, m.policy_tier, m.snippet, a.updated_at
+FROM actions a JOIN messages m ON m.id = a.message_id JOIN accounts c ON c.id = a.account_id
+    LEFT JOIN decisions d ON d.id = a.decision_id
+WHERE a.expires_at IS NOT NULL AND a.state <> 'awaiting_approval' AND a.updated_at >= :since
+ORDER BY a.updated_at DESC, a.id DESC LIMIT :most
+
 -- name: select_approval(id)
 SELECT a.id, a.account_id, c.email AS account, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
     a.action_hash, a.rationale, a.safety_json, a.error, a.approved_by, a.expires_at, a.created_at, m.sender, m.subject,
-    m.headers_json, d.rule_name, d.confidence, d.model
+    m.headers_json, d.rule_name, d.confidence, d.model, m.policy_tier, m.snippet, a.updated_at
 FROM actions a JOIN messages m ON m.id = a.message_id JOIN accounts c ON c.id = a.account_id
     LEFT JOIN decisions d ON d.id = a.decision_id
 WHERE a.id = :id

@@ -2,12 +2,21 @@
 INSERT INTO audit (id, at, actor, role, action, object_type, object_id, before_json, after_json, reason)
 VALUES (:id, :now, :actor, :role, :action, :object_type, :object_id, :before_json, :after_json, :reason)
 
--- name: select_audit(before_seq, actor, action, most)
+-- name: select_audit(before_seq, most)
 SELECT seq, id, at, actor, role, action, object_type, object_id, before_json, after_json, reason FROM audit
-WHERE (CAST(:before_seq AS bigint) IS NULL OR seq < :before_seq)
-    AND (CAST(:actor AS text) IS NULL OR actor = :actor)
-    AND (CAST(:action AS text) IS NULL OR action = :action)
-ORDER BY seq DESC LIMIT :most
+WHERE seq < :before_seq ORDER BY seq DESC LIMIT :most
+
+-- name: select_audit_of_actor(before_seq, actor, most)
+SELECT seq, id, at, actor, role, action, object_type, object_id, before_json, after_json, reason FROM audit
+WHERE actor = :actor AND seq < :before_seq ORDER BY seq DESC LIMIT :most
+
+-- name: select_audit_of_action(before_seq, action, most)
+SELECT seq, id, at, actor, role, action, object_type, object_id, before_json, after_json, reason FROM audit
+WHERE action = :action AND seq < :before_seq ORDER BY seq DESC LIMIT :most
+
+-- name: select_audit_of_both(before_seq, actor, action, most)
+SELECT seq, id, at, actor, role, action, object_type, object_id, before_json, after_json, reason FROM audit
+WHERE actor = :actor AND action = :action AND seq < :before_seq ORDER BY seq DESC LIMIT :most
 
 -- name: select_audit_of(object_type, object_id, most)
 SELECT seq, id, at, actor, role, action, object_type, object_id, before_json, after_json, reason FROM audit

@@ -16,3 +16,7 @@ VALUES (:name, :position, :conditions_json, :tier, :enabled, :origin, :now) ON C
 -- name: delete_ingestion_rule(name)
 DELETE FROM ingestion_rules WHERE name = :name
 RETURNING name, position, conditions_json, tier, enabled, origin, created_at
+
+-- name: count_contacts_by_source(most)
+SELECT source, count(*) AS count, max(last_seen_at) AS newest_at
+FROM (SELECT source, last_seen_at FROM contacts LIMIT :most) AS counted GROUP BY source ORDER BY source

@@ -39,6 +39,9 @@ SELECT id FROM messages WHERE account_id = :account_id AND provider_message_id =
 -- name: select_sender_and_labels(id)
 SELECT account_id, sender, labels_json FROM messages WHERE id = :id
 
+-- name: select_policy_tier(id)
+SELECT policy_tier FROM messages WHERE id = :id
+
 -- name: select_message(id)
 SELECT m.id, m.account_id, m.provider_message_id, m.sender, m.subject, m.headers_json, m.labels_json, m.body_text,
     m.has_attachment, m.ingestion_tier, m.sent_at, m.deleted_at IS NOT NULL AS is_gone, t.provider_thread_id,
@@ -86,6 +89,9 @@ LEFT JOIN decisions d ON d.message_id = m.id AND NOT d.shadow
     AND d.generation = (SELECT max(generation) FROM decisions WHERE message_id = m.id AND NOT shadow)
 LEFT JOIN actions a ON a.decision_id = d.id
 ORDER BY i.seq DESC
+
+-- name: count_failed_actions(since, most)
+SELECT count(*) FROM (SELECT 1 FROM actions WHERE state = 'failed' AND created_at >= :since LIMIT :most) AS failed
 
 -- name: count_decisions()
 SELECT count(*) FROM decisions WHERE NOT shadow

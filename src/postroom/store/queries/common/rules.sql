@@ -91,3 +91,30 @@ WHERE enabled AND (scope = 'global' OR scope_ref = :account) ORDER BY position, 
 
 -- name: select_rules_mark()
 SELECT count(*), COALESCE(sum(version), 0), max(updated_at) FROM rules WHERE enabled
+
+-- name: select_rules_page(scope, state, priority, id, most)
+SELECT id, name, description, scope, scope_ref, priority, conditions_json, action_type AS action, parameters_json, mode,
+    enabled, disabled_reason, needs_approval, continues, origin, version, created_at, updated_at, number
+FROM (SELECT r.*, row_number() OVER (ORDER BY r.priority, r.id) AS number FROM rules r) AS numbered
+WHERE (priority, id) > (:priority, :id) AND (:scope = '' OR scope = :scope) AND (:state = ''
+    OR (:state = 'off' AND NOT enabled) OR (:state = 'shadow' AND enabled AND mode = 'shadow')
+    OR (:state = 'on' AND enabled AND mode = 'active'))
+ORDER BY priority, id LIMIT :most
+
+-- name: count_rules_by_state()
+SELECT CAST(count(*) AS bigint) AS all_rules, CAST(COALESCE(sum(CASE WHEN enabled THEN 0 ELSE 1 END), 0) AS bigint) AS off,
+    CAST(COALESCE(sum(CASE WHEN enabled AND mode = 'shadow' THEN 1 ELSE 0 END), 0) AS bigint) AS shadow
+FROM rules
+
+-- name: count_rules_up_to(priority, id)
+SELECT count(*) FROM rules WHERE (priority, id) <= (:priority, :id)
+
+-- name: select_rule_hits(since)
+SELECT name, hour, CAST(sum(count) AS bigint) AS count FROM rollups
+WHERE hour >= :since AND measure = 'rule' AND queue = 'email' GROUP BY name, hour
+
+-- name: select_rule_order()
+SELECT id, name, priority, version FROM rules ORDER BY priority, id
+
+-- name: set_rule_priority(id, version, priority)
+UPDATE rules SET priority = :priority, version = version + 1 WHERE id = :id AND version = :version RETURNING id

@@ -234,6 +234,8 @@ SELECT id, type, state, priority, attempts, max_attempts, payload_json, idempote
     heartbeat_at, created_at, updated_at, finished_at, cancel_requested, parked_by
 FROM jobs WHERE id = :id
 
+-- name: count_failed_jobs(most)
+SELECT count(*) FROM (SELECT 1 FROM job_ends WHERE state = 'failed' LIMIT :most) AS failed
 -- name: count_jobs()
 SELECT state, count(*) FROM job_queue GROUP BY state
 UNION ALL SELECT state, count(*) FROM job_ends GROUP BY state

@@ -146,6 +146,8 @@ SELECT id, type, state, priority, attempts, max_attempts, payload_json, idempote
     cancel_requested, parked_by
 FROM jobs WHERE id = :id
 
+-- name: count_failed_jobs(most)
+SELECT count(*) FROM (SELECT 1 FROM jobs WHERE state = 'failed' AND finished_at IS NOT NULL LIMIT :most)
 -- name: count_jobs()
 SELECT state, count(*) FROM jobs GROUP BY state
 -- name: select_next_due()

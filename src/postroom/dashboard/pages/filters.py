@@ -1,0 +1,74 @@
+"""How mail gets its tier, and how much of it is stored: to read, not to change."""
+
+from collections.abc import Mapping
+
+from postroom.core.errors import BadInput
+from postroom.core.mail.ingestion import IngestionRule
+from postroom.dashboard.page import Page
+from postroom.dashboard.site import Site
+from postroom.dashboard.visit import Visit
+from postroom.manage.database import Database
+from postroom.manage.filters import list_filters
+from postroom.manage.tier_rules import load_tier_rules
+from postroom.settings.reading import Settings
+
+MOST_SHOWN = 200
+SOURCES = {
+    "vcard": "address books (vCard)",
+    "csv": "address books (CSV)",
+    "mcp": "programs",
+    "sent": "people you have written to",
+}
+STORED = {"full": "all of it", "metadata": "only metadata", "skip": "nothing"}
+
+
+def page(site: Site, database: Database, settings: Settings) -> Page:
+    return FiltersPage(site, database, settings)
+
+
+class FiltersPage(Page):
+    address, title, template = "/filters", "Filters", "filters.html"
+
+    def __init__(self, site: Site, database: Database, settings: Settings) -> None:
+        super().__init__(site)
+        self._database = database
+        self._settings = settings
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        after = _place(visit.text("after"))
+        rules = [each for each in await list_filters(self._database) if (each.rule.number, each.rule.name) > after]
+        shown = rules[:MOST_SHOWN]
+        return {
+            "tiers": await load_tier_rules(self._database, self._settings),
+            "filters": [(each, _words(each.rule)) for each in shown],
+            "more_after": f"{shown[-1].rule.number} {shown[-1].rule.name}" if len(rules) > len(shown) else None,
+            "sources": SOURCES,
+            "stored": STORED,
+        }
+
+
+def _place(given: str | None) -> tuple[int, str]:
+    """Read the place after which the filters are shown: a number and a name."""
+    number, _, name = (given or "-1 ").partition(" ")
+    try:
+        return int(number), name
+    except ValueError:
+        raise BadInput("after", "is no place in the list", "open the list from its beginning") from None
+
+
+def _words(rule: IngestionRule) -> str:
+    match rule.kind:
+        case "sender_domain":
+            return f"it is from {rule.value}"
+        case "sender_domain_suffix":
+            return f"it is from {rule.value} or one of its subdomains"
+        case "sender_address":
+            return f"it is from {rule.value}"
+        case "header_present":
+            return f"it has the header {rule.header}"
+        case "header_equals":
+            return f"the header {rule.header} is {rule.value}"
+        case "header_contains":
+            return f"the header {rule.header} contains {rule.value}"
+        case "mime_type":
+            return f"a part of it is {rule.value}"

@@ -1,0 +1,181 @@
+"""The jobs: how many stand where, what fails and why, how fast they end, and who works on them."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from uuid import UUID
+
+from starlette.routing import Route
+
+from postroom.core.errors import BadInput, NotFound
+from postroom.core.jobs.types import CATALOGUE
+from postroom.dashboard.charts import Series
+from postroom.dashboard.forms import Done, Form, form_route
+from postroom.dashboard.page import Page
+from postroom.dashboard.site import Site
+from postroom.dashboard.visit import Visit
+from postroom.dashboard.windows import WINDOW_CHOICES, chosen_window
+from postroom.manage import job_board
+from postroom.manage.announced import announced
+from postroom.manage.database import Clock, Database, wall_clock
+from postroom.manage.job_board import JobFigures, JobFilters, Stage
+from postroom.manage.job_causes import job_causes
+from postroom.manage.job_story import load_story
+from postroom.manage.jobs import Verb, apply_to_jobs, cancel_job, dismiss_job, retry_job
+from postroom.manage.windows import window_of
+from postroom.settings.reading import Settings
+
+MOODS = {"running": "busy", "retrying": "ask", "parked": "ask", "failed": "bad", "completed": "good"}
+VERBS: Mapping[str, tuple[Verb, ...]] = {
+    "ready": ("cancel",),
+    "running": ("cancel",),
+    "scheduled": ("retry", "cancel"),
+    "retrying": ("retry", "cancel"),
+    "parked": ("cancel",),
+    "failed": ("retry", "dismiss"),
+    "canceled": ("retry",),
+}
+"""What can be done with the jobs of each stage."""
+CONSEQUENCES: Mapping[Verb, str] = {
+    "retry": "They are queued again at once, with all their attempts. What they did before is not done twice.",
+    "cancel": "Those that wait never run; those that run stop at their next step. They can be retried later.",
+    "dismiss": "They count as canceled, so that nobody is asked about them again. They can still be retried.",
+}
+LATENCY_UNITS = (("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1))
+PAST: Mapping[Verb, str] = {"retry": "queued again", "cancel": "canceled", "dismiss": "dismissed"}
+WORDS: Mapping[str, object] = {"moods": MOODS, "verbs": VERBS, "consequences": CONSEQUENCES}
+
+
+def pages(site: Site, database: Database, settings: Settings) -> list[Page]:
+    return [JobsPage(site, database), JobPage(site, database)]
+
+
+class JobsPage(Page):
+    address, title, template = "/jobs", "Jobs", "jobs.html"
+
+    def __init__(self, site: Site, database: Database, clock: Clock = wall_clock) -> None:
+        super().__init__(site)
+        self._database = database
+        self._clock = clock
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        window = chosen_window(visit)
+        filters = _filters(visit.filters)
+        figures = await job_board.job_figures_of(self._database, window_of(window, self._clock()))
+        listed = await job_board.list_page(self._database, filters, visit.text("before"))
+        is_bulk = visit.may("operator") and filters.stage in VERBS and "before" not in visit.filters
+        return {
+            "stages": await job_board.count_stages(self._database),
+            "causes": await job_causes(self._database),
+            "figures": figures,
+            "ended_series": ended_series(figures),
+            **latency(figures),
+            "window": window,
+            "windows": WINDOW_CHOICES,
+            "filters": filters,
+            "types": list(CATALOGUE),
+            "listed": listed,
+            "selected": await job_board.select_page_jobs(self._database, filters) if is_bulk else None,
+            "workforce": await job_board.workforce(self._database, self._clock),
+            **WORDS,
+        }
+
+    def changes(self) -> AsyncIterator[None]:
+        return announced(self._database, *job_board.CHANNELS)
+
+    def actions(self) -> list[Route]:
+        return [
+            form_route(self._site, "/jobs/bulk/{verb}", self._bulk),
+            form_route(self._site, "/jobs/cause/{verb}", self._cause),
+            form_route(self._site, "/jobs/{id}/retry", self._retry),
+            form_route(self._site, "/jobs/{id}/cancel", self._cancel),
+            form_route(self._site, "/jobs/{id}/dismiss", self._dismiss),
+        ]
+
+    async def _retry(self, form: Form) -> Done:
+        await retry_job(self._database, _id(form.parameters["id"]), self._clock, signed=form.signed())
+        return Done("The job is queued again.")
+
+    async def _cancel(self, form: Form) -> Done:
+        outcome = await cancel_job(self._database, _id(form.parameters["id"]), self._clock, signed=form.signed())
+        return Done("The job is canceled." if outcome == "canceled" else "The job is canceled at its next step.")
+
+    async def _dismiss(self, form: Form) -> Done:
+        await dismiss_job(self._database, _id(form.parameters["id"]), self._clock, signed=form.signed())
+        return Done("The job is dismissed: it counts as canceled.")
+
+    async def _bulk(self, form: Form) -> Done:
+        asked = {name: form.text(name) for name in ("stage", "type", "account", "error") if form.text(name)}
+        filters = _filters(asked)
+        verb = _verb(form.parameters["verb"], filters.stage)
+        begin = form.required("begin", "open the list again, and use its button")
+        found = await job_board.select_page_jobs(self._database, filters, begin)
+        return await self._to_many(form, verb, [each.id for each in found.jobs], asked)
+
+    async def _cause(self, form: Form) -> Done:
+        """Act on the jobs of one cause. They are found again, since some may have moved on meanwhile."""
+        key = form.required("cause", "open the page again, and use its button")
+        found = next((each for each in (await job_causes(self._database)).groups if each.key == key), None)
+        if found is None:
+            raise NotFound("no job has this cause any more")
+        verb = _verb(form.parameters["verb"], found.stage)
+        return await self._to_many(form, verb, found.ids, {"stage": found.stage, "type": found.type, "cause": key})
+
+    async def _to_many(self, form: Form, verb: Verb, ids: Sequence[UUID], asked: Mapping[str, str]) -> Done:
+        done = await apply_to_jobs(self._database, verb, ids, self._clock, form.signed(), asked)
+        return Done(f"{done:,} of {len(ids):,} {'job' if len(ids) == 1 else 'jobs'} {PAST[verb]}.")
+
+
+class JobPage(Page):
+    address, title, template = "/jobs/{id}", "Job", "job.html"
+
+    def __init__(self, site: Site, database: Database) -> None:
+        super().__init__(site)
+        self._database = database
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        return {"story": await load_story(self._database, _id(visit.parameters["id"])), **WORDS}
+
+    def changes(self) -> AsyncIterator[None]:
+        return announced(self._database, *job_board.CHANNELS)
+
+
+def ended_series(figures: JobFigures) -> list[Series]:
+    colours = {"completed": "good", "failed": "bad", "canceled": "hist"}
+    shown = {state: counts for state, counts in figures.by_state.items() if state == "completed" or any(counts)}
+    return [Series(state, counts, colours[state]) for state, counts in shown.items()]
+
+
+def latency(figures: JobFigures) -> Mapping[str, object]:
+    """The latency over time, in the unit that suits its highest value."""
+    highest = max(figures.p95_ms, default=0)
+    unit, length = next(each for each in LATENCY_UNITS if highest >= each[1] or each[0] == "ms")
+    series = Series("p95 of all completed jobs", [each / length for each in figures.p95_ms], "acc")
+    return {"latency_series": [series], "latency_unit": unit}
+
+
+def _filters(given: Mapping[str, str]) -> JobFilters:
+    return JobFilters(_stage(given.get("stage")), given.get("type"), given.get("account"), given.get("error"))
+
+
+def _stage(given: str | None) -> Stage | None:
+    for stage in job_board.STAGES:
+        if stage == given:
+            return stage
+    if given:
+        raise BadInput("stage", f"{given[:40]!r} is none of them", f"choose one of: {', '.join(job_board.STAGES)}")
+    return None
+
+
+def _verb(given: str, stage: Stage | None) -> Verb:
+    allowed = VERBS.get(stage or "", ())
+    for verb in allowed:
+        if verb == given:
+            return verb
+    problem = f"{given[:20]!r} cannot be done with jobs that are {stage or 'in any stage'}"
+    raise BadInput("verb", problem, "use one of the buttons")
+
+
+def _id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise NotFound(f"{text[:60]!r} is no id of a job; /jobs lists them") from None

@@ -1,0 +1,180 @@
+"""Mail and events, newest first, with what was decided and why; and one message, from its arrival to now.
+
+What is done here to mail can be taken back, except deleting it for good, which says so first.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime, timedelta
+from urllib.parse import quote, urlencode
+from uuid import UUID
+
+from starlette.routing import Route
+
+from postroom.core.actions.safety import Policy
+from postroom.core.errors import BadInput, TookTooLong
+from postroom.dashboard.forms import Done, Form, form_route
+from postroom.dashboard.page import Page
+from postroom.dashboard.site import Site
+from postroom.dashboard.visit import Visit
+from postroom.manage.accounts import list_accounts
+from postroom.manage.corrections import undo_and_learn
+from postroom.manage.database import Database
+from postroom.manage.mail_actions import read_actions, request_action, wait_for_outcome
+from postroom.manage.mail_ids import find_action, find_message
+from postroom.manage.mail_lines import BY, KINDS, MOST_COUNTED, STATES, TIERS, MailQuestion, count_states, list_lines
+from postroom.manage.mail_page import MailDetail, show_mail
+from postroom.manage.reclassify import reclassify
+from postroom.manage.undo import undo_action
+from postroom.manage.watching import mail_changes
+from postroom.settings.reading import Settings
+from postroom.settings.safety import policy_of
+
+SPANS = {"1h": timedelta(hours=1), "24h": timedelta(days=1), "7d": timedelta(days=7), "30d": timedelta(days=30)}
+SPAN_WORDS = {"1h": "last hour", "24h": "last 24 hours", "7d": "last 7 days", "30d": "last 30 days"}
+STATE_WORDS = {"asking": "needs a yes", "failed": "failed", "undone": "undone", "done": "done"}
+DECIDERS = {"rule": "a rule", "model": "the model", "you": "you", "agent": "an agent"}
+FILTERS = ("q", "kind", "tier", "state", "by", "account", "since")
+PATIENCE = timedelta(seconds=1.5)
+"""How long a form waits for its action, so that the page can say that it is done."""
+ACTIONS = {
+    "star": "Star",
+    "unstar": "Take the star off",
+    "mark_read": "Mark as read",
+    "mark_unread": "Mark as unread",
+    "apply_label": "Add the label",
+    "remove_label": "Take the label off",
+    "snooze 3h": "Snooze for 3 hours",
+    "snooze 1d": "Snooze for a day",
+    "snooze 1w": "Snooze for a week",
+    "trash": "Move to the trash",
+    "restore": "Take out of the trash",
+}
+NEED_A_LABEL = ("apply_label", "remove_label")
+
+
+def pages(site: Site, database: Database, settings: Settings) -> list[Page]:
+    policy = policy_of(settings.safety)
+    return [MailPage(site, database), MessagePage(site, database, policy)]
+
+
+class MailPage(Page):
+    address, title, template = "/mail", "Mail", "mail.html"
+
+    def __init__(self, site: Site, database: Database) -> None:
+        super().__init__(site)
+        self._database = database
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        try:
+            page = await list_lines(self._database, _question(visit))
+        except TookTooLong:
+            raise BadInput(
+                "q", "takes too long to look for", "add a word, or a time such as after:2026-01-01"
+            ) from None
+        counts = await count_states(self._database)
+        return {
+            "page_of_mail": page,
+            "counts": counts,
+            "most_counted": MOST_COUNTED,
+            "accounts": [each.email for each in await list_accounts(self._database) if each.state != "removed"],
+            "chosen": {name: visit.filters[name] for name in FILTERS if name in visit.filters},
+            "tiers": TIERS,
+            "spans": SPAN_WORDS,
+            "states": STATE_WORDS,
+            "deciders": DECIDERS,
+            "older": None if page.older is None else visit.with_filters(before=page.older),
+            "newest": visit.with_filters(before=None) if "before" in visit.filters else None,
+        }
+
+    def changes(self) -> AsyncIterator[None]:
+        return mail_changes(self._database)
+
+
+class MessagePage(Page):
+    address, title, template = "/mail/{message}", "Mail", "message.html"
+
+    def __init__(self, site: Site, database: Database, policy: Policy, patience: timedelta = PATIENCE) -> None:
+        super().__init__(site)
+        self._database = database
+        self._policy = policy
+        self._patience = patience
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        shown = await show_mail(self._database, visit.parameters["message"], self._policy)
+        is_mail = isinstance(shown, MailDetail)
+        return {
+            "mail": shown if is_mail else None,
+            "event": None if is_mail else shown,
+            "others": ACTIONS,
+            "rule_address": _rule_address(shown) if is_mail else "",
+        }
+
+    def changes(self) -> AsyncIterator[None]:
+        return mail_changes(self._database)
+
+    def actions(self) -> list[Route]:
+        acts = {"do": self._do, "undo": self._undo, "wrong": self._wrong, "reclassify": self._reclassify}
+        return [form_route(self._site, f"/mail/{{message}}/{name}", act) for name, act in acts.items()]
+
+    async def _do(self, form: Form) -> Done:
+        name = form.required("action", "choose what to do")
+        if name in NEED_A_LABEL:
+            name = f"{name} {form.required('label', 'name the label')}"
+        steps = read_actions([name])
+        message = form.parameters["message"]
+        asked = await request_action(self._database, message, steps, self._policy, form.signed())
+        outcome = await wait_for_outcome(self._database, asked, self._patience)
+        return Done(_sentence(outcome.what), undo=str(outcome.action_id))
+
+    async def _undo(self, form: Form) -> Done:
+        action = await self._chosen(form)
+        await undo_action(self._database, action, form.signed())
+        return Done("It is being undone.", undo=str(action))
+
+    async def _wrong(self, form: Form) -> Done:
+        corrected = await undo_and_learn(self._database, await self._chosen(form), form.signed())
+        learned = f"; proposed as a rule: {corrected.proposed}" if corrected.proposed else "; no rule could be proposed"
+        return Done(f"It is being undone{learned}.", undo=str(corrected.action_id))
+
+    async def _reclassify(self, form: Form) -> Done:
+        message = await find_message(self._database, form.parameters["message"])
+        asked = await reclassify(self._database, [message], None, form.signed())
+        return Done("It is decided again, by today's rules and model." if asked.messages else "It is in line already.")
+
+    async def _chosen(self, form: Form) -> UUID:
+        return await find_action(self._database, form.required("action", "open the message and choose its action"))
+
+
+def _question(visit: Visit) -> MailQuestion:
+    return MailQuestion(
+        visit.text("q"),
+        visit.choice("kind", KINDS, "all"),
+        visit.text("tier"),
+        visit.choice("state", STATES, STATES[0]) if "state" in visit.filters else None,
+        visit.choice("by", BY, BY[0]) if "by" in visit.filters else None,
+        visit.text("account"),
+        _since(visit),
+        visit.text("before"),
+    )
+
+
+def _since(visit: Visit) -> datetime | None:
+    given = visit.text("since")
+    if given is None:
+        return None
+    if (span := SPANS.get(given)) is not None:
+        return datetime.now(UTC) - span
+    try:
+        at = datetime.fromisoformat(given)
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        remedy = f"choose one of {', '.join(SPANS)}, or a day such as 2026-11-01"
+        raise BadInput("since", f"{given[:40]!r} is no time", remedy) from None
+
+
+def _rule_address(mail: MailDetail) -> str:
+    return f"/rules/new?{urlencode({'from': mail.sender, 'subject': mail.subject[:200]}, quote_via=quote)}"
+
+
+def _sentence(what: str) -> str:
+    return f"{what[:1].upper()}{what[1:]}."

@@ -1,0 +1,24 @@
+"""The pages of rules: the list, the editor, simulations, starter rules and import."""
+
+from postroom.dashboard.page import Page
+from postroom.dashboard.pages.rules.editor import EditorParts, NewRulePage, RulePage
+from postroom.dashboard.pages.rules.importing import ImportPage
+from postroom.dashboard.pages.rules.listing import RulesPage
+from postroom.dashboard.pages.rules.simulation import SimulationPage
+from postroom.dashboard.pages.rules.starters import StartersPage
+from postroom.dashboard.site import Site
+from postroom.manage.database import Database
+from postroom.settings.reading import Settings
+
+
+def pages(site: Site, database: Database, settings: Settings) -> list[Page]:
+    parts = EditorParts(database)
+    # `/rules/{rule}` comes last: it would match the others.
+    return [
+        RulesPage(site, database),
+        NewRulePage(site, parts),
+        SimulationPage(site, parts, settings),
+        StartersPage(site, database, settings),
+        ImportPage(site, database),
+        RulePage(site, parts),
+    ]

@@ -1,0 +1,118 @@
+"""Settings: tokens, protected mail, the model's budget, and every setting in effect with where it was set.
+
+What is changed here is stored in the database. Settings of the file and the environment are shown, and changed there.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from postroom.core.actions.safety import ProtectedKind
+from postroom.core.errors import BadInput, NotFound
+from postroom.core.roles import Role
+from postroom.dashboard.forms import Done, Form, form_route
+from postroom.dashboard.page import Page
+from postroom.dashboard.site import Site
+from postroom.dashboard.visit import Visit
+from postroom.manage.database import Database
+from postroom.manage.model import model_status
+from postroom.manage.protection import list_protected, protect, unprotect
+from postroom.manage.settings_view import SettingView, settings_in_effect
+from postroom.manage.tokens import create_token, list_tokens, mint, revoke_token
+from postroom.settings.reading import Settings
+
+KINDS: tuple[ProtectedKind, ...] = ("sender", "domain", "label")
+ROLES = (Role.AGENT, Role.DASHBOARD, Role.CONNECTOR, Role.ADMIN)
+"""The roles of tokens that can be made on the page. Those of senders are made where senders are."""
+LIFETIMES: Mapping[str, timedelta | None] = {
+    "30 days": timedelta(days=30),
+    "1 year": timedelta(days=365),
+    "no end": None,
+}
+
+
+def page(site: Site, database: Database, settings: Settings) -> Page:
+    return SettingsPage(site, database, settings)
+
+
+class SettingsPage(Page):
+    address, title, template = "/settings", "Settings", "settings.html"
+
+    def __init__(self, site: Site, database: Database, settings: Settings) -> None:
+        super().__init__(site)
+        self._database = database
+        self._settings = settings
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        model = self._settings.model
+        return {
+            "tokens": await list_tokens(self._database),
+            "protected": await list_protected(self._database),
+            "model": model,
+            "spend": await model_status(self._database, model) if model.provider != "none" else None,
+            "sections": _sections(settings_in_effect(self._settings)),
+            "kinds": KINDS,
+            "roles": [str(each) for each in ROLES],
+            "lifetimes": list(LIFETIMES),
+            "now": datetime.now(UTC),
+        }
+
+    def actions(self) -> list[Route]:
+        site = self._site
+        return [
+            form_route(site, "/settings/tokens", self._create_token, role="admin", again=True),
+            form_route(site, "/settings/tokens/{token}/revoke", self._revoke_token, role="admin"),
+            form_route(site, "/settings/protection", self._protect),
+            form_route(site, "/settings/protection/remove", self._unprotect, again=True),
+        ]
+
+    async def _create_token(self, form: Form) -> Response:
+        """Show the new token on a page of its own, once: it is stored nowhere."""
+        given, lifetime = form.text("role"), LIFETIMES.get(form.text("lifetime"), timedelta(days=30))
+        if given not in [str(each) for each in ROLES]:
+            raise BadInput("role", "is none of them", f"choose one of: {', '.join(ROLES)}")
+        expires_at = None if lifetime is None else datetime.now(UTC) + lifetime
+        minted = mint(Role(given), form.text("identity") or None, form.text("name") or None, expires_at)
+        await create_token(self._database, minted.token, form.signed(), datetime.now(UTC))
+        return HTMLResponse(self._site.render("settings/token.html", token=minted.text, name=form.text("name")))
+
+    async def _revoke_token(self, form: Form) -> Done:
+        revoked = await revoke_token(self._database, _id(form.parameters["token"]), form.signed())
+        return Done("The token is revoked: it opens nothing any more." if revoked else "It was revoked before.")
+
+    async def _protect(self, form: Form) -> Done:
+        value = form.required("value", "write an address, a domain or a label")
+        reason = form.text("reason") or "on the page"
+        kept = await protect(self._database, _kind(form), value, reason, form.signed())
+        return Done(f"Protected: no mail of {kept} is changed any more.")
+
+    async def _unprotect(self, form: Form) -> Done:
+        value = form.required("value", "name what is protected")
+        await unprotect(self._database, _kind(form), value, form.signed())
+        return Done(f"No longer protected: {value}.")
+
+
+def _kind(form: Form) -> ProtectedKind:
+    given = form.text("kind")
+    for each in KINDS:
+        if each == given:
+            return each
+    raise BadInput("kind", "is none of them", f"choose one of: {', '.join(KINDS)}")
+
+
+def _id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise NotFound("there is no such token") from None
+
+
+def _sections(settings: list[SettingView]) -> Mapping[str, list[SettingView]]:
+    sections: defaultdict[str, list[SettingView]] = defaultdict(list)
+    for each in settings:
+        sections[each.section].append(each)
+    return dict(sorted(sections.items()))

@@ -1,0 +1,56 @@
+"""What needs a person now, each with the page that solves it. The most pressing comes first."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+from postroom.manage.account_status import AccountLine
+from postroom.manage.proposals import list_proposals
+from postroom.store import feed, jobs
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+
+FAILED_WITHIN = timedelta(days=7)
+MOST_COUNTED = 1_000
+
+Need = Literal["failed_actions", "failed_jobs", "account", "not_ingested", "proposals", "no_account"]
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    need: Need
+    count: int
+    about: str = ""
+    """The account, where it is about one."""
+    detail: str = ""
+    command: str = ""
+    """The command that solves it, where no page does."""
+
+
+async def needs_attention(
+    database: Database, accounts: list[AccountLine], clock: Clock = wall_clock
+) -> list[Attention]:
+    """Return what needs a person, beside the actions that wait for a yes."""
+    failed = await database.run(feed.count_failed_actions(clock() - FAILED_WITHIN, MOST_COUNTED))
+    broken = await database.run(jobs.count_failed_jobs(MOST_COUNTED))
+    proposals = len(await list_proposals(database, "open", MOST_COUNTED))
+    found = [
+        *(each for account in accounts for each in _of_account(account)),
+        Attention("failed_actions", failed),
+        Attention("failed_jobs", broken),
+        Attention("proposals", proposals),
+    ]
+    if not accounts:
+        found.append(Attention("no_account", 1, command="postroom account add gmail"))
+    return [each for each in found if each.count]
+
+
+def _of_account(account: AccountLine) -> list[Attention]:
+    found: list[Attention] = []
+    if account.state == "needs_consent" or account.dies_at is not None:
+        detail = account.reason or account.trouble or ""
+        found.append(Attention("account", 1, account.email, detail, account.command or ""))
+    lost = account.refused + account.set_aside
+    if lost:
+        found.append(Attention("not_ingested", lost, account.email, "", account.retry or ""))
+    return found

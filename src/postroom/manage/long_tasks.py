@@ -1,0 +1,132 @@
+"""Long work of this process that somebody waits for on a page: it reports progress, and it can be canceled.
+
+Few may run at once, and only the newest few are remembered. One that nobody has looked at for a while is canceled, so
+that closing the page is enough. Nothing is stored: a restart forgets them all, and they change nothing.
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeVar
+
+import structlog
+
+from postroom.core.errors import BadInput, NotFound
+
+__all__ = ["LongTask", "LongTasks", "Report"]
+
+log = structlog.stdlib.get_logger(__name__)
+
+MOST_RUNNING = 2
+MOST_REMEMBERED = 20
+UNWATCHED_S = 120.0
+
+T = TypeVar("T")
+Report = Callable[[int, int], None]
+"""Called with how much is done, and how much there is."""
+TaskState = Literal["running", "done", "failed", "canceled"]
+
+
+@dataclass(slots=True)
+class LongTask(Generic[T]):
+    """One piece of work. `result` is there when it is done; `problem` says why it failed."""
+
+    id: str
+    title: str
+    back: str
+    """The address of the page that it was started from."""
+    state: TaskState = "running"
+    done: int = 0
+    total: int = 0
+    result: T | None = None
+    problem: str = ""
+    looked_at: float = field(default_factory=time.monotonic)
+
+
+class LongTasks(Generic[T]):
+    def __init__(self, clock: Callable[[], float] = time.monotonic, most_running: int = MOST_RUNNING) -> None:
+        self._clock = clock
+        self._most_running = most_running
+        self._tasks: dict[str, LongTask[T]] = {}
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._news = asyncio.Event()
+
+    def start(self, title: str, work: Callable[[Report], Coroutine[Any, Any, T]], back: str = "/") -> LongTask[T]:
+        """Start the work. Raises BadInput if enough is running."""
+        self.cancel_unwatched()
+        if len(self._running) >= self._most_running:
+            problem = f"cannot start: {len(self._running)} others are running"
+            raise BadInput(title, problem, "wait for one of them, or cancel it")
+        task = LongTask[T](secrets.token_urlsafe(9), title, back, looked_at=self._clock())
+        self._tasks[task.id] = task
+        self._forget_oldest()
+        running = asyncio.create_task(self._run(task, work), name="long-task")
+        self._running[task.id] = running
+        running.add_done_callback(lambda _ended: self._end(task))
+        return task
+
+    def look(self, id: str) -> LongTask[T]:
+        """Return the task for somebody who looks at it. Raises NotFound if it was forgotten."""
+        self.cancel_unwatched()
+        task = self._tasks.get(id)
+        if task is None:
+            raise NotFound("this work is over and forgotten, or Postroom was restarted; start it again")
+        task.looked_at = self._clock()
+        return task
+
+    def cancel(self, id: str) -> LongTask[T]:
+        """Cancel the task, if it still runs. Safe to repeat."""
+        task = self.look(id)
+        if (running := self._running.get(id)) is not None:
+            running.cancel()
+        return task
+
+    def cancel_unwatched(self) -> None:
+        """Cancel what nobody has looked at for a while."""
+        for id, running in self._running.items():
+            if self._clock() - self._tasks[id].looked_at > UNWATCHED_S:
+                running.cancel()
+
+    def close(self) -> None:
+        for running in self._running.values():
+            running.cancel()
+
+    async def changes(self) -> AsyncIterator[None]:
+        """Yield at once, and then whenever any of the tasks made progress or ended."""
+        while True:
+            news = self._news
+            yield
+            await news.wait()
+
+    async def _run(self, task: LongTask[T], work: Callable[[Report], Coroutine[Any, Any, T]]) -> None:
+        def report(done: int, total: int) -> None:
+            task.done, task.total = done, total
+            self.cancel_unwatched()
+            self._announce()
+
+        try:
+            task.result = await work(report)
+            task.state = "done"
+        except (BadInput, NotFound) as error:
+            task.state, task.problem = "failed", str(error)
+        except Exception as error:
+            # Only the type: the text of an unexpected error may contain mail.
+            log.warning("long_task.failed", task=task.title, error=type(error).__name__)
+            task.state, task.problem = "failed", "it could not be finished; the log has the cause"
+
+    def _end(self, task: LongTask[T]) -> None:
+        self._running.pop(task.id, None)
+        if task.state == "running":
+            task.state = "canceled"
+        self._announce()
+
+    def _forget_oldest(self) -> None:
+        for id in list(self._tasks)[: max(0, len(self._tasks) - MOST_REMEMBERED)]:
+            if id not in self._running:
+                del self._tasks[id]
+
+    def _announce(self) -> None:
+        news, self._news = self._news, asyncio.Event()
+        news.set()

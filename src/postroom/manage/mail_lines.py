@@ -1,0 +1,277 @@
+"""Mail and events as a list for people: each with its tier, what was decided and why, and what became of it.
+
+Every text may come from a stranger's mail. Nothing here is trusted; the page makes it safe to show.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Literal, get_args
+from uuid import UUID
+
+from postroom.core.actions import phrases
+from postroom.core.actions.undo import why_not_undoable
+from postroom.core.errors import BadInput
+from postroom.core.lifecycle import ActionState
+from postroom.core.mail.headers import values
+from postroom.core.mail.search import read_query
+from postroom.core.queue.queues import EMAIL, GATEWAY
+from postroom.core.short_ids import short_id
+from postroom.manage.accounts import find_account
+from postroom.manage.mail import name_of
+from postroom.store import mail_lists
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.cursors import read_cursor
+from postroom.store.engine.database import Database
+from postroom.store.mail_lists import MOST_COUNTED, ListedEvent, ListedMail, ListedPage, MailFilter, StateCounts
+from postroom.store.search import EARLIEST, NEWEST
+
+__all__ = [
+    "MOST_COUNTED",
+    "MailLine",
+    "MailLines",
+    "MailQuestion",
+    "StateCounts",
+    "count_states",
+    "list_lines",
+    "state_of",
+]
+
+PAGE = 50
+LATELY = timedelta(days=7)
+TIERS = (*EMAIL.tiers, *GATEWAY.tiers)
+KINDS: tuple[Literal["all", "mail", "event"], ...] = ("all", "mail", "event")
+STATES = get_args(mail_lists.StateFilter)
+BY = get_args(mail_lists.ByFilter)
+Kind = Literal["mail", "event"]
+Mood = Literal["", "good", "bad", "ask", "busy"]
+
+
+@dataclass(frozen=True, slots=True)
+class MailQuestion:
+    """What somebody wants to see, as the filters say it. `before` is where a further page begins."""
+
+    words: str | None = None
+    kind: Literal["all", "mail", "event"] = "all"
+    tier: str | None = None
+    state: mail_lists.StateFilter | None = None
+    by: mail_lists.ByFilter | None = None
+    account: str | None = None
+    since: datetime | None = None
+    before: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MailLine:
+    """One message or event.
+
+    `what` is what was decided, `by` who decided, `why` the reason; `state` and its mood say what became of it.
+    `undo_id` is the action that can be taken back now.
+    """
+
+    id: UUID
+    short_id: str
+    kind: Kind
+    at: datetime
+    account: str
+    sender: str
+    sender_name: str
+    subject: str
+    tier: str
+    tier_rule: str
+    what: str
+    by: str
+    why: str
+    state: str
+    mood: Mood
+    error: str
+    undo_id: UUID | None = None
+    may_act: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MailLines:
+    """A page of the list; `older` is where the next begins. `looked_back_to` says how far was looked."""
+
+    lines: Sequence[MailLine]
+    older: str | None
+    looked_back_to: datetime | None
+    is_indexing: bool
+
+
+async def list_lines(database: Database, asked: MailQuestion) -> MailLines:
+    """List what fits, newest first. Raise BadInput for filters that make no sense together, NotFound, TookTooLong."""
+    before = NEWEST if asked.before is None else read_cursor(asked.before)
+    account_id = None if asked.account is None else (await find_account(database, asked.account)).id
+    since = asked.since or EARLIEST
+    wanted = MailFilter(asked.tier, asked.state, asked.by, account_id, since)
+    _check(asked)
+    if asked.words is not None:
+        words = read_query(asked.words)
+        unbounded = replace(wanted, since=EARLIEST)
+        words = words if asked.since is None else replace(words, after=max(words.after or EARLIEST, since))
+        page = await database.run(mail_lists.list_matching(words, database.dialect, unbounded, PAGE, before))
+    elif asked.kind == "event" or asked.tier in GATEWAY.tiers:
+        page = await database.run(mail_lists.list_events(PAGE, asked.tier, before, since))
+    elif asked.kind == "all" and not wanted.is_narrow:
+        page = await database.run(mail_lists.list_arrived(PAGE, before, since))
+    else:
+        page = await database.run(mail_lists.list_mail(wanted, PAGE, before))
+    return _lines(page)
+
+
+async def count_states(database: Database, clock: Clock = wall_clock) -> StateCounts:
+    """Count what waits for a yes, and what failed or was undone in the last seven days."""
+    return await database.run(mail_lists.count_states(clock() - LATELY))
+
+
+def line_of_event(each: ListedEvent) -> MailLine:
+    is_mail = each.subject is not None
+    state, mood = _EVENT_STATES.get(each.state, (each.state, ""))
+    return MailLine(
+        each.id,
+        short_id(each.id),
+        "mail" if is_mail else "event",
+        each.at,
+        each.endpoint_identity,
+        each.sender,
+        "",
+        each.subject if each.subject is not None else each.text or each.kind or "",
+        each.tier,
+        "",
+        "" if is_mail else each.kind or each.channel,
+        "",
+        "",
+        state if each.members is None else f"{state}, stands for {each.members}",
+        mood,
+        "" if each.reason is None or each.state == "done" else each.reason,
+    )
+
+
+def line_of_mail(each: ListedMail) -> MailLine:
+    state, mood = _state(each)
+    return MailLine(
+        each.id,
+        short_id(each.id),
+        "mail",
+        each.at,
+        each.account,
+        each.sender,
+        name_of(each.headers),
+        each.subject,
+        each.tier,
+        tier_rule(each),
+        _what(each),
+        _by(each),
+        each.rationale or "",
+        state,
+        mood,
+        each.action_error or "" if each.action_state == "failed" else "",
+        each.action_id if _can_be_undone(each) else None,
+        may_act=not each.is_gone,
+    )
+
+
+def tier_rule(each: ListedMail) -> str:
+    """The tier rule that matched, as far as it can be told afterwards."""
+    if each.is_backfilled:
+        return "backfill"
+    match each.policy_tier:
+        case "high_priority" if each.is_contact:
+            return "known_contact"
+        case "high_priority" if each.reply_to_mine or values(each.headers, "in-reply-to"):
+            return "reply_to_outbound"
+        case "high_priority":
+            return "known_contact"
+        case "interactive":
+            return "direct_correspondence"
+        case "default":
+            return "fallback_default"
+
+
+def state_of(state: ActionState, undone: ActionState | None = None) -> tuple[str, Mood]:
+    """The state of an action in few words, and its mood. An undone action is never called done."""
+    match undone:
+        case "completed":
+            return "undone", ""
+        case "queued" | "executing" | "awaiting_approval":
+            return "being undone", "busy"
+        case None:
+            return _ACTION_STATES[state]
+        case _:
+            return f"{_ACTION_STATES[state][0]}; could not be undone", "bad"
+
+
+_ACTION_STATES: Mapping[ActionState, tuple[str, Mood]] = {
+    "queued": ("in line", "busy"),
+    "awaiting_approval": ("needs a yes", "ask"),
+    "executing": ("in progress", "busy"),
+    "completed": ("done", "good"),
+    "failed": ("failed", "bad"),
+    "canceled": ("canceled", ""),
+    "rejected": ("rejected", ""),
+    "expired": ("lapsed, not done", ""),
+}
+_EVENT_STATES: Mapping[str, tuple[str, Mood]] = {
+    "waiting": ("waiting", "busy"),
+    "leased": ("being handled", "busy"),
+    "done": ("handled", "good"),
+    "failed": ("failed", "bad"),
+    "coalesced": ("part of a summary", ""),
+    "auto_acked": ("ended unread", ""),
+    "duplicate": ("duplicate", ""),
+}
+
+
+def _check(asked: MailQuestion) -> None:
+    of_mail = asked.words or asked.state or asked.by or asked.account
+    if of_mail and (asked.kind == "event" or asked.tier in GATEWAY.tiers):
+        remedy = "remove one of these filters"
+        raise BadInput("kind", "events have no account, no decision and no action, and are not searched", remedy)
+    if asked.kind != "event" and asked.tier is not None and asked.tier not in TIERS:
+        raise BadInput("tier", f"{asked.tier[:40]!r} is none", f"choose one of: {', '.join(TIERS)}")
+
+
+def _lines(page: ListedPage) -> MailLines:
+    lines = [line_of_mail(each) if isinstance(each, ListedMail) else line_of_event(each) for each in page.items]
+    older = None if page.following is None else str(page.following)
+    return MailLines(lines, older, page.looked_back_to, page.is_indexing)
+
+
+def _state(each: ListedMail) -> tuple[str, Mood]:
+    if each.action_state is not None:
+        return state_of(each.action_state, each.undone)
+    if each.source is None:
+        return "not decided yet", "busy"
+    return ("refused, kept", "") if (each.safety or {}).get("verdict") == "refuse" else ("kept", "")
+
+
+def _what(each: ListedMail) -> str:
+    if each.action_type is not None:
+        return phrases.asked(each.action_type, each.parameters or {})
+    if each.decided_type is None:
+        return ""
+    return phrases.asked(each.decided_type, each.decided_parameters or {})
+
+
+def _by(each: ListedMail) -> str:
+    match each.actor:
+        case "user":
+            return "you"
+        case "agent":
+            return f"agent {each.asked_by or ''}".rstrip()
+        case _:
+            pass
+    match each.source:
+        case "deterministic":
+            return f"rule “{each.rule_name or 'removed'}”"
+        case "llm":
+            return f"model {each.confidence:.2f}"
+        case _:
+            return ""
+
+
+def _can_be_undone(each: ListedMail) -> bool:
+    if each.action_type is None or each.action_state is None or each.undone in ("queued", "executing", "completed"):
+        return False
+    return why_not_undoable(each.action_type, each.action_state, each.undo_hint) is None

@@ -1,0 +1,118 @@
+"""How mail gets its priority tier: the ordered rules, the guard against starvation, and the state of the contacts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal, NamedTuple
+
+from postroom.core.heartbeat import Liveness
+from postroom.core.queue.envelope import PolicyTier
+from postroom.core.queue.queues import EMAIL, GUARD
+from postroom.manage.connectors import list_connectors
+from postroom.settings.queues import queues_of
+from postroom.settings.reading import Settings
+from postroom.store.contacts import SourceCount, count_contacts
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+
+__all__ = ["CachedContacts", "ContactsState", "SourceCount", "TierGuard", "TierRule", "TierRules", "load_tier_rules"]
+
+MOST_COUNTED = 20_000
+Freshness = Literal["fresh", "too old", "none"]
+
+
+class TierRule(NamedTuple):
+    """One rule, as `core/mail/tiers.py` applies it."""
+
+    number: int
+    name: str
+    tier: PolicyTier
+    when: str
+
+
+TIER_RULES = (
+    TierRule(1, "known_contact", "high_priority", "an address in From is that of a known contact"),
+    TierRule(2, "reply_to_outbound", "high_priority", "In-Reply-To names a message that you sent"),
+    TierRule(
+        3,
+        "direct_correspondence",
+        "interactive",
+        "you are in To, there is no List-Unsubscribe, and Precedence is not bulk, list or junk",
+    ),
+    TierRule(4, "fallback_default", "default", "everything else"),
+)
+
+
+class TierGuard(NamedTuple):
+    """After how many messages of a tier in a row a lower one gets its turn, and whether a setting says so."""
+
+    tier: str
+    most_in_a_row: int
+    is_set: bool
+
+
+class CachedContacts(NamedTuple):
+    """A connector's copy of the contacts: when it was exported, and whether it may still be used."""
+
+    connector_type: str
+    endpoint_identity: str
+    generated_at: datetime | None
+    heard_at: datetime
+    liveness: Liveness
+    freshness: Freshness
+
+
+@dataclass(frozen=True, slots=True)
+class ContactsState:
+    """The contacts by source, counted up to a limit, and the copies that connectors use."""
+
+    sources: Sequence[SourceCount]
+    is_more: bool
+    copies: Sequence[CachedContacts]
+    refresh: timedelta
+    stale: timedelta
+
+    @property
+    def size(self) -> int:
+        return sum(each.count for each in self.sources)
+
+
+@dataclass(frozen=True, slots=True)
+class TierRules:
+    rules: Sequence[TierRule]
+    guards: Sequence[TierGuard]
+    guard_default: int
+    contacts: ContactsState
+
+
+async def load_tier_rules(database: Database, settings: Settings, clock: Clock = wall_clock) -> TierRules:
+    now = clock()
+    stale = timedelta(seconds=settings.connector.contacts_stale_s)
+    sources = await database.run(count_contacts(MOST_COUNTED))
+    copies = [
+        CachedContacts(
+            each.connector.connector_type,
+            each.connector.endpoint_identity,
+            each.connector.contacts_generated_at,
+            each.connector.last_heartbeat_at,
+            each.liveness,
+            _freshness(each.connector.contacts_generated_at, stale, now),
+        )
+        for each in await list_connectors(database, clock)
+        if each.connector.connector_type == "gmail"
+    ]
+    refresh = timedelta(seconds=settings.connector.contacts_refresh_s)
+    is_more = sum(each.count for each in sources) >= MOST_COUNTED
+    return TierRules(TIER_RULES, _guards(settings), GUARD, ContactsState(sources, is_more, copies, refresh, stale))
+
+
+def _freshness(generated_at: datetime | None, stale: timedelta, now: datetime) -> Freshness:
+    if generated_at is None:
+        return "none"
+    return "fresh" if now - generated_at <= stale else "too old"
+
+
+def _guards(settings: Settings) -> list[TierGuard]:
+    policy = queues_of(settings.queues, settings.routes)[EMAIL.queue]
+    usual: Mapping[str, int] = EMAIL.guards
+    return [TierGuard(tier, most, most != usual.get(tier)) for tier, most in policy.guards.items()]

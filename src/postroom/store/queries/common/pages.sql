@@ -1,0 +1,51 @@
+-- name: select_counted_until()
+SELECT counted_until FROM job_counting
+
+-- name: begin_counting(since)
+INSERT INTO job_counting (only_row, counted_until) VALUES (1, :since) ON CONFLICT DO NOTHING
+
+-- name: move_counting(since, until)
+UPDATE job_counting SET counted_until = :until WHERE counted_until = :since RETURNING counted_until
+
+-- name: prune_depths(before)
+DELETE FROM queue_depths WHERE at < :before RETURNING at
+
+-- name: select_unread(queue, state, before, looked, most)
+SELECT x.seq, e.id AS message_id, e.queue, e.tier, e.kind, e.channel, e.envelope_json, e.accepted_at, x.state, x.reason,
+    x.linked_to, x.ended_at
+FROM (
+    SELECT seq, state, reason, linked_to, ended_at FROM inbox_ends
+    WHERE state = :state AND state IN ('failed', 'coalesced', 'auto_acked') AND seq < :before
+    ORDER BY seq DESC LIMIT :looked
+) AS x JOIN envelopes e ON e.seq = x.seq
+WHERE e.queue = :queue
+ORDER BY x.seq DESC LIMIT :most
+
+-- name: select_summaries(queue, before, most)
+SELECT e.seq, e.id AS message_id, e.queue, e.tier, e.members, e.envelope_json, e.accepted_at,
+    COALESCE(q.state, x.state) AS state
+FROM envelopes e LEFT JOIN inbox_queue q ON q.seq = e.seq LEFT JOIN inbox_ends x ON x.seq = e.seq
+WHERE e.members IS NOT NULL AND e.queue = :queue AND e.seq < :before
+ORDER BY e.seq DESC LIMIT :most
+
+-- name: select_summary(id)
+SELECT e.seq, e.id AS message_id, e.queue, e.tier, e.members, e.envelope_json, e.accepted_at,
+    COALESCE(q.state, x.state) AS state
+FROM envelopes e LEFT JOIN inbox_queue q ON q.seq = e.seq LEFT JOIN inbox_ends x ON x.seq = e.seq
+WHERE e.id = :id AND e.members IS NOT NULL
+
+-- name: select_member_views(id, after, most)
+SELECT x.seq, e.id AS message_id, e.queue, e.tier, e.kind, e.channel, e.envelope_json, e.accepted_at, x.state, x.reason,
+    x.linked_to, x.ended_at
+FROM inbox_ends x JOIN envelopes e ON e.seq = x.seq
+WHERE x.linked_to = :id AND x.seq > :after
+ORDER BY x.seq LIMIT :most
+
+-- name: count_waiting(queue, tier, most)
+SELECT (SELECT count(*) FROM (
+        SELECT 1 FROM inbox_queue WHERE state = 'waiting' AND queue = :queue AND tier = :tier LIMIT :most
+    ) AS counted),
+    (SELECT accepted_at FROM inbox_queue WHERE state = 'waiting' AND queue = :queue AND tier = :tier ORDER BY seq LIMIT 1)
+
+-- name: count_leased(queue)
+SELECT tier, count(*) FROM inbox_queue WHERE state = 'leased' AND queue = :queue GROUP BY tier

@@ -1,0 +1,43 @@
+"""All pages over a real database, as one visitor sees them."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx2
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from postroom.core.visitors import PersonRole, Visitor
+from postroom.dashboard.pages import all_pages
+from postroom.dashboard.site import Site
+from postroom.dashboard.visiting import OWNER, VISITOR
+from postroom.settings.reading import load_settings
+from postroom.store.engine.database import Database
+from postroom.web.application import create_application
+from support.scripted_feed import NOON
+
+HOST = "postroom.test"
+
+
+def visitor(role: PersonRole, *, is_fresh: bool = True) -> Visitor:
+    """A visitor of this role, whose forms `support.page_forms.submit` may submit."""
+    return Visitor(f"a {role}", role, OWNER.form_token, is_fresh)
+
+
+@asynccontextmanager
+async def visiting_pages(
+    database: Database, data_dir: Path, visitor: Visitor = OWNER
+) -> AsyncGenerator[httpx2.AsyncClient]:
+    site = Site("owner@example.org", NOON)
+    pages = all_pages(site, database, load_settings({"data_dir": data_dir}, environ={}, cwd=data_dir))
+    app = _as_visitor(create_application(site, pages, allowed_hosts=[HOST]), visitor)
+    transport = httpx2.ASGITransport(app=app)
+    async with httpx2.AsyncClient(transport=transport, base_url=f"http://{HOST}") as client:
+        yield client
+
+
+def _as_visitor(app: ASGIApp, visitor: Visitor) -> ASGIApp:
+    async def visited(scope: Scope, receive: Receive, send: Send) -> None:
+        await app({**scope, VISITOR: visitor}, receive, send)
+
+    return visited
