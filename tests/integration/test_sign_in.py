@@ -8,7 +8,9 @@ import httpx2
 import pyotp
 import pytest
 
+from postroom.core.errors import SignInRefused
 from postroom.core.roles import Role
+from postroom.manage.passkeys import Challenges
 from postroom.manage.people import link_for
 from postroom.store.audit import list_audit
 from postroom.store.people import change_role, remove_person
@@ -292,6 +294,52 @@ async def test_a_stream_ends_with_its_session_and_does_not_keep_it_alive(
                     async for _ in parts:
                         pass
     await database.close()
+
+
+HOSTILE = (
+    *({}, [], 1, None, "x", {"credential": {}}, {"credential": {"response": {}}}, {"credential": {"response": 1}}),
+    {"credential": {"id": "x", "rawId": "x", "type": "public-key", "response": {"clientDataJSON": "e30"}}},
+    {"credential": {"id": 1, "response": {"clientDataJSON": "eyJ0eXBlIjoid2ViYXV0aG4uZ2V0IiwiY2hhbGxlbmdlIjoieCJ9"}}},
+    {"secret": ["x"], "name": {"a": 1}, "to": 5, "form_token": 7, "credential": {"response": {"clientDataJSON": 3}}},
+)
+
+
+async def test_whatever_a_script_sends_is_refused_with_a_sentence(pages: Pages) -> None:
+    mara = await pages.signed_in()
+    mara.headers["Host"] = f"localhost:{pages.port}"
+    token = await (await pages.signed_in("nils")).form_token()
+    for path in ("/sign-in", "/sign-in/once", "/sign-in/again", "/settings/sign-in"):
+        kinds = ("/passkey/options", "/passkey") if path != "/settings/sign-in" else ("/passkeys/options", "/passkeys")
+        for kind in kinds:
+            for content in HOSTILE:
+                answer = await mara.script(path + kind, content)
+                usual = path + kind == "/sign-in/passkey/options" and isinstance(content, dict)
+                assert answer.status_code == 200 if usual else answer.status_code in (400, 401, 403, 429), (path, kind)
+    assert (await mara.script("/settings/sign-in/passkeys", {"form_token": token})).status_code in (400, 403)
+
+
+async def test_a_challenge_is_for_one_purpose_and_for_five_minutes(pages: Pages) -> None:
+    challenges = Challenges(pages.database, pages.clock)
+    first = await challenges.new("sign-in")
+    await challenges.check(first, "sign-in")
+    await Challenges(pages.database, pages.clock).check(first, "sign-in")
+    for challenge, purpose in (
+        (first, "again:1"),
+        (first[:-1] + b"x", "sign-in"),
+        (b"x" + first[1:], "sign-in"),
+        (b"", ""),
+    ):
+        with pytest.raises(SignInRefused):
+            await challenges.check(challenge, purpose)
+    pages.clock.forward(300)
+    with pytest.raises(SignInRefused, match="too long"):
+        await challenges.check(first, "sign-in")
+
+
+async def test_no_passkey_is_offered_where_browsers_make_none(pages: Pages) -> None:
+    await pages.signed_in()
+    assert "Browsers make no passkeys for 127.0.0.1" in (await pages.visitor().get("/sign-in")).text
+    assert (await pages.visitor().script("/sign-in/passkey/options", {})).status_code == 400
 
 
 async def test_no_secret_is_logged(tmp_path: Path, migrated_sqlite: Path, clock: ManualClock) -> None:

@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute
 from postroom.compose.google import vault_of
 from postroom.core.errors import SettingsError
 from postroom.core.sign_in.session_times import SessionLimits
-from postroom.dashboard.sign_in.own import OwnSignInPage
+from postroom.dashboard.sign_in.own import OwnSignInPage, off_routes
 from postroom.dashboard.sign_in.pages import SignInPages
 from postroom.dashboard.site import Site
 from postroom.dashboard.visiting import VISITOR
@@ -39,7 +39,7 @@ SELF_CHECKING = (*DOORS, "/v1", "/hooks")
 
 @dataclass(frozen=True, slots=True)
 class SignInParts:
-    """The middleware and the routes; neither if sign-in is off."""
+    """The middleware, which is missing if sign-in is off, and the routes."""
 
     gate: Middleware | None = None
     routes: Sequence[BaseRoute] = ()
@@ -49,7 +49,7 @@ class SignInParts:
 async def opened_sign_in(settings: Settings, services: Services, site: Site) -> AsyncGenerator[SignInParts]:
     web = settings.web
     if not web.sign_in:
-        yield SignInParts()
+        yield SignInParts(routes=off_routes(site))
         return
     limits = SessionLimits(timedelta(minutes=web.session_idle_minutes), timedelta(hours=web.session_hours))
     sessions = Sessions(services.database, limits, services.clock)

@@ -6,12 +6,11 @@ from typing import Any
 from uuid import UUID
 
 from postroom.accounts.sealing import with_newest_key
-from postroom.core.errors import BadInput, SignInRefused
+from postroom.core.errors import BadInput
 from postroom.manage import passkeys
 from postroom.manage.audit import next_entry
 from postroom.manage.codes import checked_secret, matching_step
 from postroom.manage.passkeys import SiteAddress
-from postroom.manage.people import hashed
 from postroom.manage.sessions import LiveSession, NewCookie
 from postroom.manage.sign_in import SignIn
 from postroom.store import people, sessions
@@ -50,18 +49,12 @@ class OwnWaysIn:
         open_ones = await self._database.run(sessions.list_sessions(person.name, self._clock()))
         return OwnSignIn(person.password_hash is not None, person.codes is not None, own, open_ones, live.kept.id)
 
-    async def set_password(self, live: LiveSession, password: str, signed: Signature) -> NewCookie:
+    async def set_password(self, live: LiveSession, password: str, signed: Signature) -> NewCookie | None:
         """Replace the password. All other sessions end, and this one gets a new secret."""
         password_hash = await self._sign_in.hashed_password(password, live.kept.name)
-        now = self._clock()
-        await self._database.run(
-            people.set_person_password(live.kept.person_id, password_hash, live.kept.id, signed, now)
-        )
-        secret, cookie = self._sign_in.sessions.next_secret(live, now)
-        proof = sessions.rotate_session(live.kept.id, live.secret_sha256, hashed(secret), now)
-        if not await self._database.run(proof):
-            raise SignInRefused("Your session has ended. Sign in again.")
-        return cookie
+        person_id, now = live.kept.person_id, self._clock()
+        await self._database.run(people.set_person_password(person_id, password_hash, live.kept.id, signed, now))
+        return await self._sign_in.sessions.replace_secret(live)
 
     async def turn_on_codes(self, live: LiveSession, secret: str, code: str, signed: Signature) -> None:
         """Ask for codes from now on. The first one proves that the app has the secret."""

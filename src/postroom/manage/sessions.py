@@ -102,17 +102,16 @@ class Sessions:
             await self._database.run(sessions.end_previous_secret(kept.id, presented, now))
 
     async def _rotated(self, live: LiveSession, now: datetime) -> LiveSession:
-        secret, cookie = self.next_secret(live, now)
-        rotated = await self._database.run(
-            sessions.rotate_session(live.kept.id, live.secret_sha256, hashed(secret), now)
-        )
-        if not rotated:
+        secret = secrets.token_urlsafe(SECRET_BYTES)
+        rotating = sessions.rotate_session(live.kept.id, live.secret_sha256, hashed(secret), now)
+        if not await self._database.run(rotating):
             return live  # another request did so at the same time, and has the new one
+        cookie = NewCookie(f"{live.key}.{secret}", max(timedelta(seconds=1), live.kept.ends_at - now))
         return LiveSession(live.kept, live.visitor, live.key, hashed(secret), cookie)
 
-    def next_secret(self, live: LiveSession, now: datetime) -> tuple[str, NewCookie]:
-        secret = secrets.token_urlsafe(SECRET_BYTES)
-        return secret, NewCookie(f"{live.key}.{secret}", max(timedelta(seconds=1), live.kept.ends_at - now))
+    async def replace_secret(self, live: LiveSession) -> NewCookie | None:
+        """Replace the secret now, as after a new proof; None if another request has just done so."""
+        return (await self._rotated(live, self._clock())).cookie
 
 
 def form_token(key: str) -> str:

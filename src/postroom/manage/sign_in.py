@@ -84,13 +84,15 @@ class SignIn:
         """Sign in by a passkey, which says whose it is. Raises SignInRefused."""
         return await self._open(await self._prove_passkey(site, credential, "sign-in", None, caller), caller)
 
-    async def again_with_password(self, live: LiveSession, password: str, code: str, caller: Caller) -> NewCookie:
+    async def again_with_password(
+        self, live: LiveSession, password: str, code: str, caller: Caller
+    ) -> NewCookie | None:
         """Have the person of a session prove again who they are."""
         return await self._again(live, await self._prove(live.kept.name, password, code, caller))
 
     async def again_with_passkey(
         self, live: LiveSession, site: SiteAddress, credential: Mapping[str, Any], caller: Caller
-    ) -> NewCookie:
+    ) -> NewCookie | None:
         """The same with a passkey, which must be theirs."""
         purpose, owner = again_purpose(live), live.kept.person_id
         return await self._again(live, await self._prove_passkey(site, credential, purpose, owner, caller))
@@ -147,15 +149,10 @@ class SignIn:
         await self._database.run(sessions.open_session(proof.person_id, session, proof.by, _signed(proof), now))
         return cookie
 
-    async def _again(self, live: LiveSession, proof: Proof) -> NewCookie:
-        now = self._clock()
-        secret, cookie = self.sessions.next_secret(live, now)
-        proven = await self._database.run(
-            sessions.prove_session(live.kept, live.secret_sha256, hashed(secret), proof.by, _signed(proof), now)
-        )
-        if not proven:
+    async def _again(self, live: LiveSession, proof: Proof) -> NewCookie | None:
+        if not await self._database.run(sessions.prove_session(live.kept, proof.by, _signed(proof), self._clock())):
             raise SignInRefused("Your session has ended. Sign in again.")
-        return cookie
+        return await self.sessions.replace_secret(live)
 
     async def _prove(self, name: str, password: str, code: str, caller: Caller) -> Proof:
         self._check_throttle(name, caller.address)

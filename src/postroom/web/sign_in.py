@@ -148,10 +148,7 @@ def _is_below(path: str, places: Collection[str]) -> bool:
 
 
 def _is_stream(scope: Scope) -> bool:
-    if scope["method"] != "GET":
-        return False
-    accept = Headers(scope=scope).get("accept", "")
-    return _is_below(scope["path"], (EVENTS,)) or accept.startswith("text/event-stream")
+    return scope["method"] == "GET" and _is_below(scope["path"], (EVENTS,))
 
 
 def _with_cookie(scope: Scope, live: LiveSession, send: Send) -> Send:

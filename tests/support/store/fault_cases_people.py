@@ -158,8 +158,7 @@ async def end_previous_secret(setup: JobSetup) -> Transaction[Any]:
 
 async def prove_session(setup: JobSetup) -> Transaction[Any]:
     mara = await _opened(setup)
-    now = setup.clock()
-    return sessions.prove_session(mara.session, hashed(mara.secret), hashed("new"), "password", signed(), now)
+    return sessions.prove_session(mara.session, "password", signed(), setup.clock())
 
 
 async def end_session(setup: JobSetup) -> Transaction[Any]:

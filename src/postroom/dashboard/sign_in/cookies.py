@@ -26,9 +26,10 @@ def session_cookie(request: HTTPConnection) -> str:
     return request.cookies.get(cookie_name(request), "")
 
 
-def signed_in(request: HTTPConnection, response: Response, cookie: NewCookie) -> Response:
-    """The response, with the cookie."""
-    set_session_cookie(request, response.headers, cookie)
+def signed_in(request: HTTPConnection, response: Response, cookie: NewCookie | None) -> Response:
+    """The response, with the cookie if there is a new one."""
+    if cookie is not None:
+        set_session_cookie(request, response.headers, cookie)
     return response
 
 

@@ -24,6 +24,15 @@ ADDRESS = "/settings/sign-in"
 Change = Callable[[Request, LiveSession, Mapping[str, str]], Awaitable[Response | str]]
 
 
+def off_routes(site: Site) -> list[Route]:
+    """The page where sign-in is off: it says so."""
+
+    async def show(request: Request) -> Response:
+        return HTMLResponse(site.render("sign_in/off.html", **place(request)))
+
+    return [Route(ADDRESS, show, methods=["GET"])]
+
+
 class OwnSignInPage:
     def __init__(self, site: Site, own: OwnWaysIn) -> None:
         self._site = site
@@ -64,7 +73,7 @@ class OwnSignInPage:
     async def _show(self, request: Request) -> Response:
         live = session_of(request)
         if live is None:
-            return HTMLResponse(self._site.render("sign_in/off.html", **place(request)))
+            return RedirectResponse(f"/sign-in?to={ADDRESS}", SEE_OTHER)
         return await self._page(request, live, done=request.query_params.get("done", ""))
 
     async def _page(

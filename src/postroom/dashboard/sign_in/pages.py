@@ -248,7 +248,7 @@ def _named_site(request: Request) -> SiteAddress:
     return site
 
 
-def _entered(request: Request, given: Mapping[str, Any], cookie: NewCookie) -> Response:
+def _entered(request: Request, given: Mapping[str, Any], cookie: NewCookie | None) -> Response:
     return signed_in(request, JSONResponse({"to": destination(given.get("to"))}), cookie)
 
 
