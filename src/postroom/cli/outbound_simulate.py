@@ -83,9 +83,10 @@ def simulate(
     if from_history:
         title, work = "mail of the past", _history(session, since, limit, delivery, flood, slots, seed)
     else:
-        scenario = _changed(_read(file) if file is not None else _preset(preset or USUAL_PRESET), flood, slots, seed)
-        from postroom.manage.outbound_simulation import scenario_workload
+        from postroom.manage.outbound_simulation import changed_scenario, scenario_workload
 
+        found = _read(file) if file is not None else _preset(preset or USUAL_PRESET)
+        scenario = changed_scenario(found, flood, slots, seed)
         title, work = scenario.name, scenario_workload(scenario)
     results = compare(work, names, _Progress())
     if svg is not None:
@@ -109,17 +110,6 @@ def _read(file: Path) -> "Scenario":
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(str(file), f"cannot be read ({error})", "name a text file with a scenario") from None
     return read_scenario({"name": file.stem[:60], **document})
-
-
-def _changed(scenario: "Scenario", flood: int, slots: int | None, seed: int | None) -> "Scenario":
-    from postroom.core.outbound.simulation.scenario import TenantGroup, check_scenario
-
-    groups = scenario.tenants
-    if flood:
-        # First, so that all mail that comes at the same time is behind it.
-        groups = (TenantGroup(name="flood", burst=flood), *(group for group in groups if group.name != "flood"))
-    changes = {"tenants": groups, "slots": slots or scenario.slots, "seed": scenario.seed if seed is None else seed}
-    return check_scenario(scenario.model_copy(update=changes))
 
 
 def _history(

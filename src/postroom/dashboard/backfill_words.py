@@ -27,10 +27,16 @@ def length(time: timedelta) -> str:
     return f"{time / HOUR:.1f} h" if time < 2 * DAY else f"{time / DAY:.1f} days"
 
 
+def mailbox(endpoint_identity: str) -> str:
+    """The address of a mailbox, from `gmail:user:ada@example.com`."""
+    return endpoint_identity.rpartition(":")[2] or endpoint_identity
+
+
 WORDS: Mapping[str, object] = {
     "dollars": dollars,
     "cents": cents,
     "length": length,
+    "mailbox": mailbox,
     "moods": {"active": "busy", "completed": "good", "cost_capped": "ask", "paused": "ask", "error": "bad"},
     "state_words": {
         "pending": "waits for its connector",

@@ -13,6 +13,8 @@ from markupsafe import Markup
 
 WIDTH, HEIGHT = 640, 190
 LEFT, RIGHT, TOP, BOTTOM = 44, 8, 8, 22
+ONE_VALUE = 12
+"""How long the line of a single value is."""
 CLOCK_UP_TO_S = 2 * 86_400
 """Times up to this span are shown as hours and minutes, longer ones as days."""
 
@@ -116,6 +118,8 @@ def lines(
     drawn = axis.lines() + _times(moments, width)
     for each in series:
         points = "L".join(f"{LEFT + index * width:.1f},{axis.y(value):.1f}" for index, value in enumerate(each.values))
+        if len(each.values) == 1:
+            points += f"h{ONE_VALUE}"
         drawn += Markup('<path class="ln k-{}" d="M{}"><title>{}</title></path>').format(
             each.colour, points or "0,0", each.name
         )

@@ -21,6 +21,7 @@ from postroom.store.engine import cursors
 from postroom.store.engine.cursors import read_cursor
 
 __all__ = [
+    "MOST_DAYS",
     "OPEN",
     "BackfillDetail",
     "BackfillLine",

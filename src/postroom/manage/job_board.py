@@ -19,7 +19,7 @@ from postroom.store.rollups import hourly
 
 __all__ = ["CHANNELS", "STAGES", "JobFilters", "JobLine", "Stage", "count_stages", "job_figures_of", "list_page"]
 
-CHANNELS = (jobs.CHANNEL, "scheduler")
+CHANNELS = (jobs.CHANNEL, "job_ends", "scheduler")
 STAGES = job_lists.STAGES
 MOST_COUNTED = 10_000
 PAGE = 50
@@ -157,7 +157,7 @@ def _checked(stage: Stage | None, before: str | None) -> str | None:
 
 async def job_figures_of(database: Database, window: Window) -> JobFigures:
     """Read how many jobs ended in the window, how, and after how long, from the counts by hour."""
-    found = await database.run(hourly("job", window.since, window.until))
+    found = await database.run(hourly("job", window.since, window.end))
     spans = len(window.moments)
     by_state = {state: [0] * spans for state in ("completed", "failed", "canceled")}
     rates: defaultdict[str, list[int]] = defaultdict(lambda: [0] * spans)

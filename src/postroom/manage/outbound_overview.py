@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import isfinite, nan
 from typing import Literal
 from uuid import UUID
 
@@ -98,10 +99,12 @@ class TenantKey:
     def read(cls, text: str) -> "TenantKey":
         value, _, id = text.partition("/")
         try:
-            return cls(float(value), int(id))
+            found = cls(float(value), int(id))
         except ValueError:
-            remedy = "use the one that the page before it has"
-            raise BadInput("after", f"{text[:40]!r} is no place in this list", remedy) from None
+            found = cls(nan, 0)
+        if not isfinite(found.value):
+            raise BadInput("after", f"{text[:40]!r} is no place in this list", "use that of the page before")
+        return found
 
 
 @dataclass(frozen=True, slots=True)

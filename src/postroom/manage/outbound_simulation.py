@@ -4,7 +4,7 @@ from datetime import datetime
 from random import Random
 
 from postroom.core.outbound.simulation.history import History, HistoryWorkload
-from postroom.core.outbound.simulation.scenario import Destination, Scenario
+from postroom.core.outbound.simulation.scenario import Destination, Scenario, TenantGroup, check_scenario
 from postroom.core.outbound.simulation.simulator import ScenarioWorkload
 from postroom.store.engine.database import Database
 from postroom.store.outbound_history import list_sent_mail
@@ -14,6 +14,16 @@ PAGE = 10_000
 
 def scenario_workload(scenario: Scenario) -> ScenarioWorkload:
     return ScenarioWorkload(scenario, Random)
+
+
+def changed_scenario(scenario: Scenario, flood: int, slots: int | None, seed: int | None) -> Scenario:
+    """The scenario with a tenant that sends `flood` mails at once, and other slots or another seed. Raises BadInput."""
+    groups = scenario.tenants
+    if flood:
+        # First, so that all mail that comes at the same time is behind it.
+        groups = (TenantGroup(name="flood", burst=flood), *(group for group in groups if group.name != "flood"))
+    changes = {"tenants": groups, "slots": slots or scenario.slots, "seed": scenario.seed if seed is None else seed}
+    return check_scenario(scenario.model_copy(update=changes))
 
 
 def history_workload(

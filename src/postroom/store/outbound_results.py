@@ -19,6 +19,8 @@ from postroom.store.engine.reading import read_rows
 from postroom.store.rollups import SHARDS, hour_of
 
 DeliveryResult = Literal["sent", "deferred", "bounced", "rejected", "expired"]
+ResultClass = Literal["", "hard", "soft", "policy", "reputation", "full", "greylist", "content"]
+"""A class of bounce, or none."""
 RESULTS: tuple[DeliveryResult, ...] = get_args(DeliveryResult)
 LONGEST_DESTINATION = 255
 NO_CLASS = ""
@@ -73,7 +75,7 @@ class ClassResults:
     """How often a result had a class; the class is empty where the answer gave none."""
 
     result: DeliveryResult
-    bounce_class: str
+    bounce_class: ResultClass
     count: int
 
 

@@ -1,7 +1,7 @@
 """Backfills: those at work with their progress and spend, those before, and each with its estimate beside the truth."""
 
 from collections.abc import AsyncIterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from uuid import UUID
 
 from starlette.routing import Route
@@ -15,7 +15,7 @@ from postroom.dashboard.site import Site
 from postroom.dashboard.visit import Visit
 from postroom.manage.audit import Signature
 from postroom.manage.backfill import Backfills, backfills_of
-from postroom.manage.backfill_progress import BackfillReader, SpentDay
+from postroom.manage.backfill_progress import MOST_DAYS, BackfillReader, SpentDay
 from postroom.manage.database import Database
 from postroom.settings.reading import Settings
 
@@ -86,22 +86,29 @@ class BackfillJobPage(Page):
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         detail = await self._reader.detail(job_id(visit.parameters))
-        days = detail.days[::-1]
+        days = _each_day(detail.days)
         return {
             "line": detail.line,
             "outcome": detail.outcome,
             "failures": detail.failures,
             "audit": detail.audit,
-            "day_moments": [datetime.fromisoformat(each.day).replace(tzinfo=UTC) for each in days],
-            "day_series": [_spend(days)],
+            "day_moments": [datetime.combine(day, time(), UTC) for day in days],
+            "day_series": [
+                Series("spent, in dollars", [micros / MICROS_PER_DOLLAR for micros in days.values()], "hist")
+            ],
             "cap_dollars": detail.line.job.daily_cost_cap_cents / CENTS_PER_DOLLAR,
             "part": Part,
             **WORDS,
         }
 
 
-def _spend(days: list[SpentDay]) -> Series:
-    return Series("spent, in dollars", [each.micros / MICROS_PER_DOLLAR for each in days], "hist")
+def _each_day(spent: list[SpentDay]) -> dict[date, int]:
+    """What each of the days up to the last one with spend has cost, also those that cost nothing."""
+    if not spent:
+        return {}
+    last, known = date.fromisoformat(spent[0].day), {date.fromisoformat(each.day): each.micros for each in spent}
+    days = [last - timedelta(days=back) for back in range(MOST_DAYS - 1, -1, -1)]
+    return {day: known.get(day, 0) for day in days}
 
 
 def job_id(parameters: Mapping[str, str]) -> UUID:

@@ -28,8 +28,11 @@ path.priority { stroke-dasharray: 7 5; }
 """
 
 
-def picture(title: str, results: Sequence[Result]) -> str:
-    """Bars of the 95th percentiles, and below them how long the group that sends least waits."""
+def picture(title: str, results: Sequence[Result], *, styled: bool = True) -> str:
+    """Bars of the 95th percentiles, and below them how long the group that sends least waits.
+
+    Without `styled` it has no style of its own: a page that allows no inline style has one for the class `simulation`.
+    """
     names = [group.name for group in results[0].groups]
     smallest = min(results[0].groups, key=lambda group: group.mails).name
     axis = _Axis([each.p95 for result in results for each in result.groups])
@@ -37,9 +40,9 @@ def picture(title: str, results: Sequence[Result]) -> str:
     bars_end = _HEAD + rows * (_BAR + 4) + len(names) * _GAP + 8
     height = bars_end + 110 + _CURVE + 96
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="simulation" viewBox="0 0 {_WIDTH} {height}" role="img" '
         f'aria-label="{escape(title, {chr(34): "&quot;"})}">',
-        f"<style>{_STYLE}</style>",
+        *([f"<style>{_STYLE}</style>"] if styled else []),
         f'<rect class="page" width="{_WIDTH}" height="{height}"/>',
         f'<text class="title" x="16" y="26">{escape(title)}</text>',
         _text(16, 46, "Wait until delivery begins: 95 of 100 mails wait no longer"),
