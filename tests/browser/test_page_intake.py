@@ -96,7 +96,7 @@ async def test_a_job_that_fails_shows_at_once_and_is_retried_by_keys(
         assert await page.evaluate("window.sameDocument")
         await page.keyboard.press("j")
         await page.keyboard.press("r")
-        await expect(page.get_by_role("status").first).to_contain_text("2 of 2 jobs queued again.")
+        await expect(page.locator(".toast")).to_contain_text("2 of 2 jobs queued again.")
         await expect(page.get_by_role("region", name="Errors, grouped")).to_contain_text("nothing failed")
 
         await page.goto(f"{address}/queues?queue=gateway")

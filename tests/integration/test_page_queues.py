@@ -43,10 +43,8 @@ async def text(page: httpx2.AsyncClient, address: str) -> str:
 def row(shown: str, tier: str) -> list[str]:
     """The numbers in the line of a tier: waiting, in work, leased and overrides."""
     line = next(each for each in shown.split("<tr ") if f"</svg>{tier}</span>" in each and "Streak" in each)
-    return [
-        re.search(rf'data-l="{name}">(?:<b>)?([^<]+)', line)[1]
-        for name in ("Waiting", "In work", "Leased", "Overrides")
-    ]  # type: ignore[index]
+    cells = dict(re.findall(r'data-l="([^"]+)">(?:<b>)?([^<]+)', line))
+    return [cells[name] for name in ("Waiting", "In work", "Leased", "Overrides")]
 
 
 async def test_each_tier_shows_what_waits_how_long_and_its_overrides(

@@ -23,7 +23,7 @@ CHANNELS = (jobs.CHANNEL, "job_ends", "scheduler")
 STAGES = job_lists.STAGES
 MOST_COUNTED = 10_000
 PAGE = 50
-MOST_AT_ONCE = 1_000
+MOST_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ async def list_page(database: Database, filters: JobFilters, before: str | None)
 
 
 async def select_page_jobs(database: Database, filters: JobFilters, begin: str | None = None) -> SelectedJobs:
-    """Find the jobs that a bulk act would touch: the newest thousand that match, from a key on."""
+    """Find the jobs that a bulk act would touch: the newest that match, from a key on, at most MOST_AT_ONCE."""
     asked = await _question(database, filters)
     if asked.stage is None or asked.stage == "completed":
         raise BadInput("stage", "is missing", "choose a stage whose jobs have not completed")
