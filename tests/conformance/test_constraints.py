@@ -47,7 +47,7 @@ from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.ingestion_rules import Origin
 from postroom.store.outbound import MailKind, MessageClass
 from postroom.store.outbound_figures import TimedDiscipline, TimedLane, TimeMeasure
-from postroom.store.outbound_results import DeliveryResult, ResultClass
+from postroom.store.outbound_results import DeliveryResult
 from postroom.store.senders import SenderState, ThrottleCause
 from postroom.store.suppressions import SuppressionCause
 from postroom.store.tenants import TenantState
@@ -181,7 +181,7 @@ LISTS: dict[str, Any] = {
     "outbound_mail.kind": MailKind,
     "outbound_mail.message_class": MessageClass,
     "outbound_recipients.bounce_class": BounceClass,
-    "outbound_results.bounce_class": ResultClass,
+    "outbound_results.bounce_class": BounceClass,
     "outbound_results.result": DeliveryResult,
     "outbound_service.discipline": Discipline,
     "outbound_times.discipline": TimedDiscipline,

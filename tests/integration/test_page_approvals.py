@@ -96,6 +96,9 @@ async def test_a_no_ends_it(page: httpx2.AsyncClient, box: MailSetup) -> None:
 
 async def test_an_answer_that_comes_too_late_is_said(page: httpx2.AsyncClient, box: MailSetup) -> None:
     lapsed = await ask(box, life=timedelta(seconds=-1))
+    text = (await page.get("/approvals")).text
+    assert "lapsed: nothing is done" in text
+    assert '/approve"' not in text
     await submit(page, f"/approvals/{lapsed.id}/approve", {"shown": lapsed.action_hash}, back="/approvals")
     assert "Too late: it has expired and is not done." in (await page.get("/approvals")).text
     assert await state(box, lapsed.id) == "expired"

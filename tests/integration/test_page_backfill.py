@@ -35,6 +35,7 @@ from support.patience import PATIENCE_S
 from support.store.fault_cases_backfill import ENDPOINT, load
 from support.store.fault_cases_registry import signed
 from support.store.job_setup import JobSetup
+from support.until import until
 
 WANTED = {
     "endpoint_identity": ENDPOINT,
@@ -147,12 +148,8 @@ async def test_a_job_is_paused_resumed_and_canceled(page: httpx2.AsyncClient, se
     assert (await load(setup, ids["active"])).status == "cancelled"
 
 
-async def wait_for_estimate(page: httpx2.AsyncClient, address: str) -> str:
-    async with asyncio.timeout(PATIENCE_S):
-        while "Start the backfill" not in (text := await shown(page, address)):
-            assert "Not estimated yet" not in text
-            await asyncio.sleep(0.05)
-    return text
+async def wait_for_estimate(database: Database, page: httpx2.AsyncClient, address: str) -> str:
+    return await until(database, lambda: shown(page, address), lambda text: "Start the backfill" in text)
 
 
 async def test_an_estimate_is_agreed_to_by_its_sum_and_becomes_a_backfill(
@@ -161,7 +158,7 @@ async def test_an_estimate_is_agreed_to_by_its_sum_and_becomes_a_backfill(
     await keep_mailbox(setup)
     async with counting_connector(setup.database, wall_clock):
         answer = await submit(page, "/backfill/estimate", WANTED, back="/backfill/new")
-        text = await wait_for_estimate(page, answer.headers["location"])
+        text = await wait_for_estimate(setup.database, page, answer.headers["location"])
     assert all(words in panel(text, "What it would cost") for words in ("Everything", "Chosen kinds", "When asked"))
     agreed = text.partition('name="agreed" value="')[2].partition('"')[0]
     fields = {"estimate": text.partition('name="estimate" value="')[2].partition('"')[0], "resume_daily": "yes"}

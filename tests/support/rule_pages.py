@@ -51,7 +51,7 @@ async def stored(database: Database) -> dict[str, RuleView]:
     return {view.name: view for view in await database.run(list_rules())}
 
 
-def written(view: RuleView | None = None, **changes: str | list[str]) -> dict[str, str | list[str]]:
+def written(view: RuleView | None = None, /, **changes: str | list[str]) -> dict[str, str | list[str]]:
     """The form of a rule that archives the mail of a shop, filled in like this."""
     fields: dict[str, str | list[str]] = {
         "way": "form",

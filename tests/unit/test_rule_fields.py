@@ -12,6 +12,7 @@ from postroom.dashboard.pages.rules.fields import (
     ACTIONS,
     CONDITIONS,
     ActionRow,
+    Choice,
     ConditionRow,
     RuleFields,
     as_fields,
@@ -57,7 +58,7 @@ def _whole(draft: RuleDraft) -> RuleDraft:
 
 
 @pytest.mark.parametrize("kind", CONDITIONS, ids=lambda each: each.kind)
-def test_every_condition_of_the_form_is_one_that_rules_have(kind: object) -> None:
+def test_every_condition_of_the_form_is_one_that_rules_have(kind: Choice) -> None:
     example = {"from": "ida@shop.example", "header_match": "Precedence: bulk|list"}
     value = example.get(kind.kind, kind.example)
     draft = read_draft(document_of(replace(SHOP, conditions=(ConditionRow(kind.kind, True, value),))))
@@ -65,7 +66,7 @@ def test_every_condition_of_the_form_is_one_that_rules_have(kind: object) -> Non
 
 
 @pytest.mark.parametrize("kind", ACTIONS, ids=lambda each: each.kind)
-def test_every_action_of_the_form_is_one_that_rules_have(kind: object) -> None:
+def test_every_action_of_the_form_is_one_that_rules_have(kind: Choice) -> None:
     fields = replace(SHOP, steps=(ActionRow(kind.kind, kind.example),))
     assert as_fields(read_draft(document_of(fields))) == fields
 

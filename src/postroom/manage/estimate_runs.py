@@ -70,6 +70,7 @@ class EstimateRuns:
         run = EstimateRun(new_id(), checked, "running", self._clock())
         self._keep(run)
         self._tasks[run.id] = asyncio.create_task(self._estimate(run, signed), name="backfill-estimate")
+        await asyncio.sleep(0)  # it has begun, so that it hears of its end
         return run.id
 
     async def cancel(self, id: UUID) -> bool:

@@ -104,6 +104,7 @@ class SimulationRuns:
             raise Refused("another simulation is running: wait for it, or cancel it")
         self._keep(SimulationRun(request, "running", self._clock(), slots=work.slots))
         self._task = asyncio.create_task(self._follow(request, work), name="outbound-simulation")
+        await asyncio.sleep(0)  # it has begun, so that it hears of its end
 
     async def cancel(self, request: SimulationRequest) -> bool:
         """End a run. False if it had ended before."""
@@ -124,7 +125,7 @@ class SimulationRuns:
 
     def close(self) -> None:
         """End what runs, with the server."""
-        if self._process is not None:
+        if self._process is not None and self._process.is_alive():
             self._process.kill()
 
     async def _workload(self, request: SimulationRequest) -> Workload:
@@ -144,8 +145,9 @@ class SimulationRuns:
         ours, theirs = context.Pipe(duplex=False)
         process = context.Process(target=_simulate, args=(theirs, work, DISCIPLINES), daemon=True)
         self._process = process
+        started = asyncio.ensure_future(asyncio.to_thread(process.start))
         try:
-            await asyncio.to_thread(process.start)
+            await asyncio.shield(started)
             theirs.close()
             async with asyncio.timeout(self._longest_s):
                 await self._receive(request, ours)
@@ -157,8 +159,11 @@ class SimulationRuns:
         except Exception as error:
             self._change(request, state="failed", error=f"it ended early ({type(error).__name__})")
         finally:
-            process.kill()
-            await asyncio.shield(asyncio.to_thread(process.join))
+            await asyncio.wait({started})
+            theirs.close()
+            if process.pid is not None:
+                process.kill()
+                await asyncio.to_thread(process.join)
             ours.close()
             if self._process is process:
                 self._process = None

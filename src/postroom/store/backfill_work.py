@@ -18,9 +18,9 @@ from postroom.core.lifecycle import BackfillStatus
 from postroom.core.mail.message import storable
 from postroom.core.queue.queues import HISTORY, Policy
 from postroom.store.audit import Signature
-from postroom.store.backfill import capping, locked, moving, reading, showing_spend
+from postroom.store.backfill import CHANNEL, capping, locked, moving, reading, showing_spend
 from postroom.store.engine.codecs import as_optional_time, as_uuid, json_text, rows_text
-from postroom.store.engine.database import Script, sql, transaction
+from postroom.store.engine.database import Notify, Script, sql, transaction
 
 LEASE = timedelta(minutes=5)
 LONGEST_REASON = 500
@@ -113,6 +113,7 @@ def record_progress(
         yield sql("renew_backfill_lease", id, now + LEASE)
     else:
         yield sql("end_backfill_lease", id)
+    yield Notify(CHANNEL, str(id))
     return HeldJob((yield from reading(id, day, now)), (yield from _live_backlog(policy)))
 
 

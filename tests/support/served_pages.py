@@ -1,0 +1,27 @@
+"""All pages over a real database and a real server on this machine, for a browser."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from postroom.dashboard.broadcast import UpdateIntervals
+from postroom.dashboard.pages import all_pages
+from postroom.dashboard.site import Site
+from postroom.settings.reading import load_settings
+from postroom.store.engine.database import Database
+from postroom.web.application import create_application
+from postroom.web.serve import serving
+from support.scripted_feed import NOON
+
+
+@asynccontextmanager
+async def served_pages(database: Database, data_dir: Path) -> AsyncGenerator[str]:
+    site = Site("owner@example.org", NOON, UpdateIntervals(between_updates=0.01, reread=3600))
+    pages = all_pages(site, database, load_settings({"data_dir": data_dir}, environ={}, cwd=data_dir))
+    app = create_application(site, pages, allowed_hosts=["127.0.0.1"])
+    async with serving(app, host="127.0.0.1", port=0) as address:
+        try:
+            yield address
+        finally:
+            for page in pages:
+                page.close()
