@@ -70,7 +70,7 @@ async def test_the_depth_over_time_comes_from_the_keepers_samples(setup: IntakeS
     await keeper.sample_depths()
     await inbox.ingest(event("more"))
     await keeper.sample_depths()
-    assert "P2: from 0 to 7, last 7" in await text(page, "/queues?queue=gateway&window=1h")
+    assert "P2: from 7 to 7, last 7" in await text(page, "/queues?queue=gateway&window=1h")
 
 
 async def test_a_summary_opens_with_its_members_which_can_be_replayed(

@@ -1,7 +1,7 @@
 """The queues as a page shows them: what waits in each tier and for how long, and what ended without being processed."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
@@ -50,7 +50,7 @@ class TierBoard:
 
 @dataclass(frozen=True, slots=True)
 class DepthHistory:
-    """The deepest sample of each tier in every span of a window."""
+    """The deepest sample of each tier in every span, from the first sample in a window to the last."""
 
     moments: Sequence[datetime]
     by_tier: Mapping[str, Sequence[int]]
@@ -159,11 +159,22 @@ async def _depth_history(database: Database, queue: str, tiers: Sequence[str], w
     found = await database.run(
         queue_depths.depths_between(queue, window.since, window.until, round(step.total_seconds()))
     )
-    spans = (window.until - window.since) // step + 1
-    by_tier = {tier: [0] * spans for tier in dict.fromkeys([*tiers, *(each.tier for each in found)])}
-    for each in found:
-        by_tier[each.tier][each.place] = each.waiting
-    return DepthHistory([window.since + step * place for place in range(spans)], by_tier, bool(found))
+    sampled = {(each.tier, each.place): each.waiting for each in found}
+    places = [place for _, place in sampled]
+    spans = range(min(places), max(places) + 1) if places else range(0)
+    by_tier = {
+        tier: _filled(sampled.get((tier, place)) for place in spans)
+        for tier in dict.fromkeys([*tiers, *(tier for tier, _ in sampled)])
+    }
+    return DepthHistory([window.since + step * place for place in spans], by_tier, bool(found))
+
+
+def _filled(samples: Iterable[int | None]) -> list[int]:
+    """The samples, and where there is none the last one before."""
+    filled: list[int] = []
+    for sample in samples:
+        filled.append(sample if sample is not None else filled[-1] if filled else 0)
+    return filled
 
 
 async def peek_messages(database: Database, queues: Queues, queue: str) -> list[QueuedMessage]:
