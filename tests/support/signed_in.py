@@ -5,13 +5,14 @@ A test's cookies are kept by hand: Python's jars send no `Secure` cookie over ht
 
 import contextlib
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx2
 from fastapi import FastAPI
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
@@ -83,11 +84,11 @@ class Visiting:
     async def get(self, path: str, **headers: str) -> httpx2.Response:
         return await self.request("GET", path, headers)
 
-    async def post(self, path: str, headers: Mapping[str, str] | None = None, **fields: str) -> httpx2.Response:
-        return await self.request("POST", path, headers or {}, data=fields)
+    async def post(self, path: str, **fields: str) -> httpx2.Response:
+        return await self.request("POST", path, {}, data=fields)
 
-    async def script(self, path: str, content: object, headers: Mapping[str, str] | None = None) -> httpx2.Response:
-        return await self.request("POST", path, headers or {}, json=content)
+    async def script(self, path: str, content: object) -> httpx2.Response:
+        return await self.request("POST", path, {}, json=content)
 
     async def submit(self, path: str, **fields: str) -> httpx2.Response:
         """Submit a form with the token of the person's own page."""
@@ -114,15 +115,19 @@ class Visiting:
         return answer
 
 
+def _plain(text: str) -> Callable[[Request], PlainTextResponse]:
+    return lambda _request: PlainTextResponse(text)
+
+
 @contextlib.asynccontextmanager
 async def running_pages(database: Database, clock: ManualClock, folder: Path, **web: object) -> AsyncGenerator[Pages]:
     """What `postroom serve` serves to people, with the sign-in of a new installation. `web` are settings."""
     settings = Settings.model_validate({"data_dir": folder, "web": {"port": 0, **web}})
     services = services_on(database, clock)
     routes = [
-        Route("/metrics", lambda _request: PlainTextResponse("metrics")),
+        Route("/metrics", _plain("metrics")),
         Route("/readyz", ready_endpoint(database, None, shows_checks=knows_visitor)),
-        Route("/hooks/gmail", lambda _request: PlainTextResponse("hook"), methods=["POST"]),
+        Route("/hooks/gmail", _plain("hook"), methods=["POST"]),
     ]
     async with (
         pages_application(settings, services, routes) as app,
