@@ -60,8 +60,8 @@ async def test_a_passkey_is_made_by_the_first_link_and_opens_the_pages_ever_afte
     await page.get_by_role("button", name="Make a passkey").click()
     await page.wait_for_url(f"http://localhost:{pages.port}/")
     (cookie,) = await page.context.cookies()
-    assert cookie["name"] == pages.cookie_name
-    assert (cookie["secure"], cookie["httpOnly"], cookie["sameSite"], cookie["path"]) == (True, True, "Lax", "/")
+    assert cookie.get("name") == pages.cookie_name
+    assert [cookie.get(name) for name in ("secure", "httpOnly", "sameSite", "path")] == [True, True, "Lax", "/"]
 
     await signed_out(page, pages)
     assert await page.context.cookies() == []
@@ -121,7 +121,7 @@ async def test_without_a_script_and_by_number_a_password_is_enough(pages: Pages,
     await plain.get_by_role("button", name="Use this password").click()
     assert plain.url == f"{pages.address}/"
     (cookie,) = await context.cookies()
-    assert cookie["secure"]
+    assert cookie.get("secure")
     await plain.goto(f"{pages.address}/settings/sign-in")
     await expect(plain.get_by_text("mara · admin")).to_be_visible()
     await plain.get_by_role("button", name="Sign out", exact=True).click()

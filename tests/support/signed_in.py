@@ -12,7 +12,8 @@ from typing import Any
 
 import httpx2
 from fastapi import FastAPI
-from starlette.responses import PlainTextResponse
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from postroom.compose.serve import pages_application
@@ -83,7 +84,7 @@ class Visiting:
     async def get(self, path: str, **headers: str) -> httpx2.Response:
         return await self.request("GET", path, headers)
 
-    async def post(self, path: str, headers: Mapping[str, str] | None = None, **fields: str) -> httpx2.Response:
+    async def post(self, path: str, /, headers: Mapping[str, str] | None = None, **fields: str) -> httpx2.Response:
         return await self.request("POST", path, headers or {}, data=fields)
 
     async def script(self, path: str, content: object, headers: Mapping[str, str] | None = None) -> httpx2.Response:
@@ -91,7 +92,7 @@ class Visiting:
 
     async def submit(self, path: str, **fields: str) -> httpx2.Response:
         """Submit a form with the token of the person's own page."""
-        return await self.post(path, form_token=await self.form_token(), **fields)
+        return await self.post(path, None, form_token=await self.form_token(), **fields)
 
     async def form_token(self) -> str:
         found = TOKEN.search((await self.get("/settings/sign-in")).text)
@@ -114,15 +115,23 @@ class Visiting:
         return answer
 
 
+async def _metrics(_request: Request) -> Response:
+    return PlainTextResponse("metrics")
+
+
+async def _hook(_request: Request) -> Response:
+    return PlainTextResponse("hook")
+
+
 @contextlib.asynccontextmanager
 async def running_pages(database: Database, clock: ManualClock, folder: Path, **web: object) -> AsyncGenerator[Pages]:
     """What `postroom serve` serves to people, with the sign-in of a new installation. `web` are settings."""
     settings = Settings.model_validate({"data_dir": folder, "web": {"port": 0, **web}})
     services = services_on(database, clock)
     routes = [
-        Route("/metrics", lambda _request: PlainTextResponse("metrics")),
+        Route("/metrics", _metrics),
         Route("/readyz", ready_endpoint(database, None, shows_checks=knows_visitor)),
-        Route("/hooks/gmail", lambda _request: PlainTextResponse("hook"), methods=["POST"]),
+        Route("/hooks/gmail", _hook, methods=["POST"]),
     ]
     async with (
         pages_application(settings, services, routes) as app,
