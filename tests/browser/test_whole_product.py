@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
+from support.command import NO_SIGN_IN
+
 PATIENCE_MS = 120_000
 
 
 @pytest.fixture
 def demo(tmp_path: Path) -> Iterator[str]:
     """`postroom demo` as its own process; yields the address."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("POSTROOM_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("POSTROOM_")} | NO_SIGN_IN
     process = subprocess.Popen(
         [sys.executable, "-c", "from postroom.app import main; main()", "demo", "--port", "0", "--json"],
         cwd=tmp_path,

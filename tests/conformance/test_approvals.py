@@ -119,7 +119,7 @@ async def test_another_action_than_the_one_shown_is_not_approved(setup: JobSetup
             await answers(setup).approve(id, wrong, signed())
 
 
-@pytest.mark.parametrize("role", ["agent", "connector", "none"])
+@pytest.mark.parametrize("role", ["agent", "connector", "viewer", "none"])
 async def test_an_agent_can_neither_approve_nor_reject(setup: JobSetup, role: str) -> None:
     id = await pending(setup)
     by = Signature(new_id(), "token:7", role)

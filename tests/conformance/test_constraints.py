@@ -190,7 +190,9 @@ LISTS: dict[str, Any] = {
     "suppressions.cause": SuppressionCause,
     "protected.kind": ProtectedKind,
     "restores.noticed_by": NoticedBy,
-    "rollups.measure": Literal["accepted", "duplicate", "wait", "ended", "decision", "rule", "outcome"],
+    "rollups.measure": Literal[
+        "accepted", "duplicate", "wait", "ended", "decision", "rule", "override", "job", "outcome"
+    ],
     "rules.action_type": DecidedType,
     "rules.mode": RuleMode,
     "rules.scope": ScopeName,

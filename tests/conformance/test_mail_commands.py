@@ -89,6 +89,8 @@ async def test_mail_is_found_by_an_id_of_any_kind(database: Database, clock: Man
     await keep_mail(database, clock, 2)
     action_id = await done(database, clock, id)
     (view,) = [each for each in await database.run(jobs.list_jobs()) if str(id) in each.payload_json]
+    fetching = new_job(CATALOGUE, "ingest.gmail", {"message_id": "18c2f0a1b2c3d4e5"}, priority=100)
+    await database.run(jobs.enqueue_many([fetching], clock()))
     names = [
         str(id),
         id.hex.upper(),
@@ -104,6 +106,7 @@ async def test_mail_is_found_by_an_id_of_any_kind(database: Database, clock: Man
         str(action_id),
         short_id(action_id),
         str(view.id),
+        str(fetching.id),
     ]
     assert [name for name in names if await find_message(database, name) != id] == []
     assert await find_action(database, short_id(action_id)) == action_id
@@ -134,6 +137,11 @@ async def test_an_ambiguous_id_is_refused_with_ids_that_are_not(database: Databa
         await find_message(database, "3fa2c1")
     assert await find_message(database, "3fa2c1d") == first
     assert await find_message(database, "3fa2c1ff") == second
+    third = UUID("019a8f00-0000-7000-8000-22223fa2c1ff")
+    await keep_mail(database, clock, 3, message_id=third)
+    with pytest.raises(BadInput, match=r"is part of 2 ids; give more of it: \w{4}3fa2c1ff, \w{4}3fa2c1ff"):
+        await find_message(database, "3fa2c1ff")
+    assert await find_message(database, "22223fa2c1ff") == third
     with pytest.raises(BadInput, match="is the id of 2 messages; give one of"):
         await find_message(database, "both@lindqvist.example")
 

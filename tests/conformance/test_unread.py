@@ -31,10 +31,10 @@ async def test_a_summary_is_listed_with_its_members(setup: InboxSetup) -> None:
     (summary,) = await setup.database.run(list_summaries("gateway", None, 10))
     assert (summary.message_id, summary.members, summary.state) == (delivery.message_id, 4, "leased")
     assert await setup.database.run(load_summary(summary.message_id)) == summary
-    assert await setup.database.run(load_summary(made[0].id)) is None
+    assert await setup.database.run(load_summary(made[0].request_id)) is None
     members = await setup.database.run(members_of(summary.message_id, -1, 3))
     members += await setup.database.run(members_of(summary.message_id, members[-1].seq, 3))
-    assert [each.message_id for each in members] == [each.id for each in made]
+    assert [each.message_id for each in members] == [each.request_id for each in made]
     assert {each.state for each in members} == {"coalesced"}
     assert await setup.database.run(list_summaries("gateway", summary.seq, 10)) == []
     assert await setup.database.run(list_summaries("email", None, 10)) == []
@@ -46,7 +46,7 @@ async def test_what_waited_too_long_is_listed_with_the_reason_in_pages(setup: In
     await setup.next(1)
     first = await setup.database.run(list_unread("gateway", "auto_acked", None, 2))
     rest = await setup.database.run(list_unread("gateway", "auto_acked", first[-1].seq, 2))
-    assert [each.message_id for each in [*first, *rest]] == [each.id for each in reversed(made)]
+    assert [each.message_id for each in [*first, *rest]] == [each.request_id for each in reversed(made)]
     assert first[0].reason is not None
     assert "waited longer" in first[0].reason
     assert await setup.database.run(list_unread("email", "auto_acked", None, 2)) == []
@@ -56,24 +56,27 @@ async def test_what_waited_too_long_is_listed_with_the_reason_in_pages(setup: In
 async def test_a_dismissed_message_ends_unread_and_can_be_replayed(setup: InboxSetup) -> None:
     one, two = await setup.ingest(event(1), event(2))
     signed = signature("person:mara", "operator")
-    assert await setup.database.run(dismiss_waiting("gateway", [one.id, new_id()], signed, setup.clock())) == 1
+    assert await setup.database.run(dismiss_waiting("gateway", [one.request_id, new_id()], signed, setup.clock())) == 1
     assert await setup.states() == ["auto_acked", "waiting"]
     (ended,) = await setup.database.run(list_unread("gateway", "auto_acked", None, 10))
-    assert (ended.message_id, ended.reason) == (one.id, DISMISSED)
+    assert (ended.message_id, ended.reason) == (one.request_id, DISMISSED)
     (entry,) = await setup.database.run(list_audit(10))
     assert (entry.action, entry.object_id, entry.actor) == ("queue.dismiss", "gateway", "person:mara")
     (copy,) = await setup.replay(
-        "gateway", since=setup.clock() - timedelta(days=1), until=setup.clock() + timedelta(days=1), ids=[one.id]
+        "gateway",
+        since=setup.clock() - timedelta(days=1),
+        until=setup.clock() + timedelta(days=1),
+        ids=[one.request_id],
     )
-    assert await setup.next_ids() == [two.id, copy]
+    assert await setup.next_ids() == [two.request_id, copy]
 
 
 async def test_only_what_waits_in_the_queue_is_dismissed(setup: InboxSetup) -> None:
     (one,) = await setup.ingest(event(1))
     signed = signature("person:mara", "operator")
-    assert await setup.database.run(dismiss_waiting("email", [one.id], signed, setup.clock())) == 0
+    assert await setup.database.run(dismiss_waiting("email", [one.request_id], signed, setup.clock())) == 0
     await setup.next(1)
-    assert await setup.database.run(dismiss_waiting("gateway", [one.id], signed, setup.clock())) == 0
+    assert await setup.database.run(dismiss_waiting("gateway", [one.request_id], signed, setup.clock())) == 0
     assert await setup.states() == ["leased"]
     assert await setup.database.run(list_audit(10)) == []
 

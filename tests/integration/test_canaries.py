@@ -120,7 +120,7 @@ async def running_product(
         {
             "data_dir": folder,
             "disk_reserve_mib": 0,
-            "web": {"port": 0},
+            "web": {"port": 0, "sign_in": False},
             "account": {"email": OWNER},
             "gmail": {"base_url": gmail, "token": TOKEN, "poll_s": 0.1},
             "telemetry": {"otlp_endpoint": watch.collector.address},

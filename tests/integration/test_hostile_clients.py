@@ -198,13 +198,4 @@ def test_postroom_does_not_start_where_other_machines_would_read_the_mail(tmp_pa
     for host in ("0.0.0.0", "::", "::ffff:0.0.0.0"):
         refused = postroom(tmp_path, "serve", "--host", host, "--port", "0")
         assert refused.returncode != 0
-        assert "web.allow_unprotected_bind" in refused.stderr, refused.stderr
-
-
-def test_postroom_starts_there_when_a_setting_says_so_and_warns(tmp_path: Path) -> None:
-    allowed = {"POSTROOM_WEB_ALLOW_UNPROTECTED_BIND": "true"}
-    with running(tmp_path, "serve", "--host", "0.0.0.0", "--port", "0", "--json", more=allowed) as process:
-        assert announced(process).startswith("http://0.0.0.0:")
-        process.terminate()
-        _, log = process.communicate(timeout=60)
-    assert "http.unprotected_bind" in log
+        assert "needs sign-in and TLS" in refused.stderr, refused.stderr

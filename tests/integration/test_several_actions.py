@@ -19,6 +19,9 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.job_builders import undo_job
 from postroom.store.jobs import retry_job
+from postroom.store.labels import SeenLabel, sync_labels
+from postroom.store.mail import load_message
+from postroom.store.protection import protect
 from postroom.store.rules import add_rules
 from postroom.store.undos import undoable
 from postroom_sandbox.faults import Fault
@@ -144,6 +147,20 @@ async def test_an_undo_of_what_was_refused_keeps_what_the_user_does_afterwards(s
     ended = await until_job_is(setup.database, job.id, lambda view: view.state == "failed")
     assert "it changed nothing" in (ended.last_error or "")
     assert ("STARRED" in setup.labels, "INBOX" in setup.labels) == (True, False)
+
+
+async def test_an_undo_of_what_a_protection_stopped_keeps_what_the_user_does_afterwards(setup: MessageSetup) -> None:
+    mailbox = setup.product.mailbox
+    legal = mailbox.labels.create("Legal", {}).id
+    account = (await setup.database.run(load_message(setup.id))).account_id
+    seen = [SeenLabel(each.id, each.name, each.type) for each in mailbox.labels.all()]
+    await setup.database.run(sync_labels(account, seen, wall_clock()))
+    await setup.database.run(protect("label", "Legal", "", setup.signed(), wall_clock()))
+    mailbox.modify(setup.gmail_id, add=[legal])
+    done = await do(setup, Step("star"), Step("archive"))
+    assert (done.state, "INBOX" in setup.labels) == ("canceled", True)
+    mailbox.modify(setup.gmail_id, add=["STARRED"], remove=["INBOX"])
+    assert await setup.database.run(undoable(10)) == [], "nothing was done"
 
 
 async def test_what_was_undone_is_not_begun_again_by_a_retry_of_its_job(setup: MessageSetup) -> None:

@@ -2,12 +2,14 @@
 
 from datetime import UTC, datetime, timedelta
 
+START = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
+
 
 class ManualClock:
     """A clock that stands still until it is moved."""
 
-    def __init__(self) -> None:
-        self.now = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
+    def __init__(self, now: datetime = START) -> None:
+        self.now = now
 
     def __call__(self) -> datetime:
         return self.now

@@ -18,12 +18,15 @@ NO_MAILBOX = {
 }
 
 
+# Sign-in has its own tests: elsewhere the pages and metrics are read as the owner, who needs none on this machine.
+NO_SIGN_IN = {"POSTROOM_WEB_SIGN_IN": "false"}
+
 POSTROOM = [sys.executable, "-c", "from postroom.app import main; main()"]
 
 
 def environment(folder: Path, database_url: str | None) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("POSTROOM_")}
-    kept |= {"POSTROOM_DATA_DIR": str(folder / "data"), **NO_MAILBOX}
+    kept |= {"POSTROOM_DATA_DIR": str(folder / "data"), **NO_MAILBOX, **NO_SIGN_IN}
     if database_url is not None:
         kept["POSTROOM_DATABASE_URL"] = database_url
     return kept

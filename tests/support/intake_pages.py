@@ -1,29 +1,35 @@
 """The pages of connectors, queues and jobs on a database of the test, with something true in them."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import httpx2
 import orjson
 from fastapi import FastAPI
+from starlette.requests import Request
 
 from postroom.core.heartbeat import parse_heartbeat
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.queue.queues import Queues
+from postroom.core.visitors import Visitor
 from postroom.dashboard.broadcast import UpdateIntervals
 from postroom.dashboard.page import Page
 from postroom.dashboard.pages.connectors import ConnectorPage, ConnectorsPage
 from postroom.dashboard.pages.jobs import JobPage, JobsPage
 from postroom.dashboard.pages.queues import QueuesPage
+from postroom.dashboard.said import Said, said_before
 from postroom.dashboard.site import Site
+from postroom.dashboard.visiting import OWNER
 from postroom.gmail.scopes import LEVELS
 from postroom.jobs.counting import JobCounter
 from postroom.manage.connector_cards import ConnectorLimits
 from postroom.store import jobs
 from postroom.store.accounts import Consent, connect_account
-from postroom.store.audit import Signature
+from postroom.store.audit import Signature, list_audit
 from postroom.store.connectors import record_heartbeat
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -32,6 +38,7 @@ from postroom.store.queue_depths import DepthSample, keep_depths
 from postroom.vault.sealing import Sealed
 from postroom.web.application import create_application
 from support.clocks import ManualClock
+from support.page_app import as_visitor
 from support.store.inbox_setup import InboxSetup
 
 MARA = "mara@lindqvist.example"
@@ -56,6 +63,22 @@ def intake_application(
     site = Site("owner@example.org", clock(), intervals)
     pages = intake_pages(site, database, data_dir, clock)
     return create_application(site, pages, allowed_hosts=("127.0.0.1",))
+
+
+@asynccontextmanager
+async def visiting(setup: "IntakeSetup", visitor: Visitor = OWNER) -> AsyncGenerator[httpx2.AsyncClient]:
+    """The pages as this visitor sees them."""
+    app = as_visitor(intake_application(setup.database, setup.data_dir, setup.clock), visitor)
+    transport = httpx2.ASGITransport(app=app)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8025") as client:
+        yield client
+
+
+def said_in(answer: httpx2.Response) -> Said:
+    """What the form said, for the next page."""
+    said = said_before(Request({"type": "http", "headers": [(b"cookie", answer.headers["set-cookie"].encode())]}))
+    assert said is not None
+    return said
 
 
 class IntakeSetup:
@@ -133,14 +156,14 @@ class IntakeSetup:
     async def count(self) -> None:
         """Let the leader count what has ended."""
         self.clock.forward(10)
-        await JobCounter(self.database, self.clock).tick()
+        counter = JobCounter(self.database, self.clock)
+        while await counter.tick():
+            pass
 
     async def sample(self, *samples: tuple[str, str, int]) -> None:
         await self.database.run(keep_depths([DepthSample(*each) for each in samples], self.clock()))
 
     async def audited(self) -> Sequence[str]:
         """The actions in the audit log, oldest first, without those of the setup."""
-        from postroom.store.audit import list_audit
-
         entries = await self.database.run(list_audit(100))
         return [each.action for each in reversed(entries) if each.actor.startswith("person:")]

@@ -30,13 +30,13 @@ async def visiting_pages(
 ) -> AsyncGenerator[httpx2.AsyncClient]:
     site = Site("owner@example.org", NOON)
     pages = all_pages(site, database, load_settings({"data_dir": data_dir}, environ={}, cwd=data_dir))
-    app = _as_visitor(create_application(site, pages, allowed_hosts=[HOST]), visitor)
+    app = as_visitor(create_application(site, pages, allowed_hosts=[HOST]), visitor)
     transport = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(transport=transport, base_url=f"http://{HOST}") as client:
         yield client
 
 
-def _as_visitor(app: ASGIApp, visitor: Visitor) -> ASGIApp:
+def as_visitor(app: ASGIApp, visitor: Visitor) -> ASGIApp:
     async def visited(scope: Scope, receive: Receive, send: Send) -> None:
         await app({**scope, VISITOR: visitor}, receive, send)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from postroom.act.approval_notice import notice_of, one_line, what_is_done
+from postroom.act.approval_notice import notice_of, one_line, what_is_done, whole_content
 from postroom.core.actions.action import ACTION_TYPES
 from support.approvals import WAITING
 
@@ -95,3 +95,10 @@ def test_nothing_hides_in_a_line(hostile: str):
 
 def test_a_long_line_is_cut_and_says_so():
     assert one_line("x" * 1000, 10) == "xxxxxxxxxx… (990 more characters)"
+
+
+def test_the_whole_content_is_there_for_pages_that_have_room() -> None:
+    text = "first\n\u202esecond\n" + "W" * 2_000
+    replying = replace(WAITING, action_type="auto_reply", parameters={"subject": "Re", "text": text})
+    assert whole_content(replying, 10_000) == "Subject: Re\nfirst\nsecond\n" + "W" * 2_000
+    assert whole_content(replace(WAITING, action_type="trash", parameters={}), 10_000) == ""

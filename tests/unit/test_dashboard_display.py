@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.dashboard.display import clock, iso, shown, verdict, words
+from postroom.dashboard.display import clock, iso, several_lines, shown, verdict, words
 
 ANY_TEXT = st.text(st.characters(exclude_categories=[]), max_size=400)
 
@@ -65,3 +65,12 @@ def test_times_are_given_in_utc() -> None:
     moment = datetime(2026, 3, 4, 1, 2, 3, tzinfo=timezone(timedelta(hours=5)))
     assert iso(moment) == "2026-03-03T20:02:03Z"
     assert clock(moment) == "03 Mar, 20:02:03 UTC"
+
+
+def test_a_text_of_several_lines_keeps_them_and_nothing_hidden() -> None:
+    hostile = "Dear Mara,\r\n\n\n\n  the boat\u202e left\x1b[31m\n"
+    assert several_lines(hostile) == "Dear Mara,\n\nthe boat[U+202E] left␛[31m"
+    assert several_lines(None) == ""
+    assert several_lines("\n\nbelow") == "below"
+    assert len(several_lines("W" * 9_000)) == 2_000
+    assert several_lines("line\n" * 9_000).count("\n") == 4_999

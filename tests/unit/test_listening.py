@@ -25,7 +25,7 @@ def test_everything_else_is_reached_by_others(address: str) -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "0", "::", "[::]", "::ffff:0.0.0.0"])
 def test_a_bind_beyond_loopback_is_refused_with_the_way_out(host: str) -> None:
-    with pytest.raises(SettingsError, match=r"no sign-in.*ssh -L.*web\.allow_unprotected_bind"):
+    with pytest.raises(SettingsError, match=r"needs sign-in and TLS.*web\.trusted_proxies.*ssh -L"):
         open_listener(host, 0, allow_exposed=False)
 
 
@@ -62,7 +62,8 @@ def test_a_name_that_stands_for_nothing_is_refused() -> None:
         addresses_of("nowhere.invalid")
 
 
-def test_the_doctor_fails_or_warns_of_a_bind_beyond_loopback() -> None:
-    assert checks.bind("127.0.0.1", [], allowed=False).verdict == "ok"
-    assert checks.bind("0.0.0.0", ["0.0.0.0"], allowed=False).verdict == "fail"
-    assert checks.bind("0.0.0.0", ["0.0.0.0"], allowed=True).verdict == "warn"
+def test_the_doctor_fails_for_a_bind_beyond_loopback_and_warns_if_sign_in_is_off() -> None:
+    assert checks.bind("127.0.0.1", [], allowed=False, sign_in=True).verdict == "ok"
+    assert checks.bind("127.0.0.1", [], allowed=False, sign_in=False).verdict == "warn"
+    assert checks.bind("0.0.0.0", ["0.0.0.0"], allowed=False, sign_in=True).verdict == "fail"
+    assert checks.bind("0.0.0.0", ["0.0.0.0"], allowed=True, sign_in=True).verdict == "ok"

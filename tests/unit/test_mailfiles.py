@@ -1,12 +1,15 @@
 """Messages in files: mbox, Maildir, folders, single messages."""
 
 import os
+import re
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from postroom.core.errors import BadInput
-from postroom.core.mail.files import LONGEST_STEP, mail_in
+from postroom.core.mail.files import STEP, mail_in
+from support.scale import scale
 
 ONE, TWO = b"Subject: one\n\nHello\n", b"Subject: two\n\nWorld\n"
 
@@ -66,8 +69,45 @@ def test_an_mbox_is_read_as_it_is_asked_for(tmp_path: Path) -> None:
 
 def test_a_line_without_end_in_an_mbox_is_no_beginning(tmp_path: Path) -> None:
     box = tmp_path / "all.mbox"
-    box.write_bytes(b"From a@b Mon\n\n" + b"x" * LONGEST_STEP + b"From y\n")
+    box.write_bytes(b"From a@b Mon\n\n" + b"x" * STEP + b"From y\n")
     assert len(list(mail_in(box))) == 1
+
+
+PIECES = (b"From ", b"\n", b"\r\n", b">", b">From ", b"abc", b"\nFrom ", b"\n\nFrom x\n", b"\r")
+
+
+def _line_by_line(box: bytes) -> list[bytes]:
+    messages: list[bytes] = []
+    was_empty = True
+    for line in re.findall(rb"[^\n]*\n|[^\n]+", box):
+        if was_empty and line.startswith(b"From "):
+            messages.append(b"")
+        else:
+            messages[-1] += line[1:] if re.match(rb">+From ", line) else line
+        was_empty = line in (b"\n", b"\r\n")
+    return messages
+
+
+@pytest.mark.parametrize("step", [1, 2, 5, 11, 1_000])
+def test_an_mbox_read_in_blocks_is_the_one_read_line_by_line(
+    step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postroom.core.mail.files.STEP", step)
+    rng, path = Random(step), tmp_path / "all.mbox"
+    for _ in range(scale(200, 20_000)):
+        box = b"From " + b"".join(rng.choices(PIECES, k=rng.randrange(25)))
+        path.write_bytes(box)
+        assert [mail.raw for mail in mail_in(path)] == _line_by_line(box), box
+
+
+def test_of_a_message_in_an_mbox_that_is_too_large_the_beginning_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("STEP", 10), ("LARGEST_MESSAGE", 60), ("_KEPT", 80)):
+        monkeypatch.setattr(f"postroom.core.mail.files.{name}", value)
+    large = b"Subject: large\n\n" + b"0123456789" * 50 + b"\n\n"
+    (tmp_path / "all.mbox").write_bytes(b"From a\n" + large + b"From b\n" + ONE)
+    assert [mail.raw for mail in mail_in(tmp_path)] == [large[:61], ONE[:61]]
 
 
 def test_nothing_to_read_is_told_of_the_file_and_the_rest_goes_on(tmp_path: Path) -> None:

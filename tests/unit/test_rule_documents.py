@@ -77,6 +77,23 @@ def test_more_rules_than_are_allowed_are_refused() -> None:
         read_documents(json.dumps([5] * (MOST_RULES + 1)))
 
 
+@pytest.mark.parametrize("start", ["", "rules:\n", "# mine\nrules:\n  # all\n  "])
+def test_too_many_rules_are_refused_before_they_are_parsed(start: str) -> None:
+    item = f"{start.rpartition(chr(10))[2]}- name: x\n"
+    others = f"tests:\n{item}" if start else ""
+    with pytest.raises(BadInput, match="there are 10,001; give at most"):
+        read_documents(f"{start}- !tag that parsing would refuse\n{item * MOST_RULES}{others}")
+
+
+def test_lines_that_look_like_rules_are_not_counted_as_such() -> None:
+    lines = f"rules:\n  - {json.dumps(RULE)}\ntests:\n" + "  - {mail: {}, expect: none}\n" * 40
+    inside = "\n".join(["", "    - not a rule"] * MOST_RULES)
+    assert read_documents(lines)[0].name == "shop"
+    text = f"- name: shop\n  if: {{has_attachment: true}}\n  then: auto_reply\n  parameters:\n   text: |\n{inside}"
+    with pytest.raises(BadInput, match=r"parameters\.text"):
+        read_documents(text)
+
+
 @pytest.mark.parametrize(
     ("changes", "field"),
     [

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.core.actions.steps import shown
+from postroom.core.actions.steps import Step, shown
 from postroom.core.errors import BadInput
 from postroom.core.rules.conditions import MessageFacts, Seen, as_test, read_conditions
 from postroom.core.rules.draft import RuleDraft
@@ -175,6 +175,29 @@ def test_all_actions_of_a_filter_stay_together_and_what_only_gmail_can_do_is_not
     [came] = imported.report()
     assert (came.where, came.verdict) == ("filter 1", "came over with a note")
     assert came.why.startswith("never spam: ")
+
+
+def test_it_is_noted_where_more_actions_may_come_together_than_one_message_gets() -> None:
+    labels = [{"subject": f"word{n}", "label": f"Label {n}"} for n in range(12)]
+    report = read_gmail_filters(as_file(labels)).report()
+    assert [each.where for each in report if each.why] == ["filter 11"]
+    assert "at most 10 actions" in report[10].why
+    same = [{"subject": f"word{n}", "label": "One", "shouldArchive": "true"} for n in range(12)]
+    assert not any(each.why for each in read_gmail_filters(as_file(same)).report())
+
+
+def test_rules_for_different_senders_never_come_together() -> None:
+    imported = Imported()
+    for number in range(12):
+        condition = {"sender_email": f"ada{number}@shop.example"}
+        imported.add(f"filter {number}", f"rule {number}", condition, [label(number)], continues=True)
+    assert not any(each.why for each in imported.report())
+    imported.add("filter 13", "rule 13", {"sender_domain": "shop.example"}, [label(13)])
+    assert "at most 10 actions" in imported.report()[-1].why
+
+
+def label(number: int) -> Step:
+    return Step("apply_label", {"label": f"Label {number}"})
 
 
 def test_filters_that_delete_come_first_since_the_first_to_say_where_mail_goes_is_right() -> None:

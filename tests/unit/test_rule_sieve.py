@@ -170,6 +170,8 @@ def test_the_commands_of_a_branch_are_one_rule_that_does_all_of_it(commands: str
         ('fileinto :copy "${folder}";', "variables"),
         ('fileinto :mailboxid "x" "y";', ":mailboxid has no counterpart"),
         ('fileinto "Spam";', "label"),
+        ('fileinto "Drafts";', "Drafts is one of Gmail's own places"),
+        ('fileinto :copy "INBOX.sent mail";', "sent mail is one of Gmail's own places"),
         ("".join(f'fileinto "f{n}";' for n in range(11)), "actions"),
     ],
 )

@@ -7,7 +7,14 @@ import pytest
 
 from postroom.store.engine.statements import _HEADER, Compiled, _parse, blocks
 
-ONLY_SQLITE = {"quick_check", "search_without", "search_recent_words"}
+ONLY_SQLITE = {
+    "quick_check",
+    "search_filters",
+    "search_words",
+    "search_without",
+    "search_recent_words",
+    "select_search_window",
+}
 ONLY_POSTGRES = {
     "select_last_seq",
     "select_open_inserts",
@@ -15,8 +22,11 @@ ONLY_POSTGRES = {
     "advance_marks",
     "select_place",
     "select_server_id",
-    "search_heads",
-    "search_both",
+    "search_newest",
+    "search_by_words",
+    "search_by_heads",
+    "estimate_words",
+    "estimate_heads",
 }
 
 
@@ -89,6 +99,19 @@ def test_a_semicolon_inside_a_line_ends_nothing() -> None:
 
 def test_several_blocks_are_distinguished_by_their_names() -> None:
     assert [name for name, _ in _parse("-- name: a()\nSELECT 1\n\n-- name: b()\nSELECT 2", "sqlite")] == ["a", "b"]
+
+
+def test_a_part_stands_wherever_it_is_named_also_in_later_parts() -> None:
+    parts = "-- part: mine\n-- why\nid = :id\n\n-- part: open\n{mine} AND state = 1\n\n"
+    text = f"{parts}-- name: a(id)\nSELECT 1 WHERE {{open}}\n\n-- name: b(id)\nSELECT 2 WHERE {{mine}}"
+    (first, (one,)), (second, (two,)) = _parse(text, "sqlite")
+    assert (first, one.text) == ("a", "SELECT 1 WHERE id = ?1 AND state = 1")
+    assert (second, two.text) == ("b", "SELECT 2 WHERE id = ?1")
+
+
+def test_a_part_that_is_not_there_is_a_bug_that_is_reported() -> None:
+    with pytest.raises(ValueError, match="part open is used but not defined"):
+        _one("-- name: find()\nSELECT 1 WHERE {open}")
 
 
 def test_a_parameter_that_is_not_declared_is_a_bug_that_is_reported() -> None:

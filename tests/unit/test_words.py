@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from postroom.core.rules.facts import LOOKS_BEFORE_SPLITTING, FoldedField
 from postroom.core.rules.words import WordsRefused, folded, joined, quoted_phrase, read_phrases, words_of
 from support.naive_words import has_phrases, naive_words
 from support.processor_time import MILLION, within_turns
@@ -92,3 +93,15 @@ def test_operators_are_not_taken_for_words(wanted: str, problem: str) -> None:
 @pytest.mark.parametrize("text", ["a" + "\u0301" * 200_000, "a b" * 70_000, "я" * 200_000, "\u0315\u0300" * 100_000])
 def test_any_text_is_folded_in_linear_time(text: str) -> None:
     assert within_turns(40 * MILLION, lambda: words_of(text)) is not None
+
+
+def test_a_field_answers_the_same_before_and_after_it_is_split() -> None:
+    field = FoldedField([folded("Past due: invoice 17"), folded("Ida Holm")])
+    asked = {" due invoice ": True, " invoice due ": False, " ida ": True, " 17 ida ": False, " id ": False}
+    for _ in range(LOOKS_BEFORE_SPLITTING):
+        assert {phrase: field.has(phrase, frozenset(phrase.split())) for phrase in asked} == asked
+
+
+@given(st.text(st.sampled_from("aB1é漢\n\t .;\u3000\u0301"), max_size=40))
+def test_a_folded_text_has_single_blanks_between_its_words(text: str) -> None:
+    assert folded(text) == f" {' '.join(words_of(text))} "

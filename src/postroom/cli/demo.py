@@ -36,7 +36,9 @@ def demo(
     from postroom.manage.demo import demo_folder
 
     ready = _announced(session, demo_folder(session.settings.data_dir))
-    run_until_stopped(session.application.demo(session.settings, port=port, fresh=fresh, ready=ready))
+    run_until_stopped(
+        session.application.demo(session.settings, port=port, fresh=fresh, ready=ready, invite=session.invite)
+    )
 
 
 def _announced(session: Session, folder: "Path") -> "Ready":

@@ -65,6 +65,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "queue": "Show the queues; replay past events.",
         "jobs": "List, retry, cancel or dismiss jobs.",
         "retention": "Show how long mail is kept; prune what is past its time.",
+        "person": "Add people who may sign in to the pages; change their roles, help them in, sign them out.",
         "token": "Create, list and revoke tokens for connectors, pages, agents and senders.",
         "audit": "Show the audit log.",
         "key": "List and replace the keys that encrypt the accounts' secrets.",

@@ -72,6 +72,11 @@ class Session:
     def show_line(self, row: Row, line: str) -> None:
         show_line(row, line, as_json=self.as_json)
 
+    def invite(self, link: str) -> None:
+        """Tells the user the one-time link, on the terminal only: it is not logged."""
+        said = f"\nNobody can sign in yet. Open this link in a browser; it works once, for a day:\n  {link}"
+        self.show_line({"sign_in_url": link}, said)
+
     def announce(self, what: str) -> "Ready":
         """Tells the user, or the program that started us, the address on which a server now answers."""
 

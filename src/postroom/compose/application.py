@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Ready = Callable[[str], None]
 """Called once, with the address, when a server answers."""
+Invite = Callable[[str], None]
+"""Called at the first start, with the one-time link by which the first person makes themselves known."""
 
 
 class PostroomApplication:
@@ -60,27 +62,29 @@ class PostroomApplication:
             gate = MailboxGate(database)  # never opened, since nothing is changed
             yield await Mailboxes(settings, database, http, credentials, gate).source(account_id)
 
-    async def serve(self, settings: Settings, *, ready: Ready) -> None:
+    async def serve(self, settings: Settings, *, ready: Ready, invite: Invite) -> None:
         """Run pages, connector, dispatcher and worker in one process."""
         _check_address(settings, settings.web.port)
         with _served_once(settings):
             from postroom.compose.serve import run_product
 
             async with _stoppable() as stop, _open(settings) as database:
-                await run_product(settings, database, stop, ready)
+                await run_product(settings, database, stop, ready, invite)
 
-    async def demo(self, settings: Settings, *, port: int | None, fresh: bool, ready: Ready) -> None:
+    async def demo(self, settings: Settings, *, port: int | None, fresh: bool, ready: Ready, invite: Invite) -> None:
         """Run the whole product on a sandbox mailbox in which mail keeps arriving, on the data of the last time."""
         _check_address(settings, settings.web.port if port is None else port)
-        from postroom.compose.demo import add_sample_rules, demo_mailbox, demo_settings, held_demo_folder
+        from postroom.compose.demo import SEED, add_sample_rules, demo_mailbox, demo_settings, held_demo_folder
+        from postroom.compose.demo_town import Town, mail_goes_nowhere
         from postroom.compose.serve import run_product
 
         with held_demo_folder(settings.data_dir, fresh) as folder:
             async with _stoppable() as stop, demo_mailbox(folder) as mailbox:
                 prepared = demo_settings(settings, mailbox, folder, port)
-                async with _open(prepared) as database:
+                async with mail_goes_nowhere(prepared) as prepared, _open(prepared) as database:
                     await add_sample_rules(database)
-                    await run_product(prepared, database, stop, ready)
+                    async with Town(database, SEED) as town:
+                        await run_product(prepared, database, stop, town.starting(ready), invite)
 
     async def sandbox(
         self,
@@ -138,8 +142,7 @@ def _check_address(settings: Settings, port: int) -> None:
     from postroom.http_server.listening import open_listener
 
     web = settings.web
-    if not web.allow_unprotected_bind:  # where it is allowed, a warning is logged when the address is really used
-        open_listener(web.host, port, allow_exposed=False).close()
+    open_listener(web.host, port, allow_exposed=web.may_be_exposed).close()
 
 
 def _served_once(settings: Settings) -> contextlib.AbstractContextManager[None]:

@@ -222,5 +222,16 @@ async def add_sample_rules(database: Database) -> None:
                 priority=60,
             ),
         ),
+        (
+            new_id(),
+            RuleDraft(
+                "Invitations to the office",
+                {"subject_contains": "Invitation"},
+                "forward",
+                {"to": ["office@halden-frost.example"]},
+                "Forwarding sends mail, so each one waits for a yes.",
+                priority=20,
+            ),
+        ),
     ]
     await database.run(add_rules(rules, wall_clock(), "sample"))

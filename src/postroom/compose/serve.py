@@ -6,17 +6,19 @@ Loaded only by `serve`, `demo` and `worker`, so it may import what it needs.
 import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import httpx2
 import structlog
-from starlette.routing import Route
+from fastapi import FastAPI
+from starlette.routing import BaseRoute, Route
 
 from postroom.compose.approvals import approval_routes, run_discord_bot
 from postroom.compose.gate import MailboxGate
 from postroom.compose.mailboxes import Mailboxes, Watch, keep_sandbox_account, watch_accounts, watch_labels
+from postroom.compose.sign_in import certificates_of, first_link, knows_visitor, opened_sign_in
 from postroom.compose.submission import running_submission
 from postroom.compose.switchboard import dispatcher_of, keeper_of, open_services, reserve_of, switchboard_for
 from postroom.compose.tasks import background, settle_memory, share_with_threads
@@ -27,6 +29,7 @@ from postroom.dashboard.pages import all_pages
 from postroom.dashboard.site import Site
 from postroom.gmail.transport import CheckedClient
 from postroom.http_server.limits import limits_of
+from postroom.http_server.listening import is_own_machine
 from postroom.manage.approvals import count_waiting
 from postroom.settings.reading import Settings
 from postroom.store.accounts import AccountView, list_accounts
@@ -43,11 +46,21 @@ from postroom.web.serve import serving
 log = structlog.get_logger()
 
 Ready = Callable[[str], None]
+Invite = Callable[[str], None]
 HOOK = "/hooks/gmail"
 
 
-async def run_product(settings: Settings, database: Database, stop: asyncio.Event, ready: Ready) -> None:
-    """Run everything in one process: the HTTP endpoints first, then what feeds them."""
+async def run_product(
+    settings: Settings,
+    database: Database,
+    stop: asyncio.Event,
+    ready: Ready,
+    invite: Invite = lambda _link: None,
+) -> None:
+    """Run everything in one process: the HTTP endpoints first, then what feeds them.
+
+    `invite` is called after `ready`, with a one-time link, if sign-in is on and nobody is known yet.
+    """
     await keep_sandbox_account(settings, database)
     reserve = reserve_of(settings, database)
     gauges = Gauges()
@@ -82,6 +95,8 @@ async def run_product(settings: Settings, database: Database, stop: asyncio.Even
             settle_memory()
             share_with_threads()
             ready(address)
+            if (link := await first_link(settings, database, address)) is not None:
+                invite(link)
             await stop.wait()
 
 
@@ -106,33 +121,52 @@ async def _serving(
     reserve: DiskReserve | None,
 ) -> AsyncGenerator[str]:
     """Serve the pages and all other HTTP endpoints."""
+    web, tally = settings.web, services.tally
     routes = [
         *switchboard_routes(services, mcp),
         Route("/metrics", exporter.metrics_endpoint),
-        Route("/readyz", ready_endpoint(services.database, reserve)),
+        Route(
+            "/readyz", ready_endpoint(services.database, reserve, shows_checks=knows_visitor if web.sign_in else None)
+        ),
         *_hooks(settings, services, http),
         *approval_routes(settings, services.database),
     ]
+    async with (
+        pages_application(settings, services, routes) as application,
+        certificates_of(web) as tls,
+        serving(
+            application,
+            host=web.host,
+            port=web.port,
+            before_stop=mcp.stop_waiting,
+            limits=limits_of(web),
+            allow_exposed=web.may_be_exposed,
+            on_refused=lambda reason: tally.count(CONNECTION_REFUSED, reason),
+            tls=tls,
+        ) as address,
+    ):
+        yield address
+
+
+@contextlib.asynccontextmanager
+async def pages_application(
+    settings: Settings, services: Services, routes: Sequence[BaseRoute]
+) -> AsyncGenerator[FastAPI]:
+    """Create the application: the pages with their sign-in, and these other routes."""
+    web = settings.web
     site = Site(await _shown_account(settings, services.database), datetime.now(UTC))
     site.count_waiting = functools.partial(count_waiting, services.database)
-    application = create_application(
-        site,
-        all_pages(site, services.database, settings),
-        allowed_hosts=settings.web.allowed_hosts,
-        own_doors=DOORS,
-        routes=routes,
-    )
-    web, tally = settings.web, services.tally
-    async with serving(
-        application,
-        host=web.host,
-        port=web.port,
-        before_stop=mcp.stop_waiting,
-        limits=limits_of(web),
-        allow_exposed=web.allow_unprotected_bind,
-        on_refused=lambda reason: tally.count(CONNECTION_REFUSED, reason),
-    ) as address:
-        yield address
+    async with opened_sign_in(settings, services, site) as sign_in:
+        yield create_application(
+            site,
+            all_pages(site, services.database, settings),
+            allowed_hosts=web.allowed_hosts,
+            own_doors=DOORS,
+            routes=[*routes, *sign_in.routes],
+            proxies=web.trusted_proxies,
+            only_tls=not is_own_machine(web.host),
+            gate=sign_in.gate,
+        )
 
 
 def _hooks(settings: Settings, services: Services, http: httpx2.AsyncClient) -> list[Route]:

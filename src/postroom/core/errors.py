@@ -7,6 +7,7 @@ PostroomError
 │   ├── SubmissionRefused a mail, or its envelope, is not accepted as it is; has the reply of SMTP
 │   └── Conflict          the same key was used for something else; names both
 ├── Refused               the caller is unknown, or may not do this
+│   ├── SignInRefused         somebody could not prove who they are; the message is shown to them
 │   └── SafetyRefused         safety does not allow this action, or not from this caller
 ├── SettingsError         a setting is missing, unknown or out of range
 ├── NotFound              the named thing does not exist
@@ -107,6 +108,14 @@ class Conflict(BadInput):
 
 class Refused(PostroomError):
     """The caller is unknown, or may not do this."""
+
+
+class SignInRefused(Refused):
+    """Somebody could not prove who they are. The message is shown to them; `retry_after_s` says how long to wait."""
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class SafetyRefused(Refused):

@@ -90,6 +90,12 @@ def form_route(
     """
 
     async def submitted(request: Request) -> Response:
+        try:
+            return await answered(request)
+        finally:
+            await request.close()  # of uploaded files
+
+    async def answered(request: Request) -> Response:
         form = await _checked(request, role)
         if again and not form.visitor.is_fresh:
             return RedirectResponse(f"{AGAIN}?to={quote(form.back)}", SEE_OTHER)

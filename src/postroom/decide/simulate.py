@@ -125,7 +125,10 @@ class SimulatedRules:
         begun = self._begun[account_id]
         while begun and begun[0] <= at - HOUR:
             begun.popleft()
-        return replace(self.context.restraints, irreversible_this_hour=len(begun))
+        restraints = self.context.restraints
+        if restraints.irreversible_this_hour == len(begun):  # for most messages
+            return restraints
+        return replace(restraints, irreversible_this_hour=len(begun))
 
     def _take_effect(self, message: StoredMessage, verdict: Verdict, at: datetime) -> bool:
         """Record the effects. False for a reply that is not sent, since the sender was answered recently."""

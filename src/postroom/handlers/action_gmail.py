@@ -35,7 +35,8 @@ class ActionGmail:
         try:
             ending = await self._carry_out(run, action)
         except ProtectedMail as error:
-            ending = actions.refuse_action(run.job, action_id, str(error), clock())
+            done = await self._done_part(run, action_id)
+            ending = actions.refuse_action(run.job, action_id, str(error), clock(), done)
         except JobError as error:
             if is_the_end(run, error):
                 done = await self._done_part(run, action_id)

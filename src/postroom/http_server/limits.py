@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from postroom.settings.sections import WebSettings
+    from postroom.settings.web import WebSettings
 
 KIB = 1024
 MIB = 1024 * 1024

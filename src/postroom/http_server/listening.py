@@ -1,7 +1,7 @@
 """Binds listening sockets. Every address that the host name resolves to is checked before the first is bound.
 
-The pages and endpoints have no sign-in yet: everyone who can reach them can read mail. So an address beyond loopback
-is refused unless a setting allows it. The address that was checked is the one that is bound; the name is not resolved
+An address beyond loopback is refused unless the caller allows it: the pages are allowed there with sign-in and TLS,
+metrics by a setting of their own. The address that was checked is the one that is bound; the name is not resolved
 a second time.
 """
 
@@ -16,6 +16,10 @@ from postroom.core.errors import SettingsError
 log = structlog.stdlib.get_logger(__name__)
 
 BACKLOG = 128
+PAGES_INSTEAD = (
+    "which needs sign-in and TLS; leave web.sign_in on, and set web.tls_certificate and web.tls_key or name your "
+    "reverse proxy in web.trusted_proxies; or use 127.0.0.1 and a tunnel such as `ssh -L`"
+)
 
 
 def addresses_of(host: str, setting: str = "web.host") -> list[str]:
@@ -53,15 +57,18 @@ def open_listener(
     allow_exposed: bool,
     what: str = "the dashboard",
     setting: str = "web.host",
-    allowed_by: str = "web.allow_unprotected_bind",
-    shows: str = "your mail",
+    instead: str = PAGES_INSTEAD,
+    is_protected: bool = True,
 ) -> socket.socket:
-    """Open a listening socket on the first address of the host. Raises SettingsError, which says what to do."""
+    """Open a listening socket on the first address of the host. Raises SettingsError, which says what to do.
+
+    `instead` says how to get it allowed. Where it is allowed though it `is_protected` by nothing, a warning is logged.
+    """
     addresses = addresses_of(host, setting)
     exposed = exposed_addresses(addresses)
     if exposed and not allow_exposed:
-        raise SettingsError(refusal(host, exposed, setting, allowed_by, shows))
-    if exposed:
+        raise SettingsError(refusal(host, exposed, setting, instead))
+    if exposed and not is_protected:
         log.warning("http.unprotected_bind", host=host, addresses=exposed, what=what)
     address = addresses[0]
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -76,9 +83,6 @@ def open_listener(
     return listener
 
 
-def refusal(host: str, exposed: Sequence[str], setting: str, allowed_by: str, shows: str) -> str:
+def refusal(host: str, exposed: Sequence[str], setting: str, instead: str) -> str:
     named = "" if list(exposed) == [host] else f" ({', '.join(exposed)})"
-    return (
-        f"{setting}: {host}{named} can be reached by other machines, and there is no sign-in: anyone who reaches it "
-        f"can read {shows}; use 127.0.0.1 and a tunnel such as `ssh -L`, or set {allowed_by} to true"
-    )
+    return f"{setting}: {host}{named} can be reached by other machines, {instead}"

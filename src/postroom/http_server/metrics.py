@@ -19,6 +19,10 @@ log = structlog.get_logger()
 LARGEST_REQUEST = 8 * 1024
 TIMEOUT_S = 5.0
 MOST_WAITING = 16
+INSTEAD = (
+    "and there is no sign-in: anyone who reaches it can read the addresses of your mailboxes; use 127.0.0.1 and a "
+    "tunnel such as `ssh -L`, or set web.allow_unprotected_bind to true"
+)
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
@@ -41,7 +45,8 @@ async def serving_metrics(
         allow_exposed=allow_exposed,
         what="telemetry.listen",
         setting="telemetry.listen",
-        shows="the addresses of your mailboxes",
+        instead=INSTEAD,
+        is_protected=False,
     )
     server = await asyncio.start_server(metrics.answer, sock=listener, limit=LARGEST_REQUEST)
     async with server:

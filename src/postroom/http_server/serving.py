@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+import ssl
 from collections.abc import AsyncGenerator, Callable, Generator
 
 import uvicorn
@@ -26,15 +27,17 @@ async def serving_on(
     on_refused: Callable[[str], None] = lambda _reason: None,
     what: str = "the dashboard",
     host: str | None = None,
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncGenerator[str]:
-    """Serve until the block ends; yield the address, `http://host:port`, with the host as it was given.
+    """Serve until the block ends; yield the address, `http://host:port`, with the host as it was given. With `tls` it
+    is `https`.
 
     `before_stop` ends long requests before the server waits for all requests. `on_refused` is called with the reason
     whenever the guard refuses a connection or a request.
     """
     place = _place(listener, host)
     guard = ConnectionGuard(within_open_files(limits or ConnectionLimits()), on_refused)
-    server = _Server(app, guard, before_stop)
+    server = _Server(app, guard, before_stop, tls)
     running = asyncio.create_task(server.serve(sockets=[listener]), name="postroom-http-server")
     ready = asyncio.create_task(server.ready.wait())
     try:
@@ -42,7 +45,7 @@ async def serving_on(
         if running.done():
             running.result()
             raise SettingsError(f"{what} could not be started on {place}; its log says why")
-        yield f"http://{place}"
+        yield f"{'http' if tls is None else 'https'}://{place}"
     finally:
         ready.cancel()
         server.should_exit = True
@@ -60,7 +63,9 @@ def _place(listener: socket.socket, named: str | None) -> str:
 class _Server(uvicorn.Server):
     """A server that signals when it is ready, does not handle process signals, and ends long answers on shutdown."""
 
-    def __init__(self, app: ASGIApp, guard: ConnectionGuard, before_stop: Callable[[], None]) -> None:
+    def __init__(
+        self, app: ASGIApp, guard: ConnectionGuard, before_stop: Callable[[], None], tls: ssl.SSLContext | None
+    ) -> None:
         super().__init__(
             GuardedConfig(
                 app,
@@ -72,14 +77,35 @@ class _Server(uvicorn.Server):
         )
         self.ready = asyncio.Event()
         self._before_stop = before_stop
+        self._tls = tls
+        self._handshake_s = guard.limits.first_byte_s
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        if self._tls is None:
+            await super().startup(sockets)
+        else:
+            await self._start_encrypted(sockets or [], self._tls)
         self.ready.set()
+
+    async def _start_encrypted(self, sockets: list[socket.socket], tls: ssl.SSLContext) -> None:
+        """As uvicorn does, but with a short time for the handshake: until it is over, the guard knows of nothing."""
+        await self.lifespan.startup()
+        loop, config = asyncio.get_running_loop(), self.config
+
+        def protocol() -> GuardedProtocol:
+            return GuardedProtocol(config, self.server_state, self.lifespan.state)
+
+        self.servers = [
+            await loop.create_server(
+                protocol, sock=each, ssl=tls, backlog=config.backlog, ssl_handshake_timeout=self._handshake_s
+            )
+            for each in sockets
+        ]
+        self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._before_stop()

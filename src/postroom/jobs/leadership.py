@@ -111,8 +111,8 @@ class Leadership:
                 await self._database.run(clock_jumps.shorten_other_leases(self._longest, self._clock()))
                 prune_at = now + PRUNE_EVERY.total_seconds()
             if self._counter is not None and now >= count_at:
-                await self._counter.tick()
-                count_at = now + COUNT_EVERY.total_seconds()
+                is_behind = await self._counter.tick()
+                count_at = now + (0 if is_behind else COUNT_EVERY.total_seconds())
             if was_set_back:
                 await self._correct_future_times()
                 was_set_back = False

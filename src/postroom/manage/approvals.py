@@ -60,6 +60,8 @@ class ApprovalLine:
     content: str
     undo: str
     may_become_rule: bool
+    has_lapsed: bool
+    """Whether its time is over, so that no answer counts any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ async def count_waiting(database: Database) -> int:
     return await database.run(store.count_waiting())
 
 
-async def show_waiting(database: Database, after: str | None = None) -> ApprovalPage:
+async def show_waiting(database: Database, after: str | None = None, clock: Clock = wall_clock) -> ApprovalPage:
     """Return a page of the actions that wait. Raise BadInput for a place that is none."""
     if after is None:
         found = await database.run(store.list_waiting(PAGE + 1))
@@ -113,7 +115,7 @@ async def show_waiting(database: Database, after: str | None = None) -> Approval
         found = await database.run(store.list_waiting_after(read_cursor(after), PAGE + 1))
     last = found[PAGE - 1] if len(found) > PAGE else None
     further = None if last is None or last.expires_at is None else str(Cursor(last.expires_at, last.id))
-    return ApprovalPage([_line(each) for each in found[:PAGE]], further)
+    return ApprovalPage([_line(each, clock()) for each in found[:PAGE]], further)
 
 
 async def list_settled(database: Database, clock: Clock = wall_clock) -> list[SettledLine]:
@@ -189,9 +191,15 @@ async def draft_rule(database: Database, id: UUID, signed: Signature, clock: Clo
     return added.names[0]
 
 
-def _line(approval: Approval) -> ApprovalLine:
-    content = whole_content(approval, LONGEST_CONTENT)
-    return ApprovalLine(approval, notice_of(approval), content, _undo(approval), _may_become_rule(approval))
+def _line(approval: Approval, now: datetime) -> ApprovalLine:
+    return ApprovalLine(
+        approval,
+        notice_of(approval),
+        whole_content(approval, LONGEST_CONTENT),
+        _undo(approval),
+        _may_become_rule(approval),
+        approval.expires_at is not None and approval.expires_at <= now,
+    )
 
 
 def _may_become_rule(approval: Approval) -> bool:

@@ -29,6 +29,7 @@ from postroom.store.mail import StoredMessage, with_derived
 
 ANY_ACCOUNT = UUID(int=0)
 NEW_MAIL = frozenset({"INBOX", "UNREAD"})
+_OF_HISTORY = frozenset({b"from", b"date", b"to", b"cc", b"bcc", b"delivered-to", b"message-id"})
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 Progress = Callable[[int], None]
@@ -71,7 +72,7 @@ class MailHistory:
         self._sent: list[_Sent] = []
 
     def add(self, raw: bytes) -> None:
-        headers, _ = read_head(head_of(raw))
+        headers, _ = read_head(head_of(raw), _OF_HISTORY)
         sender, sent_at = sender_address(headers), written_at(headers)
         if sender and sent_at is not None and sent_at < self.first_sent.get(sender, _NEVER):
             self.first_sent[sender] = sent_at

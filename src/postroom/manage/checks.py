@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Literal
 
+from postroom.http_server.listening import PAGES_INSTEAD, refusal
 from postroom.store.engine.write_ahead_log import CROWDED_BYTES, INTAKE_LIMIT_BYTES
 from postroom.store.leaders import OverdueWork
 from postroom.system.private_files import exposed_files
@@ -93,17 +94,18 @@ def disk_space(folder: Path, reserve_mib: int) -> Check:
     return passes_if("disk space", free_mib >= 2 * reserve_mib, found, remedy, verdict)
 
 
-def bind(host: str, exposed: Sequence[str], allowed: bool) -> Check:
-    """Check whether other machines can reach the pages, which have no sign-in."""
-    if not exposed:
-        return Check("bind", "ok", f"{host} can be reached from this machine only")
-    found = f"{host} can be reached from other machines ({', '.join(exposed)}), and there is no sign-in"
-    remedy = "set web.host to 127.0.0.1 and use a tunnel such as `ssh -L`"
-    if allowed:
-        return Check("bind", "warn", found, f"{remedy}; as it is, anyone who can reach this machine can read your mail")
-    return Check(
-        "bind", "fail", found, f"{remedy}, or set web.allow_unprotected_bind to true; until then nothing starts"
-    )
+def bind(host: str, exposed: Sequence[str], allowed: bool, sign_in: bool) -> Check:
+    """Check who can reach the pages, and whether they ask for a sign-in."""
+    if exposed and not allowed:
+        problem, _, remedy = refusal(host, exposed, "web.host", PAGES_INSTEAD).partition("; ")
+        return Check("bind", "fail", problem, f"{remedy}; until then nothing starts")
+    if exposed:
+        return Check(
+            "bind", "ok", f"{host} can be reached from other machines ({', '.join(exposed)}), with sign-in and TLS"
+        )
+    found = f"{host} can be reached from this machine only"
+    remedy = "set web.sign_in to true, unless nobody else uses this machine"
+    return passes_if("bind", sign_in, found if sign_in else f"{found}, by anyone on it: sign-in is off", remedy, "warn")
 
 
 def schema(pending: list[str]) -> Check:

@@ -19,11 +19,11 @@ from postroom.store.rollups import hourly
 
 __all__ = ["CHANNELS", "STAGES", "JobFilters", "JobLine", "Stage", "count_stages", "job_figures_of", "list_page"]
 
-CHANNELS = (jobs.CHANNEL, "scheduler")
+CHANNELS = (jobs.CHANNEL, "job_ends", "scheduler")
 STAGES = job_lists.STAGES
 MOST_COUNTED = 10_000
 PAGE = 50
-MOST_AT_ONCE = 1_000
+MOST_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ async def list_page(database: Database, filters: JobFilters, before: str | None)
 
 
 async def select_page_jobs(database: Database, filters: JobFilters, begin: str | None = None) -> SelectedJobs:
-    """Find the jobs that a bulk act would touch: the newest thousand that match, from a key on."""
+    """Find the jobs that a bulk act would touch: the newest that match, from a key on, at most MOST_AT_ONCE."""
     asked = await _question(database, filters)
     if asked.stage is None or asked.stage == "completed":
         raise BadInput("stage", "is missing", "choose a stage whose jobs have not completed")
@@ -157,7 +157,7 @@ def _checked(stage: Stage | None, before: str | None) -> str | None:
 
 async def job_figures_of(database: Database, window: Window) -> JobFigures:
     """Read how many jobs ended in the window, how, and after how long, from the counts by hour."""
-    found = await database.run(hourly("job", window.since, window.until))
+    found = await database.run(hourly("job", window.since, window.end))
     spans = len(window.moments)
     by_state = {state: [0] * spans for state in ("completed", "failed", "canceled")}
     rates: defaultdict[str, list[int]] = defaultdict(lambda: [0] * spans)

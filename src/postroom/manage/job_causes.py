@@ -14,7 +14,7 @@ from postroom.store.jobs import PAUSE
 
 TROUBLED: tuple[Stage, ...] = ("failed", "retrying", "parked")
 # How many jobs of each stage are looked at.
-SAMPLE = 1_000
+SAMPLE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,7 @@ class JobCauses:
 
     groups: Sequence[JobCause]
     is_partial: bool
+    sample: int = SAMPLE
 
     @property
     def jobs(self) -> int:

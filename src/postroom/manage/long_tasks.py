@@ -50,7 +50,7 @@ class LongTasks(Generic[T]):
         self._clock = clock
         self._most_running = most_running
         self._tasks: dict[str, LongTask[T]] = {}
-        self._running: dict[str, asyncio.Task[None]] = {}
+        self._running: dict[str, asyncio.Task[TaskState]] = {}
         self._news = asyncio.Event()
 
     def start(self, title: str, work: Callable[[Report], Coroutine[Any, Any, T]], back: str = "/") -> LongTask[T]:
@@ -64,7 +64,7 @@ class LongTasks(Generic[T]):
         self._forget_oldest()
         running = asyncio.create_task(self._run(task, work), name="long-task")
         self._running[task.id] = running
-        running.add_done_callback(lambda _ended: self._end(task))
+        running.add_done_callback(lambda ended: self._end(task, ended))
         return task
 
     def look(self, id: str) -> LongTask[T]:
@@ -100,7 +100,7 @@ class LongTasks(Generic[T]):
             yield
             await news.wait()
 
-    async def _run(self, task: LongTask[T], work: Callable[[Report], Coroutine[Any, Any, T]]) -> None:
+    async def _run(self, task: LongTask[T], work: Callable[[Report], Coroutine[Any, Any, T]]) -> TaskState:
         def report(done: int, total: int) -> None:
             task.done, task.total = done, total
             self.cancel_unwatched()
@@ -108,18 +108,19 @@ class LongTasks(Generic[T]):
 
         try:
             task.result = await work(report)
-            task.state = "done"
         except (BadInput, NotFound) as error:
-            task.state, task.problem = "failed", str(error)
+            task.problem = str(error)
+            return "failed"
         except Exception as error:
-            # Only the type: the text of an unexpected error may contain mail.
-            log.warning("long_task.failed", task=task.title, error=type(error).__name__)
-            task.state, task.problem = "failed", "it could not be finished; the log has the cause"
+            # Only the type: the text of an unexpected error may contain mail, and the title names a rule.
+            log.warning("long_task.failed", error=type(error).__name__)
+            task.problem = "it could not be finished; the log has the cause"
+            return "failed"
+        return "done"
 
-    def _end(self, task: LongTask[T]) -> None:
+    def _end(self, task: LongTask[T], ended: asyncio.Task[TaskState]) -> None:
         self._running.pop(task.id, None)
-        if task.state == "running":
-            task.state = "canceled"
+        task.state = "canceled" if ended.cancelled() else ended.result()
         self._announce()
 
     def _forget_oldest(self) -> None:

@@ -86,7 +86,9 @@ class MailLine:
     mood: Mood
     error: str
     undo_id: UUID | None = None
-    may_act: bool = False
+    is_in_inbox: bool = False
+    excerpt: str = ""
+    """The place that a search found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +165,12 @@ def line_of_mail(each: ListedMail) -> MailLine:
         tier_rule(each),
         _what(each),
         _by(each),
-        each.rationale or "",
+        _why(each),
         state,
         mood,
         each.action_error or "" if each.action_state == "failed" else "",
         each.action_id if _can_be_undone(each) else None,
-        may_act=not each.is_gone,
+        is_in_inbox=not each.is_gone and "INBOX" in each.labels,
     )
 
 
@@ -233,7 +235,12 @@ def _check(asked: MailQuestion) -> None:
 
 
 def _lines(page: ListedPage) -> MailLines:
-    lines = [line_of_mail(each) if isinstance(each, ListedMail) else line_of_event(each) for each in page.items]
+    lines = [
+        replace(line_of_mail(each), excerpt=page.excerpts.get(each.id, ""))
+        if isinstance(each, ListedMail)
+        else line_of_event(each)
+        for each in page.items
+    ]
     older = None if page.following is None else str(page.following)
     return MailLines(lines, older, page.looked_back_to, page.is_indexing)
 
@@ -269,6 +276,11 @@ def _by(each: ListedMail) -> str:
             return f"model {each.confidence:.2f}"
         case _:
             return ""
+
+
+def _why(each: ListedMail) -> str:
+    asked_for = each.action_id is not None and not each.decided_action
+    return (each.action_rationale if asked_for else each.rationale) or ""
 
 
 def _can_be_undone(each: ListedMail) -> bool:

@@ -226,7 +226,7 @@ def _decider(decision: Decision) -> str:
         case "llm":
             return "model"
         case "none":
-            return "nobody"
+            return ""
 
 
 def _needed(action_type: str, parameters: Mapping[str, Any], policy: Policy) -> float:

@@ -148,7 +148,7 @@ def _policy(queues: Queues, queue: str) -> Policy | None:
 
 async def _ended(database: Database, queue: str, window: Window) -> Mapping[str, int]:
     counts: Counter[str] = Counter()
-    for each in await database.run(hourly("ended", window.since, window.until)):
+    for each in await database.run(hourly("ended", window.since, window.end)):
         if each.queue == queue:
             counts[each.name] += each.count
     return counts

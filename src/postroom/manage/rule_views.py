@@ -1,6 +1,5 @@
 """The rules as pages show them: in words, with how often and when each last decided, some at a time."""
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,6 +11,7 @@ from postroom.core.rules.in_words import actions_in_words, conditions_in_words
 from postroom.core.rules.order import RulePlace
 from postroom.core.rules.rule import ScopeName
 from postroom.manage.accounts import list_accounts
+from postroom.manage.channels import changes_on
 from postroom.store import decisions, rule_lists, rules
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock, wall_clock
@@ -108,19 +108,9 @@ async def move_rule(database: Database, id: UUID, signed: Signature, *, down: bo
     return await database.run(rule_lists.move_rule(id, down, signed, clock()))
 
 
-async def rule_changes(database: Database) -> AsyncIterator[None]:
+def rule_changes(database: Database) -> AsyncIterator[None]:
     """Yield at once, and then whenever rules, proposals or decisions may have changed."""
-    changed = asyncio.Event()
-    channels = (rules.CHANNEL, decisions.CHANNEL)
-    subscriptions = [database.subscribe(each, lambda _message: changed.set()) for each in channels]
-    try:
-        while True:
-            yield
-            await changed.wait()
-            changed.clear()
-    finally:
-        for subscription in subscriptions:
-            subscription.close()
+    return changes_on(database, (rules.CHANNEL, decisions.CHANNEL))
 
 
 async def _lines(

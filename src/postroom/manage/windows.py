@@ -27,6 +27,11 @@ class Window:
         """The beginning of each span."""
         return [self.since + self.step * place for place in range(self.place(self.until) + 1)]
 
+    @property
+    def end(self) -> datetime:
+        """The end of the last span."""
+        return self.since + self.step * (self.place(self.until) + 1)
+
     def place(self, moment: datetime) -> int:
         """Return the span that a moment is in, counted from the first."""
         return (moment - self.since) // self.step

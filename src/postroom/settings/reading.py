@@ -39,11 +39,11 @@ from postroom.settings.sections import (
     SafetySettings,
     Section,
     TelemetrySettings,
-    WebSettings,
     Whole,
     WorkerSettings,
 )
 from postroom.settings.submission import SubmissionSettings
+from postroom.settings.web import WebSettings
 from postroom.vault.keys import read_key
 from postroom.vault.masking import HIDDEN, masked_urls, passwords_in
 

@@ -65,46 +65,6 @@ class LogSettings(Section):
     )
 
 
-class WebSettings(Section):
-    host: str = Field("127.0.0.1", min_length=1, description="The address the pages are served on.")
-    port: Whole = Field(8025, ge=0, le=65535, description="The port the pages are served on; 0 takes any free one.")
-    allowed_hosts: Names = Field(
-        ("127.0.0.1", "localhost", "[::1]"),
-        min_length=1,
-        description="Host names that the pages answer to; requests for other names are refused.",
-    )
-    allow_unprotected_bind: bool = Field(
-        False,
-        description="Serve on an address that other machines can reach, without a sign-in: they can read your mail.",
-    )
-    max_connections: Whole = Field(
-        512, ge=4, le=65_536, description="Connections at the same time; fewer if the open file limit is low."
-    )
-    max_connections_per_address: Whole = Field(
-        256, ge=2, le=65_536, description="Connections at the same time from one address (for IPv6, one /64)."
-    )
-    max_headers: Whole = Field(100, ge=10, le=1000, description="Headers in one request.")
-    max_header_kib: Whole = Field(
-        32, ge=4, le=1024, description="Size of a request's address and headers together, in KiB."
-    )
-    first_byte_s: Seconds = Field(
-        10.0, gt=0, le=3600, description="Seconds in which a new connection must send its first byte."
-    )
-    headers_s: Seconds = Field(
-        10.0, gt=0, le=3600, description="Seconds from the first byte of a request to the end of its headers."
-    )
-    body_s: Seconds = Field(60.0, gt=0, le=3600, description="Seconds from the end of the headers to that of the body.")
-    keep_alive_s: Seconds = Field(
-        15.0, gt=0, le=3600, description="Seconds a connection may be idle between two requests."
-    )
-    answer_s: Seconds = Field(
-        60.0,
-        gt=0,
-        le=3600,
-        description="Seconds for which a client may stop reading its answer, event streams included.",
-    )
-
-
 class WorkerSettings(Section):
     concurrency: Whole = Field(32, ge=1, le=1000, description="Jobs one worker process runs at the same time.")
     prefetch_ms: Whole = Field(

@@ -139,16 +139,18 @@ def _protected(account_id: UUID, message_id: UUID) -> Script[str | None]:
     return protected.reason(sender, labels)
 
 
-def _refused(job: Job, id: UUID, reason: str, now: datetime) -> Script[None]:
+def _refused(job: Job, id: UUID, reason: str, now: datetime, done: Mapping[str, Any] | None = None) -> Script[None]:
     """End the job and cancel the action with the reason. This is not a failure."""
-    _owned(id, (yield sql("refuse_action", id, job.id, reason, now)))
+    _owned(id, (yield sql("refuse_action", id, job.id, reason, None if done is None else json_text(done), now)))
     yield from completing_one(job, now)
     yield Notify(CHANNEL, "canceled")
 
 
 @transaction
-def refuse_action(job: Job, id: UUID, reason: str, now: datetime) -> Script[None]:
-    """Cancel an action whose request the gate refused because the mail is now protected.
+def refuse_action(
+    job: Job, id: UUID, reason: str, now: datetime, done: Mapping[str, Any] | None = None
+) -> Script[None]:
+    """Cancel an action whose request the gate refused because the mail is now protected. `done` is as in `fail_action`.
 
     An earlier attempt may already have hidden the message. If so, the job that brings it back runs now; a message that
     was snoozed before stays snoozed.
@@ -159,7 +161,7 @@ def refuse_action(job: Job, id: UUID, reason: str, now: datetime) -> Script[None
     if wake is not None and image.get("snooze_label_id") not in image["labels"]:
         with contextlib.suppress(IllegalMove, NotFound):
             yield from retry_job.script(UUID(wake), now)
-    yield from _refused(job, id, reason, now)
+    yield from _refused(job, id, reason, now, done)
 
 
 def _within_cap(account_id: UUID, hourly_cap: int, now: datetime) -> Script[None]:

@@ -164,6 +164,8 @@ def _end(job: Job, state: str, error: str | None, now: datetime) -> Script[bool]
     rows = yield sql("end_job", *job.claim, state, error, now)
     if rows and job.releases_key:
         yield sql("release_keys", [job.seq])
+    if rows:
+        yield Notify("job_ends", state)
     return bool(rows)
 
 

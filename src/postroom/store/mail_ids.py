@@ -32,8 +32,17 @@ def messages_of_id(id: UUID) -> Script[list[UUID]]:
     payload: Mapping[str, Any] = {} if job is None else from_json(job.payload_json)
     for name in _ABOUT:
         if isinstance(about := payload.get(name), str):
-            return _ids((yield sql("select_messages_of_id", as_uuid(about))))
+            return (yield from _named_by_job(about))
     return []
+
+
+def _named_by_job(about: str) -> Script[list[UUID]]:
+    """The messages of an id in a job's payload: one of ours, or, where mail is fetched, the mailbox's own."""
+    try:
+        id = UUID(about)
+    except ValueError:
+        return (yield from messages_of_name.script(about, about))
+    return _ids((yield sql("select_messages_of_id", id)))
 
 
 @query

@@ -7,6 +7,7 @@ when that has too few, the page says how far back it looked, and the next page g
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
@@ -14,7 +15,7 @@ from postroom.core.actions.action import Actor, DecidedType
 from postroom.core.lifecycle import ActionState, InboxState
 from postroom.core.mail.message import MailContent, read_mail
 from postroom.core.mail.search import SearchQuery
-from postroom.core.queue.envelope import IngestionTier, PolicyTier, parse_envelope
+from postroom.core.queue.envelope import PolicyTier, parse_envelope
 from postroom.core.rules.rule import DecisionSource
 from postroom.store.engine.codecs import as_time, as_uuid, from_json
 from postroom.store.engine.cursors import Cursor
@@ -22,7 +23,7 @@ from postroom.store.engine.database import Dialect, Rows, Script, bounded_query,
 from postroom.store.engine.reading import read_row, read_rows
 from postroom.store.search import EARLIEST, NEWEST, SEARCH_LIMIT_S, search_mail
 
-STRETCH = 10_000
+STRETCH = 4_000
 """How many messages are looked through for one page."""
 BATCH = 200
 MOST_BATCHES = 5
@@ -70,8 +71,8 @@ class ListedMail:
     sender: str
     headers: tuple[tuple[str, str], ...]
     subject: str
+    labels: frozenset[str]
     policy_tier: PolicyTier
-    ingestion_tier: IngestionTier
     reply_to_mine: bool | None
     is_gone: bool
     is_backfilled: bool
@@ -91,7 +92,9 @@ class ListedMail:
     action_error: str | None
     undo_hint: Mapping[str, Any] | None
     asked_by: str | None
-    expires_at: datetime | None
+    action_rationale: str | None
+    decided_action: bool
+    """Whether the decision led to the action; otherwise somebody asked for it."""
     undone: ActionState | None
 
     @property
@@ -135,12 +138,16 @@ class ListedEvent:
 
 
 class ListedPage(NamedTuple):
-    """A page of a list. `following` is where the next begins; `looked_back_to` is set if not all was looked through."""
+    """A page of a list. `following` is where the next begins; `looked_back_to` is set if not all was looked through.
+
+    `excerpts` are the places that a search found, by message.
+    """
 
     items: Sequence[ListedMail | ListedEvent]
     following: Cursor | None
     looked_back_to: datetime | None = None
     is_indexing: bool = False
+    excerpts: Mapping[UUID, str] = MappingProxyType({})
 
 
 class StateCounts(NamedTuple):
@@ -216,7 +223,8 @@ def list_matching(
     by_id = {each.id: each for each in (yield from _mail([each.id for each in page.found]))}
     fits = _fits(wanted)
     items = [by_id[each.id] for each in page.found if each.id in by_id and fits(by_id[each.id])]
-    return ListedPage(items, page.following, is_indexing=page.is_indexing)
+    excerpts = {each.id: each.excerpt for each in page.found}
+    return ListedPage(items, page.following, is_indexing=page.is_indexing, excerpts=excerpts)
 
 
 @query
@@ -237,8 +245,9 @@ def find_event(id: UUID) -> Script[ListedEvent | None]:
 def _in_state(statement: str, wanted: MailFilter, most: int, before: Cursor) -> Script[ListedPage]:
     """Walk through the actions in one state, newest first, until the page is full."""
     fits, items, place = _fits(replace(wanted, state=None, since=EARLIEST)), list[ListedMail](), before
+    batch = BATCH if replace(wanted, state=None).is_narrow else most + 1
     for _ in range(MOST_BATCHES):
-        rows = yield sql(statement, wanted.since, *place, BATCH)
+        rows = yield sql(statement, wanted.since, *place, batch)
         by_id = {each.id: each for each in (yield from _mail([as_uuid(id) for id, _, _ in rows]))}
         for message_id, at, action_id in rows:
             if len(items) == most:
@@ -246,7 +255,7 @@ def _in_state(statement: str, wanted: MailFilter, most: int, before: Cursor) -> 
             place, message = Cursor(as_time(at), as_uuid(action_id)), by_id[as_uuid(message_id)]
             if fits(message):
                 items.append(message)
-        if len(rows) < BATCH:
+        if len(rows) < batch:
             return ListedPage(items, None)
     return ListedPage(items, place, looked_back_to=place.at)
 

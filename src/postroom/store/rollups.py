@@ -14,7 +14,7 @@ SHARDS = 8
 NO_BUCKET = -1
 
 
-Measure = Literal["accepted", "duplicate", "wait", "ended", "decision", "rule", "override", "job"]
+Measure = Literal["accepted", "duplicate", "wait", "ended", "decision", "rule", "outcome", "override", "job"]
 
 
 class Count(NamedTuple):

@@ -8,6 +8,7 @@ from postroom.core.errors import BadInput, Conflict
 from postroom.core.rules.draft import RuleDraft, as_document
 from postroom.core.rules.plan import Plan, PlannedChange, applied_origin
 from postroom.store.audit import Signature, auditing
+from postroom.store.engine.codecs import as_uuid
 from postroom.store.engine.database import Notify, Script, sql, transaction
 from postroom.store.engine.reading import read_first
 from postroom.store.rules import CHANNEL, MOST_NAMES_AUDITED, MOST_RULES, RuleView, changed_meanwhile, insert, update
@@ -15,11 +16,14 @@ from postroom.store.rules import CHANNEL, MOST_NAMES_AUDITED, MOST_RULES, RuleVi
 
 @transaction
 def apply_plan(plan: Plan, ids: Sequence[UUID], signed: Signature, now: datetime) -> Script[None]:
-    """Carry out a plan. `ids` are new ones, one for each change. Raises Conflict if a rule was changed since the plan
-    was made.
+    """Carry out a plan. `ids` are new ones, one for each change. Raises Conflict if any rule was added, changed or
+    removed since the plan was made.
     """
-    [[stored]] = yield sql("count_rules")
-    total = stored + plan.count("+") - plan.count("-")
+    yield sql("lock_asker", "rules.apply")
+    versions = {as_uuid(id): version for id, version in (yield sql("select_rule_versions"))}
+    if versions != plan.basis:
+        raise Conflict("rules", "were changed since the plan was made", "look at the plan again")
+    total = len(versions) + plan.count("+") - plan.count("-")
     if total > MOST_RULES:
         raise BadInput("rules", f"there would be {total:,}", f"remove some; {MOST_RULES:,} are allowed")
     for change in plan.changes:

@@ -1,37 +1,36 @@
 """Searching and reading stored mail. Mail that is gone from the mailbox is not found.
 
 Each database has an index of the words of subject, sender, recipients and text, without their accents. A query consists
-of words only (`core/mail/search.py`), and is translated here into the language of the index, in which words of letters
-and digits have no other meaning. PostgreSQL has two indexes: one of all words, and one of the words by their place.
+of words only (`core/mail/search.py`), and is translated (`search_in_sqlite.py`, `search_in_postgres.py`) into the
+language of the index, in which words of letters and digits have no other meaning.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
-from typing import NamedTuple
 from uuid import UUID
 
 from postroom.core.errors import BadInput, NotFound
 from postroom.core.mail.accounts import same_mailbox
-from postroom.core.mail.search import FIELD, SearchQuery, Term, excerpt
+from postroom.core.mail.search import FIELD, SearchQuery, excerpt
 from postroom.core.queue.envelope import IngestionTier
 from postroom.store.accounts import AccountView, list_accounts
 from postroom.store.engine.codecs import as_time, as_uuid, json_text
 from postroom.store.engine.cursors import Cursor
-from postroom.store.engine.database import Dialect, Rows, Script, Statement, bounded_query, query, sql
+from postroom.store.engine.database import Dialect, Script, bounded_query, query, sql
 from postroom.store.engine.reading import read_row
 from postroom.store.labels import AccountLabel, list_all_labels
 from postroom.store.mail_views import label_names, named_labels
+from postroom.store.search_filter import SearchFilter
+from postroom.store.search_in_postgres import search_in_postgres
+from postroom.store.search_in_sqlite import search_in_sqlite
 
 MOST_FOUND = 50
 SEARCH_LIMIT_S = 2.0
-# How many of the newest messages are searched first. PostgreSQL has to read the words of each.
-WINDOWS: dict[Dialect, int] = {"sqlite": 4_000, "postgres": 1_000}
 LONGEST_TEXT = 20_000
 EARLIEST, LATEST = datetime(1, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 NEWEST = Cursor(LATEST, UUID(int=2**128 - 1))
-_WEIGHTS = {"sender": "A", "recipients": "B", "subject": "C", None: ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ def search_mail(
     accounts = yield from list_accounts.script()
     ids = _accounts_meant(accounts, asked.account, account_id)
     labels = yield from list_all_labels.script()
-    where = _Where(
+    where = SearchFilter(
         ids,
         json_text([_keys(label, labels) for label in asked.labels]),
         json_text([key for label in asked.other_labels for key in _keys(label, labels)]),
@@ -95,9 +94,7 @@ def search_mail(
         before.id,
         most + 1,
     )
-    rows = yield from _recent(asked, where, dialect)
-    if len(rows) <= most:
-        rows = yield _for_sqlite(asked, where) if dialect == "sqlite" else _for_postgres(asked, where)
+    rows = yield from (search_in_sqlite if dialect == "sqlite" else search_in_postgres)(asked, where)
     names = label_names(labels)
     page = [
         read_row(
@@ -136,87 +133,6 @@ def check_message(id: UUID, account_id: UUID | None = None) -> Script[None]:
 
 def no_such_message(id: UUID) -> NotFound:
     return NotFound(f"there is no message {id}")
-
-
-class _Where(NamedTuple):
-    """The parameters that all searches have, in their order."""
-
-    accounts: list[UUID]
-    labels: str
-    other_labels: str
-    has_attachment: bool | None
-    after: datetime
-    before: datetime
-    cursor_at: datetime
-    cursor_id: UUID
-    most: int
-
-
-def _recent(asked: SearchQuery, where: _Where, dialect: Dialect) -> Script[Rows]:
-    """The matches among the newest messages: of a common word there are enough, and the others need not be sorted.
-
-    SQLite numbers its documents as they come, so their lowest number is where its index is read from.
-    """
-    if not (asked.terms or (asked.excluded and dialect == "postgres")):
-        return Rows()
-    edges = (where.after, where.before, where.cursor_at, where.cursor_id)
-    window = yield sql("select_search_window", *edges, WINDOWS[dialect])
-    if not window:
-        return Rows()
-    start, first_number = window[0]
-    recent = where._replace(after=as_time(start))
-    if dialect == "postgres":
-        return (yield _for_postgres(asked, recent))
-    return (yield sql("search_recent_words", _fts5(asked), first_number, *recent))
-
-
-def _for_sqlite(asked: SearchQuery, where: _Where) -> Statement:
-    if asked.terms:
-        return sql("search_words", _fts5(asked), *where)
-    if asked.excluded:
-        return sql("search_without", " OR ".join(map(_for_fts5, asked.excluded)), *where)
-    return sql("search_filters", *where)
-
-
-def _fts5(asked: SearchQuery) -> str:
-    words = " AND ".join(map(_for_fts5, asked.terms))
-    return f"({words}) NOT ({' OR '.join(map(_for_fts5, asked.excluded))})" if asked.excluded else words
-
-
-def _for_postgres(asked: SearchQuery, where: _Where) -> Statement:
-    match (_tsquery(asked, placed=False), _tsquery(asked, placed=True)):
-        case (None, None):
-            return sql("search_filters", *where)
-        case (anywhere, None):
-            return sql("search_words", anywhere, *where)
-        case (None, in_head):
-            return sql("search_heads", in_head, *where)
-        case (anywhere, in_head):
-            return sql("search_both", anywhere, in_head, *where)
-
-
-def _for_fts5(term: Term) -> str:
-    """Words without a place are not looked for among the recipients: the user is one of nearly every message."""
-    phrase = f'"{" ".join(term.words)}"{" *" if term.prefix else ""}'
-    return f"{{{term.place or 'subject sender body'}}} : {phrase}"
-
-
-def _tsquery(asked: SearchQuery, placed: bool) -> str | None:
-    """The terms with a place, or those without, in the language of the index; None if there are none."""
-    parts = [_for_tsquery(term) for term in asked.terms if (term.place is not None) == placed]
-    parts += [f"!{_for_tsquery(term)}" for term in asked.excluded if (term.place is not None) == placed]
-    return " & ".join(parts) or None
-
-
-def _for_tsquery(term: Term) -> str:
-    """With locale C the server folds case in ASCII only, so other words are searched in both cases."""
-    weight, last = _WEIGHTS[term.place], len(term.words) - 1
-    parts: list[str] = []
-    for index, word in enumerate(term.words):
-        suffix = f":*{weight}" if term.prefix and index == last else f":{weight}" if weight else ""
-        spellings = {word} if word.isascii() else {word, word.lower(), word.upper(), word.capitalize()}
-        parts.append(" | ".join(f"'{each}'{suffix}" for each in sorted(spellings)))
-    return f"({' <-> '.join(f'({part})' for part in parts)})"
 
 
 def _accounts_meant(accounts: Sequence[AccountView], named: str | None, only: UUID | None) -> list[UUID]:

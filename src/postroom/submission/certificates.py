@@ -1,4 +1,4 @@
-"""The certificate of the submission server, which is read again when its files have changed.
+"""The certificate of a server, which is read again when its files have changed.
 
 New connections get the pair that was read last; those that are open keep theirs. Files that are being replaced may not
 belong together for a moment, so a pair that cannot be used changes nothing and is tried again.
@@ -47,8 +47,12 @@ def load_pair(certificate: Path, key: Path) -> tuple[ssl.SSLContext, datetime, d
 class Certificates:
     """The pair in use. `context` is that of all connections: in each handshake it gives the newest pair."""
 
-    def __init__(self, certificate: Path, key: Path, clock: Clock = wall_clock) -> None:
-        """Raises BadCertificate. A certificate that has expired is served, with a warning: clients decide."""
+    def __init__(self, certificate: Path, key: Path, clock: Clock = wall_clock, what: str = "submission") -> None:
+        """Raises BadCertificate. Log events are named after `what` is served.
+
+        A certificate that has expired is served, with a warning: clients decide.
+        """
+        self._what = what
         self._certificate = certificate
         self._key = key
         self._clock = clock
@@ -58,7 +62,7 @@ class Certificates:
         self._newest = self.context
         self.context.sni_callback = self._give_newest
         if expires_at <= clock():
-            log.warning("submission.certificate_expired", expired_at=expires_at.isoformat())
+            log.warning(f"{what}.certificate_expired", expired_at=expires_at.isoformat())
 
     def refresh(self) -> bool:
         """Read the files if they have changed; return whether a new pair is in use. Call it in a thread."""
@@ -72,11 +76,11 @@ class Certificates:
         except BadCertificate as error:
             # Tried again each time, and logged once for each change.
             if found != self._refused:
-                log.warning("submission.certificate_kept", reason=str(error))
+                log.warning(f"{self._what}.certificate_kept", reason=str(error))
             self._refused = found
             return False
         self._newest, self._seen, self._refused = context, found, None
-        log.info("submission.certificate_renewed", expires_at=expires_at.isoformat())
+        log.info(f"{self._what}.certificate_renewed", expires_at=expires_at.isoformat())
         return True
 
     async def refresh_forever(self, every_s: float) -> None:

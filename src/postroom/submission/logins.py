@@ -5,13 +5,11 @@ that was right is remembered for a while, as a keyed hash in memory only: client
 otherwise keep the threads busy.
 """
 
-import asyncio
 import hashlib
 import hmac
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 
 from postroom.core.metrics import SUBMISSION_LOGIN
@@ -20,10 +18,8 @@ from postroom.core.tally import Tally
 from postroom.store.engine.database import Database
 from postroom.store.senders import SenderLogin, sender_by_login
 from postroom.system.boot_clock import since_boot
-from postroom.vault.passwords import hash_password, is_password
+from postroom.vault.password_threads import PasswordThreads
 
-THREADS = 2
-MOST_WAITING = 64
 REMEMBER_S = 300.0
 MOST_REMEMBERED = 10_000
 LONGEST = 512
@@ -46,14 +42,12 @@ class Logins:
         self._throttle = LoginThrottle(limits or LoginLimits())
         self._tally = tally or Tally()
         self._monotonic = monotonic
-        self._threads = ThreadPoolExecutor(THREADS, "postroom-login")
-        self._waiting = 0
+        self._passwords = PasswordThreads()
         self._secret = secrets.token_bytes(32)
         self._known: OrderedDict[bytes, float] = OrderedDict()
-        self._decoy: str | None = None
 
     def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._passwords.close()
 
     async def log_in(self, username: str, password: str, address: str) -> SenderLogin | Refusal:
         """The sender, or why there is none. Raises a StoreError if the database fails."""
@@ -64,14 +58,11 @@ class Logins:
     async def _log_in(self, username: str, password: str, address: str) -> SenderLogin | Refusal:
         if self._throttle.is_closed(username, address, self._monotonic()):
             return "throttled"
-        if self._waiting >= MOST_WAITING:
+        if self._passwords.is_busy:
             return "busy"
-        self._waiting += 1
-        try:
+        with self._passwords.waiting():
             found = await self._database.run(sender_by_login(username)) if 0 < len(username) <= LONGEST else None
             right = len(password) <= LONGEST and await self._is_right(found, password)
-        finally:
-            self._waiting -= 1
         if found is None or not right or found.state != "active":
             self._throttle.failed(username, address, self._monotonic())
             return "wrong"
@@ -83,20 +74,12 @@ class Logins:
         mark = self._mark(kept or "", password)
         if kept is not None and self._known.get(mark, 0) > self._monotonic():
             return True
-        right = await asyncio.get_running_loop().run_in_executor(self._threads, self._check, kept, password)
+        right = await self._passwords.is_right(kept, password)
         if right:
             self._known[mark] = self._monotonic() + REMEMBER_S
             while len(self._known) > MOST_REMEMBERED:
                 self._known.popitem(last=False)
         return right
-
-    def _check(self, kept: str | None, password: str) -> bool:
-        """In a thread. Without a password to compare, as long as with one."""
-        if kept is None:
-            self._decoy = self._decoy or hash_password(secrets.token_urlsafe(24))
-            is_password(password, self._decoy)
-            return False
-        return is_password(password, kept)
 
     def _mark(self, password_hash: str, password: str) -> bytes:
         """What is remembered of a password that was right: it stands only for this hash, and this process."""

@@ -1,4 +1,4 @@
-"""Passwords of senders: hashed with argon2id, so that reading the database reveals none.
+"""Passwords of senders and people: hashed with argon2id, so that reading the database reveals none.
 
 Hashing takes about 50 ms and 64 MiB on purpose; callers on an event loop use a thread.
 """
@@ -12,13 +12,13 @@ SHORTEST, LONGEST = 12, 512
 _hasher = PasswordHasher()
 
 
-def hash_password(password: str) -> str:
+def hash_password(password: str, field: str = "sender") -> str:
     """Hash a new password. Raises BadInput if it is too short to resist guessing, or too long."""
     if not SHORTEST <= len(password) <= LONGEST:
         remedy = f"use {SHORTEST} to {LONGEST}, such as from `openssl rand -base64 24`"
-        raise BadInput("sender", f"the password has {len(password)} characters", remedy)
+        raise BadInput(field, f"the password has {len(password)} characters", remedy)
     if not password.isprintable():
-        raise BadInput("sender", "the password contains a character that cannot be typed", "leave it out")
+        raise BadInput(field, "the password contains a character that cannot be typed", "leave it out")
     return _hasher.hash(password)
 
 

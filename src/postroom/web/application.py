@@ -10,6 +10,7 @@ from starlette.routing import BaseRoute
 
 from postroom.dashboard.page import Page
 from postroom.dashboard.site import Site
+from postroom.web.proxies import TrustedProxies
 from postroom.web.security import SECURITY_HEADERS, HostCheck, SecurityHeaders
 
 
@@ -20,10 +21,14 @@ def create_application(
     allowed_hosts: Collection[str],
     routes: Sequence[BaseRoute] = (),
     own_doors: Sequence[str] = (),
+    proxies: Sequence[str] = (),
+    only_tls: bool = False,
+    gate: Middleware | None = None,
 ) -> FastAPI:
     """Create the application from the pages and the product's other routes.
 
     `allowed_hosts` are names without port. Any other Host is refused; the routes in `own_doors` check that themselves.
+    `proxies` are believed who the visitor is. The `gate` asks for a sign-in.
     """
     app = FastAPI(
         title="Postroom",
@@ -31,7 +36,9 @@ def create_application(
         redirect_slashes=False,
         middleware=[
             Middleware(SecurityHeaders),
+            Middleware(TrustedProxies, proxies=proxies, only_tls=only_tls),
             Middleware(HostCheck, allowed_hosts=allowed_hosts, own_doors=own_doors),
+            *([] if gate is None else [gate]),
         ],
     )
     app.state.pages = pages

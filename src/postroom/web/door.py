@@ -55,7 +55,7 @@ class Door:
             problem = f"only {named} {'is' if len(allowed) == 1 else 'are'} answered"
             raise RequestRefused(405, "bad_method", "method", problem, f"send a {' or '.join(allowed)}", allow)
         try:
-            return await self._services.token_check.check(_bearer(values_of(headers, b"authorization")))
+            return await self._services.token_check.check(bearer(values_of(headers, b"authorization")))
         except TokenRefused as refused:
             self._services.tally.count(ACCESS_REFUSED, refused.reason)
             challenge = ASK_FOR_TOKEN if refused.reason == "no_token" else ASK_FOR_ANOTHER
@@ -92,7 +92,7 @@ def values_of(headers: RawHeaders, name: bytes) -> list[str]:
     return [value.decode("latin-1") for key, value in headers if key == name]
 
 
-def _bearer(given: Sequence[str]) -> str | None:
+def bearer(given: Sequence[str]) -> str | None:
     """Return the token; None without one. Two headers are refused as an invalid token."""
     if not given:
         return None

@@ -21,13 +21,18 @@ WRITE_EVERY_S = 1.0
 LONGEST_WRITE_S = 5.0
 
 
-def ready_endpoint(database: Database, reserve: DiskReserve | None, write_every_s: float = WRITE_EVERY_S) -> Endpoint:
+def ready_endpoint(
+    database: Database,
+    reserve: DiskReserve | None,
+    write_every_s: float = WRITE_EVERY_S,
+    shows_checks: Callable[[Request], bool] | None = None,
+) -> Endpoint:
     """Return an endpoint that answers 200 if the database can be read and written, there is disk space, and due work is
-    being done; otherwise 503. Either answer lists the checks.
+    being done; otherwise 503. Either answer lists the checks, if `shows_checks` says so of the request.
     """
     trial = WriteProbe(database, every_s=write_every_s)
 
-    async def readyz(_request: Request) -> Response:
+    async def readyz(request: Request) -> Response:
         found = {
             "database": await _database(database),
             "write": await trial.result(),
@@ -36,7 +41,10 @@ def ready_endpoint(database: Database, reserve: DiskReserve | None, write_every_
             "work": await _work(database),
         }
         good = all(each == "ok" for each in found.values())
-        answer: dict[str, object] = {"status": "ready" if good else "not ready", "checks": found}
+        answer: dict[str, object] = {"status": "ready" if good else "not ready"}
+        if shows_checks is not None and not shows_checks(request):
+            return JSONResponse(answer, 200 if good else 503)
+        answer["checks"] = found
         if reserve is not None and reserve.log_bytes is not None:
             answer["log_bytes"] = reserve.log_bytes
         return JSONResponse(answer, 200 if good else 503)

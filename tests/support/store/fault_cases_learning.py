@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from postroom.core.rules.draft import RuleDraft
-from postroom.store import mail_changes, proposals
+from postroom.store import mail_changes, outcomes, proposals
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
 from support.store.fault_cases_jobs import Case
@@ -48,8 +48,17 @@ async def dismiss_proposal(setup: JobSetup) -> Transaction[Any]:
     return proposals.dismiss_proposal(await _proposed(setup), signed(), setup.clock())
 
 
+async def record_mistake(setup: JobSetup) -> Transaction[Any]:
+    mail_setup = await MailSetup(setup).opened()
+    await mail_setup.rules(SHOPS)
+    done = await mail_setup.acted(Sample("m1"), frozenset({"UNREAD"}))
+    assert done.decision_id is not None
+    return outcomes.record_mistake(done.decision_id, done.message_id, signed(), setup.clock())
+
+
 CASES: list[Case] = [
     apply_changes,
+    record_mistake,
     accept_proposal,
     dismiss_proposal,
 ]

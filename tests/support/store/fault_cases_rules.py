@@ -5,7 +5,7 @@ from uuid import UUID
 
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.plan import Plan, make_plan
-from postroom.store import guidance, labels, rule_plans, rules
+from postroom.store import guidance, labels, rule_lists, rule_plans, rules
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
 from support.store.fault_cases_jobs import Case
@@ -45,6 +45,13 @@ async def switch_rule(setup: JobSetup) -> Transaction[Any]:
 async def remove_rule(setup: JobSetup) -> Transaction[Any]:
     await kept(setup, SHOP)
     return rules.remove_rule("shop", signed(), setup.clock())
+
+
+async def move_rule(setup: JobSetup) -> Transaction[Any]:
+    """There is no room between the others, so that one of them moves on."""
+    await kept(setup, SHOP, CLUB, RuleDraft("new", {"has_attachment": True}, "star"))
+    view = await setup.database.run(rules.load_rule("new"))
+    return rule_lists.move_rule(view.id, False, signed(), setup.clock())
 
 
 async def apply_plan(setup: JobSetup) -> Transaction[Any]:
@@ -93,6 +100,7 @@ CASES: list[Case] = [
     edit_rule,
     switch_rule,
     remove_rule,
+    move_rule,
     apply_plan,
     add_guidance,
     edit_guidance,

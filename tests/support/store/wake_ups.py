@@ -20,7 +20,7 @@ CHANNELS = (
         "jobs",
         "outbound",
     ),
-    *("pauses", "restores", "rules", "scheduler"),
+    *("job_ends", "pauses", "restores", "rules", "scheduler"),
 )
 _LAST = "wake-ups"
 _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
@@ -35,6 +35,7 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
         "end_orphans",
         "expire_approvals",
         "fail_action",
+        "record_mistake",
         "refuse_action",
         "reject_action",
     ),
@@ -62,8 +63,10 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
     ("connector_requests",): ("give_back_requests",),
     ("departures",): ("register_writer", "retire_writer"),
     ("inbox",): ("accept_many", "give_back", "nack", "replay", "return_expired"),
+    ("job_ends",): ("cancel_claimed", "fail"),
     ("jobs",): (
         "ask_for_messages",
+        "ask_for_sync",
         "ask_to_close",
         "close_lease",
         "disown",
@@ -78,6 +81,7 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
         "release",
         "release_capped",
         "rescue",
+        "retry_for",
         "retry_job",
         "store_messages",
         "take_slot",

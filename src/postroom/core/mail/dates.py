@@ -8,16 +8,20 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from email.utils import parsedate_tz
+from functools import lru_cache
 
 from postroom.core.mail.tiers import Headers, values
 
 EARLIEST = datetime(1971, 1, 1, tzinfo=UTC)
 TOLERANCE = timedelta(days=1)
 LONGEST_DATE = 200
+# The date of a message is asked for several times while it is taken in.
+MOST_REMEMBERED = 100
 
 _WEEKDAY = re.compile(r"^\s*[^\W\d]+\.?\s*,")
 _COLON = re.compile(r"\s*:\s*")
 _OFFSET = re.compile(r"(?<=\d)\s*(?:GMT|UTC?)?([+-]\d{2}):?(\d{2})$", re.IGNORECASE)
+_COMMENT_SIGNS = frozenset("()\\")
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}")
 
 
@@ -40,7 +44,12 @@ def header_date(text: str) -> datetime | None:
 
     A time without a usable zone counts as UTC.
     """
-    plain = _WEEKDAY.sub("", _without_comments(text[:LONGEST_DATE]))
+    return _read_date(text[:LONGEST_DATE])
+
+
+@lru_cache(MOST_REMEMBERED)
+def _read_date(text: str) -> datetime | None:
+    plain = _WEEKDAY.sub("", _without_comments(text))
     plain = " ".join(_COLON.sub(":", plain).split())
     if _ISO.match(plain):
         return _iso(plain, zone=UTC)
@@ -76,6 +85,8 @@ def _zone(seconds: int | None) -> timezone:
 
 def _without_comments(text: str) -> str:
     """The text without what stands in parentheses, which may be nested and have escaped ones inside."""
+    if not _COMMENT_SIGNS.intersection(text):
+        return text
     kept: list[str] = []
     depth, escaped = 0, False
     for each in text:

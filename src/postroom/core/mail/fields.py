@@ -64,6 +64,8 @@ def safe_filename(name: str) -> str:
 
 
 def _value_and_parameters(field: str) -> tuple[str, dict[str, str]]:
+    if not field:
+        return "", {}
     field = _UNSEPARATED.sub(r"\1;", field[:LONGEST_FIELD], count=1)
     value = field.partition(";")[0].partition("(")[0].strip().lower()
     plain: dict[str, str] = {}

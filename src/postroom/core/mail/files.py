@@ -6,6 +6,7 @@ created.
 """
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -14,8 +15,13 @@ from postroom.core.errors import BadInput
 from postroom.core.mail.mime import LARGEST_MESSAGE
 
 MESSAGE_ENDINGS = (".eml", ".mbox", ".mbx")
-LONGEST_STEP = 65_536
+STEP = 1_048_576
 _MBOX = b"From "
+# More than the largest message, also after one of seven bytes was the sign before `From `.
+_KEPT = LARGEST_MESSAGE * 7 // 6 + STEP
+_BETWEEN = re.compile(rb"\n\r?\n(?=From )")
+_LONGEST_BETWEEN = len(b"\n\r\nFrom ")
+_ESCAPED = re.compile(rb"^>(?=>*From )", re.MULTILINE)
 
 
 class MailFile(NamedTuple):
@@ -89,18 +95,22 @@ def _in_file(path: Path, *, may_be_mbox: bool) -> Iterator[MailFile]:
 
 def _in_mbox(file: BinaryIO, path: Path) -> Iterator[MailFile]:
     """The messages of an mbox: each begins with a line `From …` after an empty line; `>From` inside means `From`."""
-    number, size = 0, 0
-    lines: list[bytes] = []
-    after_empty, at_start = True, True
-    while step := file.readline(LONGEST_STEP):
-        if at_start and after_empty and step.startswith(_MBOX):
-            if number:
-                yield MailFile(_shown(path, number), b"".join(lines))
-            number, size, lines = number + 1, 0, []
-        elif size <= LARGEST_MESSAGE:
-            unescaped = step[1:] if at_start and step.startswith(b">") and step.lstrip(b">").startswith(_MBOX) else step
-            lines.append(unescaped)
-            size += len(unescaped)
-        after_empty = at_start and step in (b"\n", b"\r\n")
-        at_start = step.endswith(b"\n")
-    yield MailFile(_shown(path, number if number > 1 else 0), b"".join(lines))
+    number, searched, block = 0, 0, bytearray()
+    while step := file.read(STEP):
+        block += step
+        begun, ends = 0, [between.end() for between in _BETWEEN.finditer(block, searched)]
+        for end in ends:
+            number += 1
+            yield MailFile(_shown(path, number), _from_mbox(bytes(block[begun:end])))
+            begun = end
+        del block[:begun]
+        # Of a message that is too large, the middle is dropped. Its end may be the beginning of what is searched for.
+        del block[_KEPT:-_LONGEST_BETWEEN]
+        searched = max(len(block) - _LONGEST_BETWEEN, 0)
+    yield MailFile(_shown(path, number + 1 if number else 0), _from_mbox(bytes(block)))
+
+
+def _from_mbox(raw: bytes) -> bytes:
+    """A message without the line that begins it in an mbox, and as it was before lines in it were escaped."""
+    raw = raw.partition(b"\n")[2]
+    return (_ESCAPED.sub(b"", raw) if b">From " in raw else raw)[: LARGEST_MESSAGE + 1]

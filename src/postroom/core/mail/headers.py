@@ -38,7 +38,8 @@ class ReadHead(NamedTuple):
 
 def values(headers: Headers, name: str) -> list[str]:
     """Every value of a header; its `name` is given in lower case."""
-    return [value for key, value in headers if key.lower() == name]
+    length = len(name)  # most names differ in it
+    return [value for key, value in headers if len(key) == length and key.lower() == name]
 
 
 def with_line_ends(raw: bytes) -> bytes:
@@ -74,11 +75,16 @@ def _without_end(value: bytes) -> bytes:
     return value[: LONGEST_VALUE + 1].rstrip(b"\n")
 
 
-def read_head(head: Head) -> ReadHead:
-    """Decode the headers: names as they are, values unfolded, encoded words and charsets decoded."""
+def read_head(head: Head, only: frozenset[bytes] | None = None) -> ReadHead:
+    """Decode the headers: names as they are, values unfolded, encoded words and charsets decoded.
+
+    `only` are the names, in lower case, of headers that are of interest.
+    """
     headers: list[tuple[str, str]] = []
     problems: dict[str, None] = {"the head is larger than 1 MiB": None} if head.cut else {}
     for name_bytes, value in _HEADER.findall(head.block):
+        if only is not None and name_bytes.lower() not in only:
+            continue
         name = name_bytes.decode("ascii")
         if len(value) > LONGEST_VALUE:
             problems[f"a header is longer than 64 KiB: {name[:60]}"] = None

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 LONGEST_HTML = 1_000_000
 
 _NAME = re.compile(r"/?[a-z][a-z0-9]*", re.IGNORECASE)
-_BLANKS = re.compile(r"\s+")
-_AROUND_LINES = re.compile(r"[ \t\xa0]*\n[ \t\xa0]*")
 _MANY_LINES = re.compile(r"\n{3,}")
 # Python refuses to parse numbers with thousands of digits; no character has such a number.
 _ABSURD_REFERENCE = re.compile(r"&#(?:[0-9]{8,}|[xX][0-9a-fA-F]{8,});?")
@@ -31,7 +29,8 @@ _MOST_QUOTES = 8
 def html_text(source: str) -> str:
     """The text that a reader would see, without images and links; only the first million characters are read."""
     text = "".join(_pieces(source[:LONGEST_HTML]))
-    return _MANY_LINES.sub("\n\n", _AROUND_LINES.sub("\n", text)).strip()
+    lines = "\n".join([line.strip(" ") for line in text.split("\n")])
+    return _MANY_LINES.sub("\n\n", lines).strip()
 
 
 def _pieces(source: str) -> Iterator[str]:
@@ -77,6 +76,12 @@ def _end_of_tag(source: str, start: int) -> int:
 
 
 def _words(text: str) -> str:
+    """The text with its character references resolved, and one blank for each row of them."""
     if "&" in text:
         text = html.unescape(_ABSURD_REFERENCE.sub("\ufffd", text))
-    return _BLANKS.sub(" ", text)
+    if not text:
+        return ""
+    words = " ".join(text.split())
+    if not words:
+        return " "
+    return f"{' ' if text[0].isspace() else ''}{words}{' ' if text[-1].isspace() else ''}"

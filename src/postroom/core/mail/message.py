@@ -121,6 +121,8 @@ def _outline(envelope: Envelope) -> dict[str, Any]:
 
 def storable(text: str) -> str:
     """Text that both databases can hold: no NUL, no lone surrogates."""
+    if text.isascii() and "\0" not in text:
+        return text
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
 
 

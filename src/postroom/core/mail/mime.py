@@ -87,9 +87,19 @@ def read_parts(root: Part) -> Body:
     return Body(text, tuple(reading.attachments), tuple(reading.mime_types), tuple(reading.problems))
 
 
-class _Text(NamedTuple):
-    text: str
-    is_plain: bool
+class _Text:
+    """A text of a part. HTML is converted on first use: mostly there is a plain text beside it, which is preferred."""
+
+    __slots__ = ("_is_html", "_text", "is_plain")
+
+    def __init__(self, text: str, *, is_plain: bool, is_html: bool = False) -> None:
+        self._text, self.is_plain, self._is_html = text, is_plain, is_html
+
+    @property
+    def text(self) -> str:
+        if self._is_html:
+            self._text, self._is_html = html_text(self._text), False
+        return self._text
 
 
 NOTHING = _Text("", is_plain=False)
@@ -112,21 +122,23 @@ class _Reading:
         fields = part.fields
         is_text = fields.content_type in ("text/plain", "text/html") or (part.is_multipart and not fields.boundary)
         if is_text and not fields.attached and not fields.filename:
-            return _Text(self._words(part), is_plain=fields.content_type != "text/html")
+            is_html = fields.content_type == "text/html"
+            return _Text(self._words(part), is_plain=not is_html, is_html=is_html)
         if not part.is_multipart or part.content:
             self._attach(part)
         return NOTHING
 
     def _text_of_parts(self, part: Part) -> _Text:
         """The first plain text of alternatives, else their last text; for any other multipart, all texts joined."""
-        found = [text for each in part.parts if (text := self.text_of(each)).text.strip()]
+        texts = [self.text_of(each) for each in part.parts]
         if part.fields.content_type == "multipart/alternative":
-            plain = [text for text in found if text.is_plain]
-            return plain[0] if plain else (found or [NOTHING])[-1]
+            plain = (text for text in texts if text.is_plain and text.text.strip())
+            return next(plain, None) or next((text for text in reversed(texts) if text.text.strip()), NOTHING)
+        found = [text for text in texts if text.text.strip()]
         return _Text("\n\n".join(text.text for text in found), is_plain=any(text.is_plain for text in found))
 
     def _words(self, part: Part) -> str:
-        """The text of one part, up to what is left of the limit."""
+        """The text of one part as it is written, up to what is left of the limit."""
         if not self._may_decode(part):
             return ""
         room = self._text_left
@@ -141,7 +153,7 @@ class _Reading:
             self.problems["it has more than a million characters of text"] = None
             text = text[:room]
         self._text_left -= len(text)
-        return html_text(text) if part.fields.content_type == "text/html" else _LINE_END.sub("\n", text)
+        return _LINE_END.sub("\n", text) if "\r" in text and part.fields.content_type != "text/html" else text
 
     def _attach(self, part: Part) -> None:
         name = safe_filename(part.fields.filename) or "unnamed"

@@ -15,9 +15,10 @@
     after:2026-11-01         sent at that time or later; a day begins at midnight UTC
     before:2026-11-15        sent earlier
 
-All parts must match. Accents make no difference (`core/mail/folding.py`). The line is never passed to a database as it
-is: from here on there are only words, made of letters, digits and their marks, which have no special meaning in any
-query language.
+All parts must match. Accents make no difference (`core/mail/folding.py`). What other searches understand and this one
+does not (OR, groups, `filename:`) is refused: taken for words, it would find something else. The line is never passed
+to a database as it is: from here on there are only words, made of letters, digits and their marks, which have no
+special meaning in any query language.
 """
 
 import re
@@ -50,6 +51,30 @@ _IN = {"inbox": "INBOX", "trash": "TRASH", "bin": "TRASH", "spam": "SPAM", "junk
     "drafts": "DRAFT",
 }
 _NOT_ARCHIVED = ("INBOX", "TRASH", "SPAM", "SENT", "DRAFT")
+_SPLIT = "search for each by itself"
+# Operators of other searches, and what to write instead.
+_OPERATORS = {
+    "OR": _SPLIT,
+    "|": _SPLIT,
+    "||": _SPLIT,
+    "AND": "leave it out; all parts must match",
+    "&&": "leave it out; all parts must match",
+    "NOT": "write -word to exclude a word",
+    "AROUND": 'write words that follow each other as "a phrase"',
+}
+_OTHER_NAMES = {
+    "cc": "write to:, which looks at all recipients",
+    "bcc": "write to:, which looks at all recipients",
+    "older": "write before:2026-11-15",
+    "older_than": "write before:2026-11-15",
+    "newer": "write after:2026-11-15",
+    "newer_than": "write after:2026-11-15",
+    "filename": "write has:attachment",
+    "rfc822msgid": "give the id to `postroom mail show`",
+    **dict.fromkeys(
+        ("category", "deliveredto", "larger", "list", "size", "smaller"), "leave it out, or write it with a space"
+    ),
+}
 
 
 class Term(NamedTuple):
@@ -84,10 +109,13 @@ def read_query(text: str) -> SearchQuery:
         raise BadInput(FIELD, f"has {len(text)} characters", f"use at most {LONGEST_QUERY}")
     if "\0" in text:
         raise BadInput(FIELD, "contains a NUL character", "leave it out")
-    query = SearchQuery()
+    query, has_signs = SearchQuery(), False
     for negated, name, quoted, bare in _parts(text):
+        before = query
         query = _with_part(query, name, bare if quoted is None else quoted, quoted is not None, negated)
-    if query == SearchQuery():
+        has_signs = has_signs or query is before
+    # Signs among words separate them; signs alone were to be looked for, and no index has them.
+    if query == SearchQuery() or (has_signs and not (query.terms or query.excluded)):
         raise BadInput(FIELD, "has no word in it", "give a word, such as invoice, or a filter, such as label:Receipts")
     _check_cost(query)
     return query
@@ -118,12 +146,23 @@ def _parts(text: str) -> Iterator[tuple[bool, str | None, str | None, str]]:
     """Each part: whether it is negated, the name before the colon, if it is known; the quoted text; the unquoted."""
     for found in _PART.finditer(text):
         negated, name, quoted, bare = found[1] is not None, found[2], found[3], found[4] or ""
+        _check_operator(negated, name, bare)
         if name is not None and name.lower() not in _NAMES:
             yield negated, None, None, f"{name} {bare if quoted is None else quoted}"
         elif name is None and bare.endswith(":") and bare[:-1].lower() in _NAMES:
             raise BadInput(FIELD, f"{bare} has no value right after it", f"leave no space, as in {bare}something")
         else:
             yield negated, name and name.lower(), quoted, bare
+
+
+def _check_operator(negated: bool, name: str | None, bare: str) -> None:
+    """Refuse what other searches understand, and this one would take for words."""
+    if name is not None and (remedy := _OTHER_NAMES.get(name.lower())) is not None:
+        raise BadInput(FIELD, f"{name}: cannot be searched for", remedy)
+    if name is None and (remedy := _OPERATORS.get(bare)) is not None:
+        raise BadInput(FIELD, f"{bare} is not supported", f"{remedy}; in quotes it is a word")
+    if bare.startswith("{") or (bare.startswith("(") and (negated or name is not None)):
+        raise BadInput(FIELD, "has a group in brackets", 'leave the brackets out, or write "a phrase" in quotes')
 
 
 def _with_part(query: SearchQuery, name: str | None, value: str, quoted: bool, negated: bool) -> SearchQuery:
@@ -151,6 +190,9 @@ def _with_part(query: SearchQuery, name: str | None, value: str, quoted: bool, n
         case _:
             words = words_of(value)
             term = Term(words, _PLACES.get(name or ""), value.endswith("*") and not quoted)
+            if not words and (negated or name is not None):
+                where = "the part after -" if name is None else f"{name}:"
+                raise BadInput(FIELD, f"{where} has no word in it", "signs cannot be searched for; give a word")
             if not words:
                 return query
             if negated:

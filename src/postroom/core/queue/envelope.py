@@ -142,10 +142,11 @@ class Payload(Strict):
         """Check that it is plain JSON: level by level, since recursion would fail on the nesting that this refuses."""
         level: list[Any] = [raw]
         for _ in range(DEEPEST_PAYLOAD):
-            level = [inner for each in level for inner in _inside(each)]
-            if any(isinstance(each, float) and not math.isfinite(each) for each in level):
+            level = [inner for each in level if not isinstance(each, str) for inner in _inside(each)]
+            numbers = [each for each in level if isinstance(each, (int, float))]
+            if any(isinstance(each, float) and not math.isfinite(each) for each in numbers):
                 raise ValueError("contains a number that JSON cannot represent")
-            if any(isinstance(each, int) and not fits_64_bits(each) for each in level):
+            if any(isinstance(each, int) and not fits_64_bits(each) for each in numbers):
                 raise ValueError("contains a whole number beyond 64 bits, which would be rounded; write it as text")
             if not level:
                 return raw

@@ -13,6 +13,7 @@ or refer to itself, and no rule needs them.
 
 import io
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, cast
 
@@ -25,6 +26,10 @@ LARGEST_YAML = 1024 * 1024  # takes some 15 s to parse
 LARGEST_JSON = 8 * 1024 * 1024
 DEEPEST_DOCUMENT = 50  # 20 levels of conditions are 40 levels of the document: each is an object in a list
 MOST_RULES = 10_000
+
+_RULES = re.compile(r"^rules:", re.MULTILINE)
+_ITEM = re.compile(r"^( *)- ", re.MULTILINE)
+_NEXT_KEY = re.compile(r"^[^\s#-]", re.MULTILINE)
 
 DocumentFormat = Literal["yaml", "json"]
 
@@ -114,9 +119,13 @@ def _list_of_rules(document: object) -> list[object]:
     if not isinstance(document, list):
         raise BadInput("rules", "are not a list", "write `rules:` and below it `- name: …` for each")
     found = cast("list[object]", document)
-    if len(found) > MOST_RULES:
-        raise BadInput("rules", f"there are {len(found):,}", f"give at most {MOST_RULES:,} at a time")
+    _check_count(len(found))
     return found
+
+
+def _check_count(count: int) -> None:
+    if count > MOST_RULES:
+        raise BadInput("rules", f"there are {count:,}", f"give at most {MOST_RULES:,} at a time")
 
 
 def _parsed(text: str) -> object:
@@ -126,11 +135,25 @@ def _parsed(text: str) -> object:
     parsed = _json(text) if text.lstrip()[:1] in ("{", "[") else None
     if parsed is None and size > LARGEST_YAML:
         raise BadInput("rules", "are more than 1 MiB of YAML", "divide the file, or use JSON")
+    if parsed is None:
+        _check_count(_listed_rules(text))
     document = _yaml(text) if parsed is None else parsed
     if document is None:
         raise BadInput("rules", "there are none in this file", "write `rules:` and below it `- name: …` for each")
     _check_depth(document)
     return document
+
+
+def _listed_rules(text: str) -> int:
+    """How many rules a YAML text lists, each on lines of its own. Reading each takes a millisecond, so too many are
+    refused before. What a rule contains is indented deeper than its first line.
+    """
+    start = _RULES.search(text)
+    listed = text if start is None else text[start.end() :]
+    end = None if start is None else _NEXT_KEY.search(listed)
+    listed = listed if end is None else listed[: end.start()]
+    first = _ITEM.search(listed)
+    return 0 if first is None else len(re.findall(rf"^{first[1]}- ", listed, re.MULTILINE))
 
 
 def _json(text: str) -> Any:

@@ -4,13 +4,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from postroom.core.actions.steps import Step, combined
+from postroom.core.actions.steps import MOST_STEPS, Step, combined, steps_of
 from postroom.core.errors import BadInput
 from postroom.core.rules.draft import LONGEST_NAME, RuleDraft, check_rule
-from postroom.core.rules.logic import Logic, decided_before
+from postroom.core.rules.logic import Logic, decided_before, exclusive
 
 FIRST_PRIORITY = 100
 IMPORTED = "imported; review and enable"
+TOO_MANY_STEPS = (
+    f"one message gets at most {MOST_STEPS} actions; of mail that matches this and many rules before it, those of the "
+    "last rules are left out"
+)
 APPLIES_TO_ALL = "it applies to all mail, and a rule needs a condition"
 
 Verdict = Literal["came over", "came over with a note", "refused", "can never fire"]
@@ -98,9 +102,11 @@ class Imported:
         `earlier` are existing rules that come before the imported ones.
         """
         deciding = [(each.name, each.conditions) for each in earlier if _decides(each)]
+        overfull = first_overfull(self.drafts)
         found: list[Came] = []
         for draft in self.drafts:
-            where, notes = self.places.get(draft.name, ""), "; ".join(self.notes.get(draft.name, ()))
+            noted = (*self.notes.get(draft.name, ()), *((TOO_MANY_STEPS,) if draft is overfull else ()))
+            where, notes = self.places.get(draft.name, ""), "; ".join(noted)
             before = decided_before(draft.conditions, deciding)
             if before is not None:
                 found.append(Came(where, draft.name, "can never fire", f"{before!r} decides about all its mail first"))
@@ -128,6 +134,26 @@ class Imported:
 def _decides(draft: RuleDraft) -> bool:
     """Whether the rules after it are not tried for the mail of its conditions, from any sender to any account."""
     return draft.enabled and not draft.shadow and not draft.continues and draft.scope == "global"
+
+
+def first_overfull(drafts: Sequence[RuleDraft]) -> RuleDraft | None:
+    """The first rule for whose mail it and the rules that continue before it may have too many actions together."""
+    before: list[RuleDraft] = []
+    for draft in drafts:
+        own = _steps(draft)
+        together = own.union(*(_steps(each) for each in before))
+        if len(together) > MOST_STEPS:
+            joining = [each for each in before if not exclusive(each.conditions, draft.conditions)]
+            if len(own.union(*map(_steps, joining))) > MOST_STEPS:
+                return draft
+        if draft.continues:
+            before.append(draft)
+    return None
+
+
+def _steps(draft: RuleDraft) -> frozenset[str]:
+    """The actions of a rule, in words: those of several rules that are the same are done once."""
+    return frozenset(map(str, steps_of(draft.action_type, draft.parameters)))
 
 
 class Exported(NamedTuple):

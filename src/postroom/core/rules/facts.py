@@ -3,18 +3,18 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from itertools import chain
 from typing import TypeVar
 
 from postroom.core.mail.addresses import addresses, display_names, names_and_addresses
 from postroom.core.mail.headers import Headers, values
 from postroom.core.mail.language import language_of
-from postroom.core.rules.words import joined, words_of
+from postroom.core.rules.words import folded
 
 T = TypeVar("T")
 
 RECIPIENT_HEADERS = ("to", "cc")
+LOOKS_BEFORE_SPLITTING = 20
 # The headers in which each condition on addresses looks.
 ADDRESS_HEADERS: Mapping[str, tuple[str, ...]] = {
     "from": ("from",),
@@ -75,16 +75,50 @@ class ByField(dict[str, T]):
         return value
 
 
+class FoldedField:
+    """The folded texts of one field, one for each name, address or attachment: phrases are found in them.
+
+    Splitting a text into a set of words takes as long as looking for some twenty phrases in it, so it is done when more
+    than that are asked for.
+    """
+
+    __slots__ = ("_looks_left", "_words", "texts")
+
+    def __init__(self, texts: list[str]) -> None:
+        self.texts = texts
+        self._words: frozenset[str] | None = None
+        self._looks_left = LOOKS_BEFORE_SPLITTING
+
+    @property
+    def words(self) -> Iterator[str]:
+        """The words of all texts, in order."""
+        return chain.from_iterable(map(str.split, self.texts))
+
+    def has(self, phrase: str, words: frozenset[str]) -> bool:
+        """Whether one text has the folded phrase, here with its words."""
+        if self._looks_left:
+            self._looks_left -= 1
+        else:
+            if self._words is None:
+                self._words = frozenset(self.words)
+            if not words <= self._words:
+                return False
+        for text in self.texts:  # noqa: SIM110 - a plain loop takes half the time
+            if phrase in text:
+                return True
+        return False
+
+
 class Seen:
     """One message while rules look at it. Values that many conditions need are computed once, on first use.
 
-    `addresses` are the canonical addresses in the headers of a field of ADDRESS_HEADERS. `words` are the folded words
-    of a field. `texts` are its folded texts, one for each name, address or attachment: phrases are found in them.
+    `addresses` are the canonical addresses in the headers of a field of ADDRESS_HEADERS. `folded` are the folded texts
+    of a field.
     """
 
     __slots__ = (
         *("_body", "_fields", "_language", "_list_ids", "_subject"),
-        *("addresses", "domain", "message", "now", "sender", "texts", "words"),
+        *("addresses", "domain", "folded", "message", "now", "sender"),
     )
 
     def __init__(self, message: MessageFacts, now: datetime | None) -> None:
@@ -97,10 +131,8 @@ class Seen:
         self._list_ids: list[str] | None = None
         self._language: str | None = None
         self._fields = _Fields(message)
-        split = ByField(self._fields.split_words)
         self.addresses = ByField(self._fields.addresses)
-        self.words = ByField(partial(_words_in, split))
-        self.texts = ByField(partial(_texts_in, split))
+        self.folded = ByField(self._fields.folded)
 
     @property
     def subject(self) -> str:
@@ -159,8 +191,8 @@ class _Fields:
         is_from = field == "from" and bool(self._message.sender)
         return found | {self._message.sender.lower()} if is_from else found
 
-    def split_words(self, field: str) -> list[list[str]]:
-        return [words_of(text) for text in self._parts(field)]
+    def folded(self, field: str) -> FoldedField:
+        return FoldedField([folded(text) for text in self._parts(field)])
 
     def _values(self, field: str) -> Iterator[str]:
         for name in ADDRESS_HEADERS[field]:
@@ -182,12 +214,3 @@ class _Fields:
                 parts = names_and_addresses if field == people else display_names
                 for value in self._values(people):
                     yield from parts(value)
-
-
-def _words_in(split: Mapping[str, list[list[str]]], field: str) -> frozenset[str]:
-    parts = split[field]
-    return frozenset(parts[0]) if len(parts) == 1 else frozenset(chain.from_iterable(parts))
-
-
-def _texts_in(split: Mapping[str, list[list[str]]], field: str) -> tuple[str, ...]:
-    return tuple(map(joined, split[field]))

@@ -113,13 +113,13 @@ class TextSet:
 def _compiled_set(wanted: tuple[str, ...], literal: bool) -> "re2.Set | None":
     options = _options()
     options.max_mem = SET_MEMORY
-    options.literal = literal
-    options.case_sensitive = literal  # literals and their text are already casefolded
+    if literal:
+        options.case_sensitive = True  # literals and their text are already casefolded
     try:
         found = re2.Set.SearchSet(options)
         for each in wanted:
-            found.Add(each)
-        found.Add("")  # matches any text: a set that does not find it has failed
+            found.Add(re2.escape(each) if literal else each)
+        found.Add(r"\A")  # matches any text, at one place only: a set that does not find it has failed
         found.Compile()
     except re2.error:  # together they are too large
         return None

@@ -52,12 +52,14 @@ class PlannedChange:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """All changes, in the order of the file, removals last; how many rules stay as they are, and how many others are
-    left alone, since no plan made them.
+    left alone, since no plan made them. `basis` has the version of every stored rule, by id: for other rules the plan
+    is no longer right.
     """
 
     changes: tuple[PlannedChange, ...]
     unchanged: int = 0
     left_alone: int = 0
+    basis: Mapping[UUID, int] = field(default_factory=dict[UUID, int])
 
     def count(self, sign: Sign) -> int:
         return sum(each.sign == sign for each in self.changes)
@@ -83,7 +85,8 @@ def make_plan(drafts: Sequence[RuleDraft], stored: Sequence[StoredRule], *, prun
     changes += [
         PlannedChange("-", each.draft.name, None, each.id, each.version, by_hand=_by_hand(each)) for each in removed
     ]
-    return Plan(tuple(changes), unchanged, len(others) - len(removed))
+    basis = {each.id: each.version for each in stored}
+    return Plan(tuple(changes), unchanged, len(others) - len(removed), basis)
 
 
 def applied_origin(draft: RuleDraft) -> str:

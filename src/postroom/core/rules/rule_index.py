@@ -3,8 +3,11 @@
 Most rules cannot match most messages, and what a match requires is known beforehand: a sender, a domain, a label, a
 header, a word in the subject. Each rule is filed under such keys (`needed_keys`): a message that it matches has at
 least one of them. So only those rules are tried that share a key with the message or have no key, such as a `not`.
-Words and patterns are looked up for all rules in one pass over the text. Of several words that a rule needs, it is
+Phrases and patterns are looked up for all rules in one pass over the text. Of several phrases that a rule needs, it is
 filed under the one that the fewest rules need: the rarest, as far as the rules can tell.
+
+The body is not split into words, which would cost more than all else. Of a phrase in one of the other fields, which are
+short, one word is looked up: the one that the fewest phrases have.
 """
 
 from collections import Counter
@@ -24,6 +27,7 @@ SELECTIVE = (
     *("attachment_name", "subject_words", "header_pattern", "label", "attachment_type", "category", "header"),
     *("body", "body_words", "words", "account"),
 )
+IN_BODY = [kind for kind, fields in WORD_FIELDS.items() if "body" in fields]
 RANK = {slot: rank for rank, slot in enumerate(SELECTIVE)}
 Uses = Mapping[Key, int]
 """How many rules could be filed under each key."""
@@ -44,15 +48,28 @@ class RuleIndex:
                 self._filed.setdefault(key, []).append(number)
         self._slots = frozenset(slot for slot, _ in self._filed)
         self._addresses = [kind for kind in ADDRESS_KINDS if kind in self._slots]
-        self._words = [(kind, frozenset(self._wanted(kind))) for kind in WORD_FIELDS if kind in self._slots]
+        self._words = self._words_of_fields()
         self._subjects = TextSet(self._wanted("subject"), literal=True)
         self._bodies = TextSet(self._wanted("body"), literal=True)
+        self._phrases = TextSet([phrase for kind in IN_BODY for phrase in self._wanted(kind)], literal=True)
         self._list_ids = TextSet(self._wanted("list_id"), literal=True)
         self._patterns = TextSet(self._wanted("pattern"), literal=False)
         self._header_patterns = self._patterns_of_headers()
 
     def _wanted(self, slot: str) -> list[str]:
         return [wanted for each, wanted in self._filed if each == slot]
+
+    def _words_of_fields(self) -> list[tuple[str, frozenset[str], dict[str, list[Key]]]]:
+        """For each field but the body: the words to look for, and the keys of the phrases with each of them."""
+        count = Counter(word for kind in WORD_FIELDS for phrase in self._wanted(kind) for word in phrase.split())
+        found: dict[str, dict[str, list[Key]]] = {}
+        for kind, fields in WORD_FIELDS.items():
+            for phrase in self._wanted(kind):
+                rarest = min(phrase.split(), key=lambda word: (count[word], -len(word)))
+                for field in fields:
+                    if field != "body":
+                        found.setdefault(field, {}).setdefault(rarest, []).append((kind, phrase))
+        return [(field, frozenset(keys), keys) for field, keys in found.items()]
 
     def _patterns_of_headers(self) -> dict[str, TextSet]:
         found: dict[str, list[str]] = {}
@@ -77,10 +94,9 @@ class RuleIndex:
         yield "account", account
         yield from self._people(seen)
         yield from self._properties(seen)
-        for kind, wanted in self._words:
-            for field in WORD_FIELDS[kind]:
-                for word in wanted & seen.words[field]:
-                    yield kind, word
+        for field, wanted, keys in self._words:
+            for word in wanted.intersection(seen.folded[field].words):
+                yield from keys[word]
         yield from self._texts(seen)
 
     def _people(self, seen: Seen) -> Iterator[Key]:
@@ -123,6 +139,10 @@ class RuleIndex:
         if "body" in slots:
             for wanted in self._bodies.found_in(seen.body):
                 yield "body", wanted
+        if self._phrases:
+            for wanted in self._phrases.found_in(*seen.folded["body"].texts):
+                for kind in IN_BODY:
+                    yield kind, wanted
         if "list_id" in slots and seen.list_ids:
             for wanted in self._list_ids.found_in(*seen.list_ids):
                 yield "list_id", wanted

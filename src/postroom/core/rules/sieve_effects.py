@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from postroom.core.actions.action import ActionType
+from postroom.core.actions.action import SHOWN_BY_GMAIL, ActionType
 from postroom.core.actions.steps import Step
+from postroom.core.mail.label_names import looks_like
 from postroom.core.rules.exchange import Inexpressible
 from postroom.core.rules.sieve_syntax import Call, Tag
 from postroom.core.rules.sieve_tests import Extensions
@@ -129,7 +130,10 @@ class Effects:
             if in_inbox or len(folders) > 1 or self.redirects:
                 raise Inexpressible("it stores one copy in the trash and another elsewhere, and here a message is one")
             return [Step("trash")], []
-        steps = [Step("apply_label", {"label": folder}) for folder in folders if not is_archive(folder)]
+        labels = [folder for folder in folders if not is_archive(folder)]
+        if own := next((folder for folder in labels if looks_like(folder, SHOWN_BY_GMAIL)), None):
+            raise Inexpressible(f"{own} is one of Gmail's own places, which takes no mail, and no label has its name")
+        steps = [Step("apply_label", {"label": folder}) for folder in labels]
         notes = ["the folder is Gmail's archive"] if len(steps) < len(folders) else []
         if in_inbox:
             return steps, notes

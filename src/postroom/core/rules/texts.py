@@ -8,6 +8,7 @@ from postroom.core.rules.leaf import (
     BrokenRule,
     Leaf,
     Read,
+    Test,
     one_of,
     pattern_in,
     text_of,
@@ -39,42 +40,33 @@ def _words(kind: str) -> Read:
             phrases = read_phrases(text_of(field, argument))
         except WordsRefused as refused:
             raise BrokenRule(field, refused.problem, refused.remedy) from None
-        needed = frozenset(word for phrase in phrases for word in phrase.split())
-        several = tuple((phrase, frozenset(phrase.split())) for phrase in phrases if phrase.count(" ") > 2)
-        fields = WORD_FIELDS[kind]
-
-        def test(seen: Seen) -> bool:
-            if not _has_words(seen, fields, needed):  # mostly, and before texts are put together for phrases
-                return False
-            return _in_one(seen, fields[0], phrases) if kind in IN_ONE else _in_any(seen, fields, several)
-
-        return Leaf(kind, argument, test, needs=tuple((kind, word) for word in sorted(needed)))
+        wanted = tuple((phrase, frozenset(phrase.split())) for phrase in phrases)
+        test = _in_one(WORD_FIELDS[kind][0], phrases) if kind in IN_ONE else _in_any(WORD_FIELDS[kind], wanted)
+        return Leaf(kind, argument, test, needs=tuple((kind, phrase) for phrase in phrases))
 
     return read
 
 
-def _has_words(seen: Seen, fields: tuple[str, ...], needed: frozenset[str]) -> bool:
-    """Whether every word is in one of the fields."""
-    for field in fields:
-        words = seen.words[field]
-        if needed <= words:
-            return True
-        needed = needed - words
-    return False
+# Plain loops: these tests are among the innermost.
+def _in_any(fields: tuple[str, ...], wanted: tuple[tuple[str, frozenset[str]], ...]) -> Test:
+    """Tests whether every phrase, here with its words, is in one of the fields."""
+
+    def test(seen: Seen) -> bool:
+        folded = seen.folded
+        for phrase, words in wanted:
+            for field in fields:
+                if folded[field].has(phrase, words):
+                    break
+            else:
+                return False
+        return True
+
+    return test
 
 
-def _in_any(seen: Seen, fields: tuple[str, ...], phrases: tuple[tuple[str, frozenset[str]], ...]) -> bool:
-    """Whether every phrase, here with its words, is in one of the fields."""
-    return all(_is_in_any(seen, fields, phrase, words) for phrase, words in phrases)
-
-
-def _is_in_any(seen: Seen, fields: tuple[str, ...], phrase: str, words: frozenset[str]) -> bool:
-    return any(words <= seen.words[field] and any(phrase in text for text in seen.texts[field]) for field in fields)
-
-
-def _in_one(seen: Seen, field: str, phrases: tuple[str, ...]) -> bool:
-    """Whether one text of the field, such as a name, has all phrases."""
-    return any(all(phrase in text for phrase in phrases) for text in seen.texts[field])
+def _in_one(field: str, phrases: tuple[str, ...]) -> Test:
+    """Tests whether one text of the field, such as a name, has all phrases."""
+    return lambda seen: any(all(phrase in text for phrase in phrases) for text in seen.folded[field].texts)
 
 
 def _subject_contains(field: str, argument: object) -> Leaf:

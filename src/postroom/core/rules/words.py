@@ -37,14 +37,15 @@ class WordsRefused(Exception):
 
 def words_of(text: str) -> list[str]:
     """The words of a text, folded, in order."""
-    if not text.isascii():
-        text = " ".join([piece if piece.isascii() else _folded_piece(piece) for piece in text.split()])
-    return text.encode("utf-8", "replace").translate(_ASCII).decode().split()
+    return _with_blanks(text).split()
 
 
 def folded(text: str) -> str:
     """The words of a text, each with a blank before and after it; blanks alone if there are none."""
-    return joined(words_of(text))
+    plain = _with_blanks(text)
+    while "  " in plain:  # faster than splitting into words; each turn halves the longest row of blanks
+        plain = plain.replace("  ", " ")
+    return f" {plain.strip(' ')} "
 
 
 def joined(words: Iterable[str]) -> str:
@@ -74,6 +75,13 @@ def read_phrases(text: str) -> tuple[str, ...]:
 def quoted_phrase(text: str) -> str:
     """A text to search for that means exactly these words, one after another."""
     return f'"{text.replace(chr(34), " ")}"'
+
+
+def _with_blanks(text: str) -> str:
+    """The folded words of a text, with one or more blanks between them."""
+    if not text.isascii():
+        text = " ".join([piece if piece.isascii() else _folded_piece(piece) for piece in text.split()])
+    return text.encode("utf-8", "replace").translate(_ASCII).decode()
 
 
 def _check_word(word: str) -> None:

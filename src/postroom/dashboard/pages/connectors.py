@@ -13,7 +13,7 @@ from postroom.dashboard.tiers import tier_parts, tier_series
 from postroom.dashboard.visit import Visit
 from postroom.dashboard.windows import WINDOW_CHOICES, chosen_window
 from postroom.manage.accounts import pause_account, resume_account, sync_account
-from postroom.manage.announced import announced
+from postroom.manage.channels import changes_on
 from postroom.manage.connector_cards import CHANNELS, ConnectorLimits, list_cards, load_connector
 from postroom.manage.database import Clock, Database, wall_clock
 from postroom.manage.not_ingested import check_message_ids, retry_ingest
@@ -54,7 +54,7 @@ class ConnectorsPage(Page):
         return {"cards": await list_cards(self._database, self._clock), **WORDS}
 
     def changes(self) -> AsyncIterator[None]:
-        return announced(self._database, *CHANNELS)
+        return changes_on(self._database, CHANNELS)
 
     def actions(self) -> list[Route]:
         return [
@@ -109,7 +109,7 @@ class ConnectorPage(Page):
         }
 
     def changes(self) -> AsyncIterator[None]:
-        return announced(self._database, *CHANNELS)
+        return changes_on(self._database, CHANNELS)
 
 
 def _account(form: Form) -> str:

@@ -14,7 +14,7 @@ from postroom.dashboard.site import Site
 from postroom.dashboard.visit import Visit
 from postroom.dashboard.windows import WINDOW_CHOICES, chosen_window
 from postroom.manage import job_board
-from postroom.manage.announced import announced
+from postroom.manage.channels import changes_on
 from postroom.manage.database import Clock, Database, wall_clock
 from postroom.manage.job_board import JobFigures, JobFilters, Stage
 from postroom.manage.job_causes import job_causes
@@ -79,7 +79,7 @@ class JobsPage(Page):
         }
 
     def changes(self) -> AsyncIterator[None]:
-        return announced(self._database, *job_board.CHANNELS)
+        return changes_on(self._database, job_board.CHANNELS)
 
     def actions(self) -> list[Route]:
         return [
@@ -135,7 +135,7 @@ class JobPage(Page):
         return {"story": await load_story(self._database, _id(visit.parameters["id"])), **WORDS}
 
     def changes(self) -> AsyncIterator[None]:
-        return announced(self._database, *job_board.CHANNELS)
+        return changes_on(self._database, job_board.CHANNELS)
 
 
 def ended_series(figures: JobFigures) -> list[Series]:

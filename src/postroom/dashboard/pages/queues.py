@@ -16,7 +16,7 @@ from postroom.dashboard.site import Site
 from postroom.dashboard.tiers import tier_series
 from postroom.dashboard.visit import Visit
 from postroom.dashboard.windows import WINDOW_CHOICES, chosen_window
-from postroom.manage.announced import announced
+from postroom.manage.channels import changes_on
 from postroom.manage.database import Clock, Database, wall_clock
 from postroom.manage.queue_board import (
     CHANNELS,
@@ -84,7 +84,7 @@ class QueuesPage(Page):
         }
 
     def changes(self) -> AsyncIterator[None]:
-        return announced(self._database, *CHANNELS)
+        return changes_on(self._database, CHANNELS)
 
     def actions(self) -> list[Route]:
         return [

@@ -5,7 +5,14 @@ A block begins with its name and its parameters, which the text uses as `:name`:
     -- name: select_job(id)
     SELECT seq, state FROM jobs WHERE id = :id
 
-A block may hold several statements, each ended by a semicolon at the end of its line; their rows are joined.
+A block may hold several statements, each ended by a semicolon at the end of its line; their rows are joined. A text
+that several blocks of a file share is a part, given before them, and put where its name stands in braces:
+
+    -- part: open
+    state IN ('pending', 'claimed')
+
+    -- name: count_open(queue)
+    SELECT count(*) FROM jobs WHERE {open} AND queue = :queue
 """
 
 import re
@@ -16,8 +23,10 @@ from importlib.resources import files
 from postroom.store.engine.database import Dialect
 
 _HEADER = re.compile(r"^-- name: (\w+)\(([\w, ]*)\)\s*$", re.MULTILINE)
+_SHARED = re.compile(r"^-- part: (\w+)\s*$(.*?)(?=^-- (?:part|name): |\Z)", re.MULTILINE | re.DOTALL)
+_SHARED_USE = re.compile(r"\{(\w+)\}")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
-_GIVES_ROWS = re.compile(r"\A(SELECT|WITH|PRAGMA)\b|\bRETURNING\b")
+_GIVES_ROWS = re.compile(r"\A(SELECT|WITH|PRAGMA|EXPLAIN)\b|\bRETURNING\b")
 _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
 
 
@@ -51,12 +60,27 @@ def blocks(dialect: Dialect) -> dict[str, Block]:
 
 
 def _parse(text: str, dialect: Dialect) -> list[tuple[str, Block]]:
+    text = _with_parts(text)
     headers = list(_HEADER.finditer(text))
     ends = [header.start() for header in headers[1:]] + [len(text)]
     return [
         (header[1], _compile(header[1], header[2].replace(",", " ").split(), text[header.end() : end], dialect))
         for header, end in zip(headers, ends, strict=True)
     ]
+
+
+def _with_parts(text: str) -> str:
+    """The text with each part where it is used. A part may use those before it."""
+    parts: dict[str, str] = {}
+
+    def put(used: re.Match[str]) -> str:
+        if used[1] not in parts:
+            raise ValueError(f"the part {used[1]} is used but not defined before")
+        return parts[used[1]]
+
+    for part in _SHARED.finditer(text):
+        parts[part[1]] = _SHARED_USE.sub(put, _COMMENT.sub("", part[2]).strip())
+    return _SHARED_USE.sub(put, _SHARED.sub("", text))
 
 
 def _compile(name: str, declared: list[str], body: str, dialect: Dialect) -> Block:

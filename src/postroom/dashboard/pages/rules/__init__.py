@@ -13,12 +13,12 @@ from postroom.settings.reading import Settings
 
 def pages(site: Site, database: Database, settings: Settings) -> list[Page]:
     parts = EditorParts(database)
-    # `/rules/{rule}` comes last: it would match the others.
+    # Those with `/rules/{rule}` in their addresses come last: it would match the others.
     return [
-        RulesPage(site, database),
         NewRulePage(site, parts),
         SimulationPage(site, parts, settings),
         StartersPage(site, database, settings),
         ImportPage(site, database),
+        RulesPage(site, database),
         RulePage(site, parts),
     ]

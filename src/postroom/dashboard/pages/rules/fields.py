@@ -20,8 +20,8 @@ Joining = Literal["and", "or"]
 Standing = Literal["on", "shadow", "off"]
 
 
-class ConditionKind(NamedTuple):
-    """A kind of condition as the form offers it. Without an example it takes no value: it is so, or it is not."""
+class Choice(NamedTuple):
+    """A kind of condition or action, as the form offers it. Without an example it takes no value."""
 
     kind: str
     text: str
@@ -29,46 +29,46 @@ class ConditionKind(NamedTuple):
 
 
 CONDITIONS = (
-    ConditionKind("from", "From", "ida@shop.example or @shop.example"),
-    ConditionKind("from_words", "From has the words", "shop"),
-    ConditionKind("to", "To or Cc", "me+news@x.example"),
-    ConditionKind("to_words", "To or Cc has the words", "team"),
-    ConditionKind("subject_words", "Subject has the words", 'invoice "past due"'),
-    ConditionKind("subject_contains", "Subject contains", "invoice"),
-    ConditionKind("subject_regex", "Subject matches the pattern", r"invoice \d+"),
-    ConditionKind("words", "Has the words anywhere", "timetable"),
-    ConditionKind("body_words", "Text has the words", "unsubscribe"),
-    ConditionKind("list", "Mailing list", "news.shop.example"),
-    ConditionKind("label_present", "Has the label", "Receipts"),
-    ConditionKind("category", "Category", "newsletters"),
-    ConditionKind("has_attachment", "Has an attachment"),
-    ConditionKind("attachment_name", "Attachment's name has", "pdf"),
-    ConditionKind("sender_in_contacts", "Sender is a contact"),
-    ConditionKind("sender_seen_before", "Sender wrote before"),
-    ConditionKind("reply_to_mine", "Answers my message"),
-    ConditionKind("to_me", "Is to me"),
-    ConditionKind("sender_email", "Sender's address", "ida@shop.example"),
-    ConditionKind("sender_domain", "Sender's domain", "shop.example"),
-    ConditionKind("header_match", "Has the header", "List-Unsubscribe, or Precedence: bulk|list"),
-    ConditionKind("larger", "Larger than", "10M"),
-    ConditionKind("older_than", "Older than", "7d"),
-    ConditionKind("language", "Language", "de"),
+    Choice("from", "From", "ida@shop.example or @shop.example"),
+    Choice("from_words", "From has the words", "shop"),
+    Choice("to", "To or Cc", "me+news@x.example"),
+    Choice("to_words", "To or Cc has the words", "team"),
+    Choice("subject_words", "Subject has the words", 'invoice "past due"'),
+    Choice("subject_contains", "Subject contains", "invoice"),
+    Choice("subject_regex", "Subject matches the pattern", r"invoice \d+"),
+    Choice("words", "Has the words anywhere", "timetable"),
+    Choice("body_words", "Text has the words", "unsubscribe"),
+    Choice("list", "Mailing list", "news.shop.example"),
+    Choice("label_present", "Has the label", "Receipts"),
+    Choice("category", "Category", "newsletters"),
+    Choice("has_attachment", "Has an attachment"),
+    Choice("attachment_name", "Attachment's name has", "pdf"),
+    Choice("sender_in_contacts", "Sender is a contact"),
+    Choice("sender_seen_before", "Sender wrote before"),
+    Choice("reply_to_mine", "Answers my message"),
+    Choice("to_me", "Is to me"),
+    Choice("sender_email", "Sender's address", "ida@shop.example"),
+    Choice("sender_domain", "Sender's domain", "shop.example"),
+    Choice("header_match", "Has the header", "List-Unsubscribe, or Precedence: bulk|list"),
+    Choice("larger", "Larger than", "10M"),
+    Choice("older_than", "Older than", "7d"),
+    Choice("language", "Language", "de"),
 )
 ACTIONS = (
-    ConditionKind("archive", "Archive"),
-    ConditionKind("apply_label", "Apply the label", "Receipts"),
-    ConditionKind("mark_read", "Mark read"),
-    ConditionKind("star", "Star"),
-    ConditionKind("none", "Leave it, and try no later rule"),
-    ConditionKind("remove_label", "Remove the label", "Old"),
-    ConditionKind("mark_unread", "Mark unread"),
-    ConditionKind("unstar", "Remove the star"),
-    ConditionKind("snooze", "Snooze for", "2 days"),
-    ConditionKind("trash", "Move to the trash"),
-    ConditionKind("restore", "Take out of the trash"),
-    ConditionKind("forward", "Forward to", "books@example.com"),
-    ConditionKind("auto_reply", "Answer with the text", "I am away until Monday."),
-    ConditionKind("delete", "Delete for good"),
+    Choice("archive", "Archive"),
+    Choice("apply_label", "Apply the label", "Receipts"),
+    Choice("mark_read", "Mark read"),
+    Choice("star", "Star"),
+    Choice("none", "Leave it, and try no later rule"),
+    Choice("remove_label", "Remove the label", "Old"),
+    Choice("mark_unread", "Mark unread"),
+    Choice("unstar", "Remove the star"),
+    Choice("snooze", "Snooze for", "2 days"),
+    Choice("trash", "Move to the trash"),
+    Choice("restore", "Take out of the trash"),
+    Choice("forward", "Forward to", "books@example.com"),
+    Choice("auto_reply", "Answer with the text", "I am away until Monday."),
+    Choice("delete", "Delete for good"),
 )
 _KINDS = {each.kind: each for each in CONDITIONS}
 _ARGUMENTS = {"apply_label": "label", "remove_label": "label", "forward": "to", "auto_reply": "text"}

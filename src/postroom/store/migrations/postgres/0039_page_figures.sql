@@ -3,7 +3,8 @@
 
 ALTER TABLE rollups DROP CONSTRAINT rollups_measure_check;
 ALTER TABLE rollups ADD CONSTRAINT rollups_measure_check CHECK
-    (measure IN ('accepted', 'duplicate', 'wait', 'ended', 'decision', 'rule', 'override', 'job'));
+    (measure IN ('accepted', 'duplicate', 'wait', 'ended', 'decision', 'rule', 'outcome',
+        'override', 'job'));
 
 -- Until when the ended jobs are in the counts by hour. There is one row, or none before the first count.
 CREATE TABLE job_counting (

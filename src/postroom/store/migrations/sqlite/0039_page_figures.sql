@@ -6,7 +6,8 @@ CREATE TABLE old_rollups AS SELECT * FROM rollups;
 DROP TABLE rollups;
 CREATE TABLE rollups (
     hour TEXT NOT NULL,
-    measure TEXT NOT NULL CHECK (measure IN ('accepted', 'duplicate', 'wait', 'ended', 'decision', 'rule', 'override', 'job')),
+    measure TEXT NOT NULL CHECK (measure IN ('accepted', 'duplicate', 'wait', 'ended', 'decision', 'rule', 'outcome',
+        'override', 'job')),
     queue TEXT NOT NULL,
     name TEXT NOT NULL,
     endpoint_identity TEXT NOT NULL,

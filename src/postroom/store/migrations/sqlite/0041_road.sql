@@ -2,7 +2,7 @@
 ALTER TABLE rollups RENAME TO old_rollups;
 CREATE TABLE rollups (
     hour TEXT NOT NULL,
-    measure TEXT NOT NULL CHECK (measure IN ('accepted', 'duplicate', 'wait', 'ended', 'decision', 'rule', 'outcome')),
+    measure TEXT NOT NULL CHECK (measure IN ('accepted', 'duplicate', 'wait', 'ended', 'decision', 'rule', 'override', 'job', 'outcome')),
     queue TEXT NOT NULL,
     name TEXT NOT NULL,
     endpoint_identity TEXT NOT NULL,

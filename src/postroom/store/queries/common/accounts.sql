@@ -43,7 +43,9 @@ SET key_id = excluded.key_id, sealed = excluded.sealed, updated_at = excluded.up
 UPDATE credentials SET key_id = :key_id, sealed = :sealed, updated_at = :now
 WHERE account_id = :account_id AND field = :field AND sealed = :old_sealed RETURNING field;
 UPDATE dkim_keys SET key_id = :key_id, sealed = :sealed
-WHERE id = :account_id AND CAST(:field AS text) = 'dkim' AND sealed = :old_sealed RETURNING selector
+WHERE id = :account_id AND CAST(:field AS text) = 'dkim' AND sealed = :old_sealed RETURNING selector;
+UPDATE people SET totp_key_id = :key_id, totp_sealed = :sealed
+WHERE id = :account_id AND CAST(:field AS text) = 'totp' AND totp_sealed = :old_sealed RETURNING name
 
 -- name: select_credential(account_id, field)
 SELECT key_id, sealed AS text FROM credentials WHERE account_id = :account_id AND field = :field
@@ -52,9 +54,11 @@ SELECT key_id, sealed AS text FROM credentials WHERE account_id = :account_id AN
 DELETE FROM credentials WHERE account_id = :account_id
 
 -- name: select_credentials_after(key_id, account_id, field, most)
--- Secrets sealed by another key, in the order of the primary key. A DKIM key stands on its own, under its id.
+-- Secrets sealed by another key, in the order of the primary key. A DKIM key stands on its own, under its id, and the
+-- secret of a person's codes under theirs.
 SELECT account_id, field, key_id, sealed AS text FROM (
     SELECT account_id, field, key_id, sealed FROM credentials UNION ALL SELECT id, 'dkim', key_id, sealed FROM dkim_keys
+    UNION ALL SELECT id, 'totp', totp_key_id, totp_sealed FROM people WHERE totp_sealed IS NOT NULL
 ) AS secrets
 WHERE key_id <> :key_id AND (account_id, field) > (:account_id, :field)
 ORDER BY account_id, field LIMIT :most
@@ -64,11 +68,13 @@ INSERT INTO secret_keys (id, first_used_at) VALUES (:id, :now) ON CONFLICT (id) 
 
 -- name: select_secret_keys()
 SELECT k.id, k.first_used_at, k.dropped_at, (SELECT count(*) FROM credentials c WHERE c.key_id = k.id)
-    + (SELECT count(*) FROM dkim_keys d WHERE d.key_id = k.id) AS secrets
+    + (SELECT count(*) FROM dkim_keys d WHERE d.key_id = k.id)
+    + (SELECT count(*) FROM people p WHERE p.totp_key_id = k.id) AS secrets
 FROM secret_keys k ORDER BY k.first_used_at DESC, k.id
 
 -- name: count_credentials_under(key_id)
 SELECT (SELECT count(*) FROM credentials WHERE key_id = :key_id) + (SELECT count(*) FROM dkim_keys WHERE key_id = :key_id)
+    + (SELECT count(*) FROM people WHERE totp_key_id = :key_id)
 
 -- name: drop_secret_key(id, now)
 UPDATE secret_keys SET dropped_at = :now WHERE id = :id AND dropped_at IS NULL RETURNING id

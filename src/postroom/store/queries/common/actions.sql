@@ -34,11 +34,12 @@ WHERE a.id = :id
 UPDATE actions SET state = 'executing', error = NULL, started_at = COALESCE(started_at, :now), updated_at = :now
 WHERE id = :id AND job_id = :job_id AND state IN ('queued', 'executing', 'failed', 'canceled') RETURNING id
 
--- name: refuse_action(id, job_id, error, now)
+-- name: refuse_action(id, job_id, error, undo_hint_json, now)
 -- A failed action stays failed: it was tried. An earlier attempt that stored a pre-image may have changed the message.
 UPDATE actions SET state = CASE state WHEN 'failed' THEN 'failed' ELSE 'canceled' END, updated_at = :now,
     error = CAST(:error AS text) || CASE WHEN pre_image_json IS NULL THEN ''
         ELSE '; an earlier attempt may have changed the message before it was' END,
+    undo_hint_json = COALESCE(:undo_hint_json, undo_hint_json),
     executed_at = CASE WHEN undo_hint_json IS NULL THEN executed_at ELSE COALESCE(executed_at, :now) END
 WHERE id = :id AND job_id = :job_id AND state IN ('queued', 'executing', 'failed', 'canceled') RETURNING id
 

@@ -2,8 +2,8 @@
 -- Messages by when they were stored, newest first. Backfilled mail has the tier `history`.
 SELECT m.id, m.created_at FROM messages m
 WHERE m.pruned_at IS NULL AND m.created_at >= :since AND (m.created_at, m.id) < (:at, :id)
-    AND (CAST(:tier AS text) IS NULL OR CAST(:tier AS text) =
-        CASE WHEN EXISTS (SELECT 1 FROM backfill_mail b WHERE b.message_id = m.id) THEN 'history' ELSE m.policy_tier END)
+    AND (CAST(:tier AS text) IS NULL OR (CAST(:tier AS text) IN ('history', m.policy_tier)
+        AND (CAST(:tier AS text) = 'history') = EXISTS (SELECT 1 FROM backfill_mail b WHERE b.message_id = m.id)))
     AND (CAST(:account_id AS text) IS NULL OR CAST(m.account_id AS text) = CAST(:account_id AS text))
     AND (CAST(:source AS text) IS NULL OR EXISTS (SELECT 1 FROM decisions d
         WHERE d.message_id = m.id AND NOT d.shadow AND d.source = CAST(:source AS text)))

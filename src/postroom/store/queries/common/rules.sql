@@ -31,6 +31,9 @@ SELECT id, name, description, scope, scope_ref, priority, conditions_json, actio
     enabled, disabled_reason, needs_approval, continues, origin, version, created_at, updated_at
 FROM rules WHERE id = :id
 
+-- name: select_rule_versions()
+SELECT id, version FROM rules
+
 -- name: count_rules()
 SELECT count(*) FROM rules
 

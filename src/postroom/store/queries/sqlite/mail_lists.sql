@@ -1,13 +1,13 @@
 -- name: select_listed_mail(ids)
 SELECT m.id, m.account_id, a.email AS account, m.created_at AS at, m.sender, m.headers_json, m.subject, m.policy_tier,
-    m.ingestion_tier, m.reply_to_mine, m.deleted_at IS NOT NULL AS is_gone,
+    m.labels_json, m.reply_to_mine, m.deleted_at IS NOT NULL AS is_gone,
     EXISTS (SELECT 1 FROM backfill_mail b WHERE b.message_id = m.id) AS is_backfilled,
     EXISTS (SELECT 1 FROM contacts c WHERE c.address = m.sender
         AND c.endpoint_identity IN ('', a.endpoint_identity)) AS is_contact,
     d.source, d.rule_name, d.confidence, d.rationale, d.action_type AS decided_type,
     d.parameters_json AS decided_parameters_json, d.safety_json AS safety,
     x.id AS action_id, x.actor, x.action_type, x.parameters_json, x.state AS action_state, x.error AS action_error,
-    x.undo_hint_json, x.asked_by, x.expires_at,
+    x.undo_hint_json, x.asked_by, x.rationale AS action_rationale, x.decision_id IS NOT NULL AS decided_action,
     (SELECT u.state FROM action_links l JOIN actions u ON u.id = l.cause_action_id
         WHERE l.effect_action_id = x.id AND l.relation_type = 'undo_of') AS undone
 FROM messages m JOIN accounts a ON a.id = m.account_id

@@ -14,12 +14,14 @@ WHERE t.message_id >= :lowest AND t.message_id < :below
 INSERT OR IGNORE INTO message_header_ids
 SELECT header_id, message_id FROM named_header_ids WHERE message_id >= :lowest AND message_id < :below
 
--- name: search_words(words, accounts, labels, other_labels, has_attachment, after, before, cursor_at, cursor_id, most)
+-- part: found
 -- Matches are sorted by columns of the small table; only the page is looked up in the large one.
 SELECT m.id, m.account_id, a.email AS account, m.sender, m.subject, m.sent_at, m.labels_json, m.snippet,
     substr(m.body_text, 1, 20000) AS text
-FROM (SELECT d.message_id, d.sent_at FROM message_words w JOIN message_documents d ON d.number = w.rowid
-    WHERE w.message_words MATCH :words AND d.account_id IN (SELECT value FROM json_each(:accounts))
+FROM (SELECT d.message_id, d.sent_at
+
+-- part: chosen
+d.account_id IN (SELECT value FROM json_each(:accounts))
         AND (:has_attachment IS NULL OR d.has_attachment = :has_attachment)
         AND d.sent_at >= :after AND d.sent_at < :before AND (d.sent_at, d.message_id) < (:cursor_at, :cursor_id)
         AND NOT EXISTS (SELECT 1 FROM json_each(:labels) wanted WHERE NOT EXISTS (
@@ -31,6 +33,10 @@ FROM (SELECT d.message_id, d.sent_at FROM message_words w JOIN message_documents
     ORDER BY d.sent_at DESC, d.message_id DESC LIMIT :most) found
 JOIN messages m ON m.id = found.message_id JOIN accounts a ON a.id = m.account_id
 ORDER BY found.sent_at DESC, found.message_id DESC
+
+-- name: search_words(words, accounts, labels, other_labels, has_attachment, after, before, cursor_at, cursor_id, most)
+{found} FROM message_words w JOIN message_documents d ON d.number = w.rowid
+    WHERE w.message_words MATCH :words AND {chosen}
 
 -- name: select_search_window(after, before, cursor_at, cursor_id, size)
 -- From when on there are that many documents, and the lowest of their numbers; nothing if there are fewer.
@@ -40,55 +46,12 @@ SELECT w.start, min(d.number) FROM message_documents d, (SELECT sent_at AS start
 WHERE d.sent_at >= w.start AND d.sent_at <= :cursor_at GROUP BY w.start
 
 -- name: search_recent_words(words, first_number, accounts, labels, other_labels, has_attachment, after, before, cursor_at, cursor_id, most)
--- Matches are sorted by columns of the small table; only the page is looked up in the large one.
-SELECT m.id, m.account_id, a.email AS account, m.sender, m.subject, m.sent_at, m.labels_json, m.snippet,
-    substr(m.body_text, 1, 20000) AS text
-FROM (SELECT d.message_id, d.sent_at FROM message_words w JOIN message_documents d ON d.number = w.rowid
-    WHERE w.message_words MATCH :words AND w.rowid >= :first_number AND d.account_id IN (SELECT value FROM json_each(:accounts))
-        AND (:has_attachment IS NULL OR d.has_attachment = :has_attachment)
-        AND d.sent_at >= :after AND d.sent_at < :before AND (d.sent_at, d.message_id) < (:cursor_at, :cursor_id)
-        AND NOT EXISTS (SELECT 1 FROM json_each(:labels) wanted WHERE NOT EXISTS (
-            SELECT 1 FROM messages o, json_each(o.labels_json) held, json_each(wanted.value) key
-            WHERE o.id = d.message_id AND key.value IN (lower(held.value), d.account_id || '/' || held.value)))
-        AND (:other_labels = '[]' OR NOT EXISTS (
-            SELECT 1 FROM messages o, json_each(o.labels_json) held, json_each(:other_labels) key
-            WHERE o.id = d.message_id AND key.value IN (lower(held.value), d.account_id || '/' || held.value)))
-    ORDER BY d.sent_at DESC, d.message_id DESC LIMIT :most) found
-JOIN messages m ON m.id = found.message_id JOIN accounts a ON a.id = m.account_id
-ORDER BY found.sent_at DESC, found.message_id DESC
+{found} FROM message_words w JOIN message_documents d ON d.number = w.rowid
+    WHERE w.message_words MATCH :words AND w.rowid >= :first_number AND {chosen}
 
 -- name: search_filters(accounts, labels, other_labels, has_attachment, after, before, cursor_at, cursor_id, most)
--- Matches are sorted by columns of the small table; only the page is looked up in the large one.
-SELECT m.id, m.account_id, a.email AS account, m.sender, m.subject, m.sent_at, m.labels_json, m.snippet,
-    substr(m.body_text, 1, 20000) AS text
-FROM (SELECT d.message_id, d.sent_at FROM message_documents d
-    WHERE d.account_id IN (SELECT value FROM json_each(:accounts))
-        AND (:has_attachment IS NULL OR d.has_attachment = :has_attachment)
-        AND d.sent_at >= :after AND d.sent_at < :before AND (d.sent_at, d.message_id) < (:cursor_at, :cursor_id)
-        AND NOT EXISTS (SELECT 1 FROM json_each(:labels) wanted WHERE NOT EXISTS (
-            SELECT 1 FROM messages o, json_each(o.labels_json) held, json_each(wanted.value) key
-            WHERE o.id = d.message_id AND key.value IN (lower(held.value), d.account_id || '/' || held.value)))
-        AND (:other_labels = '[]' OR NOT EXISTS (
-            SELECT 1 FROM messages o, json_each(o.labels_json) held, json_each(:other_labels) key
-            WHERE o.id = d.message_id AND key.value IN (lower(held.value), d.account_id || '/' || held.value)))
-    ORDER BY d.sent_at DESC, d.message_id DESC LIMIT :most) found
-JOIN messages m ON m.id = found.message_id JOIN accounts a ON a.id = m.account_id
-ORDER BY found.sent_at DESC, found.message_id DESC
+{found} FROM message_documents d WHERE {chosen}
 
 -- name: search_without(excluded, accounts, labels, other_labels, has_attachment, after, before, cursor_at, cursor_id, most)
--- Matches are sorted by columns of the small table; only the page is looked up in the large one.
-SELECT m.id, m.account_id, a.email AS account, m.sender, m.subject, m.sent_at, m.labels_json, m.snippet,
-    substr(m.body_text, 1, 20000) AS text
-FROM (SELECT d.message_id, d.sent_at FROM message_documents d
-    WHERE d.number NOT IN (SELECT rowid FROM message_words WHERE message_words MATCH :excluded) AND d.account_id IN (SELECT value FROM json_each(:accounts))
-        AND (:has_attachment IS NULL OR d.has_attachment = :has_attachment)
-        AND d.sent_at >= :after AND d.sent_at < :before AND (d.sent_at, d.message_id) < (:cursor_at, :cursor_id)
-        AND NOT EXISTS (SELECT 1 FROM json_each(:labels) wanted WHERE NOT EXISTS (
-            SELECT 1 FROM messages o, json_each(o.labels_json) held, json_each(wanted.value) key
-            WHERE o.id = d.message_id AND key.value IN (lower(held.value), d.account_id || '/' || held.value)))
-        AND (:other_labels = '[]' OR NOT EXISTS (
-            SELECT 1 FROM messages o, json_each(o.labels_json) held, json_each(:other_labels) key
-            WHERE o.id = d.message_id AND key.value IN (lower(held.value), d.account_id || '/' || held.value)))
-    ORDER BY d.sent_at DESC, d.message_id DESC LIMIT :most) found
-JOIN messages m ON m.id = found.message_id JOIN accounts a ON a.id = m.account_id
-ORDER BY found.sent_at DESC, found.message_id DESC
+{found} FROM message_documents d
+    WHERE d.number NOT IN (SELECT rowid FROM message_words WHERE message_words MATCH :excluded) AND {chosen}

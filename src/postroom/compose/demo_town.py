@@ -1,0 +1,107 @@
+"""The programs and customers of the demo: they get tokens, tenants and a server to send to, and then use Postroom over
+HTTP like any others.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable, Mapping
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import httpx2
+import structlog
+
+from postroom.core.errors import BadInput
+from postroom.core.roles import Role
+from postroom.manage.audit import Signature, signature
+from postroom.manage.senders import WantedSender, add_sender, load_sender
+from postroom.manage.tokens import create_token, mint
+from postroom.settings.reading import Settings
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom_sandbox.town import CUSTOMERS, ENDPOINT, Customer, Post, mail_exchange, send_events, submit_mail
+
+log = structlog.get_logger()
+
+LIFETIME = timedelta(days=1)
+DEMO = "demo"
+
+
+@contextlib.asynccontextmanager
+async def mail_goes_nowhere(settings: Settings) -> AsyncGenerator[Settings]:
+    """Yield settings under which all outgoing mail goes to a server in this process, whatever else they say."""
+    async with mail_exchange() as server:
+        delivery = settings.delivery.model_copy(
+            update={
+                "smart_host": server.host,
+                "smart_host_port": server.port,
+                "smart_host_tls": "opportunistic",
+                "smart_host_username": None,
+                "smart_host_password": None,
+            }
+        )
+        yield settings.model_copy(update={"delivery": delivery})
+
+
+class Town:
+    """Starts when the address is known, and ends with its `async with` block."""
+
+    def __init__(self, database: Database, seed: int) -> None:
+        self._database = database
+        self._rng = Random(seed)  # noqa: S311 - a sample, not a secret
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> "Town":
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def starting(self, ready: Callable[[str], None]) -> Callable[[str], None]:
+        """Return `ready` with the start of the town before it."""
+
+        def start(address: str) -> None:
+            self._tasks.append(asyncio.create_task(self._live(address)))
+            ready(address)
+
+        return start
+
+    async def _live(self, address: str) -> None:
+        events = await self._token(Role.CONNECTOR, identity=ENDPOINT)
+        senders = {each.username: await self._sender_token(each) for each in CUSTOMERS}
+        async with httpx2.AsyncClient(base_url=address, timeout=30) as http, asyncio.TaskGroup() as tasks:
+            tasks.create_task(send_events(_posting(http), events, self._rng))
+            tasks.create_task(submit_mail(_posting(http), senders, self._rng))
+
+    async def _sender_token(self, customer: Customer) -> str:
+        try:
+            await add_sender(self._database, WantedSender(customer.username, plan=customer.plan), _signed())
+        except BadInput:
+            log.debug("demo.sender_is_known")  # from an earlier demo on the same data
+        sender = await load_sender(self._database, customer.username)
+        return await self._token(Role.SENDER, sender_id=sender.id)
+
+    async def _token(self, role: Role, *, identity: str | None = None, sender_id: int | None = None) -> str:
+        now = wall_clock()
+        minted = mint(role, identity, DEMO, now + LIFETIME, sender_id=sender_id)
+        await create_token(self._database, minted.token, _signed(), now)
+        return minted.text
+
+
+def _posting(http: httpx2.AsyncClient) -> Post:
+    async def post(path: str, token: str, content: Mapping[str, Any]) -> int:
+        try:
+            answer = await http.post(path, json=content, headers={"Authorization": f"Bearer {token}"})
+        except httpx2.HTTPError as error:
+            log.debug("demo.not_answered", error=type(error).__name__)
+            return 0
+        return answer.status_code
+
+    return post
+
+
+def _signed() -> Signature:
+    return signature(DEMO, "admin", "for the demo")

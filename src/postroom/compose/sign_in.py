@@ -1,0 +1,94 @@
+"""Compose sign-in: the gate in front of the pages, the pages to sign in, the first link, and the certificate."""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.routing import BaseRoute
+
+from postroom.compose.google import vault_of
+from postroom.core.errors import SettingsError
+from postroom.core.sign_in.session_times import SessionLimits
+from postroom.dashboard.sign_in.own import OwnSignInPage, off_routes
+from postroom.dashboard.sign_in.pages import SignInPages
+from postroom.dashboard.site import Site
+from postroom.dashboard.visiting import VISITOR
+from postroom.manage.own_sign_in import OwnWaysIn
+from postroom.manage.pages_address import link_address
+from postroom.manage.people import offer_first_link
+from postroom.manage.sessions import Sessions
+from postroom.manage.sign_in import SignIn
+from postroom.settings.reading import Settings
+from postroom.settings.web import WebSettings
+from postroom.store.engine.database import Database
+from postroom.submission.certificates import LOOK_EVERY_S as CERTIFICATE_LOOK_EVERY_S
+from postroom.submission.certificates import BadCertificate, Certificates
+from postroom.switchboard.services import Services
+from postroom.web.http import DOORS
+from postroom.web.sign_in import LOOK_EVERY_S, SignInGate
+
+SELF_CHECKING = (*DOORS, "/v1", "/hooks")
+"""Paths whose callers are no people: each checks tokens or signatures itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignInParts:
+    """The middleware, which is missing if sign-in is off, and the routes."""
+
+    gate: Middleware | None = None
+    routes: Sequence[BaseRoute] = ()
+
+
+@contextlib.asynccontextmanager
+async def opened_sign_in(settings: Settings, services: Services, site: Site) -> AsyncGenerator[SignInParts]:
+    web = settings.web
+    if not web.sign_in:
+        yield SignInParts(routes=off_routes(site))
+        return
+    limits = SessionLimits(timedelta(minutes=web.session_idle_minutes), timedelta(hours=web.session_hours))
+    sessions = Sessions(services.database, limits, services.clock)
+    vault = vault_of(settings)
+    sign_in = SignIn(services.database, vault, sessions, clock=services.clock)
+    own = OwnWaysIn(services.database, vault, sign_in, services.clock)
+    gate = Middleware(
+        SignInGate, sessions=sessions, tokens=services.token_check, doors=SELF_CHECKING, look_every_s=LOOK_EVERY_S
+    )
+    try:
+        yield SignInParts(gate, [*SignInPages(site, sign_in, own).routes(), *OwnSignInPage(site, own).routes()])
+    finally:
+        sign_in.close()
+
+
+async def first_link(settings: Settings, database: Database, address: str) -> str | None:
+    """Return the link for the first person; None if there is one already, or sign-in is off."""
+    secret = await offer_first_link(database) if settings.web.sign_in else None
+    return None if secret is None else link_address(settings, secret, address)
+
+
+def knows_visitor(request: Request) -> bool:
+    """Whether the request is from somebody who has signed in."""
+    return VISITOR in request.scope
+
+
+@contextlib.asynccontextmanager
+async def certificates_of(web: WebSettings) -> AsyncGenerator[ssl.SSLContext | None]:
+    """The certificate of the pages, read again when its files change; None if there is none."""
+    if web.tls_certificate is None or web.tls_key is None:
+        yield None
+        return
+    try:
+        certificates = Certificates(Path(web.tls_certificate), Path(web.tls_key), what="web")
+    except BadCertificate as error:
+        problem = f"the certificate or its key cannot be used: {error}"
+        raise SettingsError(f"web.tls_certificate: {problem}; give PEM files that belong together") from None
+    renewing = asyncio.create_task(certificates.refresh_forever(CERTIFICATE_LOOK_EVERY_S), name="postroom-certificates")
+    try:
+        yield certificates.context
+    finally:
+        renewing.cancel()

@@ -1,0 +1,55 @@
+"""Where somebody signed in from, as their list of sessions shows it: a browser, and a part of an address.
+
+A whole address or User-Agent would say more about a person than they need to recognise their own sessions.
+"""
+
+import ipaddress
+import re
+from dataclasses import dataclass
+
+_BROWSERS = (("Edg/", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))
+_SYSTEMS = (
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "macOS"),
+    ("CrOS", "ChromeOS"),
+    ("Linux", "Linux"),
+)
+LONGEST = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who sends a request: the whole address, to count tries, and what is kept of it and of the browser."""
+
+    address: str
+    browser: str = "unknown browser"
+
+    @property
+    def network(self) -> str:
+        return shortened(self.address)
+
+
+def shortened(address: str) -> str:
+    """The network of the address: /24 for IPv4, /48 for IPv6; this machine as such."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return "unknown address"
+    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
+        parsed = parsed.ipv4_mapped
+    if parsed.is_loopback:
+        return "this machine"
+    return str(ipaddress.ip_network((parsed, 24 if parsed.version == 4 else 48), strict=False))
+
+
+def browser_of(user_agent: str) -> str:
+    """The browser and the system, such as `Firefox on Linux`."""
+    browser = next((name for sign, name in _BROWSERS if sign in user_agent), "")
+    system = next((name for sign, name in _SYSTEMS if sign in user_agent), "")
+    if browser:
+        return f"{browser} on {system}" if system else browser
+    product = re.match(r"[A-Za-z][A-Za-z0-9._-]*", user_agent)
+    return product[0][:LONGEST] if product else "unknown browser"

@@ -1,0 +1,2 @@
+-- PostgreSQL only: here words are split at all signs already.
+SELECT 1;

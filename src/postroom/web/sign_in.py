@@ -1,0 +1,183 @@
+"""The middleware that asks who looks: pages, streams and forms are for people with a session.
+
+It lets through what anyone may see (the sign-in pages, files, health) and the doors that check callers themselves. It
+is plain ASGI, so that endless responses stream through it unchanged; a stream ends with its session.
+"""
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import Collection
+from urllib.parse import quote
+
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import HTTPConnection
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from postroom.core.errors import PostroomError, StoreError
+from postroom.core.roles import Role
+from postroom.core.visitors import Visitor
+from postroom.dashboard.page import EVENTS
+from postroom.dashboard.sign_in.cookies import PREFIX, session_cookie, set_session_cookie
+from postroom.dashboard.sign_in.visits import SESSION
+from postroom.dashboard.visiting import VISITOR
+from postroom.manage.sessions import LiveSession, Sessions
+from postroom.switchboard.token_check import TokenCheck, TokenRefused
+from postroom.web.door import ASK_FOR_TOKEN, bearer, values_of
+
+log = structlog.get_logger()
+
+OPEN = ("/sign-in", "/static/", "/healthz", "/readyz")
+"""What anyone may see. A path that ends in a slash stands for all below it."""
+
+METRICS = "/metrics"
+TOKEN_ROLES = frozenset({Role.DASHBOARD, Role.ADMIN})
+LOOK_EVERY_S = 15.0
+
+
+class SignInGate:
+    """Ask for a session. `doors` are paths that check their callers themselves, with all below them."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        sessions: Sessions,
+        tokens: TokenCheck,
+        doors: Collection[str] = (),
+        look_every_s: float = LOOK_EVERY_S,
+    ) -> None:
+        self._app = app
+        self._sessions = sessions
+        self._tokens = tokens
+        self._doors = tuple(doors)
+        self._look_every_s = look_every_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or _is_below(scope["path"], self._doors):
+            await self._app(scope, receive, send)
+            return
+        try:
+            live = await self._session(scope)
+            visitor = await self._token_visitor(scope) if live is None else live.visitor
+        except StoreError as error:
+            log.warning("sign_in.unavailable", error=type(error).__name__)
+            words = "Postroom cannot read its data at the moment. Try again soon.\n"
+            await PlainTextResponse(words, 503, {"Retry-After": "5"})(scope, receive, send)
+            return
+        if visitor is None and not is_open(scope["path"]):
+            await _refusal(scope)(scope, receive, send)
+            return
+        known = {**scope} if visitor is None else {**scope, VISITOR: visitor}
+        if live is None:
+            await self._app(known, receive, send)
+        elif _is_stream(scope):
+            await self._stream({**known, SESSION: live}, receive, send)
+        else:
+            await self._app({**known, SESSION: live}, receive, _with_cookie(scope, live, send))
+
+    async def _session(self, scope: Scope) -> LiveSession | None:
+        if scope["path"].startswith("/static/"):
+            return None
+        cookie = session_cookie(HTTPConnection(scope))
+        if not cookie:
+            return None
+        return await self._sessions.find(cookie, is_click=not _is_stream(scope) and scope["path"] != METRICS)
+
+    async def _token_visitor(self, scope: Scope) -> Visitor | None:
+        """Return the visitor of a request with a token; None without a right one. Only what is read takes tokens."""
+        if not (_is_stream(scope) or scope["path"] == METRICS):
+            return None
+        try:
+            principal = await self._tokens.check(bearer(values_of(scope["headers"], b"authorization")))
+        except TokenRefused:
+            return None
+        if principal.role not in TOKEN_ROLES:
+            return None
+        return Visitor(principal.actor, "viewer", secrets.token_urlsafe(24), is_fresh=False)
+
+    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the stream until it ends by itself, or its session does."""
+        begun = False
+
+        async def noted(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        running = asyncio.ensure_future(self._app(scope, receive, noted))
+        watching = asyncio.create_task(self._until_ended(scope), name="postroom-session-watch")
+        try:
+            await asyncio.wait({running, watching}, return_when=asyncio.FIRST_COMPLETED)
+            if running.done():
+                running.result()
+                return
+            await _cancelled(running)
+            if begun:
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            await _cancelled(running)
+            await _cancelled(watching)
+
+    async def _until_ended(self, scope: Scope) -> None:
+        cookie = session_cookie(HTTPConnection(scope))
+        while True:
+            await asyncio.sleep(self._look_every_s)
+            try:
+                # The cookie of a stream grows old while others replace it, so only its key counts here.
+                if not await self._sessions.is_open(cookie):
+                    return
+            except PostroomError as error:
+                log.warning("sign_in.session_not_read", error=type(error).__name__)
+
+
+async def _cancelled(task: "asyncio.Future[None]") -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError, Exception):
+        await task
+
+
+def is_open(path: str) -> bool:
+    """Whether anyone may see what is at this path."""
+    return _is_below(path, OPEN)
+
+
+def _is_below(path: str, places: Collection[str]) -> bool:
+    return any(path == each or path.startswith(each if each.endswith("/") else f"{each}/") for each in places)
+
+
+def _is_stream(scope: Scope) -> bool:
+    return scope["method"] == "GET" and _is_below(scope["path"], (EVENTS,))
+
+
+def _with_cookie(scope: Scope, live: LiveSession, send: Send) -> Send:
+    """Add the cookie with the new secret to the answer, unless the answer sets its own."""
+    cookie = live.cookie
+    if cookie is None:
+        return send
+
+    async def send_with_cookie(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            if not any(
+                name == b"set-cookie" and value.startswith(PREFIX.encode()) for name, value in message["headers"]
+            ):
+                set_session_cookie(HTTPConnection(scope), headers, cookie)
+        await send(message)
+
+    return send_with_cookie
+
+
+def _refusal(scope: Scope) -> Response:
+    """Return the answer for somebody without a session: people are sent to the sign-in page, programs are told."""
+    if scope["path"] == METRICS or _is_stream(scope):
+        name, value = (part.decode() for part in ASK_FOR_TOKEN)
+        return PlainTextResponse("Sign in, or send a token of the role dashboard or admin.\n", 401, {name: value})
+    headers = Headers(scope=scope)
+    if scope["method"] not in ("GET", "HEAD") or "hx-request" in headers:
+        words = "You are signed out. Sign in again, then repeat what you did.\n"
+        return PlainTextResponse(words, 401, {"HX-Redirect": "/sign-in"} if "hx-request" in headers else None)
+    query = scope["query_string"].decode("latin-1")
+    path = f"{scope['path']}?{query}" if query else scope["path"]
+    return RedirectResponse("/sign-in" if path == "/" else f"/sign-in?to={quote(path, safe='/')}", 303)

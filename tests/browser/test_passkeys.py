@@ -1,0 +1,135 @@
+"""Passkeys in a real browser, with an authenticator that Chromium emulates; and the cookie that it accepts."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from postroom.store.audit import list_audit
+from support.chromium import BrowserErrors
+from support.clocks import ManualClock
+from support.signed_in import PASSWORD, Pages, running_pages
+from support.sqlite import new_sqlite
+
+
+@pytest.fixture
+async def pages(tmp_path: Path, migrated_sqlite: Path) -> AsyncGenerator[Pages]:
+    database = await new_sqlite(tmp_path, migrated_sqlite)
+    async with running_pages(database, ManualClock(), tmp_path) as running:
+        yield running
+    await database.close()
+
+
+@pytest.fixture
+async def authenticator(page: Page) -> Page:
+    """A page whose browser has a device that holds passkeys and asks for a finger."""
+    session = await page.context.new_cdp_session(page)
+    await session.send("WebAuthn.enable")
+    options = {
+        "protocol": "ctap2",
+        "transport": "internal",
+        "hasResidentKey": True,
+        "hasUserVerification": True,
+        "isUserVerified": True,
+        "automaticPresenceSimulation": True,
+    }
+    await session.send("WebAuthn.addVirtualAuthenticator", {"options": options})
+    return page
+
+
+async def open_link(page: Page, pages: Pages, secret: str, host: str = "localhost") -> None:
+    await page.goto(f"http://{host}:{pages.port}/sign-in/once#{secret}")
+    await expect(page.get_by_text("It works once")).to_be_visible()
+    assert secret not in page.url, "the secret is taken out of the address"
+    await page.get_by_role("button", name="Continue").click()
+
+
+async def signed_out(page: Page, pages: Pages) -> None:
+    await page.goto(f"http://localhost:{pages.port}/settings/sign-in")
+    await page.get_by_role("button", name="Sign out", exact=True).click()
+    await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+async def test_a_passkey_is_made_by_the_first_link_and_opens_the_pages_ever_after(
+    authenticator: Page, pages: Pages, complaints: BrowserErrors
+) -> None:
+    page = authenticator
+    await open_link(page, pages, await pages.first_link())
+    await page.get_by_label("Name").fill("Mara")
+    await page.get_by_role("button", name="Make a passkey").click()
+    await page.wait_for_url(f"http://localhost:{pages.port}/")
+    (cookie,) = await page.context.cookies()
+    assert cookie["name"] == pages.cookie_name
+    assert (cookie["secure"], cookie["httpOnly"], cookie["sameSite"], cookie["path"]) == (True, True, "Lax", "/")
+
+    await signed_out(page, pages)
+    assert await page.context.cookies() == []
+    await page.goto(f"http://localhost:{pages.port}/settings/sign-in")
+    await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    await page.get_by_role("button", name="Use a passkey").click()
+    await page.wait_for_url(f"http://localhost:{pages.port}/settings/sign-in")
+    await expect(page.get_by_text("mara · admin")).to_be_visible()
+
+    pages.clock.forward(11 * 60)
+    await page.reload()
+    await page.get_by_role("link", name="Prove it now").click()
+    await page.get_by_role("button", name="Use a passkey").click()
+    await page.wait_for_url(f"http://localhost:{pages.port}/settings/sign-in")
+    await expect(page.get_by_text("Before you change anything")).to_have_count(0)
+    acts = [(each.action, each.actor) for each in await pages.database.run(list_audit(20))][::-1]
+    assert [name for name, _ in acts] == [
+        *("person.add", "person.passkey_add", "sign_in", "session.end", "sign_in", "sign_in.again")
+    ]
+    assert {actor for _, actor in acts} == {"person:mara"}
+    assert complaints == []
+
+
+async def test_passkeys_are_added_and_removed_beside_a_password(
+    authenticator: Page, pages: Pages, complaints: BrowserErrors
+) -> None:
+    page = authenticator
+    await open_link(page, pages, await pages.first_link())
+    await page.get_by_label("Name").fill("mara")
+    await page.get_by_label("New password").fill(PASSWORD)
+    await page.get_by_role("button", name="Use this password").click()
+    await page.wait_for_url(f"http://localhost:{pages.port}/")
+    await page.goto(f"http://localhost:{pages.port}/settings/sign-in")
+    await page.get_by_label("Name of the device").fill("the laptop")
+    await page.get_by_role("button", name="Add a passkey").click()
+    await expect(page.get_by_text("The passkey was added.")).to_be_visible()
+    await expect(page.get_by_role("cell", name="the laptop", exact=True)).to_be_visible()
+    await page.get_by_role("button", name="Remove the passkey the laptop").click()
+    await expect(page.get_by_text("The passkey was removed.")).to_be_visible()
+    await signed_out(page, pages)
+    await page.get_by_role("button", name="Use a passkey").click()
+    await expect(page.get_by_text("This passkey was not accepted")).to_be_visible()
+    assert [each for each in complaints if "401" not in each] == []
+
+
+async def test_without_a_script_and_by_number_a_password_is_enough(pages: Pages, page: Page) -> None:
+    """At 127.0.0.1, for which browsers make no passkeys; they accept the cookie there as well."""
+    context = await page.context.browser.new_context(java_script_enabled=False)  # type: ignore[union-attr]
+    plain, secret = await context.new_page(), await pages.first_link()
+    await plain.goto(f"{pages.address}/mail?x=1")
+    await expect(plain.get_by_text("Nobody is known here yet")).to_be_visible()
+    await plain.goto(f"{pages.address}/sign-in/once")
+    await plain.get_by_label("The part of the link after #").fill(secret)
+    await plain.get_by_role("button", name="Continue").click()
+    await plain.get_by_label("Name").fill("mara")
+    await plain.get_by_label("New password").fill(PASSWORD)
+    await plain.get_by_role("button", name="Use this password").click()
+    assert plain.url == f"{pages.address}/"
+    (cookie,) = await context.cookies()
+    assert cookie["secure"]
+    await plain.goto(f"{pages.address}/settings/sign-in")
+    await expect(plain.get_by_text("mara · admin")).to_be_visible()
+    await plain.get_by_role("button", name="Sign out", exact=True).click()
+    await plain.get_by_label("Name").fill("mara")
+    await plain.get_by_label("Password").fill("not the password at all")
+    await plain.get_by_role("button", name="Sign in").click()
+    await expect(plain.get_by_role("alert")).to_contain_text("Name, password or code is wrong. 4 more tries")
+    await plain.get_by_label("Password").fill(PASSWORD)
+    await plain.get_by_role("button", name="Sign in").click()
+    assert plain.url == f"{pages.address}/"
+    await context.close()

@@ -1,0 +1,217 @@
+"""The page of approvals: exactly what would happen, and answers that hold for what was shown."""
+
+import re
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from uuid import UUID
+
+import httpx2
+import pytest
+
+from postroom.manage.approvals import PAGE
+from postroom.store import approvals, jobs, rules
+from postroom.store.approvals import Approval
+from postroom.store.audit import list_audit
+from postroom.store.engine.database import Database
+from support.page_forms import submit
+from support.page_setup import ATTACKS, ask, browsing, new_mailbox, visitor
+from support.store.mail_setup import MailSetup, Sample
+
+LUNCH = Sample("m1", "Uta <uta@home.example>", "Lunch on Friday", "Shall we?")
+
+
+@pytest.fixture
+async def box(sqlite: Database) -> MailSetup:
+    box = await new_mailbox(sqlite)
+    await box.deliver(LUNCH)
+    return box
+
+
+@pytest.fixture
+async def page(sqlite: Database, box: MailSetup) -> AsyncIterator[httpx2.AsyncClient]:
+    async with browsing(sqlite) as client:
+        yield client
+
+
+async def state(box: MailSetup, id: UUID) -> str:
+    return (await box.setup.database.run(approvals.show_approval(id))).state
+
+
+async def audited(database: Database) -> list[tuple[str, str, str]]:
+    entries = await database.run(list_audit(20))
+    return [(each.action, each.actor, each.object_id) for each in entries if each.actor.startswith("person:")]
+
+
+def chosen(*asked: Approval) -> list[str]:
+    return [f"{each.id}:{each.action_hash}" for each in asked]
+
+
+async def test_it_says_what_would_happen_to_whom_and_why_it_asks(page: httpx2.AsyncClient, box: MailSetup) -> None:
+    reply = {"text": "Yes, Friday works.\nMara"}
+    await ask(box, "auto_reply", reply, actor="model", why="asks for a time", reason="auto_reply cannot be undone")
+    text = (await page.get("/approvals")).text
+    for words in (
+        *("1 waits for a yes", "Answer", "uta@home.example", "auto_reply cannot be undone", "asks for a time"),
+        *("Yes, Friday works.", "None: mail that was sent stays sent", "Lunch on Friday", "lapses"),
+    ):
+        assert words in text
+    assert f'href="/mail/{box.ids["m1"]}"' in text
+
+
+async def test_an_empty_page_says_what_would_be_asked(page: httpx2.AsyncClient) -> None:
+    text = (await page.get("/approvals")).text
+    assert "Nothing waits for a yes." in text
+    assert "Nobody answered anything in the last 24 hours." in text
+
+
+async def test_a_yes_queues_exactly_what_was_shown(page: httpx2.AsyncClient, box: MailSetup) -> None:
+    asked = await ask(box)
+    answer = await submit(page, f"/approvals/{asked.id}/approve", {"shown": asked.action_hash}, back="/approvals")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/approvals")
+    assert await state(box, asked.id) == "queued"
+    assert await audited(box.setup.database) == [("approval.approve", "person:owner", str(asked.id))]
+    text = (await page.get("/approvals")).text
+    assert "Approved: it is being done." in text
+    assert "approved by person:owner" in text
+
+
+async def test_a_yes_to_something_else_than_was_shown_does_not_count(page: httpx2.AsyncClient, box: MailSetup) -> None:
+    asked = await ask(box)
+    for shown in ("0f" * 32, asked.action_hash[:8], ""):
+        await submit(page, f"/approvals/{asked.id}/approve", {"shown": shown}, back="/approvals")
+        assert "look at it" in (await page.get("/approvals")).text
+    assert await state(box, asked.id) == "awaiting_approval"
+    assert [
+        each.type for each in await box.setup.database.run(jobs.list_jobs()) if each.type.startswith("action")
+    ] == []
+
+
+async def test_a_no_ends_it(page: httpx2.AsyncClient, box: MailSetup) -> None:
+    asked = await ask(box)
+    await submit(page, f"/approvals/{asked.id}/reject", back="/approvals")
+    assert await state(box, asked.id) == "rejected"
+    assert "Rejected: it is not done." in (await page.get("/approvals")).text
+    assert await audited(box.setup.database) == [("approval.reject", "person:owner", str(asked.id))]
+
+
+async def test_an_answer_that_comes_too_late_is_said(page: httpx2.AsyncClient, box: MailSetup) -> None:
+    lapsed = await ask(box, life=timedelta(seconds=-1))
+    text = (await page.get("/approvals")).text
+    assert "lapsed: nothing is done" in text
+    assert '/approve"' not in text
+    await submit(page, f"/approvals/{lapsed.id}/approve", {"shown": lapsed.action_hash}, back="/approvals")
+    assert "Too late: it has expired and is not done." in (await page.get("/approvals")).text
+    assert await state(box, lapsed.id) == "expired"
+    asked = await ask(box)
+    for _ in range(2):
+        await submit(page, f"/approvals/{asked.id}/approve", {"shown": asked.action_hash}, back="/approvals")
+    assert "is not waiting for an answer" in (await page.get("/approvals")).text
+
+
+async def test_several_are_answered_at_once_and_a_stale_one_holds_up_none(
+    page: httpx2.AsyncClient, box: MailSetup
+) -> None:
+    first, second, stale = await ask(box), await ask(box, "archive"), await ask(box, "star")
+    await submit(page, f"/approvals/{stale.id}/reject", back="/approvals")
+    ticked = {"chosen": chosen(first, stale, second)}
+    await submit(page, "/approvals/approve-several", ticked, back="/approvals")
+    text = (await page.get("/approvals")).text
+    assert "2 approved: being done. 1 did not count" in text
+    assert [await state(box, each.id) for each in (first, second, stale)] == ["queued", "queued", "rejected"]
+    assert len({entry.id for entry in await box.setup.database.run(list_audit(9))}) == 3
+
+
+async def test_several_are_rejected_at_once(page: httpx2.AsyncClient, box: MailSetup) -> None:
+    asked = [await ask(box), await ask(box, "archive")]
+    await submit(page, "/approvals/reject-several", {"chosen": chosen(*asked)}, back="/approvals")
+    assert [await state(box, each.id) for each in asked] == ["rejected", "rejected"]
+
+
+@pytest.mark.parametrize("ticked", [[], ["nothing"], ["nothing:abc"], [f"{UUID(int=3)}:{'0' * 64}"]], ids=str)
+async def test_ticks_that_make_no_sense_answer_nothing(
+    page: httpx2.AsyncClient, box: MailSetup, ticked: list[str]
+) -> None:
+    asked = await ask(box)
+    await submit(page, "/approvals/approve-several", {"chosen": ticked}, back="/approvals")
+    assert 'class="toast"' in (await page.get("/approvals")).text
+    assert await state(box, asked.id) == "awaiting_approval"
+
+
+async def test_answering_several_asks_people_who_they_are_again(sqlite: Database, box: MailSetup) -> None:
+    asked, stale = await ask(box), visitor("operator", is_fresh=False)
+    async with browsing(sqlite, stale) as page:
+        for act in ("approve-several", "reject-several"):
+            fields = {"form_token": stale.form_token, "chosen": chosen(asked)}
+            answer = await submit(page, f"/approvals/{act}", fields, back="/approvals")
+            assert answer.headers["location"] == "/sign-in/again?to=/approvals"
+        assert await state(box, asked.id) == "awaiting_approval"
+
+
+async def test_an_operator_answers_and_a_viewer_does_not(sqlite: Database, box: MailSetup) -> None:
+    asked, viewer, operator = await ask(box), visitor("viewer"), visitor("operator")
+    fields = {"shown": asked.action_hash, "chosen": chosen(asked)}
+    async with browsing(sqlite, viewer) as page:
+        text = (await page.get("/approvals")).text
+        assert "Move to the trash" in text
+        assert "<form class=" not in text.partition('id="board"')[2]
+        for act in (*(f"{asked.id}/{name}" for name in ("approve", "reject", "always")), "approve-several"):
+            answer = await submit(page, f"/approvals/{act}", {**fields, "form_token": viewer.form_token})
+            assert answer.status_code == 403
+    assert await state(box, asked.id) == "awaiting_approval"
+    async with browsing(sqlite, operator) as page:
+        await submit(page, f"/approvals/{asked.id}/approve", {**fields, "form_token": operator.form_token})
+    assert await state(box, asked.id) == "queued"
+    assert await audited(sqlite) == [("approval.approve", "person:ida", str(asked.id))]
+
+
+async def test_always_for_this_sender_drafts_a_rule_that_is_off(page: httpx2.AsyncClient, box: MailSetup) -> None:
+    asked = await ask(box, "apply_label", {"label": "Travel"})
+    await submit(page, f"/approvals/{asked.id}/always", back="/approvals")
+    [rule] = await box.setup.database.run(rules.list_rules())
+    assert (rule.draft.enabled, rule.draft.action_type, rule.draft.parameters) == (
+        *(False, "apply_label"),
+        {"label": "Travel"},
+    )
+    assert rule.draft.conditions == {"sender_email": "uta@home.example"}
+    assert await state(box, asked.id) == "awaiting_approval"
+    assert "which is off until you switch it on" in (await page.get("/approvals")).text
+    await submit(page, f"/approvals/{asked.id}/always", back="/approvals")
+    assert len(await box.setup.database.run(rules.list_rules())) == 1
+
+
+async def test_what_a_rule_decided_is_not_made_a_rule_again(page: httpx2.AsyncClient, box: MailSetup) -> None:
+    asked = await ask(box, actor="rule")
+    assert "Always for this sender" not in (await page.get("/approvals")).text
+    await submit(page, f"/approvals/{asked.id}/always", back="/approvals")
+    assert await box.setup.database.run(rules.list_rules()) == []
+
+
+@pytest.mark.parametrize("id", ["nothing", str(UUID(int=9))])
+async def test_an_unknown_action_is_said(page: httpx2.AsyncClient, id: str) -> None:
+    for act in ("approve", "reject", "always"):
+        await submit(page, f"/approvals/{id}/{act}", {"shown": "0" * 64}, back="/approvals")
+        assert "there is no" in (await page.get("/approvals")).text
+
+
+async def test_those_that_lapse_later_are_on_the_next_page(page: httpx2.AsyncClient, box: MailSetup) -> None:
+    for number in range(PAGE + 2):
+        await ask(box, "apply_label", {"label": f"L{number}"}, life=timedelta(hours=1 + number))
+    first = (await page.get("/approvals")).text
+    assert f"{PAGE + 2} wait for a yes" in first
+    later = re.search(r'href="([^"]+)" rel="next"', first)
+    assert later is not None
+    second = (await page.get(later[1].replace("&amp;", "&"))).text
+    assert [f"L{number}&#39;" in second for number in (PAGE - 1, PAGE, PAGE + 1)] == [False, True, True]
+    assert (await page.get("/approvals?after=7")).status_code == 400
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda each: each[:12])
+async def test_a_strangers_text_stays_text(sqlite: Database, attack: str) -> None:
+    box = await new_mailbox(sqlite)
+    await box.deliver(Sample("m1", "uta@home.example", attack, attack))
+    await ask(box, "auto_reply", {"text": attack}, why=attack, reason=attack)
+    await ask(box, "apply_label", {"label": attack[:200]})
+    async with browsing(sqlite) as page:
+        board = (await page.get("/approvals")).text.partition('id="board"')[2].partition("<p id=")[0]
+    for raw in ("<script>", "<img", "onmouseover='", "<h1>", "<div hx-get", "\u202e"):
+        assert raw not in board

@@ -1,0 +1,137 @@
+"""The pages of mail and approvals as a real application over a real database, for any visitor."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+import httpx2
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from postroom.core.actions.action import action_hash
+from postroom.core.actions.safety import Policy
+from postroom.core.actions.undo import irreversible_hint
+from postroom.core.rules.draft import RuleDraft
+from postroom.core.visitors import PersonRole, Visitor
+from postroom.dashboard.broadcast import UpdateIntervals
+from postroom.dashboard.pages.approvals import ApprovalsPage
+from postroom.dashboard.pages.mail import MailPage, MessagePage
+from postroom.dashboard.site import Site
+from postroom.dashboard.visiting import VISITOR
+from postroom.manage.approvals import count_waiting
+from postroom.store import approvals, decisions, undos
+from postroom.store.approvals import Approval
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.switchboard.intake import Intake
+from postroom.web.application import create_application
+from support.clocks import ManualClock
+from support.store.job_setup import JobSetup
+from support.store.mail_setup import MailSetup, Sample
+
+BASE = "http://127.0.0.1:8025"
+SHOPS = RuleDraft("shops", {"sender_domain": "shop.example"}, "archive")
+BILLS = RuleDraft("bills", {"sender_domain": "bills.example"}, "trash", needs_approval=True)
+PARCEL = Sample("done", "Ida Shop <ida@shop.example>", "Parcel", "Your parcel comes today.\n\nIda")
+BILL = Sample("asked", "pay@bills.example", "Bill")
+LUNCH = Sample("kept", "uta@home.example", "Lunch")
+ARCHIVED = frozenset({"UNREAD"})
+EVENT = {
+    "schema_version": "ingest.v1",
+    "source": {"channel": "webhook", "provider": "webhook", "endpoint_identity": "ci"},
+    "event": {"external_event_id": "e1", "observed_at": "2026-11-15T08:00:00Z", "kind": "deploy.failed"},
+    "sender": {"identity": "deploy-watch"},
+    "payload": {"raw": {}, "normalized_text": "Build 2214 failed on main"},
+}
+ATTACKS = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='alert(1)' x='",
+    "</li></ol><h1>Postroom was here</h1>",
+    "{{ 7 * 7 }}{% raw %}",
+    "<div hx-get='/healthz' hx-trigger='load'>",
+    "evil\u202egpj.exe",
+    "W" * 3_000,
+)
+
+
+async def new_mailbox(database: Database) -> MailSetup:
+    """A mailbox without mail, at the present time."""
+    return await MailSetup(JobSetup(database, ManualClock(wall_clock()))).opened()
+
+
+async def filled_mailbox(database: Database) -> MailSetup:
+    """One message archived by a rule, one that waits for a yes, one that no rule knows, and an event."""
+    box = await new_mailbox(database)
+    await box.rules(SHOPS, BILLS)
+    await box.acted(PARCEL, ARCHIVED)
+    await box.decide(BILL, LUNCH)
+    await Intake(database, None, box.setup.clock).ingest(EVENT)
+    return box
+
+
+async def ask(
+    box: MailSetup,
+    action: Any = "trash",
+    parameters: dict[str, Any] | None = None,
+    *,
+    actor: Any = "agent",
+    life: timedelta = timedelta(hours=24),
+    why: str = "it is old",
+    reason: str = "agents propose, people approve",
+    about: str = "m1",
+) -> Approval:
+    """An action on the message that waits for a yes."""
+    message_id, wanted, now = box.ids[about], parameters or {}, box.setup.clock()
+    safety = {"verdict": "approve", "reasons": [reason]}
+    decision = decisions.Decision(new_id(), box.account.id, message_id, "none", action, wanted, 1.0, why, safety=safety)
+    hashed = action_hash(message_id, action, wanted)
+    new = decisions.NewAction(new_id(), actor, "awaiting_approval", hashed, None, now + life, asked_by="token:7")
+    await box.setup.database.run(decisions.ask_for_action(decision, new, None, now))
+    return await box.setup.database.run(approvals.show_approval(new.id))
+
+
+async def carry_out_undo(box: MailSetup, action_id: UUID) -> None:
+    """What was asked on the page is done: the message has its labels back."""
+    box.setup.clock.now = wall_clock() + timedelta(seconds=1)
+    run, now = box.setup.database.run, box.setup.clock
+    job = next(each for each in await box.setup.claim() if each.payload.get("original_action_id") == str(action_id))
+    undo, before = new_id(), frozenset({"INBOX", "UNREAD"})
+    await run(undos.begin_undo(job, action_id, box.account.id, undo, now()))
+    await run(undos.complete_undo(job, undo, before, irreversible_hint("archive"), None, now()))
+
+
+def visitor(role: PersonRole, *, is_fresh: bool = True) -> Visitor:
+    return Visitor("ida", role, f"token-of-{role}", is_fresh)
+
+
+def mail_application(database: Database) -> FastAPI:
+    """The application, in which everyone is the owner."""
+    site = Site("ada@example.com", wall_clock(), UpdateIntervals(between_updates=0.01, reread=3600))
+    site.count_waiting = partial(count_waiting, database)
+    pages = [
+        MailPage(site, database),
+        MessagePage(site, database, Policy(), timedelta()),
+        ApprovalsPage(site, database),
+    ]
+    return create_application(site, pages, allowed_hosts=("127.0.0.1",))
+
+
+def _visited(app: ASGIApp, seen_by: Visitor | None) -> ASGIApp:
+    async def visited(scope: Scope, receive: Receive, send: Send) -> None:
+        if seen_by is not None:
+            scope[VISITOR] = seen_by
+        await app(scope, receive, send)
+
+    return visited
+
+
+@asynccontextmanager
+async def browsing(database: Database, seen_by: Visitor | None = None) -> AsyncGenerator[httpx2.AsyncClient]:
+    transport = httpx2.ASGITransport(app=_visited(mail_application(database), seen_by))
+    async with httpx2.AsyncClient(transport=transport, base_url=BASE) as client:
+        yield client
