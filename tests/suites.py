@@ -19,10 +19,9 @@ from pathlib import Path
 HERE = Path(__file__).parent
 SUITES = {"unit": 95, "conformance": 220, "integration": 390, "security": 50, "browser": 50, "chaos": 275}
 SOAKED = {"unit": 900, "conformance": 3600, "integration": 3600, "chaos": 7200}
-WORKERS = {"unit": 2}
+WORKERS = {"unit": 2, "browser": 2}
 MOST_WORKERS = 4
-# "" is the whole suite.
-ALONE = {"browser": ("",), "chaos": ("test_gmail_connector.py", "test_killed_server.py", "test_scheduler.py")}
+ALONE = {"chaos": ("test_gmail_connector.py", "test_killed_server.py", "test_scheduler.py")}
 COUNTS = re.compile(r"\b(SOAK|scale|hypothesis)\b")
 TOTALS = re.compile(r"(\d+) (passed|failed|error|errors|skipped)")
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from playwright.async_api import Browser, Page, expect
@@ -100,15 +101,15 @@ async def test_a_simulation_shows_progress_and_its_picture(
 async def test_hostile_text_breaks_nothing(
     page: Page, complaints: BrowserErrors, database: Database, tmp_path: Path
 ) -> None:
-    traffic, now = Outgoing(database, wall_clock()), wall_clock()
+    traffic, now, ids = Outgoing(database, wall_clock()), wall_clock(), list[UUID]()
     for number, attack in enumerate(ATTACKS):
         text = storable(attack)
         mail = await traffic.put(KETTLE, f"r{number}@x.example", subject=text)
-        last = await traffic.end(mail, ("bounced", text, None, None))
+        ids.append(await traffic.end(mail, ("bounced", text, None, None)))
         said = signed()._replace(reason=text)
         await database.run(suppressions.suppress(KETTLE, f"s{number}@x.example", said, now))
     async with served_pages(database, tmp_path) as address:
-        for rest in ("", f"/{last}"):
+        for rest in ("", f"/{ids[-1]}"):
             await open_live(page, f"{address}/outbound{rest}")
             for width in (1280, 390):
                 await page.set_viewport_size({"width": width, "height": 900})

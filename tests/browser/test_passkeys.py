@@ -61,7 +61,7 @@ async def test_a_passkey_is_made_by_the_first_link_and_opens_the_pages_ever_afte
     await page.wait_for_url(f"http://localhost:{pages.port}/")
     (cookie,) = await page.context.cookies()
     assert cookie.get("name") == pages.cookie_name
-    assert [cookie.get(each) for each in ("secure", "httpOnly", "sameSite", "path")] == [True, True, "Lax", "/"]
+    assert [cookie.get(name) for name in ("secure", "httpOnly", "sameSite", "path")] == [True, True, "Lax", "/"]
 
     await signed_out(page, pages)
     assert await page.context.cookies() == []

@@ -39,6 +39,7 @@ from postroom.core.outbound.lanes import Lane
 from postroom.core.outbound.priority import SenderLane
 from postroom.core.queue.envelope import IngestionTier, PolicyTier
 from postroom.core.rules.rule import DecisionSource, RuleMode, ScopeName
+from postroom.core.visitors import PersonRole
 from postroom.gmail.scopes import Level
 from postroom.store.approvals import ChannelName
 from postroom.store.engine.database import Script, Text, transaction
@@ -188,6 +189,7 @@ LISTS: dict[str, Any] = {
     "outbound_times.lane": TimedLane,
     "outbound_times.measure": TimeMeasure,
     "suppressions.cause": SuppressionCause,
+    "people.role": PersonRole,
     "protected.kind": ProtectedKind,
     "restores.noticed_by": NoticedBy,
     "rollups.measure": Literal[

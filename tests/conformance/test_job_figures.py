@@ -79,3 +79,14 @@ async def test_what_has_just_ended_waits_for_the_next_count(setup: JobSetup) -> 
     setup.clock.forward(2 * SETTLED_AFTER.total_seconds())
     await count_all(setup)
     assert await counts(setup) == {("completed", "plain", 0): 1}
+
+
+async def test_where_nothing_ends_little_is_written(setup: JobSetup) -> None:
+    await count_all(setup)
+    counted = await setup.database.run(counted_until())
+    setup.clock.forward(30)
+    await count_all(setup)
+    assert await setup.database.run(counted_until()) == counted
+    setup.clock.forward(31)
+    await count_all(setup)
+    assert await setup.database.run(counted_until()) == setup.clock() - SETTLED_AFTER

@@ -2,10 +2,11 @@
 page by key."""
 
 from collections import Counter, defaultdict
-from datetime import timedelta
+from datetime import datetime, timedelta
 from random import Random
 from uuid import UUID
 
+from postroom.core.lifecycle import DeliveryState
 from postroom.core.outbound.bounce_classes import BounceClass
 from postroom.core.outbound.fairness import Service, evenness
 from postroom.core.outbound.reports import Original
@@ -118,7 +119,7 @@ async def test_evenness_by_hour_is_that_of_the_core_and_hours_that_are_over_are_
     rng, traffic = Random(seed), await Traffic.open(setup)
     await setup.database.run(tenants.weigh_tenant("t1", 3.0, signed(), setup.clock()))
     history, start = EvennessHistory(setup.database), hour_of(setup.clock())
-    served: defaultdict[object, Counter[str]] = defaultdict(Counter)
+    served: defaultdict[datetime, Counter[str]] = defaultdict(Counter)
     for _ in range(6):
         for _ in range(4):
             name, recipients = rng.choice(sorted(traffic.owners)), rng.randrange(1, 5)
@@ -161,7 +162,8 @@ async def test_mail_is_listed_newest_first_by_state_and_by_key(setup: JobSetup) 
         place = ids.index(mail.id)
         change = RecipientChange(0, f"r{place}@d.example", states[place], "said")  # type: ignore[arg-type]
         await setup.database.run(record_outcomes([Attempt(mail.hold, [change])], setup.clock()))
-    for wanted in ((), ("bounced",), ("bounced", "expired")):
+    choices: list[tuple[DeliveryState, ...]] = [(), ("bounced",), ("bounced", "expired")]
+    for wanted in choices:
         expected = [id for id, state in zip(ids, states, strict=True) if not wanted or state in wanted][::-1]
         found: list[UUID] = []
         before = None

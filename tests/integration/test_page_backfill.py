@@ -209,9 +209,11 @@ async def test_waiting_for_an_estimate_can_be_canceled(page: httpx2.AsyncClient,
 
 async def test_few_estimates_run_at_once_and_end_with_the_server(sqlite: Database, clock: ManualClock) -> None:
     await keep_mailbox(JobSetup(sqlite, clock))
-    model = ModelSettings()
-    backfills = Backfills(sqlite, BackfillSettings(), model, clock)
-    runs = EstimateRuns(backfills, BackfillEstimates(backfills, model, quota_pace(GmailSettings())), clock)
+    model = ModelSettings.model_validate({})
+    backfills = Backfills(sqlite, BackfillSettings.model_validate({}), model, clock)
+    runs = EstimateRuns(
+        backfills, BackfillEstimates(backfills, model, quota_pace(GmailSettings.model_validate({}))), clock
+    )
     ids = [await runs.start(replace(FINANCE, rate_limit_per_hour=1 + each), signed()) for each in range(MOST_RUNNING)]
     with pytest.raises(Refused):
         await runs.start(FINANCE, signed())

@@ -59,7 +59,7 @@ def test_the_rules_shown_are_those_that_are_applied() -> None:
         "fallback_default": [("From", "uta@x.example")],
     }
     assert [(rule.tier, rule.name) for rule in TIER_RULES] == [
-        tuple(assign_tier(mail[rule.name], known)) for rule in TIER_RULES
+        tuple(assign_tier(tuple(mail[rule.name]), known)) for rule in TIER_RULES
     ]
 
 

@@ -37,7 +37,7 @@ async def acts(pages: Pages) -> list[str]:
 
 
 async def sign_in(person: Visiting, name: str = "mara", password: str = PASSWORD, **more: str) -> httpx2.Response:
-    return await person.post("/sign-in", name=name, password=password, **more)
+    return await person.post("/sign-in", None, name=name, password=password, **more)
 
 
 async def test_the_first_link_opens_a_page_and_only_its_form_uses_it(pages: Pages) -> None:

@@ -5,7 +5,7 @@ A test's cookies are kept by hand: Python's jars send no `Secure` cookie over ht
 
 import contextlib
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 from fastapi import FastAPI
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from postroom.compose.serve import pages_application
@@ -84,15 +84,15 @@ class Visiting:
     async def get(self, path: str, **headers: str) -> httpx2.Response:
         return await self.request("GET", path, headers)
 
-    async def post(self, path: str, **fields: str) -> httpx2.Response:
-        return await self.request("POST", path, {}, data=fields)
+    async def post(self, path: str, /, headers: Mapping[str, str] | None = None, **fields: str) -> httpx2.Response:
+        return await self.request("POST", path, headers or {}, data=fields)
 
-    async def script(self, path: str, content: object) -> httpx2.Response:
-        return await self.request("POST", path, {}, json=content)
+    async def script(self, path: str, content: object, headers: Mapping[str, str] | None = None) -> httpx2.Response:
+        return await self.request("POST", path, headers or {}, json=content)
 
     async def submit(self, path: str, **fields: str) -> httpx2.Response:
         """Submit a form with the token of the person's own page."""
-        return await self.post(path, form_token=await self.form_token(), **fields)
+        return await self.post(path, None, form_token=await self.form_token(), **fields)
 
     async def form_token(self) -> str:
         found = TOKEN.search((await self.get("/settings/sign-in")).text)
@@ -115,8 +115,12 @@ class Visiting:
         return answer
 
 
-def _plain(text: str) -> Callable[[Request], PlainTextResponse]:
-    return lambda _request: PlainTextResponse(text)
+async def _metrics(_request: Request) -> Response:
+    return PlainTextResponse("metrics")
+
+
+async def _hook(_request: Request) -> Response:
+    return PlainTextResponse("hook")
 
 
 @contextlib.asynccontextmanager
@@ -125,9 +129,9 @@ async def running_pages(database: Database, clock: ManualClock, folder: Path, **
     settings = Settings.model_validate({"data_dir": folder, "web": {"port": 0, **web}})
     services = services_on(database, clock)
     routes = [
-        Route("/metrics", _plain("metrics")),
+        Route("/metrics", _metrics),
         Route("/readyz", ready_endpoint(database, None, shows_checks=knows_visitor)),
-        Route("/hooks/gmail", _plain("hook"), methods=["POST"]),
+        Route("/hooks/gmail", _hook, methods=["POST"]),
     ]
     async with (
         pages_application(settings, services, routes) as app,

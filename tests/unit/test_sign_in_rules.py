@@ -87,9 +87,9 @@ def test_a_code_fits_its_step_and_those_beside_it() -> None:
 def test_the_secret_of_an_app_is_the_one_that_was_offered() -> None:
     secret = new_codes_secret()
     assert checked_secret(secret) == secret
-    app = pyotp.parse_uri(codes_address(secret, "mara", "mail.example.com"))
-    assert isinstance(app, pyotp.TOTP)
-    assert app.at(0) == pyotp.TOTP(secret).at(0)
+    read = pyotp.parse_uri(codes_address(secret, "mara", "mail.example.com"))
+    assert isinstance(read, pyotp.TOTP)
+    assert read.at(0) == pyotp.TOTP(secret).at(0)
     for other in ("", "short", secret.lower(), f"{secret}\n"):
         with pytest.raises(BadInput):
             checked_secret(other)

@@ -12,6 +12,8 @@ SETTLED_AFTER = timedelta(seconds=5)
 # Where nothing was counted for long, a day at a time: the leader has other things to do in between.
 SLICE = timedelta(days=1)
 FIRST_SLICE_AGO = timedelta(days=7)
+# Where nothing ends, nothing is written for this long.
+IDLE_FOR = timedelta(minutes=1)
 
 
 class JobCounter:
@@ -32,4 +34,6 @@ class JobCounter:
             return False
         end = min(since + SLICE, until)
         found = await self._database.run(job_figures.ended_between(since, end))
+        if not found and end - since < IDLE_FOR:
+            return False
         return await self._database.run(job_figures.keep_counts(since, end, found)) and end < until

@@ -63,7 +63,7 @@ class Keeper:
             group.create_task(self._every(timedelta(seconds=5), self._measure_with_backoff))
             group.create_task(self._every(timedelta(seconds=5), self.measure_log))
             group.create_task(self._every(timedelta(minutes=1), self.forget_texts))
-            group.create_task(self._every(timedelta(seconds=30), self.sample_depths))
+            group.create_task(self._every(timedelta(minutes=1), self.sample_depths))
             if self._backfills is not None:
                 group.create_task(self._every(timedelta(seconds=10), self._backfills.begin_day))
             group.create_task(self._every(timedelta(hours=1), self.prune))

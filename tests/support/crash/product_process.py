@@ -38,7 +38,7 @@ async def main(arguments: argparse.Namespace) -> None:
         environ={},
         cwd=arguments.data_dir,
     )
-    await PostroomApplication().serve(settings, ready=lambda _address: announce("ready"))
+    await PostroomApplication().serve(settings, ready=lambda _address: announce("ready"), invite=lambda _link: None)
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:

@@ -66,7 +66,7 @@ class OutboundPage(Page):
         return self._overview.changes()
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
-        window: Window = visit.choice("window", tuple(WINDOWS), "24h")
+        window: Window = visit.choice("window", tuple(WINDOWS), "1h")
         order: TenantOrder = visit.choice("order", ORDERS, "share")
         after = visit.text("after")
         queue = await self._overview.queue(window, order, TenantKey.read(after) if after else None, TENANTS_SHOWN)

@@ -23,7 +23,7 @@ from postroom.manage.overview import Overview
 from postroom.manage.road import Road
 from postroom.settings.reading import Settings
 
-LINES_SHOWN = 20
+LINES_SHOWN = 50
 WINDOWS = {"24h": timedelta(hours=24), "7d": timedelta(days=7), "30d": timedelta(days=30)}
 WORDS: Mapping[str, Mapping[str, str]] = {
     "deciders": {"deterministic": "rule", "model": "model", "llm": "model", "user": "you"},
