@@ -7,6 +7,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from postroom.manage.people import list_people
 from postroom.manage.protection import list_protected
 from postroom.manage.tokens import list_tokens
 from postroom.store.audit import list_audit
@@ -71,6 +72,32 @@ async def test_a_token_that_makes_no_sense_is_refused_on_the_page(
     page = (await client.get("/settings")).text
     assert 'data-mood="bad"' in page
     assert await list_tokens(database) == []
+
+
+async def test_people_are_invited_by_a_link_that_is_shown_once_and_get_other_roles(
+    client: httpx2.AsyncClient, database: Database
+) -> None:
+    invited = await submit(client, "/settings/people", {"name": "ada", "role": "viewer"})
+    assert re.search(r"/sign-in/once#[\w-]{20,}", invited.text)
+    [ada] = await list_people(database)
+    assert (ada.name, ada.role) == ("ada", "viewer")
+    assert "their link is not used" in (await client.get("/settings")).text
+    await submit(client, "/settings/people/ada/role", {"role": "operator"})
+    [ada] = await list_people(database)
+    assert ada.role == "operator"
+    again = await submit(client, "/settings/people/ada/link")
+    assert "/sign-in/once#" in again.text
+    await submit(client, "/settings/people/ada/role", {"role": "king"}, back="/settings")
+    assert 'data-mood="bad"' in (await client.get("/settings")).text
+    await submit(client, "/settings/people/ada/remove")
+    assert await list_people(database) == []
+
+
+async def test_a_refusal_says_which_role_is_needed(database: Database, tmp_path: Path) -> None:
+    async with visiting_pages(database, tmp_path, visitor("viewer")) as client:
+        answer = await submit(client, "/settings/people", {"name": "eve", "role": "admin"})
+    assert answer.status_code == 403
+    assert "this needs the role admin, and yours is viewer" in answer.text
 
 
 async def test_mail_is_protected_and_released(client: httpx2.AsyncClient, database: Database) -> None:

@@ -1,6 +1,7 @@
 """The HTTP application: the pages, the other endpoints, and plain error pages."""
 
 from collections.abc import Collection, Sequence
+from http import HTTPStatus
 
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
@@ -55,10 +56,17 @@ async def _healthz(_request: Request) -> Response:
     return JSONResponse({"status": "ok"})
 
 
+def _words(error: Exception) -> str:
+    """Return the sentence that was written for the reader, if there is one: by default it is just the status."""
+    if not isinstance(error, HTTPException) or error.detail == HTTPStatus(error.status_code).phrase:
+        return ""
+    return error.detail
+
+
 def _answer_errors_plainly(app: FastAPI, site: Site) -> None:
     async def refused(request: Request, error: Exception) -> Response:
         status, headers = (error.status_code, error.headers) if isinstance(error, HTTPException) else (500, None)
-        return HTMLResponse(site.error(status), status_code=status, headers=headers)
+        return HTMLResponse(site.error(status, _words(error)), status_code=status, headers=headers)
 
     async def broken(request: Request, error: Exception) -> Response:
         # Starlette sends this response outside of all middleware, so it sets the headers itself.

@@ -1,4 +1,4 @@
-"""Settings: tokens, protected mail, the model's budget, and every setting in effect with where it was set.
+"""Settings: people, tokens, protected mail, the model's budget, and every setting in effect with where it was set.
 
 What is changed here is stored in the database. Settings of the file and the environment are shown, and changed there.
 """
@@ -14,12 +14,15 @@ from starlette.routing import Route
 from postroom.core.actions.safety import ProtectedKind
 from postroom.core.errors import BadInput, NotFound
 from postroom.core.roles import Role
+from postroom.core.visitors import PERSON_ROLES
 from postroom.dashboard.forms import Done, Form, form_route
 from postroom.dashboard.page import Page
 from postroom.dashboard.site import Site
 from postroom.dashboard.visit import Visit
 from postroom.manage.database import Database
 from postroom.manage.model import model_status
+from postroom.manage.pages_address import link_address
+from postroom.manage.people import LinkText, add_person, change_role, link_for, list_people, remove_person
 from postroom.manage.protection import list_protected, protect, unprotect
 from postroom.manage.settings_view import SettingView, settings_in_effect
 from postroom.manage.tokens import create_token, list_tokens, mint, revoke_token
@@ -50,6 +53,9 @@ class SettingsPage(Page):
     async def read(self, visit: Visit) -> Mapping[str, object]:
         model = self._settings.model
         return {
+            "people": await list_people(self._database) if visit.may("admin") else [],
+            "person_roles": PERSON_ROLES,
+            "signs_in": self._settings.web.sign_in,
             "tokens": await list_tokens(self._database),
             "protected": await list_protected(self._database),
             "model": model,
@@ -66,9 +72,36 @@ class SettingsPage(Page):
         return [
             form_route(site, "/settings/tokens", self._create_token, role="admin", again=True),
             form_route(site, "/settings/tokens/{token}/revoke", self._revoke_token, role="admin"),
+            form_route(site, "/settings/people", self._add_person, role="admin", again=True),
+            form_route(site, "/settings/people/{name}/link", self._make_link, role="admin", again=True),
+            form_route(site, "/settings/people/{name}/role", self._change_role, role="admin", again=True),
+            form_route(site, "/settings/people/{name}/remove", self._remove_person, role="admin", again=True),
             form_route(site, "/settings/protection", self._protect),
             form_route(site, "/settings/protection/remove", self._unprotect, again=True),
         ]
+
+    async def _add_person(self, form: Form) -> Response:
+        name = form.required("name", "write the name that they will sign in with")
+        return self._show_link(name, await add_person(self._database, name, form.text("role"), form.signed()))
+
+    async def _make_link(self, form: Form) -> Response:
+        name = form.parameters["name"]
+        return self._show_link(name, await link_for(self._database, name, form.signed()))
+
+    def _show_link(self, name: str, made: LinkText) -> Response:
+        """Show the way in on a page of its own, once: it is stored nowhere."""
+        return HTMLResponse(
+            self._site.render("settings/link.html", name=name, link=link_address(self._settings, made.secret))
+        )
+
+    async def _change_role(self, form: Form) -> Done:
+        name, role = form.parameters["name"], form.text("role")
+        changed = await change_role(self._database, name, role, form.signed())
+        return Done(f"{name} is {role} from the next click on." if changed else f"{name} was {role} already.")
+
+    async def _remove_person(self, form: Form) -> Done:
+        await remove_person(self._database, form.parameters["name"], form.signed())
+        return Done(f"{form.parameters['name']} is removed and signed out everywhere.")
 
     async def _create_token(self, form: Form) -> Response:
         """Show the new token on a page of its own, once: it is stored nowhere."""
