@@ -189,7 +189,9 @@ def _times(moments: Sequence[datetime], width: float) -> Markup:
     is_short = (moments[-1] - moments[0]).total_seconds() <= CLOCK_UP_TO_S
     for index in range(0, len(moments), max(1, ceil(len(moments) / 6))):
         text = moments[index].strftime("%H:%M" if is_short else "%d %b")
-        drawn += Markup('<text x="{:.1f}" y="{}">{}</text>').format(LEFT + index * width, HEIGHT - 6, text)
+        x = LEFT + index * width
+        anchor = "end" if x > WIDTH - 40 else "start"
+        drawn += Markup('<text x="{:.1f}" y="{}" text-anchor="{}">{}</text>').format(x, HEIGHT - 6, anchor, text)
     return drawn
 
 
