@@ -1,4 +1,4 @@
-"""What people see of outgoing mail: counts by destination equal what happened, evenness is that of the core, lists
+"""Outgoing mail as people see it: counts by destination equal what happened, evenness is that of the core, lists
 page by key."""
 
 from collections import Counter, defaultdict

@@ -46,7 +46,7 @@ class _Look(HTMLParser):
 
 
 def smuggled(page: str) -> list[str]:
-    """What of a page is not its own: elements, attributes, control characters, endless text."""
+    """Find the parts of a page that are not its own: elements, attributes, control characters, endless text."""
     look = _Look()
     look.feed(page)
     return look.found + ["h1"] * (look.headings - 1)

@@ -75,7 +75,7 @@ async def visiting(setup: "IntakeSetup", visitor: Visitor = OWNER) -> AsyncGener
 
 
 def said_in(answer: httpx2.Response) -> Said:
-    """What the form said, for the next page."""
+    """Return the sentence of the form for the next page."""
     said = said_before(Request({"type": "http", "headers": [(b"cookie", answer.headers["set-cookie"].encode())]}))
     assert said is not None
     return said

@@ -125,7 +125,7 @@ async def _hook(_request: Request) -> Response:
 
 @contextlib.asynccontextmanager
 async def running_pages(database: Database, clock: ManualClock, folder: Path, **web: object) -> AsyncGenerator[Pages]:
-    """What `postroom serve` serves to people, with the sign-in of a new installation. `web` are settings."""
+    """Serve to people as `postroom serve` does, with the sign-in of a new installation. `web` are settings."""
     settings = Settings.model_validate({"data_dir": folder, "web": {"port": 0, **web}})
     services = services_on(database, clock)
     routes = [

@@ -65,7 +65,7 @@ MAIL_WORDS: Mapping[str, object] = {name: WORDS[name] for name in ("moods", "cla
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What became of recipients in a window, in all."""
+    """The results of all recipients in a window."""
 
     sent: int = 0
     deferred: int = 0

@@ -1,4 +1,4 @@
-"""What needs a person now, each with the page that solves it. The most pressing comes first."""
+"""The things that need a person now, each with the page that solves it. The most pressing comes first."""
 
 from dataclasses import dataclass
 from datetime import timedelta

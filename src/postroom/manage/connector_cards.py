@@ -82,7 +82,7 @@ class ConnectorDetail:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorLimits:
-    """What the settings say about the connectors of mailboxes."""
+    """The settings about the connectors of mailboxes."""
 
     data_dir: Path
     units_per_minute: int

@@ -120,7 +120,7 @@ class EstimateRuns:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """What somebody agrees to: an estimate, by its id and its sum, and how the backfill is to run."""
+    """An agreement: an estimate, by its id and its sum, and how the backfill is to run."""
 
     estimate_id: UUID
     agreed_micros: int | None

@@ -49,7 +49,7 @@ Mood = Literal["", "good", "bad", "ask", "busy"]
 
 @dataclass(frozen=True, slots=True)
 class MailQuestion:
-    """What somebody wants to see, as the filters say it. `before` is where a further page begins."""
+    """The mail that somebody wants to see, as the filters say it. `before` is where a further page begins."""
 
     words: str | None = None
     kind: Literal["all", "mail", "event"] = "all"

@@ -217,7 +217,7 @@ class OutboundOverview:
         return sorted(watched, key=lambda each: (each.throttle is None, -each.score, each.username))
 
     async def results(self, window: Window) -> OutboundResults:
-        """What became of recipients, by class and destination."""
+        """Return the results of recipients, by class and destination."""
         now = self._clock()
         return await self._database.run(load_results(self.since(window), next_hour(now), MOST_DESTINATIONS))
 
@@ -244,7 +244,7 @@ def _lane(
 
 
 class _Totals:
-    """What each tenant was served and what of it waits."""
+    """Return how much of each tenant was served, and how much waits."""
 
     def __init__(self, served: dict[int, int], waiting: dict[int, WaitingTenant]) -> None:
         self._served = served

@@ -1,4 +1,4 @@
-"""What people do with their own ways in: a new password, codes of an app, passkeys, and their sessions."""
+"""Changes that people make to their own ways in: a new password, codes of an app, passkeys, and their sessions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -78,7 +78,7 @@ class OwnWaysIn:
         return await self._database.run(people.turn_off_codes(live.kept.person_id, signed, self._clock()))
 
     async def passkey_options(self, live: LiveSession, site: SiteAddress) -> Mapping[str, Any]:
-        """What the browser needs to make a passkey for the person."""
+        """Return the options with which the browser makes a passkey for the person."""
         known = await self._database.run(people.list_passkeys(live.kept.person_id))
         challenge = await self._sign_in.challenges.new(_adding(live))
         names = [each.credential_id for each in known]

@@ -97,7 +97,7 @@ class Challenges:
 
 
 def sign_in_options(site: SiteAddress, challenge: bytes) -> Mapping[str, Any]:
-    """What the browser needs to find a passkey for this site."""
+    """Return the options with which the browser finds a passkey for this site."""
     from webauthn import generate_authentication_options, options_to_json
     from webauthn.helpers.structs import UserVerificationRequirement
 
@@ -110,7 +110,7 @@ def sign_in_options(site: SiteAddress, challenge: bytes) -> Mapping[str, Any]:
 def registration_options(
     site: SiteAddress, challenge: bytes, person_id: UUID, name: str, known: Sequence[str]
 ) -> Mapping[str, Any]:
-    """What the browser needs to make a passkey for this person; `known` are those that they have."""
+    """Return the options with which the browser makes a passkey for this person; `known` are those that they have."""
     from webauthn import generate_registration_options, options_to_json
     from webauthn.helpers.structs import (
         AuthenticatorSelectionCriteria,

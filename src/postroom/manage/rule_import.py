@@ -32,7 +32,7 @@ class ImportRow:
     when: str = ""
     does: str = ""
     result: str = ""
-    """What was done with it: `added`, or `left as it is` if there was a rule of this name; empty before."""
+    """The result: `added`, or `left as it is` if there was a rule of this name; empty before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,7 @@ def list_audit(
 
 @query
 def list_audit_of(object_type: str, object_id: str, limit: int) -> Script[list[AuditView]]:
-    """What was done to one object, the newest first."""
+    """Return the entries about one object, the newest first."""
     return read_rows(AuditView, (yield sql("select_audit_of", object_type, object_id, limit)))
 
 

@@ -1,4 +1,4 @@
-"""What people ask of jobs, each together with its entry in the audit log."""
+"""Requests of people about jobs, each together with its entry in the audit log."""
 
 from datetime import datetime
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""What became of recipients, by hour, destination and class of bounce: delivered, put off, bounced, rejected, given up.
+"""The results of recipients, by hour, destination and class of bounce: delivered, put off, bounced, rejected, given up.
 
 The counts are written in the transaction of the outcomes, so that they are exact and survive restarts. An attempt that
 is put off counts each time; a recipient that a later report takes back counts as bounced in the hour of the report.
@@ -27,7 +27,7 @@ NO_CLASS = ""
 
 
 class Outcome(NamedTuple):
-    """What became of one recipient in one attempt. States that are no result are not counted."""
+    """The result of one recipient in one attempt. States that are no result are not counted."""
 
     address: str
     state: str
@@ -60,7 +60,7 @@ def destination_of(address: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DestinationResults:
-    """What became of the recipients at one destination."""
+    """The results of the recipients at one destination."""
 
     destination: str
     sent: int

@@ -30,7 +30,7 @@ from postroom.web.door import ASK_FOR_TOKEN, bearer, values_of
 log = structlog.get_logger()
 
 OPEN = ("/sign-in", "/static/", "/healthz", "/readyz")
-"""What anyone may see. A path that ends in a slash stands for all below it."""
+"""The paths that anyone may see. One that ends in a slash stands for all below it."""
 
 METRICS = "/metrics"
 TOKEN_ROLES = frozenset({Role.DASHBOARD, Role.ADMIN})

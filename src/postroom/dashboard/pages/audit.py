@@ -21,7 +21,7 @@ EXPORTED_AT_ONCE = 1_000
 HIGHEST = 2**62
 COLUMNS = ("seq", "at", "actor", "role", "action", "object_type", "object_id", "reason", "before", "after")
 RISKY = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet takes for the beginning of a formula."""
+"""The characters that a spreadsheet takes for the beginning of a formula."""
 
 WriteLine = Callable[[AuditView], str]
 

@@ -103,7 +103,7 @@ class BackfillJobPage(Page):
 
 
 def _each_day(spent: list[SpentDay]) -> dict[date, int]:
-    """What each of the days up to the last one with spend has cost, also those that cost nothing."""
+    """The cost of each day up to the last one with spend, also of days that cost nothing."""
     if not spent:
         return {}
     last, known = date.fromisoformat(spent[0].day), {date.fromisoformat(each.day): each.micros for each in spent}

@@ -33,7 +33,7 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
     "failed": ("retry", "dismiss"),
     "canceled": ("retry",),
 }
-"""What can be done with the jobs of each stage."""
+"""The acts that are possible on the jobs of each stage."""
 CONSEQUENCES: Mapping[Verb, str] = {
     "retry": "They are queued again at once, with all their attempts. What they did before is not done twice.",
     "cancel": "Those that wait never run; those that run stop at their next step. They can be retried later.",

@@ -221,7 +221,7 @@ def scripted(endpoint: Callable[[Request, Mapping[str, Any]], Awaitable[Response
 
 
 def place(request: Request) -> Mapping[str, object]:
-    """What templates show of the address: its host, and whether passkeys can be used there."""
+    """The part of the address that templates show: its host, and whether passkeys can be used there."""
     site = site_of(request)
     port = request.headers.get("host", "").rpartition(":")[2]
     instead = f"http://localhost:{port}{request.url.path}" if site.host in ("127.0.0.1", "::1") else ""
@@ -234,7 +234,7 @@ def text_in(given: Mapping[str, Any], name: str) -> str:
 
 
 def credential_in(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the browser has made of a passkey. Only its shape is checked here."""
+    """The answer that the browser made with a passkey. Only its shape is checked here."""
     credential: Any = given.get("credential")
     if not isinstance(credential, dict) or not isinstance(cast("dict[str, Any]", credential).get("response"), dict):
         raise BadInput("passkey", "is missing", "try again")

@@ -1,4 +1,4 @@
-"""What somebody wrote into a form and has not saved: kept for a while, so that no error and no page costs them text.
+"""Unsaved text of forms: kept for a while, so that no error and no page costs them text.
 
 Each has an id that cannot be guessed, which stands in the address. Only the newest are kept, in memory.
 """

@@ -37,7 +37,7 @@ class CheckedRule:
 
 @dataclass(frozen=True, slots=True)
 class EditedRule:
-    """What is written so far, and the stored rule and version that it is based on, if any."""
+    """The text written so far, and the stored rule and version that it is based on, if any."""
 
     way: Way = "form"
     fields: RuleFields = field(default_factory=RuleFields)
