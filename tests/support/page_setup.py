@@ -96,7 +96,7 @@ async def ask(
 
 
 async def carry_out_undo(box: MailSetup, action_id: UUID) -> None:
-    """Wait until the request of the page is carried out: the message has its labels back."""
+    """Carry out what was asked on the page: the message has its labels back."""
     box.setup.clock.now = wall_clock() + timedelta(seconds=1)
     run, now = box.setup.database.run, box.setup.clock
     job = next(each for each in await box.setup.claim() if each.payload.get("original_action_id") == str(action_id))

@@ -1,4 +1,4 @@
-"""The facts that a request to the sign-in pages brings: its session, where it came from, and the address in the browser."""
+"""The facts in a request to the sign-in pages: its session, where it came from, and the address in the browser."""
 
 from typing import Any, cast
 

@@ -29,7 +29,7 @@ MOST_LABELS = 500
 
 
 class EditorParts:
-    """The parts that both pages of the editor share: the drafts, the look at stored mail, and the choices of the form."""
+    """The shared parts of both pages: the drafts, the look at stored mail, and the choices of the form."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
