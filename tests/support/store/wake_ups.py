@@ -25,7 +25,8 @@ CHANNELS = (
 _LAST = "wake-ups"
 _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
     ("accounts",): ("lose_consent",),
-    ("accounts", "pauses"): ("begin_paused", "pause_account"),
+    ("accounts", "pauses"): ("pause_account",),
+    ("accounts", "pauses", "rules"): ("begin_paused",),
     ("accounts", "jobs"): ("connect_account", "resume_account"),
     ("accounts", "jobs", "pauses"): ("remove_account",),
     ("actions",): (
