@@ -22,6 +22,8 @@ SOAKED = {"unit": 900, "conformance": 3600, "integration": 3600, "chaos": 7200}
 WORKERS = {"unit": 2, "browser": 2}
 MOST_WORKERS = 4
 ALONE = {"chaos": ("test_gmail_connector.py", "test_killed_server.py", "test_scheduler.py")}
+# The pages are visited on SQLite by `make test`, and on both databases by the soak.
+PAGES = "test_page_"
 COUNTS = re.compile(r"\b(SOAK|scale|hypothesis)\b")
 TOTALS = re.compile(r"(\d+) (passed|failed|error|errors|skipped)")
 
@@ -32,7 +34,8 @@ def runs(suite: str, *, soak: bool) -> list[list[str]]:
     alone = [folder / name for name in ALONE.get(suite, ())]
     workers = str(WORKERS.get(suite, MOST_WORKERS))
     if soak:
-        big = [each for each in sorted(folder.glob("test_*.py")) if COUNTS.search(each.read_text())]
+        found = sorted(folder.glob("test_*.py"))
+        big = [each for each in found if COUNTS.search(each.read_text()) or each.name.startswith(PAGES)]
         files = [str(each) for each in big if each not in alone]
     else:
         files = [str(folder), *(f"--ignore={each}" for each in alone)]

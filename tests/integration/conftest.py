@@ -9,6 +9,7 @@ from postroom.store.engine.database import Database
 from support.clocks import ManualClock
 from support.redis import RedisServer, running_redis
 from support.redis_setup import RedisSetup, opened_redis_setup
+from support.scale import SOAK
 from support.sqlite import new_sqlite
 from support.webhook_receiver import Receiver, webhook_receiver
 
@@ -36,3 +37,17 @@ async def setup(redis_server: RedisServer, sqlite: Database) -> AsyncIterator[Re
 async def receiver(sqlite: Database, clock: ManualClock) -> AsyncIterator[Receiver]:
     async with webhook_receiver(sqlite, clock) as opened:
         yield opened
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Visit pages on SQLite alone: the statements behind them are run on both databases by the conformance suite, and
+    the pages themselves by `make soak`.
+    """
+    left_out = [] if SOAK else [each for each in items if _is_page_on_postgres(each)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [each for each in items if each not in set(left_out)]
+
+
+def _is_page_on_postgres(item: pytest.Item) -> bool:
+    return item.path.name.startswith("test_page_") and "postgres" in item.name.partition("[")[2]

@@ -265,7 +265,7 @@ import asyncio, sys
 from postroom.cli import run
 
 class Waiting:
-    async def serve(self, settings, *, ready):
+    async def serve(self, settings, *, ready, invite):
         ready("here")
         sys.stdout.flush()
         try:

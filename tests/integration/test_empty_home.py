@@ -38,6 +38,7 @@ LOOKING = {
     "outbound recipients": ID,
     "outbound show": ID,
     "outbound stats": "",
+    "person list": "",
     "proposals list": "",
     "proposals show": ID,
     "protect list": "",
