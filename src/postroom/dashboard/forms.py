@@ -74,7 +74,7 @@ class Done:
     sentence: str
     to: str | None = None
     undo: str = ""
-    """The id of an action that can be taken back from beside the sentence."""
+    """The id of an action that can be undone; a link beside the sentence opens its message."""
 
 
 Submit = Callable[[Form], Awaitable[Done | Response]]

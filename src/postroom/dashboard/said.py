@@ -26,7 +26,7 @@ class Said:
     sentence: str
     mood: Mood = "good"
     undo: str = ""
-    """The id of an action that a button beside the sentence takes back, if there is one."""
+    """The id of an action whose message a link beside the sentence opens, where it can be undone."""
 
 
 def say(response: Response, said: Said) -> Response:

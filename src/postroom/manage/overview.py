@@ -3,7 +3,6 @@
 Every text in a `MessageLine` may come from a stranger's mail. Nothing here is trusted; the page makes it safe to show.
 """
 
-import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from uuid import UUID
 from postroom.core.actions.steps import shown
 from postroom.manage.account_status import AccountLine, account_lines
 from postroom.manage.attention import Attention, needs_attention
+from postroom.manage.channels import changes_on
 from postroom.manage.kill_switch import pause_changes, resume_changes
 from postroom.manage.model import ModelStatus, model_status
 from postroom.manage.road import Road, read_road
@@ -21,6 +21,8 @@ from postroom.store import acceptance, accounts, decisions, feed, history, jobs,
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
+
+CHANNELS = (acceptance.CHANNEL, accounts.CHANNEL, decisions.CHANNEL, jobs.CHANNEL, pauses.CHANNEL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,23 +104,8 @@ class Overview:
     def _model_name(self) -> str | None:
         return None if self._model is None else self._model.name
 
-    async def changes(self) -> AsyncIterator[None]:
-        """Yield at once, and then whenever something may have changed since the last value was taken.
-
-        Changes are coalesced: many of them while the reader is busy make one value ready, and none is lost. Changes by
-        other processes may go unannounced.
-        """
-        changed = asyncio.Event()
-        channels = (acceptance.CHANNEL, accounts.CHANNEL, decisions.CHANNEL, jobs.CHANNEL, pauses.CHANNEL)
-        subscriptions = [self._database.subscribe(each, lambda _message: changed.set()) for each in channels]
-        try:
-            while True:
-                yield
-                await changed.wait()
-                changed.clear()
-        finally:
-            for subscription in subscriptions:
-                subscription.close()
+    def changes(self) -> AsyncIterator[None]:
+        return changes_on(self._database, CHANNELS)
 
     async def pause(self, signed: Signature) -> None:
         """Stop all changes to mailboxes, for the reason in the signature."""

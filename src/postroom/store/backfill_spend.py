@@ -179,7 +179,7 @@ def release_undecided(now: datetime) -> Script[int]:
 
 
 class SpentDay(NamedTuple):
-    """What a job has cost on one day of its time zone, with what is reserved for calls in progress."""
+    """The cost of a job on one day of its time zone, with what is reserved for calls in progress."""
 
     day: str
     micros: int
