@@ -1,0 +1,1 @@
+"""Mailboxes on any server, over IMAP."""
