@@ -15,6 +15,9 @@ from hypothesis import HealthCheck, settings
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import FILE, open_database
 from support.clocks import ManualClock
+from support.cyrus import running_cyrus
+from support.dovecot import running_dovecot
+from support.imap_server import ImapServer
 from support.postgres import Emptier, PostgresServer
 from support.scale import SOAK
 from support.shell import Shell
@@ -144,3 +147,21 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     # The logs have their own tests; here they must not stay on for the tests that follow.
     monkeypatch.setattr("postroom.telemetry.logs.configure_logging", lambda *_args, **_more: None)  # type: ignore[reportUnknownLambdaType]
     return Shell(tmp_path, capsys)
+
+
+@pytest.fixture(scope="session")
+def dovecot() -> Iterator[ImapServer]:
+    with running_dovecot() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def cyrus() -> Iterator[ImapServer]:
+    with running_cyrus() as server:
+        yield server
+
+
+@pytest.fixture(params=["dovecot", "cyrus"])
+def imap_server(request: pytest.FixtureRequest) -> ImapServer:
+    """Each test that asks for this runs twice: on Dovecot and on Cyrus."""
+    return request.getfixturevalue(request.param)

@@ -1,0 +1,129 @@
+"""A real Dovecot on loopback, with a folder of its own and one listener for each profile."""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from support.imap_server import (
+    PASSWORD,
+    PROFILES,
+    ImapServer,
+    address_of,
+    free_ports,
+    ids_of,
+    offered,
+    unprivileged,
+    write_certificate,
+)
+from support.programs import system_program
+
+CAPABILITIES = (
+    "IMAP4rev1 SASL-IR ID ENABLE IDLE SORT MULTIAPPEND UNSELECT CHILDREN NAMESPACE UIDPLUS LIST-EXTENDED CONDSTORE "
+    "QRESYNC ESEARCH SEARCHRES WITHIN LIST-STATUS BINARY MOVE STATUS=SIZE LITERAL+ NOTIFY SPECIAL-USE"
+)
+SPECIAL = {"Drafts": "Drafts", "Sent": "Sent", "Trash": "Trash", "Junk": "Spam", "Archive": "Archive"}
+
+
+@contextmanager
+def running_dovecot() -> Generator[ImapServer]:
+    """A server for the block."""
+    program = system_program("dovecot", "dovecot-imapd")
+    with tempfile.TemporaryDirectory(prefix="postroom-dovecot-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        port, tls_port = free_ports(2)
+        server = ImapServer("dovecot", port, tls_port, folder)
+        config = folder / "dovecot.conf"
+        config.write_text(_config(server))
+        # In the foreground it is our child, and ends with its own by one signal.
+        server.processes.append(subprocess.Popen([program, "-F", "-c", str(config)], stderr=subprocess.DEVNULL))
+        try:
+            server.wait_until_ready(folder / "log")
+            yield server
+        finally:
+            server.stop()
+
+
+def _config(server: ImapServer) -> str:
+    folder, user = server.folder, unprivileged()
+    uid, gid = ids_of(user)
+    mail = folder / "mail"
+    mail.mkdir()
+    os.chown(mail, uid, gid)
+    certificate = write_certificate(folder, None)
+    special = "\n".join(f"mailbox {name} {{\nspecial_use = \\{use}\nauto = create\n}}" for use, name in SPECIAL.items())
+    # As root, logins run as the user of the package; any other user cannot change, and needs no chroot.
+    users = "" if os.geteuid() == 0 else f"default_internal_user = {user}\ndefault_login_user = {user}\n"
+    services = "" if os.geteuid() == 0 else "".join(f"service {each} {{\nchroot =\n}}\n" for each in _CHROOTED)
+    return f"""
+protocols = imap
+base_dir = {folder}/run
+state_dir = {folder}/state
+log_path = {folder}/log
+listen = {", ".join(map(address_of, PROFILES))}
+{users}{services}
+first_valid_uid = 1
+mail_uid = {uid}
+mail_gid = {gid}
+mail_location = maildir:{mail}/%u:LAYOUT=fs
+ssl = yes
+ssl_cert = <{certificate}
+ssl_key = <{certificate}
+disable_plaintext_auth = no
+auth_mechanisms = plain login
+auth_cache_size = 0
+mail_max_userip_connections = 10000
+imap_idle_notify_interval = 2 mins
+mail_fsync = never
+service imap-login {{
+  process_min_avail = 1
+  service_count = 0
+  client_limit = 4000
+  inet_listener imap {{
+    port = {server.port}
+  }}
+  inet_listener imaps {{
+    port = {server.tls_port}
+    ssl = yes
+  }}
+}}
+service imap {{
+  service_count = 100
+  process_min_avail = 1
+  process_limit = 2000
+}}
+service anvil {{
+  client_limit = 8000
+}}
+service auth {{
+  client_limit = 8000
+}}
+passdb {{
+  driver = static
+  args = password={PASSWORD}
+}}
+userdb {{
+  driver = static
+  args = uid={uid} gid={gid} home={mail}/%u-home
+}}
+namespace inbox {{
+  inbox = yes
+  separator = /
+{special}
+}}
+{_profiles()}
+"""
+
+
+_CHROOTED = ("imap-login", "anvil", "stats")
+
+
+def _profiles() -> str:
+    return "\n".join(
+        f"local {address_of(each)} {{\nprotocol imap {{\nimap_capability = {offered(CAPABILITIES, each)}\n}}\n}}"
+        for each in PROFILES
+        if each != "all"
+    )

@@ -1,0 +1,134 @@
+"""What the real IMAP servers of the tests have in common: a port on loopback, a certificate, and a new mailbox for
+every name.
+
+A *profile* is the same server with some extensions switched off in its configuration, on an address of its own.
+"""
+
+import imaplib
+import os
+import pwd
+import socket
+import ssl
+import subprocess
+import time
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import trustme
+
+from support.patience import PATIENCE_S
+
+PASSWORD = "correct-horse-battery"
+
+_BARE = (
+    "MOVE XMOVE UIDPLUS CONDSTORE QRESYNC SPECIAL-USE LIST-EXTENDED LIST-STATUS OBJECTID ESEARCH IDLE NOTIFY "
+    "NAMESPACE ENABLE LITERAL+ ID SASL-IR UNSELECT XLIST CREATE-SPECIAL-USE"
+)
+PROFILES: dict[str, frozenset[str]] = {
+    "all": frozenset(),
+    "no_move": frozenset({"MOVE", "XMOVE"}),
+    "no_uidplus": frozenset({"UIDPLUS"}),
+    "neither": frozenset({"MOVE", "XMOVE", "UIDPLUS"}),
+    "bare": frozenset(_BARE.split()),
+}
+"""The extensions that are switched off, by the name of the profile."""
+
+
+@cache
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+def trusting() -> ssl.SSLContext:
+    """A client's context that trusts the servers of the tests."""
+    context = ssl.create_default_context()
+    authority().configure_trust(context)
+    return context
+
+
+def address_of(profile: str) -> str:
+    return f"127.0.0.{1 + list(PROFILES).index(profile)}"
+
+
+def write_certificate(folder: Path, owner: str | None) -> Path:
+    """One file with the key and the chain, for localhost and all profiles."""
+    made = authority().issue_cert("localhost", *map(address_of, PROFILES))
+    file = folder / "certificate.pem"
+    file.write_bytes(made.private_key_and_cert_chain_pem.bytes())
+    file.chmod(0o600)
+    if owner is not None:
+        uid, gid = ids_of(owner)
+        os.chown(file, uid, gid)
+    return file
+
+
+def ids_of(user: str) -> tuple[int, int]:
+    found = pwd.getpwnam(user)
+    return found.pw_uid, found.pw_gid
+
+
+def unprivileged() -> str:
+    """The user that the server's processes run as: this one, or for root one that owns nothing."""
+    return pwd.getpwuid(os.geteuid()).pw_name if os.geteuid() else "mail"
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+@dataclass
+class ImapServer:
+    """A running server. Any user name is a mailbox, made at its first login."""
+
+    kind: str
+    port: int
+    tls_port: int
+    folder: Path
+    processes: list[subprocess.Popen[Any]] = field(default_factory=list[subprocess.Popen[Any]])
+
+    def new_user(self) -> str:
+        return f"u{uuid4().hex[:12]}"
+
+    def second_client(self, user: str, profile: str = "all") -> imaplib.IMAP4_SSL:
+        """The standard library's client, signed in, as another program beside ours."""
+        client = imaplib.IMAP4_SSL(address_of(profile), self.tls_port, ssl_context=trusting())
+        client.login(user, PASSWORD)
+        return client
+
+    def wait_until_ready(self, log: Path) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not self._answers():
+            ended = any(each.poll() is not None for each in self.processes)
+            if time.monotonic() > deadline or ended:
+                text = log.read_text(errors="replace")[-2000:] if log.exists() else "nothing"
+                raise RuntimeError(f"{self.kind} did not start; it said:\n{text}")
+            time.sleep(0.02)
+
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S) as probe:
+                return probe.recv(4).startswith(b"* OK")
+        except OSError:
+            return False
+
+    def stop(self) -> None:
+        for each in self.processes:
+            if each.poll() is None:
+                each.terminate()
+        for each in self.processes:
+            each.wait()
+
+
+def offered(everything: str, profile: str) -> str:
+    """The extensions that are left, in one line."""
+    return " ".join(each for each in everything.split() if each not in PROFILES[profile])
