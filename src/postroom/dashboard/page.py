@@ -97,6 +97,8 @@ class Page(ABC):
     async def _stream(self, request: Request) -> Response:
         if not self._boards.has_room:
             raise HTTPException(UNAVAILABLE, headers={"Retry-After": "5"})
+        if request.method == "HEAD":
+            return Response(media_type=EventStream.media_type)  # without a body there is nothing to wait for
         path = request.url.path.removeprefix(EVENTS) or "/"
         return EventStream(self._boards.frames(Visit.of(request, path)))
 

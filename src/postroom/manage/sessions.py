@@ -14,7 +14,7 @@ from postroom.core import base64url
 from postroom.core.errors import PostroomError
 from postroom.core.sign_in.callers import Caller
 from postroom.core.sign_in.session_times import OLD_SECRET_LIVES, ROTATE_EVERY, SEEN_EVERY, SessionLimits, is_fresh
-from postroom.core.visitors import Visitor
+from postroom.core.visitors import PersonRole, Visitor
 from postroom.manage.people import hashed
 from postroom.store import sessions
 from postroom.store.engine.clock import Clock, wall_clock
@@ -77,13 +77,13 @@ class Sessions:
         live = LiveSession(kept, visitor, key, presented)
         return await self._used(live, now) if is_click else live
 
-    async def is_open(self, cookie: str) -> bool:
-        """Whether the session with the key of this cookie goes on; its secret was checked before."""
+    async def role_of(self, cookie: str) -> PersonRole | None:
+        """The role of the session with the key of this cookie; None if it has ended. Its secret was checked before."""
         match = _COOKIE.fullmatch(cookie)
-        return (
-            match is not None
-            and await self._database.run(sessions.find_session(hashed(match[1]), self._clock())) is not None
-        )
+        if match is None:
+            return None
+        kept = await self._database.run(sessions.find_session(hashed(match[1]), self._clock()))
+        return None if kept is None else kept.role
 
     async def _used(self, live: LiveSession, now: datetime) -> LiveSession:
         """Put off the end of the session and replace its secret, if that is due. Failing to do so harms nobody."""

@@ -1,7 +1,8 @@
 """The middleware that asks who looks: pages, streams and forms are for people with a session.
 
 It lets through what anyone may see (the sign-in pages, files, health) and the doors that check callers themselves. It
-is plain ASGI, so that endless responses stream through it unchanged; a stream ends with its session.
+is plain ASGI, so that endless responses stream through it unchanged; a stream ends with its session or token, and when
+its person's role changes.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from postroom.core.errors import PostroomError, StoreError
 from postroom.core.roles import Role
-from postroom.core.visitors import Visitor
+from postroom.core.visitors import PersonRole, Visitor
 from postroom.dashboard.page import EVENTS
 from postroom.dashboard.sign_in.cookies import PREFIX, session_cookie, set_session_cookie
 from postroom.dashboard.sign_in.visits import SESSION
@@ -69,13 +70,12 @@ class SignInGate:
         if visitor is None and not is_open(scope["path"]):
             await _refusal(scope)(scope, receive, send)
             return
-        known = {**scope} if visitor is None else {**scope, VISITOR: visitor}
-        if live is None:
-            await self._app(known, receive, send)
-        elif _is_stream(scope):
-            await self._stream({**known, SESSION: live}, receive, send)
+        known = scope if visitor is None else {**scope, VISITOR: visitor}
+        known = known if live is None else {**known, SESSION: live}
+        if visitor is not None and _is_stream(scope):
+            await self._stream(known, receive, send)
         else:
-            await self._app({**known, SESSION: live}, receive, _with_cookie(scope, live, send))
+            await self._app(known, receive, send if live is None else _with_cookie(scope, live, send))
 
     async def _session(self, scope: Scope) -> LiveSession | None:
         if scope["path"].startswith("/static/"):
@@ -98,7 +98,7 @@ class SignInGate:
         return Visitor(principal.actor, "viewer", secrets.token_urlsafe(24), is_fresh=False)
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the stream until it ends by itself, or its session does."""
+        """Run the stream until it ends by itself, or the right to see it does."""
         begun = False
 
         async def noted(message: Message) -> None:
@@ -121,15 +121,21 @@ class SignInGate:
             await _cancelled(watching)
 
     async def _until_ended(self, scope: Scope) -> None:
-        cookie = session_cookie(HTTPConnection(scope))
+        """Return when the session has ended or its person has another role, or when the token counts no more."""
         while True:
             await asyncio.sleep(self._look_every_s)
             try:
-                # The cookie of a stream grows old while others replace it, so only its key counts here.
-                if not await self._sessions.is_open(cookie):
+                if await self._role_now(scope) != scope[VISITOR].role:
                     return
             except PostroomError as error:
                 log.warning("sign_in.session_not_read", error=type(error).__name__)
+
+    async def _role_now(self, scope: Scope) -> PersonRole | None:
+        if SESSION not in scope:
+            visitor = await self._token_visitor(scope)
+            return None if visitor is None else visitor.role
+        # The cookie of a stream grows old while others replace it, so only its key counts here.
+        return await self._sessions.role_of(session_cookie(HTTPConnection(scope)))
 
 
 async def _cancelled(task: "asyncio.Future[None]") -> None:
@@ -148,7 +154,7 @@ def _is_below(path: str, places: Collection[str]) -> bool:
 
 
 def _is_stream(scope: Scope) -> bool:
-    return scope["method"] == "GET" and _is_below(scope["path"], (EVENTS,))
+    return scope["method"] in ("GET", "HEAD") and _is_below(scope["path"], (EVENTS,))
 
 
 def _with_cookie(scope: Scope, live: LiveSession, send: Send) -> Send:
