@@ -15,7 +15,7 @@ from postroom.store.audit import list_audit
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.people import CODES, NewPasskey
-from postroom.store.sessions import KeptSession
+from postroom.store.sessions import CheckedPassword, KeptSession
 from postroom.vault.sealing import Vault
 from support.clocks import ManualClock
 from support.store.dump import dump
@@ -85,6 +85,7 @@ async def test_a_later_link_lets_the_person_in_again_without_codes_and_ends_thei
     database: Database, clock: ManualClock
 ) -> None:
     mara = await opened(database, clock)
+    await database.run(people.set_person_password(mara.person_id, HASH, mara.session.id, signed(), clock()))
     await database.run(people.turn_on_codes(mara.person_id, SEALED, 7, signed(), clock()))
     made = new_link(clock())
     await database.run(sign_in_links.add_link("mara", made.link, signed(), clock()))
@@ -94,6 +95,7 @@ async def test_a_later_link_lets_the_person_in_again_without_codes_and_ends_thei
     assert await found(database, clock, mara.key) is None
     person = await database.run(people.load_person(mara.person_id))
     assert person.codes is None
+    assert person.password_hash is None, "a password that needed a code would now be enough without"
     assert len(await database.run(people.list_passkeys(mara.person_id))) == 1
 
 
@@ -154,6 +156,29 @@ async def test_a_new_password_ends_the_other_sessions(database: Database, clock:
     await database.run(people.set_person_password(mara.person_id, HASH, mara.session.id, signed(), clock()))
     assert await found(database, clock, mara.key) is not None
     assert await found(database, clock, "other") is None
+
+
+async def test_a_password_that_was_replaced_while_it_was_checked_opens_nothing(
+    database: Database, clock: ManualClock
+) -> None:
+    mara, other = await opened(database, clock), "$argon2id$another"
+
+    async def sign_in(key: str, password: CheckedPassword) -> None:
+        session = new_session(clock, key)
+        await database.run(sessions.open_session(mara.person_id, session, "password", signed(), clock(), password))
+
+    await database.run(people.set_person_password(mara.person_id, HASH, mara.session.id, signed(), clock()))
+    await sign_in("in time", CheckedPassword(HASH, with_code=False))
+    await database.run(people.set_person_password(mara.person_id, other, mara.session.id, signed(), clock()))
+    with pytest.raises(SignInRefused):
+        await sign_in("too late", CheckedPassword(HASH, with_code=False))
+    await database.run(people.turn_on_codes(mara.person_id, SEALED, 7, signed(), clock()))
+    with pytest.raises(SignInRefused):
+        await sign_in("without a code", CheckedPassword(other, with_code=False))
+    await sign_in("with a code", CheckedPassword(other, with_code=True))
+    await database.run(people.remove_person("mara", signed(), clock()))
+    with pytest.raises(SignInRefused):
+        await sign_in("gone", CheckedPassword(other, with_code=True))
 
 
 async def test_a_code_is_used_once_and_none_before_it(database: Database, clock: ManualClock) -> None:

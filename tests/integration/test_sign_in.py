@@ -15,7 +15,8 @@ from postroom.manage.people import link_for
 from postroom.store.audit import list_audit
 from postroom.store.people import change_role, remove_person
 from postroom.store.sessions import end_sessions
-from postroom.store.tokens import create_token, mint
+from postroom.store.tokens import create_token, mint, revoke_token
+from postroom.vault.password_threads import PasswordThreads
 from support.canaries import Canaries, watching
 from support.clocks import ManualClock
 from support.patience import PATIENCE_S
@@ -268,15 +269,34 @@ async def test_htmx_is_told_to_open_the_sign_in_page(pages: Pages) -> None:
     assert (answer.status_code, answer.headers["hx-redirect"]) == (401, "/sign-in")
 
 
-async def test_a_stream_ends_with_its_session_and_does_not_keep_it_alive(
+async def test_a_password_that_is_replaced_while_it_is_checked_opens_no_session(
+    pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mara, thief, is_right = await pages.signed_in(), pages.visitor(), PasswordThreads.is_right
+
+    async def replaced_meanwhile(threads: PasswordThreads, kept: str | None, password: str) -> bool:
+        right = await is_right(threads, kept, password)
+        assert (await mara.submit("/settings/sign-in/password", password=f"{PASSWORD}, but new")).status_code == 303
+        return right
+
+    monkeypatch.setattr(PasswordThreads, "is_right", replaced_meanwhile)
+    assert (await sign_in(thief)).status_code == 401
+    assert not thief.cookies
+
+
+async def test_a_stream_ends_with_the_right_to_see_it_and_does_not_keep_it_alive(
     tmp_path: Path, migrated_sqlite: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("postroom.compose.sign_in.LOOK_EVERY_S", 0.05)
     database = await new_sqlite(tmp_path, migrated_sqlite)
+    minted = mint(Role.DASHBOARD)
+    await database.run(create_token(minted.token, signed(), clock()))
     async with running_pages(database, clock, tmp_path) as pages:
-        for ending in ("revoked", "removed", "idle"):
-            mara = await pages.signed_in("mara" if ending == "revoked" else ending)
-            headers = {"Cookie": "; ".join(f"{name}={value}" for name, value in mara.cookies.items())}
+        for ending in ("revoked", "removed", "role", "idle", "token"):
+            headers = {"Authorization": f"Bearer {minted.text}"}
+            if ending != "token":
+                person = await pages.signed_in(ending)
+                headers = {"Cookie": "; ".join(f"{name}={value}" for name, value in person.cookies.items())}
             async with (
                 httpx2.AsyncClient(timeout=PATIENCE_S) as http,
                 http.stream("GET", f"{pages.address}/events", headers=headers) as stream,
@@ -284,16 +304,31 @@ async def test_a_stream_ends_with_its_session_and_does_not_keep_it_alive(
                 assert stream.status_code == 200
                 parts = stream.aiter_raw()
                 await anext(parts)
-                if ending == "revoked":
-                    await database.run(end_sessions("mara", None, signed(), clock()))
-                elif ending == "removed":
-                    await database.run(remove_person("removed", signed(), clock()))
-                else:
-                    clock.forward(31 * 60)
+                match ending:
+                    case "revoked":
+                        await database.run(end_sessions(ending, None, signed(), clock()))
+                    case "removed":
+                        await database.run(remove_person(ending, signed(), clock()))
+                    case "role":
+                        await database.run(change_role(ending, "viewer", signed(), clock()))
+                    case "idle":
+                        clock.forward(31 * 60)
+                    case _:
+                        await database.run(revoke_token(minted.token.id, signed(), clock()))
+                        clock.forward(2)
                 async with asyncio.timeout(PATIENCE_S):
                     async for _ in parts:
                         pass
     await database.close()
+
+
+async def test_asking_for_the_headers_of_a_stream_is_answered_at_once_and_is_no_click(pages: Pages) -> None:
+    mara = await pages.signed_in()
+    assert (await mara.request("HEAD", "/events", {})).status_code == 200
+    pages.clock.forward(20 * 60)
+    assert (await mara.request("HEAD", "/events", {})).status_code == 200
+    pages.clock.forward(20 * 60)
+    assert (await mara.request("HEAD", "/events", {})).status_code == 401
 
 
 HOSTILE = (
@@ -339,6 +374,9 @@ async def test_a_challenge_is_for_one_purpose_and_for_five_minutes(pages: Pages)
 async def test_no_passkey_is_offered_where_browsers_make_none(pages: Pages) -> None:
     await pages.signed_in()
     assert "Browsers make no passkeys for 127.0.0.1" in (await pages.visitor().get("/sign-in")).text
+    assert f'"http://localhost:{pages.port}/sign-in"' in (await pages.visitor().get("/sign-in")).text
+    for host in ("127.0.0.1", "[::1]"):
+        assert '"http://localhost/sign-in"' in (await pages.visitor().get("/sign-in", Host=host)).text, host
     assert (await pages.visitor().script("/sign-in/passkey/options", {})).status_code == 400
 
 

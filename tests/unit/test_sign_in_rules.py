@@ -111,6 +111,21 @@ def test_only_a_part_of_an_address_is_kept(address: str, kept: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("address", "counted"),
+    [
+        ("192.0.2.77", "192.0.2.77"),
+        ("::ffff:192.0.2.77", "192.0.2.77"),
+        ("2001:db8:1:2::7", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2:ffff::9", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("", ""),
+    ],
+)
+def test_who_has_a_whole_network_of_addresses_gets_no_more_tries(address: str, counted: str) -> None:
+    assert Caller(address).counted == counted
+
+
+@pytest.mark.parametrize(
     ("agent", "shown"),
     [
         (SAFARI, "Safari on macOS"),

@@ -6,7 +6,7 @@ the audit log; a failure names a person only if there is one, since people type 
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -28,6 +28,7 @@ from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.people import CODES, Person
+from postroom.store.sessions import CheckedPassword
 from postroom.store.sign_in_links import OpenLink, dead_link
 from postroom.system.boot_clock import since_boot
 from postroom.vault.password_threads import PasswordThreads
@@ -46,6 +47,7 @@ class Proof:
     name: str
     role: PersonRole
     by: str
+    password: CheckedPassword | None = field(default=None, repr=False)
 
 
 class SignIn:
@@ -146,7 +148,9 @@ class SignIn:
     async def _open(self, proof: Proof, caller: Caller) -> NewCookie:
         now = self._clock()
         session, cookie = self.sessions.new(caller, now)
-        await self._database.run(sessions.open_session(proof.person_id, session, proof.by, _signed(proof), now))
+        await self._database.run(
+            sessions.open_session(proof.person_id, session, proof.by, _signed(proof), now, proof.password)
+        )
         return cookie
 
     async def _again(self, live: LiveSession, proof: Proof) -> NewCookie | None:
@@ -155,18 +159,20 @@ class SignIn:
         return await self.sessions.replace_secret(live)
 
     async def _prove(self, name: str, password: str, code: str, caller: Caller) -> Proof:
-        self._check_throttle(name, caller.address)
+        self._check_throttle(name, caller.counted)
         self._check_not_busy()
-        self._throttle.tries(name, caller.address, self._monotonic())
+        self._throttle.tries(name, caller.counted, self._monotonic())
         with self.passwords.waiting():
             person = await self._database.run(people.find_person(name)) if name else None
             kept = None if person is None else person.password_hash
             right = len(password) <= LONGEST and await self.passwords.is_right(kept, password)
-        if person is None or not right or not await self._is_code_right(person, code):
+        if person is None or kept is None or not right or not await self._is_code_right(person, code):
             await self._note_failure(person, "password", caller)
-            raise self._wrong(name, caller.address)
-        self._throttle.succeeded(name, caller.address)
-        return Proof(person.id, person.name, person.role, "password" if person.codes is None else "password and code")
+            raise self._wrong(name, caller.counted)
+        self._throttle.succeeded(name, caller.counted)
+        checked = CheckedPassword(kept, person.codes is not None)
+        by = "password and code" if checked.with_code else "password"
+        return Proof(person.id, person.name, person.role, by, checked)
 
     async def _is_code_right(self, person: Person, code: str) -> bool:
         if person.codes is None:
@@ -185,15 +191,15 @@ class SignIn:
         self, site: SiteAddress, credential: Mapping[str, Any], purpose: str, owner: UUID | None, caller: Caller
     ) -> Proof:
         # Passkeys cannot be guessed; the limit keeps strangers from filling the audit log.
-        name = f"passkey from {caller.address}"
-        self._check_throttle(name, caller.address)
-        self._throttle.tries(name, caller.address, self._monotonic())
+        name = f"passkey from {caller.counted}"
+        self._check_throttle(name, caller.counted)
+        self._throttle.tries(name, caller.counted, self._monotonic())
         try:
             found = await self._assertion(site, credential, purpose, owner)
         except SignInRefused:
             await self._note_failure(None, "passkey", caller)
             raise
-        self._throttle.succeeded(name, caller.address)
+        self._throttle.succeeded(name, caller.counted)
         return Proof(found.passkey.person_id, found.passkey.person, found.passkey.role, "passkey")
 
     async def _assertion(

@@ -25,7 +25,7 @@ def redeem_link(
 ) -> Script[None]:
     """Use up the link for the hash of a new password, or for a passkey that has answered the `challenge`.
 
-    Codes are not asked for any more, and other sessions end: who needs a link may have lost an app, or a device.
+    The password before, its codes and other sessions end: who needs a link may have lost an app, or a device.
     `name` is that of the first person; otherwise it must be the name of the link's person. `entries` are the ids of the
     audit entries.
     """
@@ -42,6 +42,8 @@ def redeem_link(
     else:
         if challenge is None or not (yield sql("insert_used_challenge", *challenge)):
             raise dead_link()
+        # Without its codes, an old password would be worth less than before.
+        yield sql("clear_person_password", person_id, now)
         yield from ending_sessions_of(person_id)
         yield from adding_passkey(person_id, chosen, third, now)
     yield from opening_session(person_id, session, "link", fourth, now)

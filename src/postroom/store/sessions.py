@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from postroom.core.errors import NotFound
+from postroom.core.errors import NotFound, SignInRefused
 from postroom.core.sign_in.session_times import OLD_SECRET_LIVES
 from postroom.core.visitors import PersonRole
 from postroom.store.audit import Signature, auditing
@@ -64,9 +64,30 @@ class SessionView:
     ends_at: datetime
 
 
+class CheckedPassword(NamedTuple):
+    """The hash that a password was checked against, and whether a code was asked for besides."""
+
+    password_hash: str
+    with_code: bool
+
+
 @transaction
-def open_session(person_id: UUID, session: NewSession, by: str, signed: Signature, now: datetime) -> Script[None]:
-    """Open a session for somebody who has proven who they are by password or passkey. Clears away what has ended."""
+def open_session(
+    person_id: UUID,
+    session: NewSession,
+    by: str,
+    signed: Signature,
+    now: datetime,
+    password: CheckedPassword | None = None,
+) -> Script[None]:
+    """Open a session for somebody who has proven who they are by password or passkey. Clears away what has ended.
+
+    Checking a password takes a while. Raises SignInRefused if it was replaced meanwhile, since all sessions that were
+    opened with the old one have been ended by then.
+    """
+    rows = yield sql("lock_ways_in", person_id)
+    if not rows or password not in (None, (rows[0][0], bool(rows[0][1]))):
+        raise SignInRefused("This person's ways in were changed at this moment. Sign in again.")
     yield from opening_session(person_id, session, by, signed, now)
 
 

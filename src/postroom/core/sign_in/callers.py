@@ -31,18 +31,32 @@ class Caller:
     def network(self) -> str:
         return shortened(self.address)
 
+    @property
+    def counted(self) -> str:
+        """The address under which tries are counted: for IPv6 its /64, since that is what one machine is given."""
+        parsed = _parsed(self.address)
+        if parsed is None or parsed.version == 4:
+            return self.address if parsed is None else str(parsed)
+        return str(ipaddress.ip_network((parsed, 64), strict=False))
+
 
 def shortened(address: str) -> str:
     """The network of the address: /24 for IPv4, /48 for IPv6; this machine as such."""
-    try:
-        parsed = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
+    parsed = _parsed(address)
+    if parsed is None:
         return "unknown address"
-    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
-        parsed = parsed.ipv4_mapped
     if parsed.is_loopback:
         return "this machine"
     return str(ipaddress.ip_network((parsed, 24 if parsed.version == 4 else 48), strict=False))
+
+
+def _parsed(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return None
+    mapped = parsed.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Address) else None
+    return parsed if mapped is None else mapped
 
 
 def browser_of(user_agent: str) -> str:

@@ -17,8 +17,14 @@ PREFIX = "__Host-postroom"
 
 
 def cookie_name(request: HTTPConnection) -> str:
+    port = port_of(request)
+    return f"{PREFIX}-{port}" if port else PREFIX
+
+
+def port_of(request: HTTPConnection) -> str:
+    """The port in the browser's address; empty if it is the usual one, which the address does not name."""
     port = request.headers.get("host", "").rpartition(":")[2]
-    return f"{PREFIX}-{port}" if port.isascii() and port.isdecimal() and len(port) <= 5 else PREFIX
+    return port if port.isascii() and port.isdecimal() and len(port) <= 5 else ""
 
 
 def session_cookie(request: HTTPConnection) -> str:

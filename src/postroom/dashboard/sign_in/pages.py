@@ -15,7 +15,7 @@ from starlette.routing import Route
 from postroom.core.errors import BadInput, PostroomError, SignInRefused
 from postroom.core.sign_in.names import person_name
 from postroom.dashboard.forms import SEE_OTHER
-from postroom.dashboard.sign_in.cookies import signed_in, signed_out
+from postroom.dashboard.sign_in.cookies import port_of, signed_in, signed_out
 from postroom.dashboard.sign_in.fields import SentAway, checked_session, destination, fields_of, sent_by_script
 from postroom.dashboard.sign_in.visits import caller_of, session_of, site_of
 from postroom.dashboard.site import Site
@@ -223,8 +223,8 @@ def scripted(endpoint: Callable[[Request, Mapping[str, Any]], Awaitable[Response
 def place(request: Request) -> Mapping[str, object]:
     """The part of the address that templates show: its host, and whether passkeys can be used there."""
     site = site_of(request)
-    port = request.headers.get("host", "").rpartition(":")[2]
-    instead = f"http://localhost:{port}{request.url.path}" if site.host in ("127.0.0.1", "::1") else ""
+    port = f":{port_of(request)}" if port_of(request) else ""
+    instead = f"http://localhost{port}{request.url.path}" if site.host in ("127.0.0.1", "::1") else ""
     return {"host": site.host, "can_have_passkeys": site.can_have_passkeys, "instead": instead}
 
 

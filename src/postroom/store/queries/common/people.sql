@@ -16,6 +16,12 @@ FROM people p ORDER BY p.name
 SELECT id, name, role, password_hash, totp_key_id AS key_id, totp_sealed AS text, totp_step FROM people
 WHERE id = COALESCE(:id, (SELECT id FROM people WHERE name = :name))
 
+-- name: lock_ways_in(id)
+UPDATE people SET updated_at = updated_at WHERE id = :id RETURNING password_hash, totp_sealed IS NOT NULL AS has_codes
+
+-- name: clear_person_password(id, now)
+UPDATE people SET password_hash = NULL, updated_at = :now WHERE id = :id
+
 -- name: lock_admins()
 UPDATE people SET updated_at = updated_at WHERE role = 'admin' RETURNING id
 
