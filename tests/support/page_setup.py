@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from postroom.core.actions.action import action_hash
 from postroom.core.actions.safety import Policy
 from postroom.core.actions.undo import irreversible_hint
+from postroom.core.mail.mailbox import MailboxOf
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.visitors import PersonRole, Visitor
 from postroom.dashboard.broadcast import UpdateIntervals
@@ -109,10 +110,11 @@ def visitor(role: PersonRole, *, is_fresh: bool = True) -> Visitor:
     return Visitor("ida", role, f"token-of-{role}", is_fresh)
 
 
-def mail_application(database: Database) -> FastAPI:
+def mail_application(database: Database, mailbox_of: MailboxOf | None = None) -> FastAPI:
     """The application, in which everyone is the owner."""
     site = Site("ada@example.com", wall_clock(), UpdateIntervals(between_updates=0.01, reread=3600))
     site.count_waiting = partial(count_waiting, database)
+    site.mailbox_of = mailbox_of
     pages = [
         MailPage(site, database),
         MessagePage(site, database, Policy(), timedelta()),
@@ -131,7 +133,9 @@ def _visited(app: ASGIApp, seen_by: Visitor | None) -> ASGIApp:
 
 
 @asynccontextmanager
-async def browsing(database: Database, seen_by: Visitor | None = None) -> AsyncGenerator[httpx2.AsyncClient]:
-    transport = httpx2.ASGITransport(app=_visited(mail_application(database), seen_by))
+async def browsing(
+    database: Database, seen_by: Visitor | None = None, mailbox_of: MailboxOf | None = None
+) -> AsyncGenerator[httpx2.AsyncClient]:
+    transport = httpx2.ASGITransport(app=_visited(mail_application(database, mailbox_of), seen_by))
     async with httpx2.AsyncClient(transport=transport, base_url=BASE) as client:
         yield client

@@ -23,6 +23,7 @@ from postroom.compose.submission import running_submission
 from postroom.compose.switchboard import dispatcher_of, keeper_of, open_services, reserve_of, switchboard_for
 from postroom.compose.tasks import background, settle_memory, share_with_threads
 from postroom.compose.worker import running_jobs
+from postroom.core.mail.mailbox import MailboxOf
 from postroom.core.metrics import CONNECTION_REFUSED
 from postroom.core.tally import Gauges
 from postroom.dashboard.pages import all_pages
@@ -75,7 +76,7 @@ async def run_product(
         async with (
             exporting(settings.telemetry, services.tally, gauges) as exporter,
             running_mcp(services, settings.web.allowed_hosts) as mcp,
-            _serving(settings, services, mcp, exporter, http, reserve) as address,
+            _serving(settings, services, mcp, exporter, http, reserve, mailboxes) as address,
             _submission(settings, services),
             background(keeper.run(), stop),
             background(dispatcher_of(services).run(), stop),
@@ -119,6 +120,7 @@ async def _serving(
     exporter: Exporter,
     http: httpx2.AsyncClient,
     reserve: DiskReserve | None,
+    mailboxes: Mailboxes,
 ) -> AsyncGenerator[str]:
     """Serve the pages and all other HTTP endpoints."""
     web, tally = settings.web, services.tally
@@ -132,7 +134,7 @@ async def _serving(
         *approval_routes(settings, services.database),
     ]
     async with (
-        pages_application(settings, services, routes) as application,
+        pages_application(settings, services, routes, mailboxes.mailbox) as application,
         certificates_of(web) as tls,
         serving(
             application,
@@ -150,11 +152,15 @@ async def _serving(
 
 @contextlib.asynccontextmanager
 async def pages_application(
-    settings: Settings, services: Services, routes: Sequence[BaseRoute]
+    settings: Settings, services: Services, routes: Sequence[BaseRoute], mailbox_of: MailboxOf | None = None
 ) -> AsyncGenerator[FastAPI]:
-    """Create the application: the pages with their sign-in, and these other routes."""
+    """Create the application: the pages with their sign-in, and these other routes.
+
+    `mailbox_of` opens mailboxes for reading what is not stored, such as the HTML of a message.
+    """
     web = settings.web
     site = Site(await _shown_account(settings, services.database), datetime.now(UTC))
+    site.mailbox_of = mailbox_of
     site.count_waiting = functools.partial(count_waiting, services.database)
     async with opened_sign_in(settings, services, site) as sign_in:
         yield create_application(

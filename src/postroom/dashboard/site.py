@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from postroom import __version__
+from postroom.core.mail.mailbox import MailboxOf
 from postroom.dashboard import display
 from postroom.dashboard.assets import load_assets
 from postroom.dashboard.broadcast import UpdateIntervals
@@ -56,6 +57,7 @@ class Site:
     def __init__(self, account: str, started_at: datetime, intervals: UpdateIntervals | None = None) -> None:
         self.intervals = intervals or UpdateIntervals()
         self.count_waiting: Callable[[], Awaitable[int]] | None = None
+        self.mailbox_of: MailboxOf | None = None
         self._boards: dict[str, Boards] = {}
         self._assets = load_assets()
         self._environment = Environment(

@@ -15,6 +15,7 @@ from postroom.core.mail.headers import values
 from postroom.core.mail.ingestion import IngestionPolicy
 from postroom.core.short_ids import part_of_id, short_id
 from postroom.manage.mail import name_of
+from postroom.manage.mail_html import why_no_html
 from postroom.manage.mail_ids import find_message
 from postroom.manage.mail_lines import MailLine, Mood, line_of_event, state_of
 from postroom.manage.mail_story import StoryLine, tell
@@ -91,6 +92,8 @@ class MailDetail:
     text: str
     is_cut: bool
     no_text: str
+    no_html: str
+    """Why its HTML is not shown, as far as is known without asking the mailbox."""
     decisions: Sequence[DecidedLine]
     shadows: Sequence[DecidedLine]
     actions: Sequence[ActionLine]
@@ -158,6 +161,7 @@ async def show_mail(database: Database, name: str, policy: Policy) -> MailDetail
         text,
         is_cut,
         no_text,
+        why_no_html(came),
         [_decided(each, policy) for each in reversed(live)],
         [_decided(each, policy) for each in shadows],
         [_action(each, record) for each in reversed(record.actions) if each.actor != "undo"],

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from postroom.core.mail.charsets import decode_text
 from postroom.core.mail.fields import safe_filename
 from postroom.core.mail.headers import head_of, with_line_ends
+from postroom.core.mail.html_message import html_parts, text_of_part
 from postroom.core.mail.mime import decoded_content
 from postroom.core.mail.parts import Part, find_parts
 
@@ -47,7 +47,7 @@ def attached_to(raw: bytes) -> Attached:
     raw = with_line_ends(raw)
     head = head_of(raw)
     root, _ = find_parts(raw, head.block, head.body_at)
-    leaves = [part for part in _leaves(root) if _is_file(part)]
+    leaves = [part for part in root.leaves() if part.is_file]
     # Decoded, nothing is larger than three quarters of base64, or than itself.
     if (
         sum(len(part.content) * (3 if part.fields.encoding == "base64" else 4) // 4 for part in leaves)
@@ -62,36 +62,10 @@ def html_of(raw: bytes) -> str | None:
     raw = with_line_ends(raw)
     head = head_of(raw)
     root, _ = find_parts(raw, head.block, head.body_at)
-    shown = [part for part in _leaves(root) if part.fields.content_type == "text/html" and not _is_file(part)]
+    shown = html_parts(root)
     if not shown or sum(len(part.content) for part in shown) > LARGEST_HTML:
         return None
-    return "\n".join(_decoded_text(part) for part in shown)
-
-
-def _decoded_text(part: Part) -> str:
-    content = decoded_content(part.fields, part.content)
-    text, _ = decode_text(part.content if content is None else content, part.fields.charset)
-    return text
-
-
-def _leaves(root: Part) -> list[Part]:
-    """The parts without parts, in the order of the message. Not recursive: parts may be nested deeply."""
-    found: list[Part] = []
-    waiting = [root]
-    while waiting:
-        part = waiting.pop()
-        if part.parts:
-            waiting += reversed(part.parts)
-        else:
-            found.append(part)
-    return found
-
-
-def _is_file(part: Part) -> bool:
-    fields = part.fields
-    if fields.attached or fields.filename:
-        return True
-    return fields.content_type not in ("text/plain", "text/html") and not part.is_multipart
+    return "\n".join(map(text_of_part, shown))
 
 
 def _file(part: Part) -> Attachment:

@@ -41,6 +41,25 @@ class Part:
     def is_multipart(self) -> bool:
         return self.fields.content_type.startswith("multipart/")
 
+    @property
+    def is_file(self) -> bool:
+        """Whether it is attached, and no text that a reader sees."""
+        if self.fields.attached or self.fields.filename:
+            return True
+        return self.fields.content_type not in ("text/plain", "text/html") and not self.is_multipart
+
+    def leaves(self) -> list["Part"]:
+        """The parts without parts, in the order of the message. Not recursive: parts may be nested deeply."""
+        found: list[Part] = []
+        waiting = [self]
+        while waiting:
+            part = waiting.pop()
+            if part.parts:
+                waiting += reversed(part.parts)
+            else:
+                found.append(part)
+        return found
+
 
 def find_parts(raw: bytes, block: bytes, body_at: int) -> tuple[Part, tuple[str, ...]]:
     """The root part of a message whose head is `block`, and the problems in its structure."""

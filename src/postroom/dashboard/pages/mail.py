@@ -13,6 +13,7 @@ from starlette.routing import Route
 from postroom.core.actions.safety import Policy
 from postroom.core.errors import BadInput, TookTooLong
 from postroom.dashboard.forms import Done, Form, form_route
+from postroom.dashboard.mail_frame import frame_route
 from postroom.dashboard.page import Page
 from postroom.dashboard.site import Site
 from postroom.dashboard.visit import Visit
@@ -20,6 +21,7 @@ from postroom.manage.accounts import list_accounts
 from postroom.manage.corrections import undo_and_learn
 from postroom.manage.database import Database
 from postroom.manage.mail_actions import read_actions, request_action, wait_for_outcome
+from postroom.manage.mail_html import HtmlReader
 from postroom.manage.mail_ids import find_action, find_message
 from postroom.manage.mail_lines import BY, KINDS, MOST_COUNTED, STATES, TIERS, MailQuestion, count_states, list_lines
 from postroom.manage.mail_page import MailDetail, show_mail
@@ -49,6 +51,7 @@ ACTIONS = {
     "trash": "Move to the trash",
     "restore": "Take out of the trash",
 }
+VIEWS = ("text", "html")
 NEED_A_LABEL = ("apply_label", "remove_label")
 
 
@@ -107,6 +110,7 @@ class MessagePage(Page):
             "event": None if is_mail else shown,
             "others": ACTIONS,
             "rule_address": _rule_address(shown) if is_mail else "",
+            "view": visit.choice("view", VIEWS, VIEWS[0]),
         }
 
     def changes(self) -> AsyncIterator[None]:
@@ -114,7 +118,8 @@ class MessagePage(Page):
 
     def actions(self) -> list[Route]:
         acts = {"do": self._do, "undo": self._undo, "wrong": self._wrong, "reclassify": self._reclassify}
-        return [form_route(self._site, f"/mail/{{message}}/{name}", act) for name, act in acts.items()]
+        forms = [form_route(self._site, f"/mail/{{message}}/{name}", act) for name, act in acts.items()]
+        return [*forms, frame_route(self._site, HtmlReader(self._database, self._site.mailbox_of))]
 
     async def _do(self, form: Form) -> Done:
         name = form.required("action", "choose what to do")
