@@ -37,7 +37,7 @@ def decides(
     action: str = "none", confidence: object = 0.9, rationale: object = "as scripted", **more: Any
 ) -> FakeAnswer:
     """An answer with one call of the tool. Other keywords are parameters, unless they are fields of the tool."""
-    fields: Json = {name: more.pop(name) for name in ("needs_approval", "parameters") if name in more}
+    fields: Json = {name: more.pop(name) for name in ("needs_approval", "parameters", "alternatives") if name in more}
     parameters = dict.fromkeys(("label", "amount", "units", "text")) | more
     return FakeAnswer(
         (
@@ -72,8 +72,10 @@ def sensible(request: ReceivedRequest) -> FakeAnswer:
             continue
         reason = f"the mail says {found[0].lower()!r}"
         if not wanted:
-            return decides(action, 0.85, reason)
+            return decides(action, 0.85, reason, alternatives=[{"action": "none", "confidence": 0.1}])
         label = next((each for each in request.labels if re.search(wanted, each, re.IGNORECASE)), None)
         if label is not None:
-            return decides(action, 0.9, reason, label=label)
-    return decides("none", 0.6, "nothing in it asks for more")
+            others = [{"action": "archive", "confidence": 0.07}, {"action": "none", "confidence": 0.03}]
+            return decides(action, 0.9, reason, label=label, alternatives=others)
+    others = [{"action": "archive", "confidence": 0.3}, {"action": "star", "confidence": 0.1}]
+    return decides("none", 0.6, "nothing in it asks for more", alternatives=others)

@@ -75,7 +75,8 @@ async def setup(database: Database, tmp_path: Path) -> AsyncGenerator[ClassifySe
 
 
 async def test_what_no_rule_matches_the_model_decides(setup: ClassifySetup) -> None:
-    setup.api.say(decides("archive", 0.95, "a notice that needs nothing"))
+    others = [{"action": "apply_label Unknown", "confidence": 0.4}, {"action": "star", "confidence": 0.04}]
+    setup.api.say(decides("archive", 0.95, "a notice that needs nothing", alternatives=others))
     id = await setup.deliver()
     await setup.product.settled(1)
     (decision,) = await setup.decided()
@@ -83,6 +84,7 @@ async def test_what_no_rule_matches_the_model_decides(setup: ClassifySetup) -> N
     assert decision.rationale == "a notice that needs nothing"
     assert decision.model
     assert decision.prompt_version
+    assert decision.alternatives == [{"action": "star", "parameters": {}, "confidence": 0.04}]
     assert not setup.inbox(id)
 
 

@@ -8,13 +8,17 @@ import httpx2
 import pytest
 
 from postroom.core.rules.draft import RuleDraft
+from postroom.core.rules.model_decision import Alternative, ModelDecision
 from postroom.core.short_ids import short_id
 from postroom.dashboard.display import shown
+from postroom.decide.engine import Advice
 from postroom.manage.mail_lines import PAGE
+from postroom.manage.mail_story import mail_story
 from postroom.store import actions, decisions, jobs
 from postroom.store.audit import list_audit
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
+from postroom.store.mail import StoredMessage
 from postroom.store.proposals import list_proposals
 from support.clocks import ManualClock
 from support.mail import keep_mail
@@ -266,3 +270,22 @@ async def test_a_strangers_text_stays_text(sqlite: Database, attack: str) -> Non
             for raw in ("<script>", "<img", "onmouseover='", "<h1>", "<div hx-get", "\u202e"):
                 assert raw not in board
             assert "W" * 1_000 not in board.replace(shown("W" * 3_000, 2_000), "")
+
+
+async def test_what_else_the_model_weighed_stands_beside_its_decision(sqlite: Database) -> None:
+    box = await new_mailbox(sqlite)
+
+    class Weighing:
+        async def advise(self, message: StoredMessage) -> Advice:
+            others = (Alternative("apply_label", "Travel", 0.2), Alternative("none", None, 0.06))
+            return Advice(ModelDecision("archive", {}, 0.74, "a notice", alternatives=others), "stub", "1-a")
+
+    box.adviser = Weighing()
+    await box.decide(Sample("m1"))
+    async with browsing(sqlite) as page:
+        text = (await page.get(f"/mail/{box.ids['m1']}")).text
+    odds = text.split('<ul class="odds"')[1].split("</ul>")[0]
+    assert re.findall(r"<bdi>(.*?)</bdi>", odds) == ["archive it", "label it &#39;Travel&#39;", "leave it as it is"]
+    assert re.findall(r'class="num">(.*?)<', odds) == ["0.74", "0.20", "0.06"]
+    story = " ".join(each.text for each in (await mail_story(sqlite, str(box.ids["m1"]))).lines)
+    assert "(74% sure). It also weighed: label it 'Travel' (20%); leave it as it is (6%). Its reason: a notice" in story

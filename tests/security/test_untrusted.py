@@ -82,9 +82,9 @@ async def plant(services: Services) -> tuple[UUID, UUID]:
     await database.run(jobs.open_lease(token, "decider", clock(), clock() + timedelta(minutes=1)))
     (deciding,) = await database.run(jobs.claim(token, 1, clock()))
     words = {"label": f"{EVIL} label", "subject": EVIL}
-    decision = decisions.Decision(
-        new_id(), account_id, message, "llm", "apply_label", words, 0.9, EVIL, rule_name=f"{EVIL} rule", model="stub"
-    )
+    weighed = [{"action": "apply_label", "parameters": {"label": f"{EVIL} other"}, "confidence": 0.1}]
+    named: dict[str, Any] = {"rule_name": f"{EVIL} rule", "model": "stub", "alternatives": weighed}
+    decision = decisions.Decision(new_id(), account_id, message, "llm", "apply_label", words, 0.9, EVIL, **named)
     job = new_job(CATALOGUE, "action.gmail", {})
     action = decisions.NewAction(action_id, "model", "queued", "hash", job.id)
     await database.run(decisions.record_decision(deciding, decision, action, job, clock()))

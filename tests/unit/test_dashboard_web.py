@@ -20,7 +20,7 @@ from support.scripted_feed import NOON, ScriptedFeed, line, overview_application
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
-    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    "frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 PATHS = ("/", "/healthz", "/nowhere", "/static/0/live.js")
 
@@ -225,13 +225,13 @@ def test_a_missing_file_is_an_error_that_says_what_to_do(tmp_path: Path) -> None
         load_assets(tmp_path)
 
 
-def test_only_the_rendered_board_is_ever_trusted() -> None:
+def test_only_the_rendered_board_and_html_that_was_written_anew_are_ever_trusted() -> None:
     trusting = [
         found
         for template in TEMPLATES.rglob("*.html")
         for found in re.findall(r"\{\{[^}]*\|\s*safe[^}]*\}\}|autoescape false", template.read_text(encoding="utf-8"))
     ]
-    assert trusting == ["{{ board | safe }}"]
+    assert sorted(trusting) == ["{{ board | safe }}", "{{ html.body | safe }}"]
 
 
 async def test_health_is_reported_without_reading_anything() -> None:

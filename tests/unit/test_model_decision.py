@@ -12,6 +12,7 @@ from postroom.core.rules.model_decision import (
     LONGEST_RATIONALE,
     LONGEST_REPLY,
     MODEL_ACTIONS,
+    Alternative,
     ModelDecision,
     decision_schema,
     offered_actions,
@@ -44,6 +45,48 @@ def test_every_offered_action_can_be_decided_and_carried_out(action: str) -> Non
     assert decision.action_type == action
     if action != "none":
         check_parameters(action, decision.parameters)
+
+
+def weighed(*alternatives: Any, action: str = "archive", **more: Any) -> list[tuple[str, str | None, float]]:
+    read = read_decision(answer(action, alternatives=list(alternatives), **more), LABELS)
+    return [(each.action_type, each.label, each.confidence) for each in read.alternatives]
+
+
+def test_what_else_the_model_weighed_is_read_likeliest_first() -> None:
+    given = [{"action": "none", "confidence": 0.05}, {"action": "apply_label Travel", "confidence": 0.2}]
+    assert weighed(*given) == [("apply_label", "Travel", 0.2), ("none", None, 0.05)]
+    assert Alternative("apply_label", "Travel", 0.2).as_json() == {
+        "action": "apply_label",
+        "parameters": {"label": "Travel"},
+        "confidence": 0.2,
+    }
+    for absent in ({}, {"alternatives": None}, {"alternatives": []}):
+        assert read_decision(answer(**absent), LABELS).alternatives == ()
+
+
+def test_invalid_alternatives_are_dropped_and_the_decision_stands() -> None:
+    wrong: list[Any] = [
+        *(None, 7, "archive", [], {}, {"action": "star"}, {"action": 7, "confidence": 0.1}),
+        *(
+            {"action": f"{action}", "confidence": 0.1}
+            for action in ("forward", "explode", CANARY, "apply_label Secret")
+        ),
+        *({"action": "star", "confidence": bad} for bad in (True, "0.5", -0.1, 1.1, float("nan"), None)),
+        {"action": "archive", "confidence": 0.1},
+    ]
+    for each in wrong:
+        assert weighed(each, {"action": "trash", "confidence": 0.1}) == [("trash", None, 0.1)], each
+    for field in ("archive", 7, {"action": "star", "confidence": 0.1}):
+        assert read_decision(answer(alternatives=field), LABELS).alternatives == ()
+    assert weighed(action="apply_label", parameters={"label": "Travel"}) == []
+    same = {"action": "apply_label Travel", "confidence": 0.1}
+    assert weighed(same, action="apply_label", parameters={"label": "Travel"}) == []
+
+
+def test_no_more_than_three_alternatives_are_kept_and_each_once() -> None:
+    names = ("star", "trash", "mark_read", "none", "star", "unstar") * 1_000
+    found = weighed(*({"action": name, "confidence": 0.1} for name in names))
+    assert [name for name, _, _ in found] == ["star", "trash", "mark_read"]
 
 
 def test_all_actions_but_forwarding_are_offered() -> None:

@@ -82,6 +82,7 @@ class Safeguards:
             generation=self.generation,
             model=advice.model,
             prompt_version=advice.prompt_version,
+            alternatives=[each.as_json() for each in advice.decision.alternatives],
         )
         if self.restraints.model_in_shadow:
             kept = _in_shadow(decision, "model")

@@ -24,7 +24,7 @@ from postroom.store.guidance import Direction, ModelRule
 Mode = Literal["full", "headers", "redacted"]
 
 # Changes with every change to the texts of the prompt; a test checks that.
-PROMPT_VERSION = "2-78217a93"
+PROMPT_VERSION = "3-91aad480"
 
 LONGEST_BODY = 8_000
 LONGEST_SUBJECT = 500

@@ -18,7 +18,7 @@ from postroom.manage.mail import name_of
 from postroom.manage.mail_html import why_no_html
 from postroom.manage.mail_ids import find_message
 from postroom.manage.mail_lines import MailLine, Mood, line_of_event, state_of
-from postroom.manage.mail_story import StoryLine, tell
+from postroom.manage.mail_story import StoryLine, tell, weighed
 from postroom.store import mail_lists, search
 from postroom.store.actions import ActionView
 from postroom.store.decisions import Decision, DecisionView
@@ -46,6 +46,8 @@ class DecidedLine:
     reasons: Sequence[str]
     other_rules: Sequence[str]
     is_shadow: bool
+    alternatives: Sequence[tuple[str, float]] = ()
+    """Other actions that the model weighed, with its confidence in each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +222,7 @@ def _decided(view: DecisionView, policy: Policy) -> DecidedLine:
         [str(each) for each in safety.get("reasons", ())],
         [name for _, name in decision.other_rules],
         decision.shadow,
+        weighed(decision),
     )
 
 

@@ -159,11 +159,22 @@ def _deciding(decision: Decision) -> str:
             wish = phrases.asked(*_wished(decision))
             model = f"the model {decision.model}" if decision.model else "the model"
             sure = f"{decision.confidence:.0%} sure"
-            return f"No rule matched, so {model} was asked. It says: {wish} ({sure}). Its reason: {decision.rationale}"
+            others = "; ".join(f"{what} ({confidence:.0%})" for what, confidence in weighed(decision))
+            also = f" It also weighed: {others}." if others else ""
+            said = f"No rule matched, so {model} was asked. It says: {wish} ({sure}).{also}"
+            return f"{said} Its reason: {decision.rationale}"
         case "none":
             return f"It was left as it is: {decision.rationale}."
         case _:
             assert_never(decision.source)
+
+
+def weighed(decision: Decision) -> list[tuple[str, float]]:
+    """Other actions that the model weighed, in words, with its confidence in each."""
+    return [
+        (phrases.asked(str(each["action"]), each["parameters"]), float(each["confidence"]))
+        for each in decision.alternatives or ()
+    ]
 
 
 def _wished(decision: Decision) -> tuple[str, Mapping[str, Any]]:

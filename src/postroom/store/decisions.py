@@ -46,6 +46,8 @@ class Decision:
     shadow: bool = False
     model: str | None = None
     prompt_version: str | None = None
+    alternatives: Sequence[Mapping[str, Any]] | None = None
+    """Other actions that the model weighed: `action`, `parameters`, `confidence`. They are only shown."""
     other_rules: tuple[tuple[UUID, str], ...] = ()
     """The ids and names of the rules that added to what the first one does."""
 
@@ -142,6 +144,7 @@ def _insert_decision(decision: Decision, now: datetime) -> Script[None]:
         json_text(decision.safety or {}),
         decision.model,
         decision.prompt_version,
+        json_text(decision.alternatives) if decision.alternatives else None,
         now,
     )
     for id, name in decision.other_rules:

@@ -55,7 +55,7 @@ def _asked(action_type: str, parameters: Mapping[str, Any]) -> str:
         case "forward":
             return f"forward it to {', '.join(recipients_of(parameters))}"
         case "snooze":
-            return f"snooze it {_span(parameters)}"
+            return f"snooze it {_span(parameters)}".rstrip()
         case _:
             return _ASKED.get(action_type, action_type)
 
@@ -69,14 +69,16 @@ def _done(action_type: str, parameters: Mapping[str, Any]) -> str:
         case "forward":
             return f"forwarded to {', '.join(recipients_of(parameters))}"
         case "snooze":
-            return f"snoozed {_span(parameters)}"
+            return f"snoozed {_span(parameters)}".rstrip()
         case _:
             return _DONE.get(action_type, action_type)
 
 
 def _span(parameters: Mapping[str, Any]) -> str:
-    until = parameters.get("until")
-    return f"until {until}" if until else f"for {parameters.get('amount')} {parameters.get('units')}"
+    until, amount = parameters.get("until"), parameters.get("amount")
+    if until:
+        return f"until {until}"
+    return "" if amount is None else f"for {amount} {parameters.get('units')}"
 
 
 def _listed(parts: Iterable[str]) -> str:

@@ -8,6 +8,7 @@ the field and the allowed values but never quotes what was given.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, cast
 
 from postroom.core.actions.action import ACTION_TYPES, ActionType, DecidedType
@@ -29,8 +30,10 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
 }
 LONGEST_RATIONALE = 1_000
 LONGEST_REPLY = 4_000
+MOST_ALTERNATIVES = 3
+_MOST_READ = 10
 
-_FIELDS = frozenset({"action", "parameters", "also", "confidence", "needs_approval", "rationale"})
+_FIELDS = frozenset({"action", "parameters", "also", "confidence", "needs_approval", "rationale", "alternatives"})
 _PARAMETER_NAMES = frozenset(name for names in PARAMETERS.values() for name in names)
 
 
@@ -43,6 +46,20 @@ class ModelDecision:
     confidence: float
     rationale: str
     needs_approval: bool = False
+    alternatives: tuple["Alternative", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """An action that the model weighed and did not choose. It is only shown, and never carried out."""
+
+    action_type: DecidedType
+    label: str | None
+    confidence: float
+
+    def as_json(self) -> dict[str, Any]:
+        named = {} if self.label is None else {"label": self.label}
+        return {"action": self.action_type, "parameters": named, "confidence": self.confidence}
 
 
 def offered_actions(allowed_labels: Sequence[str]) -> tuple[str, ...]:
@@ -72,6 +89,11 @@ def decision_schema(allowed_labels: Sequence[str]) -> dict[str, Any]:
         },
         "confidence": {"type": "number", "description": "How sure you are, from 0 to 1"},
         "needs_approval": {"type": "boolean", "description": "Whether a person should look at it first"},
+        "alternatives": {
+            "type": ["array", "null"],
+            "items": _closed({"action": {"type": "string"}, "confidence": {"type": "number"}}),
+            "description": f"Up to {MOST_ALTERNATIVES} other actions you weighed, a label after its action; or null",
+        },
     }
     return _closed(fields)
 
@@ -99,7 +121,28 @@ def read_decision(arguments: object, allowed_labels: Sequence[str]) -> ModelDeci
         _confidence(given.get("confidence")),
         _rationale(given.get("rationale")),
         _yes_or_no(given.get("needs_approval")),
+        _alternatives(given.get("alternatives"), (action, parameters.get("label")), allowed_labels),
     )
+
+
+def _alternatives(given: object, chosen: tuple[str, object], allowed_labels: Sequence[str]) -> tuple[Alternative, ...]:
+    """The valid ones of the first few, likeliest first. Others are dropped: a second answer would cost more than they
+    are worth.
+    """
+    if not isinstance(given, list):
+        return ()
+    found: dict[tuple[str, object], Alternative] = {}
+    for each in islice(cast("list[object]", given), _MOST_READ):
+        fields = cast("Mapping[object, object]", each) if isinstance(each, Mapping) else {}
+        words, confidence = fields.get("action"), fields.get("confidence")
+        if not isinstance(words, str) or isinstance(confidence, bool) or not isinstance(confidence, int | float):
+            continue
+        name, _, rest = words.strip().partition(" ")
+        label = rest.strip() if name in LABELLING else None
+        known = name in offered_actions(allowed_labels) and (label is None or label in allowed_labels)
+        if known and 0 <= confidence <= 1 and (name, label) != chosen:
+            found.setdefault((name, label), Alternative(cast("DecidedType", name), label, float(confidence)))
+    return tuple(sorted(found.values(), key=lambda each: -each.confidence)[:MOST_ALTERNATIVES])
 
 
 def _with_others(

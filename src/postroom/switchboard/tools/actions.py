@@ -156,12 +156,21 @@ class ExplainArguments(Arguments):
     message_id: UUID = Field(description="The message's id, as `mail.search` gave it.")
 
 
+class WeighedAction(TypedDict):
+    """An action that the model weighed and did not choose."""
+
+    action: str
+    label: str | None
+    confidence: float
+
+
 class UntrustedDecision(TypedDict):
-    """`why` is in the model's own words if the model decided."""
+    """`why` is in the model's own words if the model decided. `alternatives` are what else it weighed."""
 
     rule: str | None
     parameters: dict[str, Any]
     why: str
+    alternatives: list[WeighedAction]
 
 
 class DecisionForm(TypedDict):
@@ -222,6 +231,14 @@ def _decision(view: DecisionView) -> DecisionForm:
             "rule": decision.rule_name,
             "parameters": _without_texts(decision.parameters),
             "why": decision.rationale,
+            "alternatives": [
+                {
+                    "action": str(each["action"]),
+                    "label": each["parameters"].get("label"),
+                    "confidence": each["confidence"],
+                }
+                for each in decision.alternatives or ()
+            ],
         },
     }
 

@@ -1,8 +1,8 @@
--- name: insert_decision(id, account_id, message_id, generation, source, shadow, rule_id, rule_name, action_type, parameters_json, confidence, needs_approval, rationale, safety_json, model, prompt_version, now)
+-- name: insert_decision(id, account_id, message_id, generation, source, shadow, rule_id, rule_name, action_type, parameters_json, confidence, needs_approval, rationale, safety_json, model, prompt_version, alternatives_json, now)
 INSERT INTO decisions (id, account_id, message_id, generation, source, shadow, rule_id, rule_name, action_type,
-    parameters_json, confidence, needs_approval, rationale, safety_json, model, prompt_version, created_at)
+    parameters_json, confidence, needs_approval, rationale, safety_json, model, prompt_version, alternatives_json, created_at)
 VALUES (:id, :account_id, :message_id, :generation, :source, :shadow, :rule_id, :rule_name, :action_type,
-    :parameters_json, :confidence, :needs_approval, :rationale, :safety_json, :model, :prompt_version, :now)
+    :parameters_json, :confidence, :needs_approval, :rationale, :safety_json, :model, :prompt_version, :alternatives_json, :now)
 
 -- name: insert_decision_rule(decision_id, rule_id, rule_name)
 INSERT INTO decision_rules (decision_id, rule_id, rule_name) VALUES (:decision_id, :rule_id, :rule_name)
@@ -131,7 +131,7 @@ ORDER BY a.created_at DESC, a.id DESC LIMIT :most
 
 -- name: select_decisions(message_id)
 SELECT id, account_id, message_id, generation, source, shadow, rule_id, rule_name, action_type, parameters_json,
-    confidence, needs_approval, rationale, safety_json, model, prompt_version, created_at
+    confidence, needs_approval, rationale, safety_json, model, prompt_version, alternatives_json, created_at
 FROM decisions WHERE message_id = :message_id ORDER BY generation DESC, shadow, created_at DESC
 
 -- name: insert_pause(scope, reason, set_by, now)
