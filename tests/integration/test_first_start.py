@@ -25,7 +25,6 @@ OWN_PAGE = {"Sec-Fetch-Site": "same-origin"}
 
 def test_the_first_start_prints_a_link_and_later_ones_do_not(tmp_path: Path) -> None:
     with running(tmp_path, "serve", "--port", "0", "--json", more=SIGN_IN) as process:
-        assert process.stdout is not None
         address = json.loads(process.stdout.readline())["url"]
         link = json.loads(process.stdout.readline())["sign_in_url"]
         place, _, secret = link.partition("#")
@@ -45,7 +44,6 @@ def test_the_first_start_prints_a_link_and_later_ones_do_not(tmp_path: Path) -> 
     assert secret not in log
     assert cookie.partition("=")[2] not in log
     with running(tmp_path, "serve", "--port", "0", "--json", more=SIGN_IN) as process:
-        assert process.stdout is not None
         address = json.loads(process.stdout.readline())["url"]
         with httpx2.Client(base_url=address, headers={**OWN_PAGE, "Cookie": cookie}, timeout=PATIENCE_S) as http:
             port = address.rpartition(":")[2]

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import IO, Any, cast
+from typing import Any
 from urllib.parse import urlsplit
 
 from postroom.store import feed
@@ -143,7 +143,7 @@ async def trial(folder: Path) -> AsyncGenerator[Trial]:
     async with running_emulator(Emulator(mailbox, TOKEN)) as gmail:
         with running(folder, "serve", "--port", "0", "--json", more=_settings(gmail)) as process:
             url = await asyncio.to_thread(announced, process)
-            log = cast("IO[str]", process.stderr)
+            log = process.stderr
             reading = threading.Thread(target=lambda: deque(log, maxlen=0))
             reading.start()
             yield Trial(mailbox, folder, url, process.pid)

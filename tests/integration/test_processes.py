@@ -64,7 +64,6 @@ def test_a_second_serve_on_one_sqlite_file_says_so_and_other_commands_work_besid
 def test_what_the_demo_did_can_be_looked_at_with_the_command_line(tmp_path: Path) -> None:
     with running(tmp_path, "demo", "--port", "0", "--json") as process:
         announced(process)
-        assert process.stderr is not None
         for line in process.stderr:
             if "connector.looked_back" in line:
                 break
@@ -155,7 +154,6 @@ def test_the_command_line_migrates_checks_and_heals(tmp_path: Path, database_url
 
 def test_a_worker_process_starts_and_stops_on_either_database(tmp_path: Path, database_url: str | None) -> None:
     with running(tmp_path, "worker", database_url=database_url) as process:
-        assert process.stderr is not None
         for line in process.stderr:
             if "worker.started" in line:
                 break

@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from support.patience import PATIENCE_S
+from support.warm_start import ForkedProcess, run_command
 
 # Where no mailbox answers: the connector waits for it, and everything else works.
 NO_MAILBOX = {
@@ -33,29 +33,14 @@ def environment(folder: Path, database_url: str | None) -> dict[str, str]:
 
 
 def postroom(folder: Path, *arguments: str, database_url: str | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*POSTROOM, *arguments],
-        cwd=folder,
-        env=environment(folder, database_url),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    return run_command(arguments, folder, environment(folder, database_url))
 
 
 @contextmanager
 def running(
     folder: Path, *arguments: str, database_url: str | None = None, more: dict[str, str] | None = None
-) -> Generator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [*POSTROOM, *arguments],
-        cwd=folder,
-        env=environment(folder, database_url) | (more or {}),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+) -> Generator[ForkedProcess]:
+    process = ForkedProcess(arguments, folder, environment(folder, database_url) | (more or {}))
     try:
         yield process
     finally:
@@ -63,6 +48,5 @@ def running(
         process.communicate()
 
 
-def announced(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
+def announced(process: ForkedProcess) -> str:
     return json.loads(process.stdout.readline())["url"]
