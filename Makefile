@@ -34,8 +34,8 @@ lint: $(STAMP) ## ruff, pyright (strict), import-linter
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 
-test: $(STAMP) lint ## Everything that must pass before a change lands
-	@$(BIN)/python tests/suites.py
+test: $(STAMP) ## Everything that must pass before a change lands: lint and every suite
+	@$(BIN)/python tests/suites.py --lint
 
 soak: $(STAMP) ## The big counts: hundreds of kills, thousands of seeds
 	@POSTROOM_TEST_SCALE=soak $(BIN)/python tests/suites.py --soak

@@ -4,6 +4,7 @@ The budgets add up to eighteen minutes on two quiet cores; a busy machine takes 
 Tests wait for disks, servers and processes for half of their time, so a suite is shared by four pytest workers, or two
 if it only computes, each with a PostgreSQL of its own; tests that start many processes at once have the machine to
 themselves afterwards.
+`--lint` runs `make lint` beside the first suite, since pyright keeps only one core busy.
 `--soak` runs the files that have big counts, with those counts (the tests read POSTROOM_TEST_SCALE): the others would
 only do again what `make test` has done.
 """
@@ -14,9 +15,12 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).parent
+LINT_BUDGET_S = 150
 SUITES = {"unit": 95, "conformance": 220, "integration": 390, "security": 50, "browser": 50, "chaos": 275}
 SOAKED = {"unit": 900, "conformance": 3600, "integration": 3600, "chaos": 7200}
 WORKERS = {"unit": 2, "browser": 2}
@@ -63,25 +67,51 @@ def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
+@dataclass(frozen=True)
+class Row:
+    """What one part of the whole took."""
+
+    name: str
+    took_s: float
+    budget_s: int
+    well: bool
+
+    def __str__(self) -> str:
+        remarks = ("" if self.well else "  FAILED") + ("  over its budget" if self.took_s > self.budget_s else "")
+        return f"{self.name:<12} {self.took_s:5.0f} s  {self.budget_s:5d} s{remarks}"
+
+
+def lint() -> Row:
+    """`make lint`, its output shown at its end, so that it does not mix with that of a suite."""
+    started = time.monotonic()
+    done = subprocess.run(["make", "--no-print-directory", "lint"], cwd=HERE.parent, capture_output=True, text=True)
+    sys.stdout.write(f"{done.stdout}{done.stderr}")
+    sys.stdout.flush()
+    return Row("lint", time.monotonic() - started, LINT_BUDGET_S, done.returncode == 0)
+
+
 def main() -> int:
     soak = "--soak" in sys.argv
     chosen = [name for name in sys.argv[1:] if not name.startswith("-")]
     patience = ["--timeout=3600"] if soak else []
-    rows: list[tuple[str, float, int, bool]] = []
     counts: Counter[str] = Counter()
-    for name, budget in (SOAKED if soak else SUITES).items():
-        if chosen and name not in chosen:
-            continue
-        started = time.monotonic()
-        well = [run([*arguments, *patience], counts) for arguments in runs(name, soak=soak)]
-        rows.append((name, time.monotonic() - started, budget, all(well)))
+    rows: list[Row] = []
+    begun = time.monotonic()
+    with ThreadPoolExecutor() as beside:
+        linted = beside.submit(lint) if "--lint" in sys.argv else None
+        for name, budget in (SOAKED if soak else SUITES).items():
+            if chosen and name not in chosen:
+                continue
+            started = time.monotonic()
+            well = [run([*arguments, *patience], counts) for arguments in runs(name, soak=soak)]
+            rows.append(Row(name, time.monotonic() - started, budget, all(well)))
+        rows += [linted.result()] if linted else []
     print("\nsuite          took   budget")
-    for name, took, budget, well in rows:
-        remarks = ("" if well else "  FAILED") + ("  over its budget" if took > budget else "")
-        print(f"{name:<12} {took:5.0f} s  {budget:5d} s{remarks}")
-    print(f"{'all':<12} {sum(row[1] for row in rows):5.0f} s  {sum(row[2] for row in rows):5d} s")
+    for row in rows:
+        print(row)
+    print(f"{'all':<12} {time.monotonic() - begun:5.0f} s  {sum((SOAKED if soak else SUITES).values()):5d} s")
     print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
-    return 0 if all(row[3] for row in rows) and not counts["skipped"] else 1
+    return 0 if all(row.well for row in rows) and not counts["skipped"] else 1
 
 
 if __name__ == "__main__":
