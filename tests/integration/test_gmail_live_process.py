@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import signal
-import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -37,8 +36,8 @@ from support.patience import PATIENCE_S
 from support.product import ENDPOINT, OWNER, TOKEN, raw_mail
 from support.service_keys import ROBOT, write_key
 from support.switchboard import Served, served, services_on
+from support.warm_start import ForkedProcess
 
-POSTROOM = [sys.executable, "-c", "from postroom.app import main; main()"]
 TOPIC = "projects/home/topics/gmail"
 SUBSCRIPTION = "projects/home/subscriptions/postroom"
 
@@ -63,30 +62,15 @@ class ConnectorSetup:
             self._environment["POSTROOM_GMAIL_TOKEN"] = gmail_token
 
     @contextlib.asynccontextmanager
-    async def connector(self, *options: str, **environment: str) -> AsyncGenerator[asyncio.subprocess.Process]:
-        process = await asyncio.create_subprocess_exec(
-            *POSTROOM,
-            *(
-                "connector",
-                "gmail",
-                "--email",
-                self.mailbox.owner,
-                "--switchboard",
-                f"{self.board.address}/mcp",
-                "--json",
-            ),
-            *options,
-            cwd=self.folder,
-            env=self._environment | environment,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
+    async def connector(self, *options: str, **environment: str) -> AsyncGenerator[ForkedProcess]:
+        where = ["--email", self.mailbox.owner, "--switchboard", f"{self.board.address}/mcp"]
+        words = ["connector", "gmail", *where, "--json", *options]
+        process = await asyncio.to_thread(ForkedProcess, words, self.folder, self._environment | environment)
         try:
             yield process
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.communicate()
+            process.kill()
+            await asyncio.to_thread(process.communicate)
 
     async def arrived(self, count: int) -> list[str]:
         """Waits for so many messages at the switchboard; returns their ids."""
@@ -113,17 +97,15 @@ async def setup(tmp_path: Path, database: Database) -> AsyncIterator[ConnectorSe
         yield ConnectorSetup(tmp_path, board, mailbox, gmail, await board.token("connector", ENDPOINT))
 
 
-async def ended(process: asyncio.subprocess.Process) -> tuple[int, str, str]:
-    async with asyncio.timeout(PATIENCE_S):
-        said, complaints = await process.communicate()
+async def ended(process: ForkedProcess) -> tuple[int, str, str]:
+    said, complaints = await asyncio.to_thread(process.communicate)
     assert process.returncode is not None
-    return process.returncode, said.decode(), complaints.decode()
+    return process.returncode, said, complaints
 
 
-async def announced(process: asyncio.subprocess.Process) -> dict[str, Any]:
-    assert process.stdout is not None
+async def announced(process: ForkedProcess) -> dict[str, Any]:
     async with asyncio.timeout(PATIENCE_S):
-        return json.loads(await process.stdout.readline())
+        return json.loads(await asyncio.to_thread(process.stdout.readline))
 
 
 async def test_it_delivers_what_comes_reports_and_ends_cleanly(setup: ConnectorSetup, database: Database):
@@ -240,10 +222,9 @@ async def test_the_process_goes_on_without_hints_and_says_why(consented: Consent
     assert code == 0
 
 
-async def _until_logged(process: asyncio.subprocess.Process, event: str, words: str) -> None:
-    assert process.stderr is not None
+async def _until_logged(process: ForkedProcess, event: str, words: str) -> None:
     async with asyncio.timeout(PATIENCE_S):
-        while line := (await process.stderr.readline()).decode():
+        while line := await asyncio.to_thread(process.stderr.readline):
             if event in line:
                 assert words in line
                 return

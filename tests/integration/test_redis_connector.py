@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import signal
-import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,14 +22,13 @@ from support.patience import PATIENCE_S
 from support.redis import running_redis
 from support.redis_setup import GROUP, IDENTITY, LOOK_AGAIN_S, STREAM
 from support.switchboard import Served, served, services_on
-
-POSTROOM = [sys.executable, "-c", "from postroom.app import main; main()"]
+from support.warm_start import ForkedProcess
 
 
 class MurderousIntake(Intake):
     """Kills the connector when its messages are on disk and before it hears of it."""
 
-    victim: asyncio.subprocess.Process | None = None
+    victim: ForkedProcess | None = None
 
     async def ingest_batch(
         self, items: Sequence[object], bound_to: str | None = None
@@ -54,26 +52,19 @@ class ConnectorSetup:
         self.token: str | None = None
 
     @contextlib.asynccontextmanager
-    async def connector(self, *options: str, **environment: str) -> AsyncGenerator[asyncio.subprocess.Process]:
+    async def connector(self, *options: str, **environment: str) -> AsyncGenerator[ForkedProcess]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("POSTROOM_")}
         given = {"POSTROOM_DATA_DIR": str(self.folder / "connector"), **environment}
         if self.token is not None:
             given["POSTROOM_CONNECTOR_TOKEN"] = self.token
         where = ["--url", self.url, "--switchboard", f"{self.board.address}/mcp", "--stream", STREAM, "--consumer", "c"]
-        process = await asyncio.create_subprocess_exec(
-            *POSTROOM,
-            *("connector", "redis-stream", *where, "--json", *options),
-            cwd=self.folder,
-            env=kept | given,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
+        words = ["connector", "redis-stream", *where, "--json", *options]
+        process = await asyncio.to_thread(ForkedProcess, words, self.folder, kept | given)
         try:
             yield process
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.communicate()
+            process.kill()
+            await asyncio.to_thread(process.communicate)
 
     async def pending(self) -> int:
         summary: Any = await self.redis.xpending(STREAM, GROUP)
@@ -98,17 +89,15 @@ async def connectors(tmp_path: Path, sqlite: Database) -> AsyncIterator[Connecto
             yield connectors
 
 
-async def ended(process: asyncio.subprocess.Process) -> tuple[int, str]:
-    async with asyncio.timeout(PATIENCE_S):
-        _, complaints = await process.communicate()
+async def ended(process: ForkedProcess) -> tuple[int, str]:
+    _, complaints = await asyncio.to_thread(process.communicate)
     assert process.returncode is not None
-    return process.returncode, complaints.decode()
+    return process.returncode, complaints
 
 
-async def announced(process: asyncio.subprocess.Process) -> dict[str, Any]:
-    assert process.stdout is not None
+async def announced(process: ForkedProcess) -> dict[str, Any]:
     async with asyncio.timeout(PATIENCE_S):
-        return json.loads(await process.stdout.readline())
+        return json.loads(await asyncio.to_thread(process.stdout.readline))
 
 
 async def test_killed_again_and_again_after_acceptance_it_loses_nothing_and_brings_nothing_twice(
@@ -153,9 +142,8 @@ async def test_a_signal_ends_it_cleanly_while_it_waits_for_entries(connectors: C
 async def test_a_signal_ends_it_cleanly_while_redis_is_away(connectors: ConnectorSetup):
     connectors.url = "redis://127.0.0.1:1/0"
     async with connectors.connector() as process:
-        assert process.stderr is not None
         async with asyncio.timeout(PATIENCE_S):
-            while b"redis.waiting" not in await process.stderr.readline():
+            while "redis.waiting" not in await asyncio.to_thread(process.stderr.readline):
                 pass
         process.send_signal(signal.SIGTERM)
         assert (await ended(process))[0] == 0
