@@ -10,6 +10,7 @@ import httpx2
 import pytest
 from starlette.routing import Route
 
+from postroom.api.operation import PREFIX as API
 from postroom.compose.sign_in import SELF_CHECKING
 from postroom.store.people import change_role
 from postroom.web.sign_in import is_open
@@ -52,6 +53,9 @@ def unsafe_routes(pages: Pages) -> list[tuple[str, str]]:
 
 
 async def tried(person: Visiting, method: str, path: str, token: str | None, **headers: str) -> httpx2.Response:
+    if path.startswith(API):
+        proof = {} if token is None else {"X-Form-Token": token}
+        return await person.request(method, path, {**proof, **headers}, json={})
     fields = {} if token is None else {"form_token": token}
     more: dict[str, object] = {"json": fields} if "passkey" in path and "remove" not in path else {"data": fields}
     return await person.request(method, path, headers, **more)
@@ -60,6 +64,7 @@ async def tried(person: Visiting, method: str, path: str, token: str | None, **h
 async def test_there_are_unsafe_routes_of_every_kind(pages: Pages) -> None:
     paths = {path for _, path in unsafe_routes(pages)}
     assert {"/pause", "/resume", "/sign-out", "/settings/sign-in/password", "/sign-in"} <= paths
+    assert {f"{API}/pause", f"{API}/approvals/answers", f"{API}/settings/tokens"} <= paths
 
 
 async def test_nobody_without_a_session_gets_through(pages: Pages) -> None:
@@ -76,7 +81,7 @@ async def test_no_page_is_shown_without_a_session(pages: Pages) -> None:
             answer = await stranger.get(route.path)
             if route.path in open_ones:
                 assert answer.status_code == 200, route.path
-            elif route.path.startswith(("/events", "/metrics")):
+            elif route.path.startswith(("/events", "/metrics", API)):
                 assert answer.status_code == 401, route.path
             else:
                 assert answer.status_code == 303, route.path

@@ -15,6 +15,7 @@ import structlog
 from fastapi import FastAPI
 from starlette.routing import BaseRoute, Route
 
+from postroom.api.call import ApiParts
 from postroom.compose.approvals import approval_routes, run_discord_bot
 from postroom.compose.gate import MailboxGate
 from postroom.compose.mailboxes import Mailboxes, Watch, keep_sandbox_account, watch_accounts, watch_labels
@@ -38,7 +39,9 @@ from postroom.store.engine.database import Database
 from postroom.switchboard.disk import DiskReserve
 from postroom.switchboard.services import Services
 from postroom.telemetry.exporter import Exporter, exporting
+from postroom.web.api import Api
 from postroom.web.application import create_application
+from postroom.web.door import Door
 from postroom.web.hooks import GmailHook, GoogleKeys, PushTerms
 from postroom.web.http import DOORS, McpEndpoint, running_mcp, switchboard_routes
 from postroom.web.ready import ready_endpoint
@@ -162,17 +165,21 @@ async def pages_application(
     site = Site(await _shown_account(settings, services.database), datetime.now(UTC))
     site.mailbox_of = mailbox_of
     site.count_waiting = functools.partial(count_waiting, services.database)
-    async with opened_sign_in(settings, services, site) as sign_in:
-        yield create_application(
-            site,
-            all_pages(site, services.database, settings),
-            allowed_hosts=web.allowed_hosts,
-            own_doors=DOORS,
-            routes=[*routes, *sign_in.routes],
-            proxies=web.trusted_proxies,
-            only_tls=not is_own_machine(web.host),
-            gate=sign_in.gate,
-        )
+    api = Api(ApiParts(settings, services), Door(services, web.allowed_hosts), signs_in=web.sign_in)
+    try:
+        async with opened_sign_in(settings, services, site) as sign_in:
+            yield create_application(
+                site,
+                all_pages(site, services.database, settings),
+                allowed_hosts=web.allowed_hosts,
+                own_doors=DOORS,
+                routes=[*routes, *sign_in.routes, *api.routes()],
+                proxies=web.trusted_proxies,
+                only_tls=not is_own_machine(web.host),
+                gate=sign_in.gate,
+            )
+    finally:
+        api.close()
 
 
 def _hooks(settings: Settings, services: Services, http: httpx2.AsyncClient) -> list[Route]:

@@ -12,6 +12,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.routing import BaseRoute
 
+from postroom.api.operation import PREFIX as API
 from postroom.compose.google import vault_of
 from postroom.core.errors import SettingsError
 from postroom.core.sign_in.session_times import SessionLimits
@@ -57,7 +58,12 @@ async def opened_sign_in(settings: Settings, services: Services, site: Site) -> 
     sign_in = SignIn(services.database, vault, sessions, clock=services.clock)
     own = OwnWaysIn(services.database, vault, sign_in, services.clock)
     gate = Middleware(
-        SignInGate, sessions=sessions, tokens=services.token_check, doors=SELF_CHECKING, look_every_s=LOOK_EVERY_S
+        SignInGate,
+        sessions=sessions,
+        tokens=services.token_check,
+        doors=SELF_CHECKING,
+        guests=(API,),
+        look_every_s=LOOK_EVERY_S,
     )
     try:
         yield SignInParts(gate, [*SignInPages(site, sign_in, own).routes(), *OwnSignInPage(site, own).routes()])

@@ -107,15 +107,17 @@ async def count_waiting(database: Database) -> int:
     return await database.run(store.count_waiting())
 
 
-async def show_waiting(database: Database, after: str | None = None, clock: Clock = wall_clock) -> ApprovalPage:
+async def show_waiting(
+    database: Database, after: str | None = None, clock: Clock = wall_clock, most: int = PAGE
+) -> ApprovalPage:
     """Return a page of the actions that wait. Raise BadInput for a place that is none."""
     if after is None:
-        found = await database.run(store.list_waiting(PAGE + 1))
+        found = await database.run(store.list_waiting(most + 1))
     else:
-        found = await database.run(store.list_waiting_after(read_cursor(after), PAGE + 1))
-    last = found[PAGE - 1] if len(found) > PAGE else None
+        found = await database.run(store.list_waiting_after(read_cursor(after), most + 1))
+    last = found[most - 1] if len(found) > most else None
     further = None if last is None or last.expires_at is None else str(Cursor(last.expires_at, last.id))
-    return ApprovalPage([_line(each, clock()) for each in found[:PAGE]], further)
+    return ApprovalPage([_line(each, clock()) for each in found[:most]], further)
 
 
 async def list_settled(database: Database, clock: Clock = wall_clock) -> list[SettledLine]:

@@ -1,11 +1,13 @@
 """Signatures for the audit log, and its entries."""
 
+from uuid import UUID
+
 from postroom.store import audit
 from postroom.store.audit import AuditView, Signature
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 
-__all__ = ["AuditView", "Signature", "list_audit", "list_audit_of", "next_entry", "signature"]
+__all__ = ["AuditView", "Signature", "find_entry", "list_audit", "list_audit_of", "next_entry", "signature"]
 
 
 def signature(actor: str, role: str, reason: str | None = None) -> Signature:
@@ -28,6 +30,10 @@ async def list_audit(
 ) -> list[AuditView]:
     """List the entries of one actor or one action, or all of them, newest first; `before` is where a page ended."""
     return await database.run(audit.list_audit(limit, before, actor, action))
+
+
+async def find_entry(database: Database, id: UUID) -> AuditView | None:
+    return await database.run(audit.find_audit(id))
 
 
 async def list_audit_of(database: Database, object_type: str, object_id: str, limit: int) -> list[AuditView]:

@@ -1,5 +1,8 @@
 """Filters, which are the ingestion rules: how much of a message is stored."""
 
+from dataclasses import dataclass
+
+from postroom.core.errors import BadInput
 from postroom.core.mail.ingestion import IngestionRule
 from postroom.manage.database import prepare
 from postroom.store import ingestion_rules
@@ -8,12 +11,46 @@ from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.ingestion_rules import PACK, IngestionRuleView, Origin
 
-__all__ = ["IngestionRuleView", "add_filter", "is_shipped", "list_filters", "remove_filter", "restore_filter"]
+__all__ = [
+    "FilterPage",
+    "IngestionRuleView",
+    "add_filter",
+    "filter_page",
+    "is_shipped",
+    "list_filters",
+    "remove_filter",
+    "restore_filter",
+]
 
 
 async def list_filters(database: Database) -> list[IngestionRuleView]:
     """List the user's filters and the built-in ones in the order in which they are tried."""
     return await database.run(ingestion_rules.list_ingestion_rules())
+
+
+@dataclass(frozen=True, slots=True)
+class FilterPage:
+    """Some filters in their order, and the place of the last one if there are more."""
+
+    filters: list[IngestionRuleView]
+    more_after: str | None
+
+
+async def filter_page(database: Database, after: str | None, most: int) -> FilterPage:
+    """List filters after a place. Raise BadInput for a place that is none."""
+    place = _place(after)
+    found = [each for each in await list_filters(database) if (each.rule.number, each.rule.name) > place]
+    shown = found[:most]
+    return FilterPage(shown, f"{shown[-1].rule.number} {shown[-1].rule.name}" if len(found) > most else None)
+
+
+def _place(given: str | None) -> tuple[int, str]:
+    """Read the place after which filters are shown: a number and a name."""
+    number, _, name = (given or "-1 ").partition(" ")
+    try:
+        return int(number), name
+    except ValueError:
+        raise BadInput("after", "is no place in the list", "open the list from its beginning") from None
 
 
 def is_shipped(name: str) -> bool:

@@ -116,10 +116,10 @@ async def count_stages(database: Database) -> list[StageCount]:
     ]
 
 
-async def list_page(database: Database, filters: JobFilters, before: str | None) -> JobPage:
+async def list_page(database: Database, filters: JobFilters, before: str | None, most: int = PAGE) -> JobPage:
     """List the jobs that match, newest first, from a key on. Few are listed if few of those looked at match."""
     asked = await _question(database, filters)
-    listed = await database.run(job_lists.list_by_stage(asked, _checked(asked.stage, before), PAGE))
+    listed = await database.run(job_lists.list_by_stage(asked, _checked(asked.stage, before), most))
     return JobPage(listed.jobs, listed.before)
 
 

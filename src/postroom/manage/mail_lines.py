@@ -5,13 +5,13 @@ Every text may come from a stranger's mail. Nothing here is trusted; the page ma
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Literal, get_args
 from uuid import UUID
 
 from postroom.core.actions import phrases
 from postroom.core.actions.undo import why_not_undoable
-from postroom.core.errors import BadInput
+from postroom.core.errors import BadInput, TookTooLong
 from postroom.core.lifecycle import ActionState
 from postroom.core.mail.headers import values
 from postroom.core.mail.search import read_query
@@ -34,10 +34,12 @@ __all__ = [
     "StateCounts",
     "count_states",
     "list_lines",
+    "read_since",
     "state_of",
 ]
 
 PAGE = 50
+SPANS = {"1h": timedelta(hours=1), "24h": timedelta(days=1), "7d": timedelta(days=7), "30d": timedelta(days=30)}
 LATELY = timedelta(days=7)
 TIERS = (*EMAIL.tiers, *GATEWAY.tiers)
 KINDS: tuple[Literal["all", "mail", "event"], ...] = ("all", "mail", "event")
@@ -101,8 +103,29 @@ class MailLines:
     is_indexing: bool
 
 
-async def list_lines(database: Database, asked: MailQuestion) -> MailLines:
-    """List what fits, newest first. Raise BadInput for filters that make no sense together, NotFound, TookTooLong."""
+def read_since(text: str, now: datetime) -> datetime:
+    """Read the beginning of a list: a span such as 24h, or a time. Raise BadInput."""
+    if (span := SPANS.get(text)) is not None:
+        return now - span
+    try:
+        at = datetime.fromisoformat(text)
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        remedy = f"choose one of {', '.join(SPANS)}, or a day such as 2026-11-01"
+        raise BadInput("since", f"{text[:40]!r} is no time", remedy) from None
+
+
+async def list_lines(database: Database, asked: MailQuestion, most: int = PAGE) -> MailLines:
+    """List what fits, newest first. Raise NotFound, or BadInput for filters that make no sense together or cost too
+    much.
+    """
+    try:
+        return await _list(database, asked, most)
+    except TookTooLong:
+        raise BadInput("q", "takes too long to look for", "add a word, or a time such as after:2026-01-01") from None
+
+
+async def _list(database: Database, asked: MailQuestion, most: int) -> MailLines:
     before = NEWEST if asked.before is None else read_cursor(asked.before)
     account_id = None if asked.account is None else (await find_account(database, asked.account)).id
     since = asked.since or EARLIEST
@@ -112,13 +135,13 @@ async def list_lines(database: Database, asked: MailQuestion) -> MailLines:
         words = read_query(asked.words)
         unbounded = replace(wanted, since=EARLIEST)
         words = words if asked.since is None else replace(words, after=max(words.after or EARLIEST, since))
-        page = await database.run(mail_lists.list_matching(words, database.dialect, unbounded, PAGE, before))
+        page = await database.run(mail_lists.list_matching(words, database.dialect, unbounded, most, before))
     elif asked.kind == "event" or asked.tier in GATEWAY.tiers:
-        page = await database.run(mail_lists.list_events(PAGE, asked.tier, before, since))
+        page = await database.run(mail_lists.list_events(most, asked.tier, before, since))
     elif asked.kind == "all" and not wanted.is_narrow:
-        page = await database.run(mail_lists.list_arrived(PAGE, before, since))
+        page = await database.run(mail_lists.list_arrived(most, before, since))
     else:
-        page = await database.run(mail_lists.list_mail(wanted, PAGE, before))
+        page = await database.run(mail_lists.list_mail(wanted, most, before))
     return _lines(page)
 
 

@@ -189,14 +189,16 @@ async def peek_messages(database: Database, queues: Queues, queue: str) -> list[
     ]
 
 
-async def list_ended(database: Database, queue: str, kind: EndedKind, before: int | None) -> EndedPage:
+async def list_ended(
+    database: Database, queue: str, kind: EndedKind, before: int | None, most: int = LISTED
+) -> EndedPage:
     """List summaries, or messages that ended unread, newest first."""
     if kind == "summaries":
-        summaries = await database.run(unread.list_summaries(queue, before, LISTED))
+        summaries = await database.run(unread.list_summaries(queue, before, most))
         shown = [_summary(each) for each in summaries]
-        return EndedPage(shown, summaries[-1].seq if len(summaries) == LISTED else None)
-    ended = await database.run(unread.list_unread(queue, kind, before, LISTED))
-    return EndedPage([_ended_message(each) for each in ended], ended[-1].seq if len(ended) == LISTED else None)
+        return EndedPage(shown, summaries[-1].seq if len(summaries) == most else None)
+    ended = await database.run(unread.list_unread(queue, kind, before, most))
+    return EndedPage([_ended_message(each) for each in ended], ended[-1].seq if len(ended) == most else None)
 
 
 async def load_members(database: Database, summary: UUID) -> SummaryMembers:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from postroom.core.errors import BadInput
-from postroom.core.rules.draft import check_rule
+from postroom.core.rules.draft import PRIORITIES, check_rule
 from postroom.core.rules.in_words import actions_in_words, conditions_in_words
 from postroom.core.rules.order import RulePlace
 from postroom.core.rules.rule import ScopeName
@@ -31,6 +31,7 @@ __all__ = [
     "list_lines",
     "load_line",
     "move_rule",
+    "read_place",
     "rule_changes",
 ]
 
@@ -95,6 +96,18 @@ async def list_lines(
     counts = await database.run(rule_lists.count_rules())
     decided = sum(sum(hours.values()) for name, hours in hits.items() if len(name) == 36)
     return RuleLines(lines, more, counts, decided)
+
+
+def read_place(text: str) -> RulePlace:
+    """Read the place after which a list goes on, as `priority_id`. Raise BadInput."""
+    priority, _, id = text.partition("_")
+    try:
+        place = RulePlace(int(priority), UUID(id))
+    except ValueError:
+        place = None
+    if place is None or place.priority not in PRIORITIES:
+        raise BadInput("after", "is no place in the list", "open the list from its beginning")
+    return place
 
 
 async def load_line(database: Database, id: UUID, now: datetime) -> RuleLine:

@@ -34,6 +34,7 @@ __all__ = [
     "throttle_sender_for",
 ]
 
+SHORTEST_THROTTLE, LONGEST_THROTTLE = timedelta(hours=1), timedelta(days=30)
 _USERNAME = re.compile(r"[!-~]{1,256}")
 _STAND_IN = "x"
 
@@ -121,7 +122,10 @@ async def throttle_sender(
 async def throttle_sender_for(
     database: Database, username: str, time: timedelta, signed: Signature, clock: Clock = wall_clock
 ) -> SenderView:
-    """Hold back a sender's mail for a time, for the reason in the signature."""
+    """Hold back a sender's mail for a time, for the reason in the signature. Raise BadInput for too long a time."""
+    if not SHORTEST_THROTTLE <= time <= LONGEST_THROTTLE:
+        longest = LONGEST_THROTTLE // SHORTEST_THROTTLE
+        raise BadInput("hours", f"{time / SHORTEST_THROTTLE:g} is out of range", f"use 1 to {longest}")
     return await throttle_sender(database, username, clock() + time, signed, clock)
 
 

@@ -3,6 +3,7 @@
 from datetime import datetime
 from uuid import UUID
 
+from postroom.core.errors import BadInput
 from postroom.manage.database import prepare
 from postroom.store import tokens
 from postroom.store.audit import Signature
@@ -14,7 +15,9 @@ __all__ = ["create_token", "list_tokens", "mint", "revoke_token"]
 
 
 async def create_token(database: Database, token: NewToken, signed: Signature, now: datetime) -> Token:
-    """Store a token made by `mint`; only a hash of its secret is kept."""
+    """Store a token made by `mint`; only a hash of its secret is kept. Raise BadInput if it would have ended already."""
+    if token.expires_at is not None and token.expires_at <= now:
+        raise BadInput("expires_at", "is in the past", "give a later time, or none")
     await prepare(database)
     return await database.run(tokens.create_token(token, signed, now))
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Script, query, sql, transaction
-from postroom.store.engine.reading import read_rows
+from postroom.store.engine.reading import read_first, read_rows
 
 LONGEST_TEXT = 512
 LAST_SEQ = 2**63 - 1
@@ -113,6 +113,12 @@ def list_audit(
         case _:
             rows = yield sql("select_audit_of_both", before, actor, action, limit)
     return read_rows(AuditView, rows)
+
+
+@query
+def find_audit(id: UUID) -> Script[AuditView | None]:
+    """The entry with this id, if there is one."""
+    return read_first(AuditView, (yield sql("select_audit_entry", id)))
 
 
 @query

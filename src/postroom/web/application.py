@@ -9,8 +9,11 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
+from postroom.api.operation import PREFIX
 from postroom.dashboard.page import Page
 from postroom.dashboard.site import Site
+from postroom.switchboard.problems import INTERNAL
+from postroom.web.api_errors import error_form, is_of_api
 from postroom.web.proxies import TrustedProxies
 from postroom.web.security import SECURITY_HEADERS, HostCheck, SecurityHeaders
 
@@ -63,13 +66,27 @@ def _words(error: Exception) -> str:
     return error.detail
 
 
+def _api_error(status: int) -> object:
+    match status:
+        case 404:
+            return error_form("not_found", "there is nothing at this path", "path", f"see GET {PREFIX}/openapi.json")
+        case 405:
+            return error_form("bad_method", "is not answered at this path", "method", f"see GET {PREFIX}/openapi.json")
+        case _:
+            return error_form(INTERNAL.code, INTERNAL.problem, INTERNAL.field, INTERNAL.remedy)
+
+
 def _answer_errors_plainly(app: FastAPI, site: Site) -> None:
     async def refused(request: Request, error: Exception) -> Response:
         status, headers = (error.status_code, error.headers) if isinstance(error, HTTPException) else (500, None)
+        if is_of_api(request.url.path):
+            return JSONResponse(_api_error(status), status, headers)
         return HTMLResponse(site.error(status, _words(error)), status_code=status, headers=headers)
 
     async def broken(request: Request, error: Exception) -> Response:
         # Starlette sends this response outside of all middleware, so it sets the headers itself.
+        if is_of_api(request.url.path):
+            return JSONResponse(_api_error(500), 500, SECURITY_HEADERS)
         return HTMLResponse(site.error(500), status_code=500, headers=SECURITY_HEADERS)
 
     app.add_exception_handler(HTTPException, refused)

@@ -50,16 +50,25 @@ async def send_answer(send: Send, answering: Awaitable[object], failed: str, sta
 
 async def json_body(headers: RawHeaders, receive: Receive, largest: int) -> Any:
     """Read and parse the whole body; refuse it as soon as it is known to be too large."""
+    check_type(headers)
+    return parsed(await whole_body(headers, receive, largest))
+
+
+async def whole_body(headers: RawHeaders, receive: Receive, largest: int) -> bytearray:
+    """Read the whole body; refuse it as soon as it is known to be too large."""
+    check_length(headers, largest)
+    body = await read_body(receive, largest)
+    if body is None:
+        raise _too_large(largest)
+    return body
+
+
+def check_type(headers: RawHeaders) -> None:
     kinds = values_of(headers, b"content-type")
     if len(kinds) != 1 or kinds[0].partition(";")[0].strip().lower() != "application/json":
         raise RequestRefused(
             415, "bad_type", "content-type", "is not application/json", "send JSON, with this header saying so"
         )
-    check_length(headers, largest)
-    body = await read_body(receive, largest)
-    if body is None:
-        raise _too_large(largest)
-    return _parsed(body)
 
 
 def check_length(headers: RawHeaders, largest: int) -> None:
@@ -73,12 +82,12 @@ def _too_large(largest: int) -> RequestRefused:
     return RequestRefused(413, "too_large", "body", problem, remedy)
 
 
-def _parsed(body: bytearray) -> Any:
+def parsed(body: bytearray, remedy: str = "send one envelope, or an array of them, in UTF-8") -> Any:
     try:
         return exact_json(body)
     except orjson.JSONDecodeError as error:
         # The message names the position and the kind of mistake, and never quotes the body.
-        raise BadInput("body", f"is not JSON: {error}", "send one envelope, or an array of them, in UTF-8") from None
+        raise BadInput("body", f"is not JSON: {error}", remedy) from None
 
 
 async def send_problem(send: Send, problem: Problem) -> None:

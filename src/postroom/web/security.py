@@ -7,11 +7,12 @@ the owner's mail through their own browser. It is plain ASGI, so that endless re
 from collections.abc import Collection
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from postroom.core.hosts import bare_name, hostname
 from postroom.dashboard.display import shown
+from postroom.web.api_errors import error_form, is_of_api
 
 SECURITY_HEADERS = {
     "Content-Security-Policy": (
@@ -57,14 +58,17 @@ class HostCheck:
         if scope["type"] != "http" or scope["path"] in self._own_doors or self._is_ours(Headers(scope=scope)):
             await self._app(scope, receive, send)
             return
-        host = shown(Headers(scope=scope).get("host") or "", 100)
-        refusal = PlainTextResponse(
-            f'Postroom does not answer to the host name "{host}".\n'
-            "Open it at the address it printed at start, or add this name to its allowed hosts.\n",
-            status_code=MISDIRECTED,
-        )
-        await refusal(scope, receive, send)
+        await _misdirected(scope)(scope, receive, send)
 
     def _is_ours(self, headers: Headers) -> bool:
         hosts = headers.getlist("host")
         return len(hosts) == 1 and hostname(hosts[0]) in self._allowed
+
+
+def _misdirected(scope: Scope) -> Response:
+    host = shown(Headers(scope=scope).get("host") or "", 100)
+    problem = f'Postroom does not answer to the host name "{host}"'
+    remedy = "open it at the address it printed at start, or add this name to its allowed hosts"
+    if is_of_api(scope["path"]):
+        return JSONResponse(error_form("foreign_host", problem, "host", remedy), MISDIRECTED)
+    return PlainTextResponse(f"{problem}.\n{remedy[:1].upper()}{remedy[1:]}.\n", MISDIRECTED)

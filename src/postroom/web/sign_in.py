@@ -14,7 +14,7 @@ from urllib.parse import quote
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from postroom.core.errors import PostroomError, StoreError
@@ -25,7 +25,9 @@ from postroom.dashboard.sign_in.cookies import PREFIX, session_cookie, set_sessi
 from postroom.dashboard.sign_in.visits import SESSION
 from postroom.dashboard.visiting import VISITOR
 from postroom.manage.sessions import LiveSession, Sessions
+from postroom.switchboard.problems import RETRY_AFTER_S, UNAVAILABLE
 from postroom.switchboard.token_check import TokenCheck, TokenRefused
+from postroom.web.api_errors import error_form, is_of_api
 from postroom.web.door import ASK_FOR_TOKEN, bearer, values_of
 
 log = structlog.get_logger()
@@ -39,7 +41,10 @@ LOOK_EVERY_S = 15.0
 
 
 class SignInGate:
-    """Ask for a session. `doors` are paths that check their callers themselves, with all below them."""
+    """Ask for a session. `doors` are paths that check their callers themselves, with all below them.
+
+    Below `guests`, callers without a session are let through as well, and asked there for what else they have.
+    """
 
     def __init__(
         self,
@@ -47,12 +52,14 @@ class SignInGate:
         sessions: Sessions,
         tokens: TokenCheck,
         doors: Collection[str] = (),
+        guests: Collection[str] = (),
         look_every_s: float = LOOK_EVERY_S,
     ) -> None:
         self._app = app
         self._sessions = sessions
         self._tokens = tokens
         self._doors = tuple(doors)
+        self._guests = tuple(guests)
         self._look_every_s = look_every_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -64,10 +71,9 @@ class SignInGate:
             visitor = await self._token_visitor(scope) if live is None else live.visitor
         except StoreError as error:
             log.warning("sign_in.unavailable", error=type(error).__name__)
-            words = "Postroom cannot read its data at the moment. Try again soon.\n"
-            await PlainTextResponse(words, 503, {"Retry-After": "5"})(scope, receive, send)
+            await _unavailable(scope)(scope, receive, send)
             return
-        if visitor is None and not is_open(scope["path"]):
+        if visitor is None and not _is_below(scope["path"], (*OPEN, *self._guests)):
             await _refusal(scope)(scope, receive, send)
             return
         known = scope if visitor is None else {**scope, VISITOR: visitor}
@@ -173,6 +179,14 @@ def _with_cookie(scope: Scope, live: LiveSession, send: Send) -> Send:
         await send(message)
 
     return send_with_cookie
+
+
+def _unavailable(scope: Scope) -> Response:
+    retry = {"Retry-After": str(RETRY_AFTER_S)}
+    if is_of_api(scope["path"]):
+        form = UNAVAILABLE.form
+        return JSONResponse(error_form(form["code"], form["problem"], form["field"], form["remedy"]), 503, retry)
+    return PlainTextResponse("Postroom cannot read its data at the moment. Try again soon.\n", 503, retry)
 
 
 def _refusal(scope: Scope) -> Response:

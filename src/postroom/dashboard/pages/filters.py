@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 
-from postroom.core.errors import BadInput
 from postroom.core.mail.ingestion import IngestionRule
 from postroom.dashboard.page import Page
 from postroom.dashboard.site import Site
 from postroom.dashboard.visit import Visit
 from postroom.manage.database import Database
-from postroom.manage.filters import list_filters
+from postroom.manage.filters import filter_page
 from postroom.manage.tier_rules import load_tier_rules
 from postroom.settings.reading import Settings
 
@@ -35,25 +34,14 @@ class FiltersPage(Page):
         self._settings = settings
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
-        after = _place(visit.text("after"))
-        rules = [each for each in await list_filters(self._database) if (each.rule.number, each.rule.name) > after]
-        shown = rules[:MOST_SHOWN]
+        page = await filter_page(self._database, visit.text("after"), MOST_SHOWN)
         return {
             "tiers": await load_tier_rules(self._database, self._settings),
-            "filters": [(each, _words(each.rule)) for each in shown],
-            "more_after": f"{shown[-1].rule.number} {shown[-1].rule.name}" if len(rules) > len(shown) else None,
+            "filters": [(each, _words(each.rule)) for each in page.filters],
+            "more_after": page.more_after,
             "sources": SOURCES,
             "stored": STORED,
         }
-
-
-def _place(given: str | None) -> tuple[int, str]:
-    """Read the place after which the filters are shown: a number and a name."""
-    number, _, name = (given or "-1 ").partition(" ")
-    try:
-        return int(number), name
-    except ValueError:
-        raise BadInput("after", "is no place in the list", "open the list from its beginning") from None
 
 
 def _words(rule: IngestionRule) -> str:

@@ -1,11 +1,11 @@
 """The jobs: how many stand where, what fails and why, how fast they end, and who works on them."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from uuid import UUID
 
 from starlette.routing import Route
 
-from postroom.core.errors import BadInput, NotFound
+from postroom.core.errors import NotFound
 from postroom.core.jobs.types import CATALOGUE
 from postroom.dashboard.charts import Series
 from postroom.dashboard.forms import Done, Form, form_route
@@ -16,24 +16,15 @@ from postroom.dashboard.windows import WINDOW_CHOICES, chosen_window
 from postroom.manage import job_board
 from postroom.manage.channels import changes_on
 from postroom.manage.database import Clock, Database, wall_clock
-from postroom.manage.job_board import JobFigures, JobFilters, Stage
+from postroom.manage.job_board import JobFigures, JobFilters
+from postroom.manage.job_bulk import VERBS, BulkOutcome, apply_to_cause, apply_to_filtered, read_stage
 from postroom.manage.job_causes import job_causes
 from postroom.manage.job_story import load_story
-from postroom.manage.jobs import Verb, apply_to_jobs, cancel_job, dismiss_job, retry_job
+from postroom.manage.jobs import Verb, cancel_job, dismiss_job, retry_job
 from postroom.manage.windows import window_of
 from postroom.settings.reading import Settings
 
 MOODS = {"running": "busy", "retrying": "ask", "parked": "ask", "failed": "bad", "completed": "good"}
-VERBS: Mapping[str, tuple[Verb, ...]] = {
-    "ready": ("cancel",),
-    "running": ("cancel",),
-    "scheduled": ("retry", "cancel"),
-    "retrying": ("retry", "cancel"),
-    "parked": ("cancel",),
-    "failed": ("retry", "dismiss"),
-    "canceled": ("retry",),
-}
-"""The acts that are possible on the jobs of each stage."""
 CONSEQUENCES: Mapping[Verb, str] = {
     "retry": "They are queued again at once, with all their attempts. What they did before is not done twice.",
     "cancel": "Those that wait never run; those that run stop at their next step. They can be retried later.",
@@ -103,25 +94,14 @@ class JobsPage(Page):
         return Done("The job is dismissed: it counts as canceled.")
 
     async def _bulk(self, form: Form) -> Done:
-        asked = {name: form.text(name) for name in ("stage", "type", "account", "error") if form.text(name)}
-        filters = _filters(asked)
-        verb = _verb(form.parameters["verb"], filters.stage)
+        filters = _filters({name: form.text(name) for name in ("stage", "type", "account", "error") if form.text(name)})
         begin = form.required("begin", "open the list again, and use its button")
-        found = await job_board.select_page_jobs(self._database, filters, begin)
-        return await self._to_many(form, verb, [each.id for each in found.jobs], asked)
+        verb = form.parameters["verb"]
+        return _to_many(await apply_to_filtered(self._database, verb, filters, begin, form.signed(), self._clock))
 
     async def _cause(self, form: Form) -> Done:
-        """Act on the jobs of one cause. They are found again, since some may have moved on meanwhile."""
         key = form.required("cause", "open the page again, and use its button")
-        found = next((each for each in (await job_causes(self._database)).groups if each.key == key), None)
-        if found is None:
-            raise NotFound("no job has this cause any more")
-        verb = _verb(form.parameters["verb"], found.stage)
-        return await self._to_many(form, verb, found.ids, {"stage": found.stage, "type": found.type, "cause": key})
-
-    async def _to_many(self, form: Form, verb: Verb, ids: Sequence[UUID], asked: Mapping[str, str]) -> Done:
-        done = await apply_to_jobs(self._database, verb, ids, self._clock, form.signed(), asked)
-        return Done(f"{done:,} of {len(ids):,} {'job' if len(ids) == 1 else 'jobs'} {PAST[verb]}.")
+        return _to_many(await apply_to_cause(self._database, form.parameters["verb"], key, form.signed(), self._clock))
 
 
 class JobPage(Page):
@@ -152,26 +132,13 @@ def latency(figures: JobFigures) -> Mapping[str, object]:
     return {"latency_series": [series], "latency_unit": unit}
 
 
+def _to_many(outcome: BulkOutcome) -> Done:
+    jobs = "job" if outcome.chosen == 1 else "jobs"
+    return Done(f"{outcome.done:,} of {outcome.chosen:,} {jobs} {PAST[outcome.verb]}.")
+
+
 def _filters(given: Mapping[str, str]) -> JobFilters:
-    return JobFilters(_stage(given.get("stage")), given.get("type"), given.get("account"), given.get("error"))
-
-
-def _stage(given: str | None) -> Stage | None:
-    for stage in job_board.STAGES:
-        if stage == given:
-            return stage
-    if given:
-        raise BadInput("stage", f"{given[:40]!r} is none of them", f"choose one of: {', '.join(job_board.STAGES)}")
-    return None
-
-
-def _verb(given: str, stage: Stage | None) -> Verb:
-    allowed = VERBS.get(stage or "", ())
-    for verb in allowed:
-        if verb == given:
-            return verb
-    problem = f"{given[:20]!r} cannot be done with jobs that are {stage or 'in any stage'}"
-    raise BadInput("verb", problem, "use one of the buttons")
+    return JobFilters(read_stage(given.get("stage")), given.get("type"), given.get("account"), given.get("error"))
 
 
 def _id(text: str) -> UUID:

@@ -41,7 +41,7 @@ def read_arguments(tool: str, form: type[AnyArguments], given: Mapping[str, Any]
 def _described(form: type[Arguments], path: str) -> str:
     """The description of the argument, also for a field inside it."""
     field = form.model_fields.get(path.partition(".")[0])
-    return (field and field.description) or "see the tool's input schema"
+    return (field and field.description) or "see its schema"
 
 
 @cache

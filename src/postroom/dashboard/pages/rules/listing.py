@@ -7,7 +7,7 @@ from uuid import UUID
 
 from starlette.routing import Route
 
-from postroom.core.errors import BadInput, NotFound
+from postroom.core.errors import NotFound
 from postroom.core.rules.rule import SCOPES, ScopeName
 from postroom.dashboard.forms import Done, Form, form_route
 from postroom.dashboard.page import Page
@@ -17,11 +17,11 @@ from postroom.manage import proposals, shadow
 from postroom.manage.database import Database
 from postroom.manage.rule_views import (
     DAYS,
-    RulePlace,
     RuleState,
     list_lines,
     load_line,
     move_rule,
+    read_place,
     rule_changes,
 )
 from postroom.manage.rules import remove_rule, switch_rule
@@ -62,7 +62,7 @@ class RulesPage(Page):
             self._now(),
             scope=next((each for each in SCOPES if each == scope), None),
             state=next((each for each in STATES if each == state), None),
-            after=_place(visit.text("after")),
+            after=None if (after := visit.text("after")) is None else read_place(after),
         )
         return {
             "found": found,
@@ -140,14 +140,3 @@ def _proposal(form: Form) -> UUID:
         return UUID(form.parameters["proposal"])
     except ValueError:
         raise NotFound("there is no such proposal") from None
-
-
-def _place(given: str | None) -> RulePlace | None:
-    """Read the place after which a page begins, as the link to more rules names it."""
-    if given is None:
-        return None
-    priority, _, id = given.partition("_")
-    try:
-        return RulePlace(int(priority), UUID(id))
-    except ValueError:
-        raise BadInput("after", "is no place in the list", "open the list from its beginning") from None

@@ -21,3 +21,7 @@ WHERE actor = :actor AND action = :action AND seq < :before_seq ORDER BY seq DES
 -- name: select_audit_of(object_type, object_id, most)
 SELECT seq, id, at, actor, role, action, object_type, object_id, before_json, after_json, reason FROM audit
 WHERE object_type = :object_type AND object_id = :object_id ORDER BY seq DESC LIMIT :most
+
+-- name: select_audit_entry(id)
+SELECT seq, id, at, actor, role, action, object_type, object_id, before_json, after_json, reason FROM audit
+WHERE id = :id

@@ -1,0 +1,52 @@
+"""Who calls, and what proves that a change is asked for by a page of ours."""
+
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from postroom.api.access import ANYBODY
+from postroom.api.call import Call
+from postroom.api.forms import Answer
+from postroom.api.operation import Noun
+from postroom.core.visitors import Visitor
+
+SESSION = Noun("The caller")
+
+
+class SessionAnswer(Answer):
+    """`form_token` is for callers with a session: they send it as `X-Form-Token` with everything that changes
+    something. `is_fresh` says that they proved who they are a few minutes ago.
+    """
+
+    kind: Literal["person", "token"]
+    name: str = Field(description="As the audit log names the caller.")
+    role: str
+    is_fresh: bool
+    form_token: str | None
+
+
+class OpenApiAnswer(Answer):
+    """The description of this API in OpenAPI 3.1."""
+
+    model_config = ConfigDict(extra="allow")
+
+    openapi: str
+    info: dict[str, Any]
+    paths: dict[str, Any]
+
+
+@SESSION.get("/openapi.json", ANYBODY)
+async def read_openapi(call: Call) -> OpenApiAnswer:
+    """The description of this API in OpenAPI 3.1."""
+    from postroom.api.openapi import openapi  # it takes a while, and few ask
+
+    return OpenApiAnswer.model_validate(openapi())
+
+
+@SESSION.get("/session", ANYBODY)
+async def read_session(call: Call) -> SessionAnswer:
+    """Who the caller is, as the audit log names it."""
+    who, name = call.caller, call.signed().actor
+    if isinstance(who, Visitor):
+        return SessionAnswer(kind="person", name=name, role=who.role, is_fresh=who.is_fresh, form_token=who.form_token)
+    return SessionAnswer(kind="token", name=name, role=who.role, is_fresh=False, form_token=None)
