@@ -1,13 +1,27 @@
-"""The JSON API: what is read and done over real HTTP."""
+"""The JSON API: what is read and done over real HTTP, by programs and by people."""
 
+import asyncio
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 import pytest
 
+from postroom.api.cursors import sealed
+from postroom.api.operation import PREFIX
 from postroom.api.registry import OPERATIONS
-from support.api import RunningApi, running_api
+from postroom.store.audit import list_audit
+from postroom.store.engine.database import Database
+from support.api import RunningApi, TokenCaller, running_api
+from support.page_setup import ATTACKS
+from support.patience import PATIENCE_S
 from support.sqlite import new_sqlite
+from support.store.mail_setup import Sample
+
+HOW_TO = Path(__file__).parents[2] / "docs" / "how-to" / "api.md"
+RULE = {"name": "news", "if": {"sender_domain": "news.example"}, "then": "archive"}
 
 
 @pytest.fixture
@@ -18,11 +32,220 @@ async def api(tmp_path: Path, migrated_sqlite: Path) -> AsyncIterator[RunningApi
     await database.close()
 
 
+async def audited(database: Database) -> list[tuple[str, str, str]]:
+    return [(each.action, each.actor.partition(":")[0], each.role) for each in await database.run(list_audit(5))]
+
+
 async def test_every_list_is_read(api: RunningApi) -> None:
-    admin = await api.token()
+    admin = await api.token("dashboard")
     for operation in OPERATIONS:
-        if operation.is_safe and "{" not in operation.path:
+        if operation.is_safe and "{" not in operation.path and "dashboard" in operation.access.tokens:
             given = {"stage": "failed"} if operation.path == "/jobs/selection" else {}
             answer = await admin.get(operation.path, **given)
             assert answer.status_code == 200, (operation.path, answer.text)
-            print(operation.path, answer.text[:600])
+
+
+async def test_a_list_goes_on_where_its_page_ended(api: RunningApi) -> None:
+    admin = await api.token()
+    for path, items in (("/mail", "lines"), ("/filters", "filters"), ("/rules", "rules"), ("/audit", "entries"),
+                        ("/jobs", "jobs"), ("/approvals", "lines")):  # fmt: skip
+        whole = (await admin.get(path)).json()[items]
+        pages, cursor = list[Any](), None
+        while True:
+            answer = (await admin.get(path, limit=1, **({} if cursor is None else {"next": cursor}))).json()
+            pages += answer[items]
+            if (cursor := answer["next"]) is None:
+                break
+        known = [each for each in whole if each in pages]
+        assert len(whole) > 1, path
+        assert known == whole, path
+
+
+async def test_a_cursor_that_was_changed_or_is_of_another_list_is_refused(api: RunningApi) -> None:
+    admin = await api.token()
+    right = (await admin.get("/mail", limit=1)).json()["next"]
+    forged = [sealed("mail", key) for key in ("nonsense", "2026-13-01/x", f"9999-99-99T00:00:00Z/{uuid4()}")]
+    cut = [right[:-2], right[1:], right + "AAAA", "", "%00", "ä", "x" * 1_400]
+    for wrong in (*cut, *forged, sealed("audit", 7), sealed("jobs", "1")):
+        answer = await admin.get("/mail", next=wrong)
+        assert answer.status_code == 400, (wrong, answer.text)
+        assert answer.json()["error"].keys() == {"code", "message", "field", "remedy"}
+
+
+WRONG_BODIES: tuple[tuple[bytes, int, str | None], ...] = (
+    (b"{", 400, "body"),
+    (b"[]", 400, "body"),
+    (b'{"rule": {"name": "\\u0000"}}', 400, "body"),
+    (b'{"rule": {"name": "\\ud800"}}', 400, "body"),
+    (b'{"rule": {"a": 123456789012345678901234567890}}', 400, "body"),
+    (b'{"rule": {"name": "deep", "then": "archive", "if": ' + b'{"not":' * 900 + b"1" + b"}" * 902, 400, None),
+    (b'{"rule": 1}', 400, "rule"),
+    (b'{"rules": {}}', 400, "rules"),
+    (b"\xff\xfe", 400, "body"),
+    (b" " * (1024 * 1024 + 1), 413, "body"),
+)
+
+
+async def test_a_body_that_makes_no_sense_is_refused(api: RunningApi) -> None:
+    admin, json = await api.token(), {"Content-Type": "application/json"}
+    for body, status, field in WRONG_BODIES:
+        answer = await admin.call("POST", "/rules", None, json, content=body)
+        assert answer.status_code == status, (body[:80], answer.text)
+        assert field is None or answer.json()["error"]["field"] == field
+    answer = await admin.call("POST", "/rules", None, {"Content-Type": "text/plain"}, content=b"{}")
+    assert answer.status_code == 415
+
+
+WRONG_QUERIES = (
+    "limit=0",
+    "limit=201",
+    "limit=x",
+    "limit=99999999999999999999",
+    "limit=1&limit=2",
+    "nonsense=1",
+    "q=%00",
+    "since=yesterday",
+    "kind=fish",
+    "tier=fish",
+    "state=done&kind=event",
+    "account=nobody@x.example",
+    "next=x",
+    "&".join(f"a{each}=1" for each in range(100)),
+)
+
+
+async def test_a_filter_that_makes_no_sense_is_refused(api: RunningApi) -> None:
+    admin = await api.token()
+    for query in WRONG_QUERIES:
+        answer = await admin.call("GET", f"/mail?{query}")
+        assert answer.status_code in (400, 404), (query, answer.text)
+        assert answer.json()["error"].keys() == {"code", "message", "field", "remedy"}
+
+
+async def test_what_is_not_there_and_what_cannot_be_done_have_the_same_form(api: RunningApi) -> None:
+    admin = await api.token()
+    for method, path, status in (
+        ("GET", "/nonsense", 404),
+        ("DELETE", "/overview", 405),
+        ("GET", f"/jobs/{uuid4()}", 404),
+    ):
+        answer = await admin.call(method, path)
+        assert answer.status_code == status
+        assert answer.json()["error"].keys() == {"code", "message", "field", "remedy"}
+
+
+async def test_a_rule_is_written_changed_and_removed(api: RunningApi) -> None:
+    admin = await api.token()
+    assert (await admin.call("POST", "/rules/check", {"rule": RULE})).json()["matched"] == 0
+    made = (await admin.call("POST", "/rules", {"rule": RULE})).json()
+    id, version = made["rule"]["id"], made["rule"]["version"]
+    assert made["rule"]["untrusted"]["document"] == RULE
+    assert (await audited(api.pages.database))[0] == ("rules.add", "token", "admin")
+    assert (await admin.call("POST", "/rules", {"rule": RULE})).status_code == 409
+    edited = {"rule": {**RULE, "then": "star"}, "version": version}
+    assert (await admin.call("PUT", f"/rules/{id}", edited)).json()["untrusted"]["does"] == "star it"
+    assert (await admin.call("PUT", f"/rules/{id}", edited)).status_code == 409
+    assert (await admin.call("POST", f"/rules/{id}/disable", {"reason": "too many"})).json()["rule"]["enabled"] is False
+    assert (await admin.call("DELETE", f"/rules/{id}")).status_code == 200
+    assert (await admin.get(f"/rules/{id}")).status_code == 404
+
+
+async def test_a_request_with_a_key_is_done_once_however_often_it_is_sent(api: RunningApi) -> None:
+    admin, other = await api.token(), await api.token()
+    [event] = (await admin.get("/queues/gateway/waiting")).json()["messages"]
+    key, body = {"Idempotency-Key": "again"}, {"messages": [event["message_id"]]}
+    assert (await admin.call("POST", "/queues/gateway/dismiss", body)).json() == {"dismissed": 1}
+    api.pages.clock.forward(1)
+    answers = await asyncio.gather(*(admin.call("POST", "/queues/gateway/replay", body, key) for _ in range(6)))
+    assert sorted(each.status_code for each in answers) == [200, 409, 409, 409, 409, 409]
+    refused = next(each for each in answers if each.status_code == 409).json()["error"]
+    assert refused["code"] == "repeated"
+    assert "queue.replay" in refused["message"]
+    assert (await other.call("POST", "/queues/gateway/replay", body, key)).status_code == 200
+    assert len((await admin.get("/queues/gateway/waiting")).json()["messages"]) == 2
+
+
+async def test_a_person_answers_an_approval_and_acts_on_mail_with_their_session(api: RunningApi) -> None:
+    mara, asked = await api.person(), api.asked
+    path = f"/approvals/{asked.id}/approve"
+    assert (await mara.call("POST", path, {"shown": "another"})).status_code == 409
+    approved = await mara.call("POST", path, {"shown": asked.action_hash})
+    assert approved.json()["state"] == "queued"
+    assert ("approval.approve", "person", "admin") in await audited(api.pages.database)
+    assert (await mara.call("POST", path, {"shown": asked.action_hash})).status_code == 409
+    message, key = api.box.ids["kept"], {"Idempotency-Key": "star-it"}
+    starred = await mara.call("POST", f"/mail/{message}/actions", {"actions": ["star"]}, key)
+    assert starred.status_code == 202
+    assert starred.json()["state"] == "queued"
+    assert (await mara.call("POST", f"/mail/{message}/actions", {"actions": ["star"]}, key)).status_code == 409
+
+
+async def test_a_message_is_shown_with_its_story_and_undone_by_a_program(api: RunningApi) -> None:
+    program = await api.token("dashboard")
+    shown = (await program.get(f"/mail/{api.box.ids['done']}")).json()["message"]
+    assert shown["kind"] == "mail"
+    assert shown["untrusted"]["subject"] == "Parcel"
+    assert "Your parcel comes today." in shown["untrusted"]["text"]
+    assert ("mail.read", "token", "dashboard") in await audited(api.pages.database)
+    for _ in range(2):
+        undone = await program.call("POST", f"/actions/{shown['actions'][0]['id']}/undo")
+        assert undone.status_code == 202
+    waiting = [each["type"] for each in (await program.get("/jobs", stage="ready")).json()["jobs"]]
+    assert len(waiting) == len(set(waiting)), "undone once"
+
+
+async def test_words_of_strangers_stand_under_untrusted_and_act_on_nobody(api: RunningApi) -> None:
+    evil = "kanarie \x1b[31m\u202e" + ATTACKS[0]
+    await api.box.decide(Sample("evil", '"kanarie" <kanarie@evil.example>', evil, evil, headers={"List-Id": "kanarie"}))
+    admin = await api.token()
+    for path in ("/mail", "/mail?q=kanarie", f"/mail/{api.box.ids['evil']}", "/overview", "/jobs", "/audit"):
+        answer = await admin.call("GET", path)
+        assert answer.status_code == 200
+        assert list(_leaks(answer.json())) == [], path
+    assert "kanarie" in (await admin.get("/mail")).text
+
+
+def _leaks(answer: object, path: str = "") -> list[str]:
+    match answer:
+        case str():
+            is_leak = "kanarie" in answer and ".untrusted" not in path
+            acts = any(each in answer for each in ("\x1b", "\u202e"))
+            return [f"{path}: {answer!r}"] if is_leak or acts else []
+        case dict():
+            return [leak for name, each in answer.items() for leak in _leaks(each, f"{path}.{name}")]
+        case list():
+            return [leak for each in answer for leak in _leaks(each, path)]
+        case _:
+            return []
+
+
+async def test_what_a_person_sees_by_session_is_not_cached_and_changes_need_their_page(api: RunningApi) -> None:
+    mara = await api.person()
+    answer = await mara.call("GET", "/session")
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.json() | {"form_token": ""} == {
+        "kind": "person", "name": "person:mara", "role": "admin", "is_fresh": True, "form_token": "",
+    }  # fmt: skip
+    assert (await mara.call("POST", "/pause", {}, {"X-Form-Token": "x" * 43})).json()["error"][
+        "code"
+    ] == "bad_form_token"
+    assert (await mara.call("POST", "/pause", {}, {"Sec-Fetch-Site": "cross-site"})).json()["error"]["code"] == (
+        "foreign_origin"
+    )
+    assert (await mara.call("POST", "/pause", {"reason": "holiday"})).status_code == 200
+    assert (await mara.call("GET", "/overview")).json()["control"]["paused_because"] == "holiday"
+    assert (await mara.call("POST", "/resume", {})).status_code == 200
+
+
+async def test_the_examples_of_the_how_to_work_as_they_stand(api: RunningApi, tmp_path: Path) -> None:
+    admin: TokenCaller = await api.token()
+    blocks = re.findall(r"```sh\n(.*?)```", HOW_TO.read_text("utf-8"), re.S)
+    ran = [each for each in blocks if "curl" in each]
+    assert len(ran) >= 5
+    shell = f"set -euo pipefail\nexport TOKEN={admin.text} API={api.pages.address}{PREFIX}\n"
+    for block in ran:
+        process = await asyncio.create_subprocess_exec(
+            "bash", "-c", shell + block, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, cwd=tmp_path
+        )
+        out, err = await asyncio.wait_for(process.communicate(), PATIENCE_S)
+        assert process.returncode == 0, (block, out, err)

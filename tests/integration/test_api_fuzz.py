@@ -5,6 +5,7 @@ soak` sends many more, also on PostgreSQL.
 """
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,7 +70,7 @@ def fuzzed(
 
 @pytest.mark.parametrize("noun", NOUNS, ids=lambda noun: noun.title.replace(" ", "-"))
 def test_whatever_is_sent_is_answered_as_described(fuzzed: Fuzzed, noun: Noun) -> None:
-    described, http = schemathesis.openapi.from_dict(openapi()), requests.Session()
+    described, http = _described(), requests.Session()
 
     # Without shrinking, which would send thousands of requests: the seed is printed.
     @settings(max_examples=scale(2, 300) * len(noun.operations), phases=[Phase.generate])
@@ -90,6 +91,11 @@ def test_whatever_is_sent_is_answered_as_described(fuzzed: Fuzzed, noun: Noun) -
         send()
     finally:
         http.close()
+
+
+@cache
+def _described() -> Any:
+    return schemathesis.openapi.from_dict(openapi())
 
 
 def _path(data: st.DataObject, operation: Operation, fuzzed: Fuzzed) -> dict[str, Any]:

@@ -5,6 +5,7 @@ tests/unit/test_documented.py` writes those parts anew; the tests compare.
 """
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -123,7 +124,7 @@ def form_of(schema: dict[str, Any], defs: dict[str, Any], indent: str = "") -> s
             return form_of(defs[ref.rpartition("/")[2]], defs, indent)
         case {"properties": {"schema_version": {"const": str(version)}}}:
             return f"`{version}`"
-        case {"anyOf": list(choices)}:
+        case {"anyOf": list(choices)} | {"oneOf": list(choices)}:
             return " or ".join(form_of(choice, defs, indent) for choice in choices)
         case {"const": value}:
             return f'"{value}"'
@@ -138,15 +139,26 @@ def form_of(schema: dict[str, Any], defs: dict[str, Any], indent: str = "") -> s
                 for name, each in properties.items()
             ]
             return "\n".join(["{", *inner, f"{indent}}}"])
+        case {"type": "object", "additionalProperties": dict(each)} if each:
+            return f"{{name: {form_of(each, defs, indent)}, …}}"
         case {"type": "object"}:
             return "object"
         case {"type": str(kind)}:
             return {"date-time": "time", "uuid": "id"}.get(schema.get("format", ""), kinds.get(kind, kind))
+        case {"title": _, **rest} if not rest.keys() - {"description"}:
+            return "any JSON"
         case _:
             raise AssertionError(schema)
 
 
+def operations_reference() -> str:
+    from support.api_reference import api_reference  # not yet found where this file is run as a program
+
+    return api_reference(form_of)
+
+
 GENERATED: dict[str, Callable[[], str]] = {
+    "api.md": operations_reference,
     "mcp.md": tools_reference,
     "settings.md": settings_reference,
     "cli.md": cli_reference,
@@ -220,4 +232,5 @@ def write() -> None:
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT / "tests"))
     write()

@@ -1,6 +1,7 @@
 """Who may call an operation: people by their role, programs by the role of their token.
 
-No token answers an approval, and none does what people are asked a fresh proof for: such acts are a person's own.
+No token answers an approval, acts on mail as its owner, or does what people are asked a fresh proof for: such acts are
+a person's own.
 """
 
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ STEER = Access("operator", _PROGRAMS)
 OPERATE = Access("operator", frozenset({Role.ADMIN}))
 ADMINISTER = Access("admin", frozenset({Role.ADMIN}))
 ANSWER = Access("operator")
-"""People only: an answer to an approval."""
+"""People only: an answer to an approval, and what is done to mail as its owner's own act."""
 ANSWER_AGAIN = Access("operator", is_fresh=True)
 """People only, who have proved again who they are."""
 OWN = Access("admin")

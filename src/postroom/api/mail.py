@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BeforeValidator, Field
 
-from postroom.api.access import OPERATE, STEER
+from postroom.api.access import ANSWER, OPERATE, STEER
 from postroom.api.call import Call
 from postroom.api.cursors import opened, sealed
 from postroom.api.forms import Answer, Arguments, Done, Filter, Nothing, Page, Paged, Text
@@ -275,9 +275,9 @@ async def read_message(call: Call, path: MessagePath) -> MessageAnswer:
     return MessageAnswer(message=MailForm.of(shown))
 
 
-@MAIL.post("/mail/{message}/actions", OPERATE, status=202, once=True)
+@MAIL.post("/mail/{message}/actions", ANSWER, status=202, once=True)
 async def act_on_message(call: Call, path: MessagePath, body: ActionsBody) -> ActionOutcomeForm:
-    """Do something with a message, as its owner would: safety, protection and approvals hold."""
+    """Do something with a message. It is a person's own act, so no token may: programs propose actions over MCP."""
     steps = read_actions(body.actions)
     asked = await request_action(call.database, path.message, steps, call.parts.policy, call.signed(), call.clock)
     return ActionOutcomeForm.of(asked)
@@ -292,12 +292,12 @@ async def reclassify_message(call: Call, path: MessagePath, body: Nothing) -> Re
 
 @MAIL.post("/actions/{action}/undo", STEER, status=202)
 async def undo(call: Call, path: ActionPath, body: Nothing) -> Done:
-    """Take an action back. One that is undone already is refused."""
+    """Take an action back. Safe to repeat: it is undone once."""
     await undo_action(call.database, path.action, call.signed(), clock=call.clock)
     return Done(done="It is being undone.")
 
 
-@MAIL.post("/actions/{action}/wrong", OPERATE, status=202)
+@MAIL.post("/actions/{action}/wrong", ANSWER, status=202)
 async def undo_wrong(call: Call, path: ActionPath, body: Nothing) -> CorrectionForm:
     """Take back what a decision did, and let Postroom propose a rule that would have prevented it."""
     return CorrectionForm.of(await undo_and_learn(call.database, path.action, call.signed(), call.clock))

@@ -15,7 +15,7 @@ __all__ = ["create_token", "list_tokens", "mint", "revoke_token"]
 
 
 async def create_token(database: Database, token: NewToken, signed: Signature, now: datetime) -> Token:
-    """Store a token made by `mint`; only a hash of its secret is kept. Raise BadInput if it would have ended already."""
+    """Store a token made by `mint`; only a hash of its secret is kept. Raise BadInput if it is over already."""
     if token.expires_at is not None and token.expires_at <= now:
         raise BadInput("expires_at", "is in the past", "give a later time, or none")
     await prepare(database)
