@@ -98,11 +98,25 @@ class MailCounts(Answer):
     undone: int
 
 
+def _weighed(given: Any) -> object:
+    """Read an alternative as the views have it, an action and a confidence."""
+    pair = cast("tuple[str, float]", given)
+    return {"what": pair[0], "confidence": pair[1]} if isinstance(given, tuple) else given
+
+
+class AlternativeForm(Answer):
+    """Another action that the model weighed, and its confidence in it."""
+
+    what: str
+    confidence: float
+
+
 class UntrustedDecision(Answer):
     what: str
     by: str
     why: str
     other_rules: list[str]
+    alternatives: list[Annotated[AlternativeForm, BeforeValidator(_weighed)]]
 
 
 class DecisionForm(Answer):
