@@ -261,6 +261,42 @@ async def test_a_connection_that_died_silently_is_noticed_and_opened_again(page:
         await expect(page.locator("#link")).to_have_text("Live")
 
 
+BEGIN_IN_THE_BACKGROUND = """
+let hidden = true;
+Object.defineProperty(document, "hidden", { get: () => hidden });
+window.comeToTheFront = () => { hidden = false; document.dispatchEvent(new Event("visibilitychange")); };
+"""
+
+
+async def test_a_tab_that_begins_in_the_background_takes_no_connection_until_it_is_looked_at(page: Page) -> None:
+    """A browser has six for one server: tabs that nobody looks at would leave none for the others."""
+    streams: list[str] = []
+    page.on("request", lambda request: streams.append(request.url) if "/events" in request.url else None)
+    await page.add_init_script(BEGIN_IN_THE_BACKGROUND)
+    async with dashboard(ScriptedFeed(line(1))) as address:
+        await page.goto(address, wait_until="load")
+        await page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+        assert streams == []
+        await page.evaluate("comeToTheFront()")
+        await expect(page.locator("#link")).to_have_text("Live")
+    assert len(streams) == 1
+
+
+async def test_a_button_that_is_pressed_twice_does_its_act_once(page: Page) -> None:
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+    async with dashboard(ScriptedFeed(line(1))) as address:
+        await open_live(page, address)
+        async with page.expect_navigation():
+            await page.evaluate("""() => {
+              const form = document.querySelector('form[action="/pause"]');
+              form.requestSubmit();
+              setTimeout(() => form.requestSubmit());
+            }""")
+        await open_live(page, address)
+    assert [each.removeprefix(address) for each in sent] == ["/pause"]
+
+
 async def test_without_javascript_the_page_shows_how_things_stand(browser: Browser) -> None:
     feed = ScriptedFeed(line(1, subject="Dinner?"))
     async with dashboard(feed) as address:

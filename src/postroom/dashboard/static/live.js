@@ -8,6 +8,7 @@
   const RETRY_MS = 2_000;
   const TICK_MS = 5_000;
   const ANNOUNCE_MS = 5_000;
+  const SUBMIT_MS = 5_000;
   const WORDS = {
     connecting: "Connecting…",
     live: "Live",
@@ -66,9 +67,30 @@
     setState("reconnecting");
     retrying ||= setTimeout(() => {
       retrying = 0;
-      htmx.trigger(board, "retry");
+      connect();
     }, RETRY_MS);
   }
+
+  function connect() {
+    if (document.hidden) document.addEventListener("visibilitychange", connect, { once: true });
+    else htmx.trigger(board, "retry");
+  }
+
+  // Browsers open six connections to one server, for all tabs together. htmx closes the stream of a tab that goes into
+  // the background; one that begins there must not open any, or a handful of them would leave none for pages and forms.
+  if (document.hidden) {
+    board.setAttribute("hx-trigger", "retry");
+    connect();
+  }
+
+  // A second press, while the answer to the first is on its way, would do the act twice.
+  const submitted = new WeakMap();
+  window.addEventListener("submit", (event) => {
+    if (event.defaultPrevented || event.target.method !== "post") return;
+    if (Date.now() - (submitted.get(event.target) ?? -Infinity) < SUBMIT_MS) event.preventDefault();
+    else submitted.set(event.target, Date.now());
+  });
+  window.addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
 
   // A network that fails silently leaves a stream that is open but dead.
   function watch() {
