@@ -177,3 +177,19 @@ async def test_no_get_changes_anything(pages: Pages) -> None:
         if isinstance(route, Route) and "GET" in (route.methods or ()) and not route.path.startswith(NOT_READ):
             await mara.get(route.path.replace("{digest}/{name:path}", "x/y"))
     assert await dump(pages.database) == before
+
+
+async def test_a_nul_character_is_refused_with_the_name_of_its_field(pages: Pages) -> None:
+    """PostgreSQL refuses every query with one, which would look as if the data could not be read."""
+    mara = await pages.signed_in()
+    for address, field in (
+        ("/audit?actor=a%00b", "actor"),
+        ("/audit.csv?action=%00", "action"),
+        ("/jobs?error=%00", "error"),
+        ("/mail/a%00b", "message"),
+        ("/events/audit?actor=%00", "actor"),
+    ):
+        answer = await mara.get(address)
+        assert (answer.status_code, f"{field}: contains a NUL" in answer.text) == (400, True), address
+    answer = await mara.submit("/settings/protection", kind="label", value="a\0b")
+    assert (answer.status_code, "value: contains a NUL" in answer.text) == (400, True)

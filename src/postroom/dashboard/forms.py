@@ -20,6 +20,7 @@ from postroom.core.errors import BadInput, IllegalMove, MailboxError, NotFound, 
 from postroom.core.visitors import PersonRole, Visitor
 from postroom.dashboard.said import Said, say
 from postroom.dashboard.site import Site
+from postroom.dashboard.visit import check_storable
 from postroom.dashboard.visiting import visitor_of
 from postroom.manage.audit import Signature, signature
 
@@ -124,6 +125,8 @@ async def _checked(request: Request, role: PersonRole) -> Form:
     token = fields.get("form_token")
     if not isinstance(token, str) or not secrets.compare_digest(token.encode(), visitor.form_token.encode()):
         raise HTTPException(FORBIDDEN, detail="this form is from an older page: open the page again")
+    for name, value in fields.multi_items():
+        check_storable({name: value})
     back = fields.get("back")
     return Form(fields, request.path_params, visitor, own_path(back if isinstance(back, str) else ""))
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import urlencode
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from postroom.core.errors import BadInput
@@ -17,6 +18,13 @@ from postroom.dashboard.visiting import visitor_of
 
 LONGEST_FILTER = 500
 Choice = TypeVar("Choice", bound=str)
+
+
+def check_storable(given: Mapping[str, object]) -> None:
+    """Refuse NUL, which PostgreSQL cannot compare with anything, before a query fails because of it."""
+    for name, value in given.items():
+        if isinstance(value, str) and "\0" in value:
+            raise HTTPException(400, detail=f"{name[:40]}: contains a NUL character, which nothing here has; remove it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +37,7 @@ class Visit:
 
     @classmethod
     def of(cls, request: Request, path: str) -> "Visit":
+        check_storable({**request.path_params, **request.query_params})
         filters = {name: value for name, value in sorted(request.query_params.items()) if value}
         return cls(path, request.path_params, filters, visitor_of(request))
 

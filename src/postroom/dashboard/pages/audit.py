@@ -56,14 +56,17 @@ class AuditPage(Page):
         return [Route("/audit.csv", self._csv, methods=["GET"]), Route("/audit.jsonl", self._jsonl, methods=["GET"])]
 
     async def _csv(self, request: Request) -> Response:
-        return _download(self._lines(request, _csv_line, _row(COLUMNS)), "text/csv; charset=utf-8", "audit.csv")
+        visit = Visit.of(request, self.address)
+        return _download(self._lines(visit, _csv_line, _row(COLUMNS)), "text/csv; charset=utf-8", "audit.csv")
 
     async def _jsonl(self, request: Request) -> Response:
-        return _download(self._lines(request, _json_line), "application/x-ndjson", "audit.jsonl")
+        return _download(
+            self._lines(Visit.of(request, self.address), _json_line), "application/x-ndjson", "audit.jsonl"
+        )
 
-    async def _lines(self, request: Request, line: WriteLine, first: str = "") -> AsyncIterator[str]:
+    async def _lines(self, visit: Visit, line: WriteLine, first: str = "") -> AsyncIterator[str]:
         """Write all entries that the filters leave, a bounded number at once."""
-        actor, action = request.query_params.get("actor"), request.query_params.get("action")
+        actor, action = visit.filters.get("actor"), visit.filters.get("action")
         yield first
         before: int | None = None
         while found := await list_audit(self._database, EXPORTED_AT_ONCE, before=before, actor=actor, action=action):
