@@ -1,7 +1,9 @@
-"""What every provider's mailbox does: Gmail's over HTTP against the emulator, and one in memory that keeps folders."""
+"""What every provider's mailbox does: Gmail's over HTTP against the emulator, IMAP's on Dovecot and Cyrus, with labels
+as keywords and as folders, and one in memory that keeps folders.
+"""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
@@ -19,11 +21,14 @@ from postroom.core.mail.mailbox import Mailbox, job_error_of
 from postroom.gmail.carrier import GmailCarrier
 from postroom.gmail.client import GmailClient
 from postroom.gmail.mailbox import GmailMailbox
+from postroom.imap.mailbox import LabelsAs
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox as Gmail
 from postroom_sandbox.server import running_emulator
 from support.folder_mailbox import FolderCarrier, FolderMailbox, Folders
 from support.gates import BY_HAND, ProtectingGate
+from support.imap_mailbox import opened_mailbox
+from support.imap_server import ImapServer
 from support.patience import PATIENCE_S
 
 OWNER = "mara@lindqvist.example"
@@ -41,13 +46,17 @@ class Provider:
 
     mailbox: Mailbox
     reader: Mailbox
-    outbound: Outbound
     gate: ProtectingGate
     deliver: Callable[[bytes], str]
 
 
+@dataclass
+class SendingProvider(Provider):
+    outbound: Outbound
+
+
 @asynccontextmanager
-async def at_gmail() -> AsyncGenerator[Provider]:
+async def at_gmail() -> AsyncGenerator[SendingProvider]:
     async def token() -> str:
         return TOKEN
 
@@ -56,19 +65,50 @@ async def at_gmail() -> AsyncGenerator[Provider]:
         client = GmailClient(http, url, token, gate=gate)
         reader = GmailMailbox(client)
         outbound = GmailCarrier(client.under(BY_HAND))
-        yield Provider(reader.under(BY_HAND), reader, outbound, gate, lambda mail: gmail.deliver(mail, ARRIVED).id)
+        yield SendingProvider(
+            reader.under(BY_HAND), reader, gate, lambda mail: gmail.deliver(mail, ARRIVED).id, outbound
+        )
 
 
 @asynccontextmanager
-async def in_folders() -> AsyncGenerator[Provider]:
+async def in_folders() -> AsyncGenerator[SendingProvider]:
     folders, gate = Folders(), ProtectingGate()
     reader = FolderMailbox(folders, gate)
-    yield Provider(reader.under(BY_HAND), reader, FolderCarrier(folders, gate, BY_HAND), gate, folders.put)
+    yield SendingProvider(reader.under(BY_HAND), reader, gate, folders.put, FolderCarrier(folders, gate, BY_HAND))
 
 
-@pytest.fixture(params=[at_gmail, in_folders], ids=["gmail", "folders"])
+@asynccontextmanager
+async def on_imap(server: ImapServer, profile: str, labels_as: LabelsAs) -> AsyncGenerator[Provider]:
+    gate = ProtectingGate()
+    async with opened_mailbox(server, profile, labels_as, gate) as opened:
+        yield Provider(opened.mailbox, opened.reader, gate, opened.beside.put)
+
+
+SENDING: dict[str, Callable[[], AbstractAsyncContextManager[SendingProvider]]] = {
+    "gmail": at_gmail,
+    "folders": in_folders,
+}
+ON_IMAP: dict[str, tuple[str, str, LabelsAs]] = {
+    "dovecot": ("dovecot", "all", "keywords"),
+    "dovecot without MOVE": ("dovecot", "no_move", "folders"),
+    "cyrus": ("cyrus", "all", "folders"),
+}
+
+
+@pytest.fixture(params=[*SENDING, *ON_IMAP])
 async def provider(request: pytest.FixtureRequest) -> AsyncGenerator[Provider]:
-    async with request.param() as made:
+    if request.param in SENDING:
+        opened: AbstractAsyncContextManager[Provider] = SENDING[request.param]()
+    else:
+        server, profile, labels_as = ON_IMAP[request.param]
+        opened = on_imap(request.getfixturevalue(server), profile, labels_as)
+    async with opened as made:
+        yield made
+
+
+@pytest.fixture(params=SENDING)
+async def sending(request: pytest.FixtureRequest) -> AsyncGenerator[SendingProvider]:
+    async with SENDING[request.param]() as made:
         yield made
 
 
@@ -213,8 +253,8 @@ async def test_a_name_that_the_mailbox_does_not_tell_is_empty(provider: Provider
 # the way out
 
 
-async def test_a_draft_is_sent_once_and_found_by_its_mark(provider: Provider) -> None:
-    outbound, mark, began = provider.outbound, uuid4(), datetime.now(UTC) - timedelta(minutes=5)
+async def test_a_draft_is_sent_once_and_found_by_its_mark(sending: SendingProvider) -> None:
+    outbound, mark, began = sending.outbound, uuid4(), datetime.now(UTC) - timedelta(minutes=5)
     draft = await outbound.create_draft(mail(**{MARK: str(mark), SOURCE: "here-1"}), None)
     assert await outbound.has_draft(draft.id)
     assert [each.id for each in await outbound.drafts_of(mark)] == [draft.id]
@@ -232,23 +272,23 @@ async def test_a_draft_is_sent_once_and_found_by_its_mark(provider: Provider) ->
     assert await outbound.find_sent(uuid4(), (), began) is None
 
 
-async def test_nothing_leaves_that_the_gate_refuses(provider: Provider) -> None:
+async def test_nothing_leaves_that_the_gate_refuses(sending: SendingProvider) -> None:
     content = mail(**{MARK: str(uuid4())})
-    draft = await provider.outbound.create_draft(content, None)
-    provider.gate.closed = SafetyRefused("paused")
+    draft = await sending.outbound.create_draft(content, None)
+    sending.gate.closed = SafetyRefused("paused")
     for refused in (
-        provider.outbound.create_draft(content, None),
-        provider.outbound.send_draft(draft.id),
-        provider.outbound.delete_draft(draft.id),
+        sending.outbound.create_draft(content, None),
+        sending.outbound.send_draft(draft.id),
+        sending.outbound.delete_draft(draft.id),
     ):
         with pytest.raises(SafetyRefused, match="paused"):
             await refused
-    assert [each.id for each in await provider.outbound.marked_drafts()] == [draft.id]
-    assert await provider.outbound.newest_sent() == []
+    assert [each.id for each in await sending.outbound.marked_drafts()] == [draft.id]
+    assert await sending.outbound.newest_sent() == []
 
 
-async def test_a_draft_that_is_gone_is_as_good_as_deleted(provider: Provider) -> None:
-    draft = await provider.outbound.create_draft(mail(**{MARK: str(uuid4())}), None)
+async def test_a_draft_that_is_gone_is_as_good_as_deleted(sending: SendingProvider) -> None:
+    draft = await sending.outbound.create_draft(mail(**{MARK: str(uuid4())}), None)
     for _ in range(2):
-        await provider.outbound.delete_draft(draft.id)
-    assert not await provider.outbound.has_draft(draft.id)
+        await sending.outbound.delete_draft(draft.id)
+    assert not await sending.outbound.has_draft(draft.id)

@@ -7,7 +7,6 @@ ours, which speaks the protocol of saslauthd.
 import os
 import socketserver
 import subprocess
-import tempfile
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from support.imap_server import (
     address_of,
     free_ports,
     ids_of,
+    server_folder,
     unprivileged,
     write_certificate,
 )
@@ -35,9 +35,8 @@ def running_cyrus() -> Generator[ImapServer]:
     root = unpacked_packages("cyrus", PACKAGES)
     programs = root / "usr/lib/cyrus/bin"
     libraries = ":".join(str(each.parent) for each in root.glob("**/libcyrus.so.0")) + ":" + _library_folders(root)
-    with tempfile.TemporaryDirectory(prefix="postroom-cyrus-", ignore_cleanup_errors=True) as name:
-        folder, user = Path(name), unprivileged()
-        folder.chmod(0o755)
+    with server_folder("cyrus") as folder:
+        user = unprivileged()
         for each in ("conf", "spool", "run"):
             (folder / each).mkdir()
             os.chown(folder / each, *ids_of(user))

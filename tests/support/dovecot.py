@@ -2,10 +2,8 @@
 
 import os
 import subprocess
-import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
-from pathlib import Path
 
 from support.imap_server import (
     PASSWORD,
@@ -15,6 +13,7 @@ from support.imap_server import (
     free_ports,
     ids_of,
     offered,
+    server_folder,
     unprivileged,
     write_certificate,
 )
@@ -31,9 +30,7 @@ SPECIAL = {"Drafts": "Drafts", "Sent": "Sent", "Trash": "Trash", "Junk": "Spam",
 def running_dovecot() -> Generator[ImapServer]:
     """A server for the block."""
     program = system_program("dovecot", "dovecot-imapd")
-    with tempfile.TemporaryDirectory(prefix="postroom-dovecot-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        folder.chmod(0o755)
+    with server_folder("dovecot") as folder:
         port, tls_port = free_ports(2)
         server = ImapServer("dovecot", port, tls_port, folder)
         config = folder / "dovecot.conf"

@@ -10,7 +10,10 @@ import pwd
 import socket
 import ssl
 import subprocess
+import tempfile
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -75,6 +78,16 @@ def unprivileged() -> str:
     return pwd.getpwuid(os.geteuid()).pw_name if os.geteuid() else "mail"
 
 
+@contextmanager
+def server_folder(kind: str) -> Generator[Path]:
+    """A new folder that everybody may look into; in memory where that is possible, since servers wait for the disk."""
+    memory = Path("/dev/shm")
+    parent = memory if memory.is_dir() and os.access(memory, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix=f"postroom-{kind}-", dir=parent, ignore_cleanup_errors=True) as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
 def free_ports(count: int) -> list[int]:
     sockets = [socket.socket() for _ in range(count)]
     try:
@@ -99,9 +112,9 @@ class ImapServer:
     def new_user(self) -> str:
         return f"u{uuid4().hex[:12]}"
 
-    def second_client(self, user: str, profile: str = "all") -> imaplib.IMAP4_SSL:
+    def second_client(self, user: str, profile: str = "all") -> imaplib.IMAP4:
         """The standard library's client, signed in, as another program beside ours."""
-        client = imaplib.IMAP4_SSL(address_of(profile), self.tls_port, ssl_context=trusting())
+        client = imaplib.IMAP4(address_of(profile), self.port)
         client.login(user, PASSWORD)
         return client
 

@@ -97,9 +97,9 @@ class Meddler:
     _writers: list[asyncio.StreamWriter] = field(default_factory=list[asyncio.StreamWriter])
 
     @contextlib.asynccontextmanager
-    async def before(self, port: int) -> AsyncGenerator[int]:
+    async def before(self, port: int, host: str = "127.0.0.1") -> AsyncGenerator[int]:
         """The port of the meddler."""
-        async with _listening(lambda reader, writer: self._serve(reader, writer, port)) as own_port:
+        async with _listening(lambda reader, writer: self._serve(reader, writer, host, port)) as own_port:
             yield own_port
 
     def cut(self) -> None:
@@ -108,8 +108,8 @@ class Meddler:
             each.transport.abort()
         self._writers.clear()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int) -> None:
-        behind_reader, behind_writer = await asyncio.open_connection("127.0.0.1", port)
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, port: int) -> None:
+        behind_reader, behind_writer = await asyncio.open_connection(host, port)
         self._writers += [writer, behind_writer]
 
         async def up() -> None:

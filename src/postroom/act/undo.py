@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from postroom.act.label_changes import make_change
-from postroom.core.actions.action import PLACES, LabelChange
+from postroom.core.actions.action import LabelChange, places_in
 from postroom.core.actions.steps import steps_of
 from postroom.core.actions.undo import inverse_change, irreversible_hint
 from postroom.core.errors import MessageGone
@@ -94,7 +94,7 @@ async def wake(
     try:
         seen = await mailbox.look_at(message_id)
         labels = seen.labels
-        stays = labels & PLACES or not (was_hidden or label_ids & labels)
+        stays = places_in(labels) - label_ids or not (was_hidden or label_ids & labels)
         add = frozenset[str]() if stays else frozenset({"INBOX"})
         if add and hidden_at is not None and seen.history_id > hidden_at:
             add = frozenset[str]() if await mailbox.entered_inbox_since(message_id, hidden_at) else add

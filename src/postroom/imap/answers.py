@@ -64,6 +64,7 @@ class Selected:
     exists: int
     highest_modseq: int | None
     permanent_flags: frozenset[str]
+    flags: frozenset[str]
     is_read_only: bool
     vanished: tuple[int, ...] = ()
     changed: tuple[Fetched, ...] = ()
@@ -162,10 +163,17 @@ def selected_in(folder: bytes, answer: Answer, read_only: bool) -> Selected:
         exists[-1] if exists else 0,
         _code_number(answer, "HIGHESTMODSEQ") or None,
         frozenset(each for each in permanent if isinstance(each, str)),
+        _flags_in(answer.of("FLAGS")),
         read_only or answer.status.code == "READ-ONLY",
         vanished_in(answer.of("VANISHED")),
         tuple(fetched_in(answer.of("FETCH"))),
     )
+
+
+def _flags_in(answers: Sequence[Data]) -> frozenset[str]:
+    """The flags that messages of a folder have, or had."""
+    lists = [each.values[0] for each in answers if each.values]
+    return frozenset(flag for each in lists if isinstance(each, tuple) for flag in each if isinstance(flag, str))
 
 
 def _code_number(answer: Answer, name: str) -> int:

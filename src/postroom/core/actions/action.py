@@ -1,8 +1,9 @@
 """The thirteen actions on a message, their parameters, and what each changes.
 
 Most actions add some labels and remove others. What an action really changed follows from the labels before it, the
-pre-image; `core/actions/undo.py` computes the inverse. INBOX, SPAM and TRASH are places: a message is in at most one
-of them, and putting it in one takes it out of the others.
+pre-image; `core/actions/undo.py` computes the inverse. INBOX, SPAM and TRASH are places, and so are the folders of a
+mailbox that keeps mail in folders: a message is in at most one of them, and putting it in one takes it out of the
+others.
 """
 
 import hashlib
@@ -62,6 +63,8 @@ INVERSES: Mapping[str, str] = {
 }
 SENDING = frozenset({"forward", "auto_reply"})
 PLACES = frozenset({"INBOX", "SPAM", "TRASH"})
+FOLDER = "folder:"
+"""The ids of labels that are folders of the user begin with this."""
 # Gmail's own labels are states and places that have actions of their own, each with its own safety policy. Applying or
 # removing them like a user's label would bypass that policy.
 INSTEAD: Mapping[str, str] = {
@@ -88,6 +91,11 @@ _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]
 _MIME_TYPE = re.compile(r"(?!multipart/|message/)[a-z0-9!#$&^_.+-]{1,80}/[a-z0-9!#$&^_.+-]{1,120}")
 
 
+def places_in(labels: Iterable[str]) -> frozenset[str]:
+    """Those of the labels that are places."""
+    return frozenset(each for each in labels if each in PLACES or each.startswith(FOLDER))
+
+
 @dataclass(frozen=True, slots=True)
 class LabelChange:
     """The labels, by id, that an action adds and removes."""
@@ -101,7 +109,7 @@ class LabelChange:
     def effective(self, before: frozenset[str]) -> "LabelChange":
         """The part of this change that takes effect on a message with these labels, including places that it leaves."""
         add = self.add - before
-        displaced = PLACES - self.add if add & PLACES else frozenset[str]()
+        displaced = places_in(before) - self.add if places_in(add) else frozenset[str]()
         return LabelChange(add, (self.remove | displaced) & before)
 
     def applied_to(self, labels: frozenset[str]) -> frozenset[str]:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from postroom.core.actions.action import INVERSES, IRREVERSIBLE, PLACES, LabelChange
+from postroom.core.actions.action import INVERSES, IRREVERSIBLE, LabelChange, places_in
 
 # An action that ended so may have done a part: then it has a hint, and that part can be undone.
 ENDED_HALFWAY = frozenset({"failed", "canceled"})
@@ -91,7 +91,7 @@ def inverse_change(hint: Mapping[str, Any], labels: frozenset[str]) -> LabelChan
     """The change that the undo makes to a message with these labels now."""
     parameters = hint["inverse_parameters"]
     add, remove = frozenset[str](parameters["add_labels"]), frozenset[str](parameters["remove_labels"])
-    elsewhere = labels & PLACES - remove
-    if add & PLACES and elsewhere:
-        add -= PLACES
+    elsewhere = places_in(labels) - remove
+    if places_in(add) and elsewhere:
+        add -= places_in(add)
     return LabelChange(add - labels, remove & labels)

@@ -1,8 +1,9 @@
 """The mailbox port that every provider implements, and how its errors end jobs.
 
 Labels are named by their ids. The places and states that every mailbox has have the same names for all providers:
-INBOX, SPAM, TRASH, SENT, DRAFT, UNREAD, STARRED. Every failure is a `MailboxError` of the fitting kind. A provider is a
-package that implements `Mailbox` here and `Carrier` in `core/mail/carrier.py`; Gmail is the first.
+INBOX, SPAM, TRASH, SENT, DRAFT, UNREAD, STARRED. A label whose id begins with `folder:` is a folder of the user, and a
+place like the inbox. Every failure is a `MailboxError` of the fitting kind. A provider is a
+package that implements `Mailbox` here and `Carrier` in `core/mail/carrier.py`.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence

@@ -1,0 +1,94 @@
+"""The connection of one mailbox on which work is done: opened when needed, used by one task at a time, and closed when
+nobody has needed it for a while.
+"""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass, field
+from importlib.metadata import version
+
+from postroom.imap.connection import CONNECT_S, Connection
+from postroom.imap.errors import ImapError
+from postroom.imap.session import Session
+from postroom.imap.sign_in import Credentials, sign_in
+from postroom.imap.wire import Endpoint
+
+KEPT_S = 60.0
+"""How long a connection is kept that nobody uses."""
+
+CredentialsProvider = Callable[[], Awaitable[Credentials]]
+
+
+async def open_session(
+    endpoint: Endpoint, credentials: CredentialsProvider, context: ssl.SSLContext | None, limit_s: float = CONNECT_S
+) -> Session:
+    """Connect and sign in."""
+    connection = await Connection.connect(endpoint, context, limit_s)
+    try:
+        await sign_in(connection, await credentials())
+        session = Session(connection)
+        await session.identify("Postroom", version("postroom"))
+    except BaseException:
+        connection.close()
+        raise
+    return session
+
+
+@dataclass
+class ImapAccount:
+    """How one mailbox is reached. `slots` bounds the open connections of all accounts together."""
+
+    endpoint: Endpoint
+    credentials: CredentialsProvider
+    context: ssl.SSLContext | None = None
+    slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1000))
+    connect_s: float = CONNECT_S
+    kept_s: float = KEPT_S
+    _session: Session | None = None
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _closing: asyncio.TimerHandle | None = None
+
+    @contextlib.asynccontextmanager
+    async def session(self) -> AsyncGenerator[Session]:
+        """The connection, for one task; opened if it is not, or not any more."""
+        async with self._turn:
+            if self._closing is not None:
+                self._closing.cancel()
+                self._closing = None
+            try:
+                yield await self._opened()
+            finally:
+                if self._session is not None:
+                    self._closing = asyncio.get_running_loop().call_later(self.kept_s, self.close)
+
+    async def _opened(self) -> Session:
+        if self._session is not None and self._session.connection.is_open:
+            return self._session
+        self.close()
+        await self.slots.acquire()
+        try:
+            self._session = await open_session(self.endpoint, self.credentials, self.context, self.connect_s)
+        except BaseException:
+            self.slots.release()
+            raise
+        return self._session
+
+    def close(self) -> None:
+        """Close the connection; the next task opens another."""
+        if self._closing is not None:
+            self._closing.cancel()
+            self._closing = None
+        if self._session is not None:
+            self._session.connection.close()
+            self._session = None
+            self.slots.release()
+
+    async def log_out(self) -> None:
+        """Close it politely."""
+        async with self._turn:
+            if self._session is not None and self._session.connection.is_open:
+                with contextlib.suppress(ImapError):
+                    await self._session.log_out()
+            self.close()

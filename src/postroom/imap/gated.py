@@ -1,0 +1,61 @@
+"""Commands that change a mailbox, through the gate: it is asked before each, and its clearance is checked right before
+the bytes leave.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from postroom.core.actions.permits import Permit
+from postroom.core.mail.gate import ClearanceExpired, ClearanceRequest, Gate, Labels
+from postroom.core.mail.mailbox import MailboxLabel
+from postroom.imap.connection import Check
+from postroom.imap.errors import NoPermit, ServerFailed
+
+T = TypeVar("T")
+
+# How often the gate is asked for one command whose clearance expires, or for which something must be read first.
+MOST_ASKS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class GatedCommands:
+    """The gate, the permit of a piece of work, and how to read what the gate needs to know."""
+
+    gate: Gate | None
+    permit: Permit | None
+    labels_of: Callable[[Sequence[str]], Awaitable[Labels]]
+    list_labels: Callable[[], Awaitable[Sequence[MailboxLabel]]]
+
+    def check_permit(self, name: str) -> tuple[Gate, Permit]:
+        """The gate and the permit. Raises NoPermit without them."""
+        if self.gate is None or self.permit is None:
+            raise NoPermit(name)
+        return self.gate, self.permit
+
+    async def run(self, name: str, send: Callable[[Check], Awaitable[T]]) -> T:
+        """Send the command once the gate has cleared it. `send` opens the folder it needs: the gate may have had
+        another one opened to read from.
+        """
+        gate, permit = self.check_permit(name)
+        asking = ClearanceRequest(gate, [permit], self.labels_of, self.list_labels)
+        for _ in range(MOST_ASKS):
+            clearance = await asking.clearance()
+            if clearance is None:
+                continue
+            for error in clearance.refused.values():
+                raise error
+            try:
+                with clearance.on_the_wire():
+                    return await send(clearance.check)
+            except ClearanceExpired:
+                asking.forget()
+        raise ServerFailed(name, "the clearance took too long")
+
+    async def ask(self, name: str) -> None:
+        """Ask the gate about a change that needs no command."""
+
+        async def nothing(check: Check) -> None:
+            check()
+
+        await self.run(name, nothing)

@@ -1,0 +1,371 @@
+"""An IMAP mailbox on Dovecot and Cyrus: every action and its undo with and without extensions, as a second client sees
+it; other clients beside ours; and servers on a bad day.
+"""
+
+import contextlib
+import re
+from collections.abc import Callable
+
+import pytest
+
+from postroom.act.label_changes import make_change
+from postroom.core.actions.action import ActionType, joint_change, label_change
+from postroom.core.actions.undo import inverse_change, undo_hint
+from postroom.core.errors import (
+    LabelMissing,
+    MailboxLater,
+    MailboxRefused,
+    MailboxUnreachable,
+    MessageGone,
+    NeedsPerson,
+)
+from postroom.core.mail.gate import ClearanceExpired
+from postroom.core.mail.mailbox import Placed
+from postroom.imap.errors import FolderForbidden, NotOffered
+from postroom.imap.mailbox import LabelsAs
+from support.gates import OpenGate
+from support.imap_mailbox import OpenedMailbox, opened_mailbox
+from support.imap_server import ImapServer, address_of
+from support.scale import SOAK
+from support.scripted_imap import Meddler
+
+SNOOZED = "Postroom/Snoozed"
+FOLDERS = ("INBOX", "Archive", "Trash", "Spam", "Sent", "Drafts")
+
+
+def mail(subject: str, message_id: str | None = None) -> bytes:
+    head = f"From: ada@example.com\r\nTo: mara@example.org\r\nSubject: {subject}\r\n"
+    named = f"Message-ID: <{message_id}>\r\n" if message_id else ""
+    return f"{head}{named}Date: Tue, 17 Nov 2026 09:30:00 +0000\r\n\r\nHello {subject}\r\n".encode()
+
+
+def view(opened: OpenedMailbox, *more: str) -> dict[str, list[tuple[str, frozenset[str]]]]:
+    """What the second client sees: in each folder, the id and the flags of each message that is not marked as deleted,
+    and of each that is marked as deleted whether it is ours or not.
+    """
+    found: dict[str, list[tuple[str, frozenset[str]]]] = {}
+    for folder in (*FOLDERS, *more):
+        there = opened.beside.flags_by_id(folder)
+        found[folder] = sorted(
+            each for each in there if each[0] == OTHERS.get(opened.user) or "\\Deleted" not in each[1]
+        )
+    return found
+
+
+OTHERS: dict[str, str] = {}
+"""By the user: the id of a message that somebody else has marked as deleted, which must stay."""
+
+
+def put_others(opened: OpenedMailbox) -> None:
+    OTHERS[opened.user] = opened.beside.put(mail("others", "others@x.example"), flags="\\Deleted")
+
+
+async def act(opened: OpenedMailbox, id: str, kind: ActionType, label: str | None = None) -> dict[str, object]:
+    """Do it as the executor does; the hint for its undo."""
+    before = await opened.reader.labels_of(id)
+    wanted = joint_change([label_change(kind, label)], before)
+    placed = await make_change(opened.mailbox, Placed(id, before), wanted)
+    assert placed.labels == wanted.applied_to(before) == await opened.reader.labels_of(id)
+    return undo_hint(kind, before, wanted)
+
+
+async def undo(opened: OpenedMailbox, id: str, hint: dict[str, object]) -> None:
+    labels = await opened.reader.labels_of(id)
+    await make_change(opened.mailbox, Placed(id, labels), inverse_change(hint, labels))
+
+
+ALL_WAYS: list[tuple[str, str, LabelsAs]] = [
+    ("dovecot", "all", "keywords"),
+    ("cyrus", "all", "folders"),
+    ("cyrus", "no_move", "keywords"),
+    ("dovecot", "no_uidplus", "folders"),
+    ("dovecot", "bare", "keywords"),
+    ("dovecot", "all", "folders"),
+    ("dovecot", "no_move", "folders"),
+    ("dovecot", "neither", "keywords"),
+    ("cyrus", "all", "keywords"),
+    ("cyrus", "no_uidplus", "keywords"),
+    ("cyrus", "neither", "folders"),
+    ("cyrus", "bare", "folders"),
+]
+WAYS = ALL_WAYS if SOAK else ALL_WAYS[:5]
+
+
+@pytest.mark.parametrize(("server", "profile", "labels_as"), WAYS)
+async def test_every_action_and_its_undo(
+    request: pytest.FixtureRequest, server: str, profile: str, labels_as: LabelsAs
+) -> None:
+    running: ImapServer = request.getfixturevalue(server)
+    async with opened_mailbox(running, profile, labels_as, always_folders=[SNOOZED]) as opened:
+        put_others(opened)
+        id = opened.beside.put(mail("one", "one@x.example"), flags="$Forwarded")
+        label = await opened.mailbox.label_id("Receipts")
+        snooze = await opened.mailbox.label_id(SNOOZED)
+        assert snooze == f"folder:{SNOOZED}"
+        more = [SNOOZED, *(["Receipts"] if labels_as == "folders" else [])]
+        steps: list[tuple[ActionType, str | None]] = [
+            ("archive", None),
+            ("apply_label", label),
+            ("remove_label", label),
+            ("mark_read", None),
+            ("mark_unread", None),
+            ("star", None),
+            ("unstar", None),
+            ("trash", None),
+            ("snooze", snooze),
+            ("restore", None),
+        ]
+        for kind, named in steps:
+            if kind in ("remove_label", "mark_unread", "unstar", "restore"):
+                opposite: dict[str, ActionType] = {
+                    "remove_label": "apply_label",
+                    "mark_unread": "mark_read",
+                    "unstar": "star",
+                    "restore": "trash",
+                }
+                prepared = await act(opened, id, opposite[kind], named)
+            else:
+                prepared = None
+            before = view(opened, *more)
+            hint = await act(opened, id, kind, named)
+            changed = view(opened, *more)
+            assert changed != before, kind
+            assert sum(map(len, changed.values())) == 2, kind
+            await undo(opened, id, hint)
+            assert view(opened, *more) == before, kind
+            if prepared is not None:
+                await undo(opened, id, prepared)
+        assert (OTHERS[opened.user], frozenset({"\\Deleted"})) in view(opened)["INBOX"]
+
+
+@pytest.mark.parametrize("profile", ["no_uidplus", "neither"])
+async def test_without_uidplus_what_is_deleted_stays_in_the_trash_and_is_said_to(
+    imap_server: ImapServer, profile: str
+) -> None:
+    async with opened_mailbox(imap_server, profile) as opened:
+        put_others(opened)
+        id = opened.beside.put(mail("one"))
+        with pytest.raises(NotOffered, match="put into the trash") as refused:
+            await opened.mailbox.delete(id)
+        assert isinstance(refused.value, MailboxRefused)
+        assert "TRASH" in await opened.reader.labels_of(id)
+        seen = view(opened)
+        assert [each[0] for each in seen["Trash"]] == [id]
+        assert [each[0] for each in seen["INBOX"]] == [OTHERS[opened.user]]
+
+
+async def test_only_the_message_is_deleted_and_all_its_copies(imap_server: ImapServer) -> None:
+    async with opened_mailbox(imap_server) as opened:
+        put_others(opened)
+        id = opened.beside.put(mail("one", "one@x.example"))
+        assert opened.beside.put(mail("one", "one@x.example"), "Archive") == id
+        await opened.mailbox.delete(id)
+        with pytest.raises(MessageGone):
+            await opened.reader.labels_of(id)
+        assert {folder: len(each) for folder, each in view(opened).items() if each} == {"INBOX": 1}
+
+
+async def test_reading_marks_nothing_as_read(imap_server: ImapServer) -> None:
+    async with opened_mailbox(imap_server) as opened:
+        id = opened.beside.put(mail("one", "one@x.example"))
+        assert await opened.reader.raw(id) == mail("one", "one@x.example")
+        await opened.reader.look_at(id)
+        assert await opened.reader.find("Hello") == [id]
+        assert opened.beside.flags() == [set()]
+
+
+async def test_a_message_keeps_its_id_when_others_move_it(imap_server: ImapServer) -> None:
+    async with opened_mailbox(imap_server) as opened:
+        for content in (mail("one", "one@x.example"), mail("nameless")):
+            id = opened.beside.put(content)
+            assert "INBOX" in await opened.reader.labels_of(id)
+            opened.beside.client.select("INBOX")
+            opened.beside.client.uid("MOVE", "1:*", "Archive")
+            assert await opened.reader.labels_of(id) == {"UNREAD"}
+            assert opened.beside.ids("Archive")[-1] == id
+
+
+async def test_a_folder_that_others_delete_is_a_missing_label(imap_server: ImapServer) -> None:
+    async with opened_mailbox(imap_server, labels_as="folders") as opened:
+        id = opened.beside.put(mail("one"))
+        label = await opened.mailbox.label_id("Receipts")
+        opened.beside.client.delete("Receipts")
+        with pytest.raises(LabelMissing):
+            await opened.mailbox.modify(id, add=[label])
+        assert await opened.reader.labels_of(id) == {"INBOX", "UNREAD"}
+
+
+async def test_odd_names_are_labels(imap_server: ImapServer) -> None:
+    """Cyrus allows no quotes and ampersands in the names of folders."""
+    names = ["Größe/Ä 😀"] if imap_server.kind == "cyrus" else ["Größe/Ä 😀", 'A "b" & c', "a\\b"]
+    modes: tuple[LabelsAs, ...] = ("keywords", "folders")
+    for labels_as in modes:
+        async with opened_mailbox(imap_server, labels_as=labels_as) as opened:
+            id = opened.beside.put(mail("one"))
+            for name in names:
+                label = await opened.mailbox.label_id(name)
+                placed = await opened.mailbox.modify(id, add=[label])
+                assert label in placed.labels
+                assert name in {each.name for each in await opened.reader.labels() if each.id == label}
+                await opened.mailbox.modify(id, add=["INBOX"], remove=[label])
+
+
+# bad days
+
+
+class Cut(Meddler):
+    """Lets a command reach the server, and ends the connection instead of passing on the answer."""
+
+    def __init__(self, command: bytes) -> None:
+        super().__init__(answers=self._answer)
+        self.command = command
+        self.done = False
+
+    def _answer(self, chunk: bytes) -> bytes:
+        if not self.done and self.heard and self.command in self.heard[-1]:
+            self.done = True
+            self.cut()
+            return b""
+        return chunk
+
+
+@pytest.mark.parametrize(
+    ("profile", "command"),
+    [
+        ("all", b"UID MOVE"),
+        ("no_move", b"UID COPY"),
+        ("no_move", b"UID STORE"),
+        ("no_move", b"UID EXPUNGE"),
+        ("no_uidplus", b"UID MOVE"),
+        ("neither", b"UID COPY"),
+        ("neither", b"UID STORE"),
+    ],
+)
+@pytest.mark.parametrize("message_id", ["one@x.example", None], ids=["named", "nameless"])
+async def test_a_move_whose_answer_is_lost_is_recognised_and_not_made_twice(
+    dovecot: ImapServer, profile: str, command: bytes, message_id: str | None
+) -> None:
+    cut = Cut(command)
+    async with (
+        cut.before(dovecot.port, address_of(profile)) as port,
+        opened_mailbox(dovecot, profile, port=port) as opened,
+    ):
+        put_others(opened)
+        id = opened.beside.put(mail("one", message_id))
+        with pytest.raises(MailboxUnreachable):
+            await opened.mailbox.modify(id, remove=["INBOX"])
+        assert cut.done
+        placed = await opened.mailbox.modify(id, remove=["INBOX"])
+        assert placed == (id, {"UNREAD"})
+        seen = view(opened)
+        assert [each[0] for each in seen["Archive"]] == [id]
+        assert [each[0] for each in seen["INBOX"]] == [OTHERS[opened.user]]
+
+
+async def test_a_message_that_others_move_at_that_moment_is_moved_from_there(dovecot: ImapServer) -> None:
+    moved: list[bytes] = []
+
+    def meddle(line: bytes) -> bytes:
+        if b"UID MOVE" in line and not moved:
+            moved.append(line)
+            opened.beside.client.select("INBOX")
+            opened.beside.client.uid("MOVE", "1:*", "Spam")
+        return line
+
+    meddler = Meddler(ask=meddle)
+    async with meddler.before(dovecot.port) as port, opened_mailbox(dovecot, port=port) as opened:
+        id = opened.beside.put(mail("one", "one@x.example"))
+        placed = await opened.mailbox.trash(id)
+        assert moved
+        assert "TRASH" in placed.labels
+        assert {folder: len(each) for folder, each in view(opened).items() if each} == {"Trash": 1}
+
+
+async def test_a_folder_that_was_made_anew_is_looked_through_again(dovecot: ImapServer) -> None:
+    validity = {"now": b"111"}
+    meddler = Meddler(answers=lambda chunk: re.sub(rb"UIDVALIDITY \d+", b"UIDVALIDITY " + validity["now"], chunk))
+    async with meddler.before(dovecot.port) as port, opened_mailbox(dovecot, port=port) as opened:
+        id = opened.beside.put(mail("one", "one@x.example"))
+        await opened.mailbox.modify(id, add=["STARRED"])
+        validity["now"] = b"222"
+        await opened.reader.labels()
+        meddler.heard.clear()
+        assert (await opened.mailbox.modify(id, remove=["INBOX"])).labels == {"UNREAD", "STARRED"}
+        assert any(b"SEARCH" in each for each in meddler.heard)
+
+
+@pytest.mark.parametrize("lie", [b"1:2", b""], ids=["others", "nothing"])
+async def test_a_search_that_lies_touches_no_other_message(dovecot: ImapServer, lie: bytes) -> None:
+    def answer(line: bytes) -> bytes | None:
+        if b"UID SEARCH" not in line:
+            return None
+        tag = line.split()[0]
+        found = b" ALL " + lie if lie else b""
+        return b'* ESEARCH (TAG "' + tag + b'") UID' + found + b"\r\n" + tag + b" OK done\r\n"
+
+    async with (
+        Meddler(replies=answer).before(dovecot.port) as port,
+        opened_mailbox(dovecot, port=port) as opened,
+    ):
+        others = [opened.beside.put(mail(each, f"{each}@x.example")) for each in ("a", "b", "c")]
+        with pytest.raises(MessageGone):
+            await opened.mailbox.trash(others[2])
+        assert opened.beside.ids() == others
+
+
+async def test_flags_that_do_not_stick_are_an_error(dovecot: ImapServer) -> None:
+    def answer(line: bytes) -> bytes | None:
+        return line.split()[0] + b" OK done\r\n" if b"UID STORE" in line else None
+
+    async with Meddler(replies=answer).before(dovecot.port) as port, opened_mailbox(dovecot, port=port) as opened:
+        id = opened.beside.put(mail("one"))
+        with pytest.raises(FolderForbidden, match="stick"):
+            await opened.mailbox.modify(id, add=["STARRED"])
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        (b"NO [OVERQUOTA] full", NeedsPerson),
+        (b"NO [LIMIT] slow", MailboxLater),
+        (b"NO [NOPERM] no", MailboxRefused),
+        (b"BAD what", MailboxRefused),
+        (b"NO [UNAVAILABLE] later", MailboxLater),
+    ],
+)
+async def test_a_refused_move_is_an_error_of_its_kind_and_changes_nothing(
+    dovecot: ImapServer, reply: bytes, error: type[Exception]
+) -> None:
+    def answer(line: bytes) -> bytes | None:
+        return line.split()[0] + b" " + reply + b"\r\n" if b"UID MOVE" in line else None
+
+    async with Meddler(replies=answer).before(dovecot.port) as port, opened_mailbox(dovecot, port=port) as opened:
+        id = opened.beside.put(mail("one"))
+        with pytest.raises(error):
+            await opened.mailbox.trash(id)
+        assert await opened.reader.labels_of(id) == {"INBOX", "UNREAD"}
+
+
+async def test_a_clearance_that_expires_is_asked_for_again(dovecot: ImapServer) -> None:
+    class Expiring(OpenGate):
+        asked = 0
+
+        async def clear(self, *given: object) -> object:  # pyright: ignore[reportIncompatibleMethodOverride]
+            self.asked += 1
+            return _Expired() if self.asked == 1 else await super().clear([], {}, frozenset())
+
+    gate = Expiring()
+    async with opened_mailbox(dovecot, gate=gate) as opened:  # pyright: ignore[reportArgumentType]
+        id = opened.beside.put(mail("one"))
+        assert "STARRED" in (await opened.mailbox.modify(id, add=["STARRED"])).labels
+    assert gate.asked == 2
+
+
+class _Expired:
+    refused: dict[int, Exception] = {}  # noqa: RUF012
+    wants_labels: dict[int, str] = {}  # noqa: RUF012
+    wants_names = False
+    on_the_wire: Callable[[], contextlib.AbstractContextManager[None]] = staticmethod(contextlib.nullcontext)
+
+    def check(self) -> None:
+        raise ClearanceExpired
