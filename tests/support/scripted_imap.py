@@ -66,6 +66,9 @@ async def _listening(
         try:
             await serve(reader, writer)
             writer.close()
+        except asyncio.CancelledError:
+            # The block has ended. asyncio would log a canceled connection as an error.
+            pass
         finally:
             if not writer.is_closing():
                 writer.transport.abort()
