@@ -56,6 +56,13 @@ class MessageFacts:
         return self.sender.rpartition("@")[2]
 
 
+def headers_of(field: str) -> tuple[str, ...]:
+    """The headers that a field of words is read from; none if it is not read from headers."""
+    if field in ("subject", "body", "attachments"):
+        return ()
+    return ("list-id",) if field == "list" else ADDRESS_HEADERS[field.removesuffix("_name")]
+
+
 def recipients(headers: Headers) -> tuple[str, ...]:
     """The canonical addresses in To and Cc, each once."""
     found = [each for name in RECIPIENT_HEADERS for value in values(headers, name) for each in addresses(value)]

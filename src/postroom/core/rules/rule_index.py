@@ -11,9 +11,10 @@ short, one word is looked up: the one that the fewest phrases have.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from postroom.core.rules.conditions import All, AnyOf, Key, Leaf, Node, Not, Seen
+from postroom.core.rules.facts import ADDRESS_HEADERS, headers_of
 from postroom.core.rules.patterns import TextSet
 from postroom.core.rules.people import ADDRESS_KINDS
 from postroom.core.rules.properties import list_name
@@ -31,6 +32,9 @@ IN_BODY = [kind for kind, fields in WORD_FIELDS.items() if "body" in fields]
 RANK = {slot: rank for rank, slot in enumerate(SELECTIVE)}
 Uses = Mapping[Key, int]
 """How many rules could be filed under each key."""
+Filed = dict[str, list[int]]
+"""Of one kind of key: the numbers of the rules under each."""
+NOTHING: Filed = {}
 
 
 class RuleIndex:
@@ -38,118 +42,122 @@ class RuleIndex:
 
     def __init__(self, rules: Sequence[tuple[Scope, Node]]) -> None:
         self._always: list[int] = []
-        self._filed: dict[Key, list[int]] = {}
+        self._filed: dict[str, Filed] = {}
         uses = _uses(rules)
         for number, (scope, node) in enumerate(rules):
             keys = _better(needed_keys(node, uses), None if scope.key is None else (scope.key,), uses)
             if keys is None:
                 self._always.append(number)
-            for key in keys or ():
-                self._filed.setdefault(key, []).append(number)
-        self._slots = frozenset(slot for slot, _ in self._filed)
-        self._addresses = [kind for kind in ADDRESS_KINDS if kind in self._slots]
+            for slot, wanted in keys or ():
+                self._filed.setdefault(slot, {}).setdefault(wanted, []).append(number)
+        self._addresses = [(kind, self._filed[kind]) for kind in ADDRESS_KINDS if kind in self._filed]
         self._words = self._words_of_fields()
-        self._subjects = TextSet(self._wanted("subject"), literal=True)
-        self._bodies = TextSet(self._wanted("body"), literal=True)
-        self._phrases = TextSet([phrase for kind in IN_BODY for phrase in self._wanted(kind)], literal=True)
-        self._list_ids = TextSet(self._wanted("list_id"), literal=True)
-        self._patterns = TextSet(self._wanted("pattern"), literal=False)
+        self._subjects = TextSet(self._of("subject"), literal=True)
+        self._bodies = TextSet(self._of("body"), literal=True)
+        self._in_body = _joined([self._of(kind) for kind in IN_BODY])
+        self._phrases = TextSet(self._in_body, literal=True)
+        self._list_ids = TextSet(self._of("list_id"), literal=True)
+        self._patterns = TextSet(self._of("pattern"), literal=False)
         self._header_patterns = self._patterns_of_headers()
 
-    def _wanted(self, slot: str) -> list[str]:
-        return [wanted for each, wanted in self._filed if each == slot]
+    def _of(self, slot: str) -> Filed:
+        return self._filed.get(slot, {})
 
-    def _words_of_fields(self) -> list[tuple[str, frozenset[str], dict[str, list[Key]]]]:
-        """For each field but the body: the words to look for, and the keys of the phrases with each of them."""
-        count = Counter(word for kind in WORD_FIELDS for phrase in self._wanted(kind) for word in phrase.split())
-        found: dict[str, dict[str, list[Key]]] = {}
+    def _words_of_fields(self) -> list[tuple[str, tuple[str, ...], Filed]]:
+        """For each field but the body: the headers that it is read from, if it is, and the rules under each word."""
+        count = Counter(word for kind in WORD_FIELDS for phrase in self._of(kind) for word in phrase.split())
+        found: dict[str, list[Filed]] = {}
         for kind, fields in WORD_FIELDS.items():
-            for phrase in self._wanted(kind):
+            for phrase, numbers in self._of(kind).items():
                 rarest = min(phrase.split(), key=lambda word: (count[word], -len(word)))
                 for field in fields:
                     if field != "body":
-                        found.setdefault(field, {}).setdefault(rarest, []).append((kind, phrase))
-        return [(field, frozenset(keys), keys) for field, keys in found.items()]
+                        found.setdefault(field, []).append({rarest: numbers})
+        return [(field, headers_of(field), _joined(each)) for field, each in found.items()]
 
-    def _patterns_of_headers(self) -> dict[str, TextSet]:
-        found: dict[str, list[str]] = {}
-        for wanted in self._wanted("header_pattern"):
+    def _patterns_of_headers(self) -> list[tuple[str, TextSet, Filed]]:
+        found: dict[str, Filed] = {}
+        for wanted, numbers in self._of("header_pattern").items():
             name, _, pattern = wanted.partition("\n")
-            found.setdefault(name, []).append(pattern)
-        return {name: TextSet(patterns, literal=False) for name, patterns in found.items()}
+            found.setdefault(name, {})[pattern] = numbers
+        return [(name, TextSet(filed, literal=False), filed) for name, filed in found.items()]
 
     def candidates(self, account: str, seen: Seen) -> list[int]:
         """The numbers of the rules that the message may match, in order."""
         numbers = set(self._always)
-        filed = self._filed
-        for key in self._keys_of(account, seen):
-            if (found := filed.get(key)) is not None:
-                numbers.update(found)
+        for slot, value in (("sender", seen.sender), ("domain", seen.domain), ("account", account)):
+            numbers.update(self._filed.get(slot, NOTHING).get(value, ()))
+        self._by_people(seen, numbers)
+        self._by_properties(seen, numbers)
+        headers = seen.headers
+        for field, names, filed in self._words:
+            if not names or not headers.keys().isdisjoint(names):
+                for word in filed.keys() & seen.folded[field].words:
+                    numbers.update(filed[word])
+        self._by_texts(seen, numbers)
         return sorted(numbers)
 
-    def _keys_of(self, account: str, seen: Seen) -> Iterator[Key]:
-        """The index keys of the message, of those kinds that some rule is filed under."""
-        yield "sender", seen.sender
-        yield "domain", seen.domain
-        yield "account", account
-        yield from self._people(seen)
-        yield from self._properties(seen)
-        for field, wanted, keys in self._words:
-            for word in wanted.intersection(seen.folded[field].words):
-                yield from keys[word]
-        yield from self._texts(seen)
+    def _by_people(self, seen: Seen, numbers: set[int]) -> None:
+        if filed := self._of("to"):
+            _add_addressed(seen.message.to, filed, numbers)
+        for kind, filed in self._addresses:
+            if kind == "from" or not seen.headers.keys().isdisjoint(ADDRESS_HEADERS[kind]):
+                _add_addressed(seen.addresses[kind], filed, numbers)
 
-    def _people(self, seen: Seen) -> Iterator[Key]:
-        if "to" in self._slots:
-            for address in seen.message.to:
-                yield "to", address
-                yield "to", f"@{address.rpartition('@')[2]}"
-        for kind in self._addresses:
-            for address in seen.addresses[kind]:
-                yield kind, address
-                yield kind, f"@{address.rpartition('@')[2]}"
-
-    def _properties(self, seen: Seen) -> Iterator[Key]:
-        slots, message = self._slots, seen.message
-        if "label" in slots:
-            for label in message.labels:
-                yield "label", label
-        if "category" in slots:
+    def _by_properties(self, seen: Seen, numbers: set[int]) -> None:
+        message = seen.message
+        if filed := self._of("label"):
+            for label in filed.keys() & message.labels:
+                numbers.update(filed[label])
+        if filed := self._of("category"):
             for category in message.categories or ():
-                yield "category", category
-        if "attachment_type" in slots:
+                numbers.update(filed.get(category, ()))
+        if filed := self._of("attachment_type"):
             for _, kind in message.attachments or ():
-                yield "attachment_type", kind.lower()
-                yield "attachment_type", f"{kind.lower().partition('/')[0]}/*"
-        if "header" in slots:
-            for name in seen.headers:
-                yield "header", name
-        if "list" in slots:
+                numbers.update(filed.get(kind.lower(), ()))
+                numbers.update(filed.get(f"{kind.lower().partition('/')[0]}/*", ()))
+        if filed := self._of("header"):
+            for name in filed.keys() & seen.headers.keys():
+                numbers.update(filed[name])
+        if filed := self._of("list"):
             for value in seen.list_ids:
-                yield "list", list_name(value)
+                numbers.update(filed.get(list_name(value), ()))
 
-    def _texts(self, seen: Seen) -> Iterator[Key]:
-        slots = self._slots
-        if "subject" in slots:
+    def _by_texts(self, seen: Seen, numbers: set[int]) -> None:
+        if filed := self._of("subject"):
             for wanted in self._subjects.found_in(seen.subject):
-                yield "subject", wanted
-        if "pattern" in slots:
+                numbers.update(filed[wanted])
+        if filed := self._of("pattern"):
             for wanted in self._patterns.found_in(seen.message.subject):
-                yield "pattern", wanted
-        if "body" in slots:
+                numbers.update(filed[wanted])
+        if filed := self._of("body"):
             for wanted in self._bodies.found_in(seen.body):
-                yield "body", wanted
-        if self._phrases:
+                numbers.update(filed[wanted])
+        if self._in_body:
             for wanted in self._phrases.found_in(*seen.folded["body"].texts):
-                for kind in IN_BODY:
-                    yield kind, wanted
-        if "list_id" in slots and seen.list_ids:
+                numbers.update(self._in_body[wanted])
+        if (filed := self._of("list_id")) and seen.list_ids:
             for wanted in self._list_ids.found_in(*seen.list_ids):
-                yield "list_id", wanted
-        for name, patterns in self._header_patterns.items():
+                numbers.update(filed[wanted])
+        for name, patterns, filed in self._header_patterns:
             if name in seen.headers:
                 for wanted in patterns.found_in(*seen.headers[name]):
-                    yield "header_pattern", f"{name}\n{wanted}"
+                    numbers.update(filed[wanted])
+
+
+def _add_addressed(found: Iterable[str], filed: Filed, numbers: set[int]) -> None:
+    for address in found:
+        numbers.update(filed.get(address, ()))
+        numbers.update(filed.get(f"@{address.rpartition('@')[2]}", ()))
+
+
+def _joined(each: Iterable[Filed]) -> Filed:
+    """All of them in one."""
+    found: Filed = {}
+    for filed in each:
+        for wanted, numbers in filed.items():
+            found.setdefault(wanted, []).extend(numbers)
+    return found
 
 
 def needed_keys(node: Node, uses: Uses | None = None) -> tuple[Key, ...] | None:
