@@ -163,6 +163,42 @@ async def test_an_undo_of_what_a_protection_stopped_keeps_what_the_user_does_aft
     assert await setup.database.run(undoable(10)) == [], "nothing was done"
 
 
+async def _ended_unread(setup: MessageSetup) -> actions.ActionView:
+    """Star and archive are done, but the answer is lost, and from then on the mailbox refuses everything."""
+    faults = setup.product.emulator.faults
+
+    def refuse(_change: object) -> None:
+        setup.product.mailbox.observers.remove(refuse)
+        faults.order(Fault(403, "forbidden", path="/modify", times=1))
+        faults.order(Fault(403, "forbidden", path=f"/messages/{setup.gmail_id}", times=1))
+
+    setup.product.mailbox.observers.append(refuse)
+    faults.order(Fault(kind="drop_reply", path="/modify", times=1))
+    done = await do(setup, Step("star"), Step("archive"))
+    assert (done.state, "STARRED" in setup.labels, "INBOX" in setup.labels) == ("failed", True, False)
+    assert done.undo_hint is not None
+    assert done.undo_hint.get("planned"), "the mailbox could be read, and the test shows nothing"
+    return done
+
+
+async def test_what_was_done_in_a_mailbox_that_could_not_be_read_then_is_undone_as_a_whole(setup: MessageSetup) -> None:
+    before = setup.labels
+    done = await _ended_unread(setup)
+    assert (await setup.undo(done.id)).undone == "completed"
+    assert setup.labels == before
+
+
+async def test_what_the_user_may_have_done_is_left_where_the_mailbox_could_not_be_read(setup: MessageSetup) -> None:
+    done = await _ended_unread(setup)
+    setup.product.mailbox.modify(setup.gmail_id, add=["INBOX"])
+    now = setup.labels
+    job = undo_job(CATALOGUE, done.account_id, (done.id,))
+    await setup.database.run(jobs.enqueue_many([job], wall_clock()))
+    ended = await until_job_is(setup.database, job.id, lambda view: view.state == "failed")
+    assert "nothing was changed" in (ended.last_error or "")
+    assert setup.labels == now
+
+
 async def test_what_was_undone_is_not_begun_again_by_a_retry_of_its_job(setup: MessageSetup) -> None:
     before = setup.labels
     setup.product.emulator.faults.order(Fault(403, "forbidden", path="/trash", times=1))

@@ -14,9 +14,19 @@ from postroom.core.actions.action import (
     PLACES,
     ActionType,
     LabelChange,
+    joint_change,
     label_change,
 )
-from postroom.core.actions.undo import Snoozed, inverse_change, irreversible_hint, undo_hint, why_not_undoable
+from postroom.core.actions.undo import (
+    Snoozed,
+    hint_for_part,
+    inverse_change,
+    irreversible_hint,
+    is_certain,
+    planned_hint,
+    undo_hint,
+    why_not_undoable,
+)
 
 PLACED = st.sampled_from([frozenset[str](), *(frozenset({place}) for place in sorted(PLACES))])
 OTHERS = st.frozensets(st.sampled_from(["UNREAD", "STARRED", "Label_1", "Label_2"]))
@@ -62,6 +72,37 @@ def test_what_the_user_changed_meanwhile_stands(
     restored = inverse_change(hint, meanwhile).applied_to(meanwhile)
     assert restored - touched == meanwhile - touched
     assert restored & touched == before & touched
+
+
+@given(st.lists(ACTIONS, min_size=2, max_size=5), LABELS, st.sampled_from(["INBOX", "TRASH", "UNREAD", "STARRED"]))
+def test_of_what_was_only_planned_no_change_of_the_users_own_is_taken_back(
+    planned: list[ActionType], before: frozenset[str], touched: str
+) -> None:
+    change = joint_change([label_change(each, "Label_1") for each in planned], before)
+    hint = planned_hint(undo_hint("several", before, change))
+    by_hand = before ^ {touched}
+    assert not is_certain(hint, by_hand) or not inverse_change(hint, by_hand)
+    assert is_certain(hint, before), "nothing was done, and nothing is taken back"
+
+
+@given(st.lists(ACTIONS, min_size=2, max_size=5), LABELS, OTHERS)
+def test_what_was_planned_and_is_all_in_effect_is_taken_back(
+    planned: list[ActionType], before: frozenset[str], put_on: frozenset[str]
+) -> None:
+    change = joint_change([label_change(each, "Label_1") for each in planned], before)
+    hint, after = planned_hint(undo_hint("several", before, change)), change.applied_to(before)
+    touched = before ^ after
+    if len(touched) > 1 and "TRASH" not in touched:
+        now = after | put_on - touched
+        assert is_certain(hint, now)
+        assert inverse_change(hint, now).applied_to(now) & touched == before & touched
+
+
+def test_a_hint_for_a_part_is_known_to_be_done() -> None:
+    hint = planned_hint(undo_hint("several", frozenset({"INBOX"}), LabelChange(frozenset({"A"}), frozenset({"INBOX"}))))
+    part = hint_for_part(hint, frozenset({"INBOX", "A"}))
+    assert part["inverse_parameters"]["remove_labels"] == ["A"]
+    assert is_certain(part, frozenset({"INBOX", "A"}))
 
 
 def test_undoing_an_archive_does_not_fetch_it_out_of_the_trash() -> None:

@@ -24,7 +24,7 @@ from postroom.core.actions.action import (
 )
 from postroom.core.actions.snooze import wake_time
 from postroom.core.actions.steps import Step, check_action, steps_of
-from postroom.core.actions.undo import Snoozed, irreversible_hint, undo_hint
+from postroom.core.actions.undo import Snoozed, irreversible_hint, planned_hint, undo_hint
 from postroom.core.errors import BadInput, Fatal, MessageGone
 from postroom.core.jobs.job import Job, NewJob
 from postroom.core.jobs.types import Catalogue
@@ -141,7 +141,7 @@ class Executor:
         planned = None
         if action.action_type == "several" and changes:
             snoozed = None if snooze is None else self._snoozed(image)
-            planned = undo_hint(action.action_type, labels, joint_change(changes, labels), snoozed)
+            planned = planned_hint(undo_hint(action.action_type, labels, joint_change(changes, labels), snoozed))
         return await self.database.run(store.keep_pre_image(job, action.id, image, now, wakes, planned))
 
     def _snoozed(self, image: Mapping[str, Any]) -> Snoozed:

@@ -11,8 +11,8 @@ from uuid import UUID
 from postroom.act.label_changes import make_change
 from postroom.core.actions.action import LabelChange, places_in
 from postroom.core.actions.steps import steps_of
-from postroom.core.actions.undo import inverse_change, irreversible_hint
-from postroom.core.errors import MessageGone
+from postroom.core.actions.undo import inverse_change, irreversible_hint, is_certain
+from postroom.core.errors import Fatal, MessageGone
 from postroom.core.jobs.job import Job, NewJob
 from postroom.core.jobs.types import Catalogue
 from postroom.core.mail.mailbox import Mailbox, Placed
@@ -20,6 +20,11 @@ from postroom.store import actions, undos
 from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.job_builders import undo_job
+
+UNCERTAIN = (
+    "the mailbox could not be read when the action failed, so what it did and what you did since cannot be told apart; "
+    "nothing was changed: put the message right in the mailbox"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,8 @@ class UndoService:
         labels = await mailbox.labels_of(original.provider_message_id)
         now = {"labels": sorted(labels)}
         image = await self.database.run(actions.keep_pre_image(job, undo.id, now, self.clock()))
+        if not is_certain(hint, labels):
+            raise Fatal(UNCERTAIN)
         change = inverse_change(hint, labels)
         if "TRASH" in change.remove and await self.database.run(actions.woke_during(original.id, self.clock())):
             # The wake-up found it in the trash and left it there. Outside the trash, nothing would ever show it again.

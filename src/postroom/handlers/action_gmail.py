@@ -46,7 +46,7 @@ class ActionGmail:
 
     async def _done_part(self, run: JobRun, action_id: UUID) -> Mapping[str, Any] | None:
         """How to undo the part of several actions that was done, so that an undo leaves alone what the user does from
-        now on. None if there is nothing to undo, or the mailbox does not say: then all of it may have been done.
+        now on. None if there is nothing to undo, or the mailbox does not say: then the hint stays a planned one.
         """
         action = await self._executor.database.run(actions.load_action(action_id))
         if action.undo_hint is None:

@@ -3,6 +3,10 @@
 An undo restores exactly what the action changed, and only that. What the user has done to the message since then
 stands: a label that they removed is not put back by undoing something else, and a message that they moved to another
 place (trash, spam) stays there.
+
+Several actions have a hint before they are done, for what is planned. If they end while the mailbox cannot be read, it
+stays: then nobody knows what was done. The labels are changed in one call, so either all of it was done or nothing; a
+part of it is the user's own change.
 """
 
 from collections.abc import Mapping
@@ -55,11 +59,17 @@ def undo_hint(
     return hint
 
 
+def planned_hint(hint: Mapping[str, Any]) -> dict[str, Any]:
+    """The same hint for something that is about to be done."""
+    return {**hint, "planned": True}
+
+
 def hint_for_part(hint: Mapping[str, Any], labels: frozenset[str]) -> dict[str, Any]:
     """The hint for the part of an action that is in effect on a message with these labels. A snooze keeps its own."""
     parameters = hint["inverse_parameters"]
     add, remove = sorted(set(parameters["add_labels"]) - labels), sorted(labels & set(parameters["remove_labels"]))
-    part = {**hint, "inverse_parameters": {**parameters, "add_labels": add, "remove_labels": remove}}
+    known = {name: value for name, value in hint.items() if name != "planned"}
+    part = {**known, "inverse_parameters": {**parameters, "add_labels": add, "remove_labels": remove}}
     return part if add or remove or "unsnooze_job_id" in hint else {**part, "inverse_action": "none", "no_op": True}
 
 
@@ -95,3 +105,16 @@ def inverse_change(hint: Mapping[str, Any], labels: frozenset[str]) -> LabelChan
     if places_in(add) and elsewhere:
         add -= places_in(add)
     return LabelChange(add - labels, remove & labels)
+
+
+def is_certain(hint: Mapping[str, Any], labels: frozenset[str]) -> bool:
+    """Whether what the undo would take back of a message with these labels was done by the action.
+
+    Of what was only planned, that holds if all of it is in effect, and it is more than one change, which the user may
+    have made too. The trash has a call of its own, so there it does not hold.
+    """
+    if not hint.get("planned") or not inverse_change(hint, labels):
+        return True
+    parameters = hint["inverse_parameters"]
+    add, remove = frozenset[str](parameters["add_labels"]), frozenset[str](parameters["remove_labels"])
+    return len(add | remove) > 1 and not add & labels and remove <= labels and "TRASH" not in add | remove
