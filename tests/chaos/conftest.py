@@ -13,7 +13,12 @@ from support.crash.evidence import Place
 from support.fork_server import FORK_SERVER, ForkedProcesses, new_address
 from support.processes import ProcessGroup, child_environment
 
-FORKED = ("support.crash.worker_process", "support.crash.producer_process", "support.crash.submission_process")
+FORKED = (
+    "support.crash.worker_process",
+    "support.crash.producer_process",
+    "support.crash.submission_process",
+    "support.crash.rules_process",
+)
 
 
 @pytest.fixture

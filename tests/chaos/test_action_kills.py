@@ -1,5 +1,6 @@
 """SIGKILL at every step of deciding, acting, snoozing, waking and undoing: nothing is done twice, nothing is lost."""
 
+import re
 import time
 from random import Random
 
@@ -11,6 +12,7 @@ from support.scale import scale
 
 # One in so many; a process on PostgreSQL takes several times as long.
 ONE_IN = {"sqlite": scale(10, 1), "postgres": scale(40, 1)}
+SEVERAL = ("several", "several, into the trash")
 VERBS = {
     "archive": {"record_decision", "begin_action", "keep_pre_image", "complete_action", "begin_undo", "complete_undo"},
     "snooze, undone": {"keep_pre_image", "complete_undo"},
@@ -36,3 +38,19 @@ async def test_a_worker_killed_at_any_step_of_an_action_does_nothing_twice_and_l
         ends = await setup.check()
     took = time.monotonic() - started
     print(f"{len(steps)} steps, {len(chosen)} struck, {setup.deaths} deaths, {dict(ends)}, {took:.1f} s")
+
+
+async def test_a_worker_frozen_in_the_middle_of_several_actions_changes_nothing_more_when_it_wakes(
+    place: Place, children: ProcessGroup, rng: Random
+) -> None:
+    async with crash_setup(place, children, rng) as setup:
+        # The first of each kind is the measure of the others.
+        steps = [(name, step) for name in KINDS for step in await setup.undisturbed(name) if name in SEVERAL]
+        # Between the last look at its claim and the call itself nothing can stop a process: it is not frozen there.
+        calls = [each for each in steps if re.match(r"(GET|POST) .* (unanswered|answered)", each[1].what)]
+        chosen = rng.sample(calls, min(scale(3, 100), len(calls)))
+        for name, step in chosen:
+            await setup.freeze(name, step)
+        await setup.finish()
+        await setup.check()
+    print(f"{len(calls)} calls of the mailbox, frozen at {[str(step) for _, step in chosen]}")

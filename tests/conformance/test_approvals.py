@@ -10,8 +10,10 @@ from postroom.act.approvals import Approvals
 from postroom.core.errors import Conflict, IllegalMove, NotFound, Refused
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.roles import Role
+from postroom.manage import approvals as manage
 from postroom.store import accounts, approvals, mail, mail_changes, protection
 from postroom.store.audit import Signature, list_audit
+from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.switchboard.tools.registry import ALL_TOOLS
 from support.approvals import tamper
@@ -91,6 +93,31 @@ async def test_of_many_answers_at_once_one_counts(setup: JobSetup) -> None:
     assert sum(isinstance(each, approvals.AnsweredApproval) for each in became) == 1
     assert all(isinstance(each, approvals.AnsweredApproval | IllegalMove) for each in became)
     assert len(await audited(setup)) == 1
+
+
+async def test_of_answers_on_a_page_by_command_and_in_a_chat_at_once_one_counts(
+    setup: JobSetup, second_database: Database
+) -> None:
+    for _ in range(5):
+        id = await pending(setup)
+        seen = await shown(setup, id)
+        chat = Approvals(second_database, CATALOGUE, setup.clock)
+        became = await asyncio.gather(
+            manage.approve(setup.database, seen, signed(), setup.clock),
+            manage.answer_several(
+                second_database, [manage.ShownApproval(id, seen.action_hash)], True, signed(), setup.clock
+            ),
+            chat.answer("approve", id, seen.action_hash[:24], signed()),
+            chat.answer("reject", id, "", signed()),
+            return_exceptions=True,
+        )
+        counted = [isinstance(each, approvals.AnsweredApproval) for each in became].count(True)
+        counted += sum(each.counted for each in became if isinstance(each, manage.SeveralAnswers))
+        assert counted == 1, became
+        queued = [job for job in await setup.claim() if job.payload.get("action_id") == str(id)]
+        assert [job.type for job in queued if job.type == "action.gmail"] == (
+            ["action.gmail"] if (await shown(setup, id)).state == "queued" else []
+        )
 
 
 @pytest.mark.parametrize(

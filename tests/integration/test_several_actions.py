@@ -1,13 +1,16 @@
 """Several actions as one in a real mailbox: done together, undone together, and told when they end halfway."""
 
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from email import message_from_bytes, policy
 from pathlib import Path
 from random import Random
 from typing import Any
+from uuid import UUID
 
 import pytest
 
+from postroom.act.approvals import Approvals
 from postroom.core.actions.steps import Step, check_steps, combined
 from postroom.core.errors import BadInput
 from postroom.core.jobs.types import CATALOGUE
@@ -22,7 +25,7 @@ from postroom.store.jobs import retry_job
 from postroom.store.labels import SeenLabel, sync_labels
 from postroom.store.mail import load_message
 from postroom.store.protection import protect
-from postroom.store.rules import add_rules
+from postroom.store.rules import add_rules, edit_rule, load_rule
 from postroom.store.undos import undoable
 from postroom_sandbox.faults import Fault
 from support.message_setup import MessageSetup, message_id_of, message_setup, until_job_is
@@ -286,6 +289,53 @@ async def test_rules_that_continue_act_together_and_each_is_named(setup: Message
     labels = setup.product.mailbox.get(message.id).labels
     assert not {"INBOX", "UNREAD", "STARRED"} & labels
     assert [each.id for each in await setup.database.run(undoable(10, rule_name="File it"))] == [done.id]
+
+
+async def _waiting(setup: MessageSetup, subject: str) -> tuple[str, UUID]:
+    """Mail about which a rule wants to do several things, once somebody approves: its Gmail id, and the action's."""
+    several = combined([label("Receipts"), Step("archive"), Step("mark_read")])
+    draft = RuleDraft("Ask first", {"subject_contains": "ask"}, *several, needs_approval=True)
+    await setup.database.run(add_rules([(new_id(), draft)], wall_clock()))
+    message = setup.product.mailbox.deliver(raw_mail(subject))
+    await setup.product.live.sync()
+    await setup.product.until_decided(3)
+    (planned,) = await setup.database.run(
+        actions.list_actions(10, message_id=await message_id_of(setup.database, subject))
+    )
+    assert planned.state == "awaiting_approval"
+    return message.id, planned.id
+
+
+async def _approved(setup: MessageSetup, id: UUID) -> actions.ActionView:
+    answers = Approvals(setup.database, CATALOGUE, wall_clock)
+    await answers.approve(id, (await answers.show(id)).action_hash, setup.signed())
+    return await setup.ended(id)
+
+
+async def test_an_approval_is_for_what_was_shown_although_the_rule_was_changed_since(setup: MessageSetup) -> None:
+    gmail_id, id = await _waiting(setup, "ask me")
+    before = setup.product.mailbox.get(gmail_id).labels
+    rule = await setup.database.run(load_rule("Ask first"))
+    changed = replace(rule.draft, action_type="trash", parameters={}, needs_approval=False)
+    await setup.database.run(edit_rule(rule.id, rule.version, changed, setup.signed(), wall_clock()))
+    done = await _approved(setup, id)
+    receipts = setup.product.mailbox.labels.named("Receipts")
+    assert done.state == "completed", done.error
+    assert receipts is not None
+    assert setup.product.mailbox.get(gmail_id).labels == before - {"INBOX", "UNREAD"} | {receipts.id}
+    assert (await setup.undo(id)).undone == "completed"
+    assert setup.product.mailbox.get(gmail_id).labels == before
+
+
+async def test_an_approval_takes_no_mail_out_of_the_trash_where_its_reader_put_it_since(setup: MessageSetup) -> None:
+    gmail_id, id = await _waiting(setup, "ask me")
+    setup.product.mailbox.modify(gmail_id, add=["TRASH"], remove=["INBOX"])
+    before = setup.product.mailbox.get(gmail_id).labels
+    done = await _approved(setup, id)
+    assert done.state == "completed", done.error
+    assert "TRASH" in setup.product.mailbox.get(gmail_id).labels
+    assert (await setup.undo(id)).undone == "completed"
+    assert setup.product.mailbox.get(gmail_id).labels == before
 
 
 async def test_any_sequence_of_several_actions_and_undos_leaves_the_mailbox_as_it_was(setup: MessageSetup) -> None:

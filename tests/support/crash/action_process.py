@@ -1,10 +1,11 @@
 """A worker process that takes messages all the way: decided, acted on, woken, undone; and dies where it is told to.
 
     python -m support.crash.action_process --data-dir FOLDER [--url URL] --gmail URL --token TOKEN --days 3
-        --begun CASE --case CASE [--die "begin_action before commit#1"]
+        --begun CASE --case CASE [--die "begin_action before commit#1" [--freeze]]
 
 First it takes over what the dead held and finishes the case that was begun; steps count from its own case on. Its clock
-is `days` ahead, so that the leases of those before it have run out. It announces `dies`, or `passed` and `done`.
+is `days` ahead, so that the leases of those before it have run out. It announces `dies` or `freezes`, `passed` and
+`done`.
 """
 
 import argparse
@@ -186,7 +187,7 @@ def catalogue_for(tries: int | None) -> Catalogue:
 
 
 async def main(arguments: argparse.Namespace) -> None:
-    kill_plan = KillPlan(Step.parse(arguments.die) if arguments.die else None)
+    kill_plan = KillPlan(Step.parse(arguments.die) if arguments.die else None, freezes=arguments.freeze)
     opened = connect_database(arguments.data_dir, arguments.url)
     news = asyncio.Event()
     database = KillableDatabase(opened, kill_plan, news.set)
@@ -230,6 +231,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--begun", type=Case.parse)
     parser.add_argument("--case", type=Case.parse)
     parser.add_argument("--die")
+    parser.add_argument("--freeze", action="store_true")
     return parser.parse_args(words)
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import signal
 from collections import Counter
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ from support.crash.action_evidence import Found, MailboxRecorder, rows_by_messag
 from support.crash.action_steps import Step
 from support.crash.evidence import Place
 from support.fork_server import ForkServer, fork_server
-from support.processes import ProcessGroup
+from support.processes import Child, ProcessGroup
 
 PROCESS = "support.crash.action_process"
 # What the first request would load, loaded once for all processes.
@@ -71,6 +72,17 @@ class CrashSetup:
             # The user archives what has come back, before anyone else knows that it has.
             self.mailbox.modify(case.gmail_id, remove=["INBOX"])
 
+    async def freeze(self, name: str, step: Step) -> None:
+        """A case whose process freezes at the step, until another has finished it; then it wakes, and goes on."""
+        case = await self._new_case(name)
+        frozen = await self._started(case, "--die", str(step), "--freeze")
+        await frozen.hear("freezes")
+        self._begun = case
+        await self._live(None, None)
+        frozen.signal(signal.SIGCONT)
+        assert await frozen.ended() == 0, f"woken after {step}: {frozen.complaints()}"
+        self._accidents[case] = f"frozen at {step}"
+
     async def finish(self) -> None:
         await self._live(None, None)
 
@@ -101,12 +113,7 @@ class CrashSetup:
             assert seen == expected, found.told("is known otherwise")
 
     async def _live(self, case: Case | None, step: Step | None) -> dict[str, int]:
-        self._processes += 1
-        begun = () if self._begun is None else ("--begun", self._begun.as_text())
-        own = () if case is None else ("--case", case.as_text())
-        dying = () if step is None else ("--die", str(step))
-        words = ("--gmail", self.gmail, "--token", TOKEN, "--days", str(self._processes))
-        child = await self._fork_server.start(PROCESS, *self.place.arguments(), *words, *begun, *own, *dying)
+        child = await self._started(case, *(() if step is None else ("--die", str(step))))
         code = await child.ended()
         if case is not None:
             self._accidents[case] = "undisturbed" if step is None else f"struck at {step}"
@@ -117,6 +124,13 @@ class CrashSetup:
             return {}
         assert code == 0, f"{self._accidents.get(case) if case else 'at the end'}: {child.complaints()}"
         return json.loads(child.announced("passed")[0].details)
+
+    async def _started(self, case: Case | None, *dying: str) -> Child:
+        self._processes += 1
+        begun = () if self._begun is None else ("--begun", self._begun.as_text())
+        own = () if case is None else ("--case", case.as_text())
+        words = ("--gmail", self.gmail, "--token", TOKEN, "--days", str(self._processes))
+        return await self._fork_server.start(PROCESS, *self.place.arguments(), *words, *begun, *own, *dying)
 
     async def _new_case(self, name: str) -> Case:
         """A message that has come, and whose deciding waits for its process."""

@@ -46,12 +46,15 @@ class Step(NamedTuple):
 
 
 class KillPlan:
-    """Count steps once armed, and kill the process at the chosen one; without one, never."""
+    """Count steps once armed, and kill the process at the chosen one; without one, never. Or it is only frozen there,
+    and goes on when it is woken.
+    """
 
-    def __init__(self, chosen: Step | None) -> None:
+    def __init__(self, chosen: Step | None, *, freezes: bool = False) -> None:
         self.passed: Counter[str] = Counter()
         self._chosen = chosen
         self._armed = False
+        self._freezes = freezes
 
     def arm(self) -> None:
         self._armed = True
@@ -67,8 +70,8 @@ class KillPlan:
             self.kill()
 
     def kill(self) -> None:
-        announce("dies", self._chosen)
-        os.kill(os.getpid(), signal.SIGKILL)
+        announce("freezes" if self._freezes else "dies", self._chosen)
+        os.kill(os.getpid(), signal.SIGSTOP if self._freezes else signal.SIGKILL)
 
 
 class KillableDatabase(_Watched):
@@ -111,8 +114,9 @@ class KillableTransport(httpx2.AsyncBaseTransport):
         name = f"{request.method} {_ID.sub('*', request.url.path.removeprefix('/gmail/v1/users/me'))}"
         self._kill_plan.kill_at(f"{name} before")
         if self._kill_plan.is_at(f"{name} unanswered"):
-            await self._lose_the_reply(request)
+            error = await self._lose_the_reply(request)
             self._kill_plan.kill()
+            raise error  # it was only frozen
         if self._kill_plan.is_at(f"{name} {LOST}"):
             raise await self._lose_the_reply(request)
         response = await self._inner.handle_async_request(request)
