@@ -247,13 +247,15 @@ async def test_a_secret_is_replaced_by_whoever_has_it_and_by_one_request(
 ) -> None:
     mara = await opened(database, clock)
     id, old, new = mara.session.id, hashed(mara.secret), hashed("new")
-    assert not await database.run(sessions.rotate_session(id, hashed("wrong"), new, clock()))
-    assert await database.run(sessions.rotate_session(id, old, new, clock()))
+    assert not await database.run(sessions.rotate_session(id, old, hashed("wrong"), new, clock()))
+    assert await database.run(sessions.rotate_session(id, old, old, new, clock()))
+    # Another request had decided the same at the same time.
+    assert not await database.run(sessions.rotate_session(id, old, old, hashed("other"), clock()))
     # The answer with the new one was lost, so the old one gets another.
-    assert await database.run(sessions.rotate_session(id, old, hashed("newer"), clock()))
+    assert await database.run(sessions.rotate_session(id, new, old, hashed("newer"), clock()))
     assert not await database.run(sessions.end_previous_secret(id, new, clock()))
     assert await database.run(sessions.end_previous_secret(id, hashed("newer"), clock()))
-    assert not await database.run(sessions.rotate_session(id, old, hashed("newest"), clock()))
+    assert not await database.run(sessions.rotate_session(id, hashed("newer"), old, hashed("newest"), clock()))
     kept = await found(database, clock, mara.key)
     assert kept is not None
     assert (kept.secret_sha256, kept.previous_sha256) == (hashed("newer"), old)

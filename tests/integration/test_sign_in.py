@@ -210,6 +210,20 @@ async def test_the_secret_is_replaced_every_hour_and_forms_of_open_pages_still_w
     assert (await Visiting(pages, dict(first)).get("/settings/sign-in")).status_code == 303
 
 
+async def test_tabs_that_come_back_together_after_an_hour_all_stay_signed_in(pages: Pages) -> None:
+    mara = await pages.signed_in()
+    for _ in range(2):
+        pages.clock.forward(25 * 60)
+        await mara.get("/settings/sign-in")
+    pages.clock.forward(20 * 60)
+    tabs = [Visiting(pages, dict(mara.cookies), mara.headers) for _ in range(6)]
+    await asyncio.gather(*(tab.get("/settings/sign-in") for tab in tabs))
+    # The browser keeps the cookie of the answer that arrives last, whichever that is.
+    for tab in tabs:
+        assert (await tab.get("/settings/sign-in")).status_code == 200
+    assert len({tab.cookies[pages.cookie_name] for tab in tabs} - {mara.cookies[pages.cookie_name]}) == 1
+
+
 async def test_a_change_of_role_replaces_the_secret_at_the_next_click(pages: Pages) -> None:
     await pages.signed_in()
     nils = await pages.signed_in("nils", "viewer")

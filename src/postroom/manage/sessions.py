@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -103,15 +103,19 @@ class Sessions:
 
     async def _rotated(self, live: LiveSession, now: datetime) -> LiveSession:
         secret = secrets.token_urlsafe(SECRET_BYTES)
-        rotating = sessions.rotate_session(live.kept.id, live.secret_sha256, hashed(secret), now)
+        kept = live.kept
+        rotating = sessions.rotate_session(kept.id, kept.secret_sha256, live.secret_sha256, hashed(secret), now)
         if not await self._database.run(rotating):
             return live  # another request did so at the same time, and has the new one
-        cookie = NewCookie(f"{live.key}.{secret}", max(timedelta(seconds=1), live.kept.ends_at - now))
-        return LiveSession(live.kept, live.visitor, live.key, hashed(secret), cookie)
+        cookie = NewCookie(f"{live.key}.{secret}", max(timedelta(seconds=1), kept.ends_at - now))
+        return replace(live, secret_sha256=hashed(secret), cookie=cookie)
 
     async def replace_secret(self, live: LiveSession) -> NewCookie | None:
-        """Replace the secret now, as after a new proof; None if another request has just done so."""
-        return (await self._rotated(live, self._clock())).cookie
+        """Replace the secret now, as after a new proof; None if another request has just done so.
+
+        If this request has done so already, that is enough: the browser has not seen the one in between.
+        """
+        return live.cookie or (await self._rotated(live, self._clock())).cookie
 
 
 def form_token(key: str) -> str:

@@ -121,9 +121,12 @@ def note_session_use(id: UUID, idle_ends_at: datetime, now: datetime) -> Script[
 
 
 @transaction
-def rotate_session(id: UUID, old_sha256: str, new_sha256: str, now: datetime) -> Script[bool]:
-    """Replace the secret; False if another request has done so."""
-    return bool((yield sql("rotate_session", id, old_sha256, new_sha256, now)))
+def rotate_session(id: UUID, seen_sha256: str, old_sha256: str, new_sha256: str, now: datetime) -> Script[bool]:
+    """Replace the secret for who came with the old one; False if another request has done so.
+
+    `seen_sha256` is the secret that was in use when this was decided.
+    """
+    return bool((yield sql("rotate_session", id, seen_sha256, old_sha256, new_sha256, now)))
 
 
 @transaction

@@ -145,13 +145,15 @@ async def note_session_use(setup: JobSetup) -> Transaction[Any]:
 
 async def rotate_session(setup: JobSetup) -> Transaction[Any]:
     mara = await _opened(setup)
-    return sessions.rotate_session(mara.session.id, hashed(mara.secret), hashed("new"), setup.clock())
+    return sessions.rotate_session(
+        mara.session.id, hashed(mara.secret), hashed(mara.secret), hashed("new"), setup.clock()
+    )
 
 
 async def end_previous_secret(setup: JobSetup) -> Transaction[Any]:
     mara = await _opened(setup)
     await setup.database.run(
-        sessions.rotate_session(mara.session.id, hashed(mara.secret), hashed("new"), setup.clock())
+        sessions.rotate_session(mara.session.id, hashed(mara.secret), hashed(mara.secret), hashed("new"), setup.clock())
     )
     return sessions.end_previous_secret(mara.session.id, hashed("new"), setup.clock())
 

@@ -18,10 +18,12 @@ ORDER BY s.last_seen_at DESC, s.id
 -- name: note_session_use(id, idle_ends_at, now)
 UPDATE sessions SET last_seen_at = :now, idle_ends_at = :idle_ends_at WHERE id = :id RETURNING id
 
--- name: rotate_session(id, old_sha256, new_sha256, now)
--- Only who has the secret in use, or the one before while the new one has not been seen, gets another.
+-- name: rotate_session(id, seen_sha256, old_sha256, new_sha256, now)
+-- Only who has the secret in use, or the one before while the new one has not been seen, gets another; and of many requests
+-- that come with it at once, only one: the others saw a secret that is in use no more.
 UPDATE sessions SET previous_sha256 = :old_sha256, previous_until = NULL, secret_sha256 = :new_sha256, rotated_at = :now
-WHERE id = :id AND (secret_sha256 = :old_sha256 OR (previous_sha256 = :old_sha256 AND previous_until IS NULL)) RETURNING id
+WHERE id = :id AND secret_sha256 = :seen_sha256
+    AND (secret_sha256 = :old_sha256 OR (previous_sha256 = :old_sha256 AND previous_until IS NULL)) RETURNING id
 
 -- name: end_previous_secret(id, secret_sha256, until)
 UPDATE sessions SET previous_until = :until
