@@ -1,5 +1,6 @@
 """The editor: checked while it is written, never losing what was written, saved and signed; and simulations."""
 
+import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from html import unescape
@@ -142,6 +143,20 @@ async def test_a_change_needs_the_version_it_is_based_on(client: httpx2.AsyncCli
     assert "was changed meanwhile" in page
     assert 'value="others"' in page
     assert list(await stored(database)) == ["shops"]
+    shown = re.search(r'name="version" value="(\d+)"', page)
+    assert shown is not None
+    again = replace(view, version=int(shown[1]))
+    assert "“others” is saved." in await follow(client, "/rules/save", written(again, name="others"))
+
+
+async def test_what_was_written_outlives_the_rule(client: httpx2.AsyncClient, database: Database) -> None:
+    await mailbox(database, SHOP)
+    view = (await stored(database))["shop"]
+    await follow(client, f"/rules/{view.id}/remove", {})
+    page = await follow(client, "/rules/save", written(view, name="shop", description="do not lose me"))
+    assert "was removed meanwhile" in page
+    assert "do not lose me" in page
+    assert "“shop” is a rule now." in await follow(client, "/rules/save", written(name="shop"))
 
 
 async def test_a_rule_is_written_as_a_form_or_as_text(client: httpx2.AsyncClient, database: Database) -> None:

@@ -2,11 +2,12 @@
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
+from uuid import UUID
 
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from postroom.core.errors import BadInput, NotFound
+from postroom.core.errors import BadInput, Conflict, NotFound
 from postroom.dashboard.forms import SEE_OTHER, Done, Form, form_route
 from postroom.dashboard.page import Page
 from postroom.dashboard.pages.rules.drafts import Drafts
@@ -100,16 +101,33 @@ class NewRulePage(Page):
         edited = edited_from(form)
         try:
             return await self._saved(edited, form)
+        except Conflict as error:
+            if error.field != "version" or edited.rule_id is None:
+                return self._parts.kept(edited, str(error))
+            return await self._kept_for_later(edited, edited.rule_id)
         except (BadInput, NotFound) as error:
             return self._parts.kept(edited, str(error))
 
-    async def _saved(self, edited: EditedRule, form: Form) -> Done:
+    async def _kept_for_later(self, edited: EditedRule, rule_id: UUID) -> Response:
+        """Keep what is written, based on the newest version, so that saving it once more is possible."""
+        newest = (await load_line(self._parts.database, rule_id, current_time())).rule
+        problem = (
+            f"“{newest.name}” was changed meanwhile, and is version {newest.version}: open it from the list to see it. "
+            "Here is what you wrote; save it again to replace the other change."
+        )
+        return self._parts.kept(replace(edited, version=newest.version), problem)
+
+    async def _saved(self, edited: EditedRule, form: Form) -> Done | Response:
         draft, database = edited.draft(), self._parts.database
         if edited.rule_id is None:
             await add_rules(database, [draft], form.signed(), allow_missing=edited.allow_missing)
             view = await load_rule(database, draft.name)
             return Done(f"“{view.name}” is a rule now.", to=f"/rules/{view.id}")
-        before = (await load_line(database, edited.rule_id, current_time())).rule
+        try:
+            before = (await load_line(database, edited.rule_id, current_time())).rule
+        except NotFound:
+            problem = "The rule was removed meanwhile. Here is what you wrote; save it to make it a new rule."
+            return self._parts.kept(replace(edited, rule_id=None, version=None), problem)
         view = await edit_rule(
             database, before.name, draft, form.signed(), version=edited.version, allow_missing=edited.allow_missing
         )
