@@ -1,22 +1,30 @@
 """The pages of jobs, on both databases: what they show, each filter, each act and its entry in the audit log."""
 
+import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import httpx2
 import pytest
 
+from postroom.dashboard.site import Site
+from postroom.dashboard.visiting import OWNER
+from postroom.manage import jobs as jobs_of_people
 from postroom.store import jobs
 from postroom.store.audit import list_audit
 from postroom.store.engine.database import Database
+from postroom.web.application import create_application
 from support.attacks import ATTACKS, assert_harmless
 from support.clocks import ManualClock
-from support.intake_pages import IntakeSetup, said_in, visiting
-from support.page_app import visitor
+from support.intake_pages import IntakeSetup, intake_pages, said_in, visiting
+from support.page_app import as_visitor, visitor
 from support.page_forms import submit
+from support.until import until
 
 
 @pytest.fixture
@@ -166,7 +174,10 @@ async def test_a_bulk_act_says_its_count_first_and_touches_no_job_that_came_late
     assert said_in(answer).sentence == "3 of 3 jobs dismissed."
     assert [await state(setup, id) for id in [*made, later]] == ["canceled"] * 3 + ["failed"]
     (entry,) = [each for each in await setup.database.run(list_audit(10)) if each.actor.startswith("person:")]
-    assert (entry.action, entry.after) == ("job.dismiss_many", {"asked": {"stage": "failed"}, "count": 3})
+    assert (entry.action, entry.after) == (
+        "job.dismiss_many",
+        {"asked": {"stage": "failed"}, "count": 3, "seen": 3, "done": 3},
+    )
 
 
 async def test_a_bulk_act_keeps_to_its_filters(setup: IntakeSetup, page: httpx2.AsyncClient) -> None:
@@ -237,3 +248,87 @@ async def test_a_job_that_waits_for_its_time_is_scheduled(setup: IntakeSetup, pa
     assert "Run now" in await text(page, f"/jobs/{id}")
     await submit(page, f"/jobs/{id}/retry")
     assert str(id) in await text(page, "/jobs?stage=ready")
+
+
+@asynccontextmanager
+async def impatient(setup: IntakeSetup) -> AsyncGenerator[httpx2.AsyncClient]:
+    """The pages of a process that shows every bulk act as work in progress."""
+    site = Site("owner@example.org", setup.clock())
+    pages = intake_pages(site, setup.database, setup.data_dir, setup.clock, patience_s=0.0)
+    app = as_visitor(create_application(site, pages, allowed_hosts=("127.0.0.1",)), OWNER)
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://127.0.0.1:8025") as client:
+        yield client
+        for each in pages:
+            each.close()
+
+
+async def begin_of(page: httpx2.AsyncClient) -> str:
+    found = re.search(r'name="begin" value="([^"]+)"', await text(page, "/jobs?stage=failed"))
+    assert found is not None
+    return found[1]
+
+
+async def test_a_long_bulk_act_shows_its_progress_and_a_restart_knows_how_far_it_came(
+    setup: IntakeSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process ends after the second of three parts: nothing is half done, and the next one says so."""
+    monkeypatch.setattr(jobs_of_people, "AT_ONCE", 2)
+    made = await setup.failed("one", "two", "three", "four", "five")
+    held, parts, run = asyncio.Event(), [0], setup.database.run
+
+    async def stopping(work: Any) -> Any:
+        if work.name == "change_many":
+            parts[0] += 1
+            if parts[0] == 3:
+                held.set()
+                await asyncio.Event().wait()
+        return await run(work)
+
+    monkeypatch.setattr(setup.database, "run", stopping)
+    async with impatient(setup) as page:
+        answer = await submit(page, "/jobs/bulk/retry", {"stage": "failed", "begin": await begin_of(page)})
+        address = answer.headers["location"]
+        assert address.startswith("/jobs/runs/")
+        await held.wait()
+        shown = await text(page, address)
+        assert "4 of 5 looked at, 4 queued again" in shown
+        assert ">running<" in shown
+    async with impatient(setup) as page:
+        shown = await text(page, address)
+        assert "Postroom ended before it was through. No job is half done, and the other 1 were not touched." in shown
+        assert "4 of 5 looked at, 4 queued again" in shown
+        assert 'href="/jobs?stage=failed#list"' in shown
+    states = [await state(setup, id) for id in made]
+    assert sorted(states) == ["failed", "queued", "queued", "queued", "queued"]
+    assert await setup.audited() == ["job.retry_many", "job.retry_many"]
+
+
+async def test_a_bulk_act_is_stopped_between_two_jobs_and_can_be_continued(
+    setup: IntakeSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs_of_people, "AT_ONCE", 1)
+    await setup.failed("one", "two", "three")
+    held, run = asyncio.Event(), setup.database.run
+
+    async def slow(work: Any) -> Any:
+        if work.name == "change_many" and len(await setup.audited()) == 1:
+            held.set()
+            await asyncio.Event().wait()
+        return await run(work)
+
+    async with impatient(setup) as page:
+        with monkeypatch.context() as patched:
+            patched.setattr(setup.database, "run", slow)
+            answer = await submit(page, "/jobs/bulk/dismiss", {"stage": "failed", "begin": await begin_of(page)})
+            address = answer.headers["location"]
+            await held.wait()
+            stopped = await submit(page, f"{address}/cancel", back=address)
+            assert said_in(stopped).sentence == "It stops where it is; what was done stays done."
+        shown = await text(page, address)
+        assert "It was stopped. No job is half done, and the other 2 were not touched." in shown
+        answer = await submit(page, "/jobs/bulk/dismiss", {"stage": "failed", "begin": await begin_of(page)})
+        await until(
+            setup.database, lambda: page.get(answer.headers["location"]), lambda shown: "2 of 2 looked at" in shown.text
+        )
+        assert "2 of 2 looked at, 2 dismissed" in await text(page, answer.headers["location"])
+        assert (await page.get(f"/jobs/runs/{uuid4()}")).status_code == 404

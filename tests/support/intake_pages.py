@@ -19,7 +19,7 @@ from postroom.core.visitors import Visitor
 from postroom.dashboard.broadcast import UpdateIntervals
 from postroom.dashboard.page import Page
 from postroom.dashboard.pages.connectors import ConnectorPage, ConnectorsPage
-from postroom.dashboard.pages.jobs import JobPage, JobsPage
+from postroom.dashboard.pages.jobs import BulkPage, JobPage, JobsPage
 from postroom.dashboard.pages.queues import QueuesPage
 from postroom.dashboard.said import Said, said_before
 from postroom.dashboard.site import Site
@@ -27,6 +27,8 @@ from postroom.dashboard.visiting import OWNER
 from postroom.gmail.scopes import LEVELS
 from postroom.jobs.counting import JobCounter
 from postroom.manage.connector_cards import ConnectorLimits
+from postroom.manage.job_bulk import BulkOutcome
+from postroom.manage.long_tasks import LongTasks
 from postroom.store import jobs
 from postroom.store.accounts import Consent, connect_account
 from postroom.store.audit import Signature, list_audit
@@ -39,6 +41,7 @@ from postroom.vault.sealing import Sealed
 from postroom.web.application import create_application
 from support.clocks import ManualClock
 from support.page_app import as_visitor
+from support.patience import PATIENCE_S
 from support.store.inbox_setup import InboxSetup
 
 MARA = "mara@lindqvist.example"
@@ -46,13 +49,17 @@ ENDPOINT = f"gmail:user:{MARA}"
 LEASE = timedelta(minutes=5)
 
 
-def intake_pages(site: Site, database: Database, data_dir: Path, clock: ManualClock) -> list[Page]:
+def intake_pages(
+    site: Site, database: Database, data_dir: Path, clock: ManualClock, patience_s: float = PATIENCE_S
+) -> list[Page]:
+    runs = LongTasks[BulkOutcome](unwatched_s=None)
     limits = ConnectorLimits(data_dir, 6_000, timedelta(hours=1))
     return [
         ConnectorsPage(site, database, limits, clock),
         ConnectorPage(site, database, limits, clock),
         QueuesPage(site, database, Queues(), clock),
-        JobsPage(site, database, clock),
+        JobsPage(site, database, clock, runs, patience_s),
+        BulkPage(site, database, runs),
         JobPage(site, database),
     ]
 

@@ -1,9 +1,9 @@
 """Jobs: list, show, retry, cancel and dismiss them, one or all that match."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from datetime import datetime
 from uuid import UUID
 
 from postroom.core.errors import IllegalMove, NotFound
@@ -12,15 +12,18 @@ from postroom.core.jobs.types import CATALOGUE
 from postroom.core.lifecycle import JobState
 from postroom.manage.accounts import find_account
 from postroom.store import job_filters, job_requests, jobs
-from postroom.store.audit import Signature, record_audit
+from postroom.store.audit import Signature, list_audit_of
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.store.job_filters import JobFilter, JobMatch
+from postroom.store.job_requests import BulkProgress, BulkRun, JobVerb, change_many
 
 MOST_AT_ONCE = 10_000
-DISMISSED_AT_ONCE = 500
+AT_ONCE = 200
+"""Jobs in one transaction of a bulk act: workers wait no longer for it than for these."""
 
-Verb = Literal["retry", "cancel", "dismiss"]
+Verb = JobVerb
 # The states in which jobs are looked for, if none is named.
 STATES: Mapping[Verb, tuple[JobState, ...]] = {
     "retry": ("failed",),
@@ -104,22 +107,41 @@ async def apply_to_jobs(
     clock: Clock = wall_clock,
     signed: Signature | None = None,
     asked: Mapping[str, str] | None = None,
+    *,
+    run_id: UUID | None = None,
+    report: Callable[[int, int], None] = lambda _seen, _count: None,
 ) -> int:
-    """Retry, cancel or dismiss jobs, each by itself; return how many. Those that have moved on meanwhile stay.
+    """Retry, cancel or dismiss jobs, some at a time; return how many. Those that have moved on meanwhile stay.
 
-    With a signature, one entry in the audit log says what was `asked`, before the first job is touched.
+    With a signature, the audit log has an entry for each part that is done, in the same transaction: whatever ends the
+    work halfway, the last entry of the run says how far it came. `report` is called with the number of jobs looked at.
     """
-    if signed is not None:
-        after = {"asked": asked or {}, "count": len(ids)}
-        await database.run(record_audit(signed.under(f"job.{verb}_many", "jobs", verb, after=after), clock()))
-    if verb == "dismiss":
-        slices = (ids[at : at + DISMISSED_AT_ONCE] for at in range(0, len(ids), DISMISSED_AT_ONCE))
-        return sum([await database.run(job_filters.dismiss_jobs(each, clock())) for each in slices])
-    done = 0
-    for id in ids:
-        try:
-            await (retry_job(database, id, clock) if verb == "retry" else cancel_job(database, id, clock))
-            done += 1
-        except (IllegalMove, NotFound):
-            continue
-    return done
+    run = BulkRun(run_id or new_id(), verb, tuple((asked or {}).items()))
+    progress = BulkProgress(len(ids))
+    for at in range(0, max(len(ids), 1), AT_ONCE):
+        part = ids[at : at + AT_ONCE]
+        by = None if signed is None else signed._replace(entry_id=new_id())
+        progress = await database.run(change_many(run, part, progress, by, clock()))
+        report(progress.seen, progress.count)
+    return progress.done
+
+
+@dataclass(frozen=True, slots=True)
+class BulkRecord:
+    """The last that is known of a bulk act, whoever carried it out."""
+
+    verb: str
+    by: str
+    at: datetime
+    asked: Mapping[str, str]
+    progress: BulkProgress
+
+
+async def bulk_record(database: Database, run_id: str) -> BulkRecord | None:
+    """Read how far a bulk act has come; None if no part of it is done."""
+    for entry in await database.run(list_audit_of("jobs", run_id, 1)):
+        after = entry.after or {}
+        progress = BulkProgress(*(int(after.get(name, 0)) for name in ("count", "seen", "done")))
+        verb = entry.action.removeprefix("job.").removesuffix("_many")
+        return BulkRecord(verb, entry.actor, entry.at, after.get("asked") or {}, progress)
+    return None

@@ -1,7 +1,8 @@
 """Long work of this process that somebody waits for on a page: it reports progress, and it can be canceled.
 
-Few may run at once, and only the newest few are remembered. One that nobody has looked at for a while is canceled, so
-that closing the page is enough. Nothing is stored: a restart forgets them all, and they change nothing.
+Few may run at once, and only the newest few are remembered. Work that changes nothing is canceled when nobody has
+looked at it for a while, so that closing the page is enough. Nothing is stored here, and a restart forgets them all:
+work that changes something records by itself how far it came.
 """
 
 import asyncio
@@ -46,20 +47,29 @@ class LongTask(Generic[T]):
 
 
 class LongTasks(Generic[T]):
-    def __init__(self, clock: Callable[[], float] = time.monotonic, most_running: int = MOST_RUNNING) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        most_running: int = MOST_RUNNING,
+        unwatched_s: float | None = UNWATCHED_S,
+    ) -> None:
+        """`unwatched_s` is None for work that goes on when nobody looks."""
         self._clock = clock
         self._most_running = most_running
+        self._unwatched_s = unwatched_s
         self._tasks: dict[str, LongTask[T]] = {}
         self._running: dict[str, asyncio.Task[TaskState]] = {}
         self._news = asyncio.Event()
 
-    def start(self, title: str, work: Callable[[Report], Coroutine[Any, Any, T]], back: str = "/") -> LongTask[T]:
+    def start(
+        self, title: str, work: Callable[[Report], Coroutine[Any, Any, T]], back: str = "/", id: str | None = None
+    ) -> LongTask[T]:
         """Start the work. Raises BadInput if enough is running."""
         self.cancel_unwatched()
         if len(self._running) >= self._most_running:
             problem = f"cannot start: {len(self._running)} others are running"
             raise BadInput(title, problem, "wait for one of them, or cancel it")
-        task = LongTask[T](secrets.token_urlsafe(9), title, back, looked_at=self._clock())
+        task = LongTask[T](id or secrets.token_urlsafe(9), title, back, looked_at=self._clock())
         self._tasks[task.id] = task
         self._forget_oldest()
         running = asyncio.create_task(self._run(task, work), name="long-task")
@@ -69,12 +79,24 @@ class LongTasks(Generic[T]):
 
     def look(self, id: str) -> LongTask[T]:
         """Return the task for somebody who looks at it. Raises NotFound if it was forgotten."""
-        self.cancel_unwatched()
-        task = self._tasks.get(id)
+        task = self.find(id)
         if task is None:
             raise NotFound("this work is over and forgotten, or Postroom was restarted; start it again")
-        task.looked_at = self._clock()
         return task
+
+    def find(self, id: str) -> LongTask[T] | None:
+        """Return the task for somebody who looks at it; None if it was forgotten."""
+        self.cancel_unwatched()
+        task = self._tasks.get(id)
+        if task is not None:
+            task.looked_at = self._clock()
+        return task
+
+    async def wait(self, id: str, patience_s: float) -> LongTask[T]:
+        """Return the task when it has ended, or after the given time."""
+        if (running := self._running.get(id)) is not None:
+            await asyncio.wait([running], timeout=patience_s)
+        return self.look(id)
 
     def cancel(self, id: str) -> LongTask[T]:
         """Cancel the task, if it still runs. Safe to repeat."""
@@ -86,7 +108,7 @@ class LongTasks(Generic[T]):
     def cancel_unwatched(self) -> None:
         """Cancel what nobody has looked at for a while."""
         for id, running in self._running.items():
-            if self._clock() - self._tasks[id].looked_at > UNWATCHED_S:
+            if self._unwatched_s is not None and self._clock() - self._tasks[id].looked_at > self._unwatched_s:
                 running.cancel()
 
     def close(self) -> None:

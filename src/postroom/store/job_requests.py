@@ -1,11 +1,26 @@
 """Requests of people about jobs, each together with its entry in the audit log."""
 
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Literal
 from uuid import UUID
 
+from postroom.core.errors import IllegalMove, NotFound
 from postroom.store import job_filters, jobs
 from postroom.store.audit import Signature, auditing
 from postroom.store.engine.database import Script, transaction
+
+JobVerb = Literal["retry", "cancel", "dismiss"]
+
+
+@dataclass(frozen=True, slots=True)
+class BulkProgress:
+    """How far a change of many jobs has come: how many there are, were looked at, and were changed."""
+
+    count: int
+    seen: int = 0
+    done: int = 0
 
 
 @transaction
@@ -30,3 +45,38 @@ def dismiss_for(id: UUID, signed: Signature, now: datetime) -> Script[int]:
     if dismissed:
         yield from auditing(signed.under("job.dismiss", "job", str(id)), now)
     return dismissed
+
+
+@dataclass(frozen=True, slots=True)
+class BulkRun:
+    """A change of many jobs, as its entries in the audit log name it."""
+
+    id: UUID
+    verb: JobVerb
+    asked: tuple[tuple[str, str], ...] = ()
+
+
+@transaction
+def change_many(
+    run: BulkRun, ids: Sequence[UUID], before: BulkProgress, signed: Signature | None, now: datetime
+) -> Script[BulkProgress]:
+    """Retry, cancel or dismiss some of the jobs of a bulk act, and record how far it has come with them.
+
+    Jobs that have moved on meanwhile stay as they are.
+    """
+    done = 0
+    if run.verb == "dismiss":
+        done = yield from job_filters.dismiss_jobs.script(ids, now)
+    else:
+        change = jobs.retry_job if run.verb == "retry" else jobs.cancel_job
+        for id in ids:
+            try:
+                yield from change.script(id, now)
+                done += 1
+            except (IllegalMove, NotFound):
+                continue
+    progress = BulkProgress(before.count, before.seen + len(ids), before.done + done)
+    if signed is not None:
+        after = {"asked": dict(run.asked), **asdict(progress)}
+        yield from auditing(signed.under(f"job.{run.verb}_many", "jobs", str(run.id), after=after), now)
+    return progress

@@ -35,6 +35,14 @@ async def dismiss_for(setup: JobSetup) -> Transaction[Any]:
     return job_requests.dismiss_for(job.id, signed(), setup.clock())
 
 
+async def change_many(setup: JobSetup) -> Transaction[Any]:
+    job, moved_on = await setup.claimed("sync", key="k"), await setup.claimed()
+    await setup.fail(job)
+    run = job_requests.BulkRun(new_id(), "retry", (("stage", "failed"),))
+    ids = [job.id, moved_on.id, new_id()]
+    return job_requests.change_many(run, ids, job_requests.BulkProgress(3), signed(), setup.clock())
+
+
 async def ask_for_sync(setup: JobSetup) -> Transaction[Any]:
     return mailbox_jobs.ask_for_sync(new_id(), setup.clock(), signed())
 
@@ -71,6 +79,7 @@ CASES: list[Case] = [
     retry_for,
     cancel_for,
     dismiss_for,
+    change_many,
     ask_for_sync,
     begin_counting,
     keep_counts,

@@ -83,6 +83,7 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
         "release_capped",
         "rescue",
         "retry_for",
+        "change_many",
         "retry_job",
         "store_messages",
         "take_slot",

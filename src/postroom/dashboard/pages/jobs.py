@@ -1,14 +1,16 @@
 """The jobs: how many stand where, what fails and why, how fast they end, and who works on them."""
 
 from collections.abc import AsyncIterator, Mapping
-from uuid import UUID
+from urllib.parse import urlencode
+from uuid import UUID, uuid4
 
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from postroom.core.errors import NotFound
 from postroom.core.jobs.types import CATALOGUE
-from postroom.dashboard.charts import Series
-from postroom.dashboard.forms import Done, Form, form_route
+from postroom.dashboard.charts import Part, Series
+from postroom.dashboard.forms import SEE_OTHER, Done, Form, form_route
 from postroom.dashboard.page import Page
 from postroom.dashboard.site import Site
 from postroom.dashboard.visit import Visit
@@ -17,10 +19,19 @@ from postroom.manage import job_board
 from postroom.manage.channels import changes_on
 from postroom.manage.database import Clock, Database, wall_clock
 from postroom.manage.job_board import JobFigures, JobFilters
-from postroom.manage.job_bulk import VERBS, BulkOutcome, apply_to_cause, apply_to_filtered, read_stage
+from postroom.manage.job_bulk import (
+    VERBS,
+    BulkOutcome,
+    ChosenJobs,
+    apply_to_chosen,
+    choose_by_cause,
+    choose_by_filters,
+    read_stage,
+)
 from postroom.manage.job_causes import job_causes
 from postroom.manage.job_story import load_story
-from postroom.manage.jobs import Verb, cancel_job, dismiss_job, retry_job
+from postroom.manage.jobs import Verb, bulk_record, cancel_job, dismiss_job, retry_job
+from postroom.manage.long_tasks import LongTasks, Report
 from postroom.manage.windows import window_of
 from postroom.settings.reading import Settings
 
@@ -31,21 +42,34 @@ CONSEQUENCES: Mapping[Verb, str] = {
     "dismiss": "They count as canceled, so that nobody is asked about them again. They can still be retried.",
 }
 LATENCY_UNITS = (("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1))
+PATIENCE_S = 1.5
+"""How long a form waits for the end of a bulk act before it shows the progress on a page."""
+BUSY_WORDS = {"retry": "Queueing again", "cancel": "Canceling", "dismiss": "Dismissing"}
 PAST: Mapping[Verb, str] = {"retry": "queued again", "cancel": "canceled", "dismiss": "dismissed"}
 WORDS: Mapping[str, object] = {"moods": MOODS, "verbs": VERBS, "consequences": CONSEQUENCES}
 
 
 def pages(site: Site, database: Database, settings: Settings) -> list[Page]:
-    return [JobsPage(site, database), JobPage(site, database)]
+    runs = LongTasks[BulkOutcome](unwatched_s=None)
+    return [JobsPage(site, database, runs=runs), BulkPage(site, database, runs), JobPage(site, database)]
 
 
 class JobsPage(Page):
     address, title, template = "/jobs", "Jobs", "jobs.html"
 
-    def __init__(self, site: Site, database: Database, clock: Clock = wall_clock) -> None:
+    def __init__(
+        self,
+        site: Site,
+        database: Database,
+        clock: Clock = wall_clock,
+        runs: LongTasks[BulkOutcome] | None = None,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
         super().__init__(site)
         self._database = database
         self._clock = clock
+        self._runs = runs or LongTasks[BulkOutcome](unwatched_s=None)
+        self._patience_s = patience_s
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         window = chosen_window(visit)
@@ -93,15 +117,76 @@ class JobsPage(Page):
         await dismiss_job(self._database, _id(form.parameters["id"]), self._clock, signed=form.signed())
         return Done("The job is dismissed: it counts as canceled.")
 
-    async def _bulk(self, form: Form) -> Done:
+    async def _bulk(self, form: Form) -> Done | Response:
         filters = _filters({name: form.text(name) for name in ("stage", "type", "account", "error") if form.text(name)})
         begin = form.required("begin", "open the list again, and use its button")
-        verb = form.parameters["verb"]
-        return _to_many(await apply_to_filtered(self._database, verb, filters, begin, form.signed(), self._clock))
+        return await self._to_many(
+            form, await choose_by_filters(self._database, form.parameters["verb"], filters, begin)
+        )
 
-    async def _cause(self, form: Form) -> Done:
+    async def _cause(self, form: Form) -> Done | Response:
         key = form.required("cause", "open the page again, and use its button")
-        return _to_many(await apply_to_cause(self._database, form.parameters["verb"], key, form.signed(), self._clock))
+        return await self._to_many(form, await choose_by_cause(self._database, form.parameters["verb"], key))
+
+    async def _to_many(self, form: Form, chosen: ChosenJobs) -> Done | Response:
+        """Start the work; if it takes longer, show its own page instead of a sentence."""
+        run_id, signed = uuid4(), form.signed()
+
+        async def work(report: Report) -> BulkOutcome:
+            return await apply_to_chosen(self._database, chosen, signed, self._clock, run_id=run_id, report=report)
+
+        title = f"{BUSY_WORDS[chosen.verb]} {_counted(len(chosen.ids))}"
+        task = self._runs.start(title, work, form.back, str(run_id))
+        task = await self._runs.wait(task.id, self._patience_s)
+        if task.state != "done" or (ended := task.result) is None:
+            return RedirectResponse(f"/jobs/runs/{task.id}", SEE_OTHER)
+        return Done(f"{ended.done:,} of {_counted(ended.chosen)} {PAST[ended.verb]}.")
+
+
+class BulkPage(Page):
+    """A change of many jobs: how far it has come. After a restart, as far as the audit log knows."""
+
+    address, title, template = "/jobs/runs/{run}", "Jobs", "jobs/bulk.html"
+
+    def __init__(self, site: Site, database: Database, runs: LongTasks[BulkOutcome]) -> None:
+        super().__init__(site)
+        self._database = database
+        self._runs = runs
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        run = str(_id(visit.parameters["run"]))
+        task = self._runs.find(run)
+        record = await bulk_record(self._database, run)
+        if record is None:
+            if task is None:
+                raise NotFound("nothing is known of this change of jobs; /jobs lists the jobs as they are")
+            return {"run": run, "task": task, "record": None, "state": task.state}
+        is_through = record.progress.seen >= record.progress.count
+        state = task.state if task is not None else "done" if is_through else "interrupted"
+        asked = urlencode({name: value for name, value in record.asked.items() if name != "cause"})
+        return {
+            "run": run,
+            "task": task,
+            "record": record,
+            "state": state,
+            "progress": [Part("done", record.progress.seen, "acc")],
+            "again": f"/jobs?{asked}#list" if asked else "/jobs",
+            "past": PAST,
+        }
+
+    def changes(self) -> AsyncIterator[None]:
+        return self._runs.changes()
+
+    def actions(self) -> list[Route]:
+        return [form_route(self._site, "/jobs/runs/{run}/cancel", self._cancel)]
+
+    def close(self) -> None:
+        self._runs.close()
+        super().close()
+
+    async def _cancel(self, form: Form) -> Done:
+        self._runs.cancel(form.parameters["run"])
+        return Done("It stops where it is; what was done stays done.")
 
 
 class JobPage(Page):
@@ -132,9 +217,8 @@ def latency(figures: JobFigures) -> Mapping[str, object]:
     return {"latency_series": [series], "latency_unit": unit}
 
 
-def _to_many(outcome: BulkOutcome) -> Done:
-    jobs = "job" if outcome.chosen == 1 else "jobs"
-    return Done(f"{outcome.done:,} of {outcome.chosen:,} {jobs} {PAST[outcome.verb]}.")
+def _counted(count: int) -> str:
+    return f"{count:,} {'job' if count == 1 else 'jobs'}"
 
 
 def _filters(given: Mapping[str, str]) -> JobFilters:
