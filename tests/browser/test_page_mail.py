@@ -81,6 +81,41 @@ async def test_mail_is_read_opened_and_archived_by_keyboard(
     assert complaints == []
 
 
+async def test_on_wide_screens_the_list_stays_beside_the_open_message(
+    page: Page, complaints: BrowserErrors, database: Database
+) -> None:
+    box = await filled_mailbox(database)
+    async with served(database) as address:
+        await open_live(page, f"{address}/mail?by=rule")
+        await page.keyboard.press("j")
+        await page.keyboard.press("j")
+        await page.keyboard.press("Enter")
+        opened = page.locator("#opened")
+        await expect(opened.get_by_role("region", name="Content")).to_contain_text("Your parcel comes today.")
+        await expect(page).to_have_url(f"{address}/mail?by=rule&open={box.ids['done']}#m-{box.ids['done']}")
+        await expect(page.locator("#lines .subject")).to_have_text(["Bill", "Parcel"])
+        await expect(page.locator("#link")).to_have_text("Live")
+        await looks_well(page)
+        left, right = await page.locator("#lines").bounding_box(), await opened.bounding_box()
+        assert left is not None
+        assert right is not None
+        assert left["x"] + left["width"] <= right["x"], "side by side"
+        await page.keyboard.press("k")
+        await page.keyboard.press("Enter")
+        await expect(opened.get_by_role("heading", name="Bill")).to_be_visible()
+        await page.get_by_role("link", name="Close").click()
+        await expect(opened).to_have_count(0)
+        await expect(page.locator("#lines .subject")).to_have_text(["Bill", "Parcel"])
+
+        await page.set_viewport_size({"width": 390, "height": 800})
+        await page.locator("#lines a", has_text="Parcel").click()
+        await expect(opened.get_by_role("region", name="Content")).to_be_visible()
+        await expect(page.locator("#lines")).to_be_hidden()
+        await page.get_by_role("link", name="Close").click()
+        await expect(page.locator("#lines")).to_be_visible()
+    assert complaints == []
+
+
 async def test_new_mail_appears_within_the_open_list(page: Page, complaints: BrowserErrors, database: Database) -> None:
     box = await new_mailbox(database)
     async with served(database) as address:

@@ -143,9 +143,10 @@ async def test_any_id_that_the_command_accepts_opens_a_message(page: httpx2.Asyn
 
 
 async def test_an_event_has_a_page_of_its_own(page: httpx2.AsyncClient) -> None:
-    address = re.search(r'href="(/mail/[0-9a-f-]+)"', (await page.get("/mail?kind=event")).text)
-    assert address is not None
-    text = (await page.get(address[1])).text
+    found = re.search(r'<li id="m-([0-9a-f-]+)"', (await page.get("/mail?kind=event")).text)
+    assert found is not None
+    address = f"/mail/{found[1]}"
+    text = (await page.get(address)).text
     for words in ("deploy-watch", "deploy.failed", "Build 2214 failed on main", "waiting"):
         assert words in text
 
@@ -289,3 +290,26 @@ async def test_what_else_the_model_weighed_stands_beside_its_decision(sqlite: Da
     assert re.findall(r'class="num">(.*?)<', odds) == ["0.74", "0.20", "0.06"]
     story = " ".join(each.text for each in (await mail_story(sqlite, str(box.ids["m1"]))).lines)
     assert "(74% sure). It also weighed: label it 'Travel' (20%); leave it as it is (6%). Its reason: a notice" in story
+
+
+async def test_a_message_is_opened_beside_the_list_by_its_address(page: httpx2.AsyncClient, box: MailSetup) -> None:
+    listed = (await page.get("/mail?state=done")).text
+    address = f"/mail?open={box.ids['done']}&amp;state=done#m-{box.ids['done']}"
+    assert f'href="{address}"' in listed
+    assert 'id="opened"' not in listed
+    shown = (await page.get(f"/mail?open={box.ids['done']}")).text
+    assert await rows(page, f"/mail?open={box.ids['done']}") == ["Build 2214 failed on main", "Lunch", "Bill", "Parcel"]
+    assert f'<li id="m-{box.ids["done"]}" data-row class="on" data-chosen aria-current="true">' in shown
+    opened = shown.split('id="opened"')[1]
+    assert "Your parcel comes today." in opened
+    assert "From arrival to now" in opened
+    assert f'name="back" value="/mail?open={box.ids["done"]}"' in opened, "forms come back to where they are"
+    event = re.search(
+        r'id="m-([0-9a-f-]+)"[^>]*>(?:(?!</li>).)*Build 2214', listed_all := (await page.get("/mail")).text, re.S
+    )
+    assert event is not None, listed_all
+    assert "deploy.failed" in (await page.get(f"/mail?open={event[1]}")).text.split('id="opened"')[1]
+    for wrong in ("nonsense", "%00", "01a1e979-b98a-7b92-a62b-8e940ef8f082"):
+        answer = await page.get(f"/mail?open={wrong}")
+        assert answer.status_code == 200
+        assert "It cannot be shown." in answer.text

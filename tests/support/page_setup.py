@@ -116,7 +116,7 @@ def mail_application(database: Database, mailbox_of: MailboxOf | None = None) ->
     site.count_waiting = partial(count_waiting, database)
     site.mailbox_of = mailbox_of
     pages = [
-        MailPage(site, database),
+        MailPage(site, database, Policy()),
         MessagePage(site, database, Policy(), timedelta()),
         ApprovalsPage(site, database),
     ]

@@ -11,6 +11,7 @@ from uuid import UUID
 from starlette.routing import Route
 
 from postroom.core.actions.safety import Policy
+from postroom.core.errors import BadInput, NotFound
 from postroom.dashboard.forms import Done, Form, form_route
 from postroom.dashboard.mail_frame import frame_route
 from postroom.dashboard.page import Page
@@ -33,7 +34,7 @@ from postroom.manage.mail_lines import (
     list_lines,
     read_since,
 )
-from postroom.manage.mail_page import MailDetail, show_mail
+from postroom.manage.mail_page import EventDetail, MailDetail, show_mail
 from postroom.manage.reclassify import reclassify
 from postroom.manage.undo import undo_action
 from postroom.manage.watching import mail_changes
@@ -65,17 +66,19 @@ NEED_A_LABEL = ("apply_label", "remove_label")
 
 def pages(site: Site, database: Database, settings: Settings) -> list[Page]:
     policy = policy_of(settings.safety)
-    return [MailPage(site, database), MessagePage(site, database, policy)]
+    return [MailPage(site, database, policy), MessagePage(site, database, policy)]
 
 
 class MailPage(Page):
     address, title, template = "/mail", "Mail", "mail.html"
 
-    def __init__(self, site: Site, database: Database) -> None:
+    def __init__(self, site: Site, database: Database, policy: Policy) -> None:
         super().__init__(site)
         self._database = database
+        self._policy = policy
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
+        """Return the list and, beside it, the message that the address opens."""
         page = await list_lines(self._database, _question(visit))
         counts = await count_states(self._database)
         return {
@@ -90,7 +93,19 @@ class MailPage(Page):
             "deciders": DECIDERS,
             "older": None if page.older is None else visit.with_filters(before=page.older),
             "newest": visit.with_filters(before=None) if "before" in visit.filters else None,
+            **await self._opened(visit),
         }
+
+    async def _opened(self, visit: Visit) -> Mapping[str, object]:
+        name = visit.text("open")
+        if name is None:
+            return {"opened": False, "why_not_opened": "", "chosen_id": ""}
+        try:
+            shown = await show_mail(self._database, name, self._policy)
+        except (NotFound, BadInput) as error:
+            return {"opened": False, "why_not_opened": str(error), "chosen_id": ""}
+        id = shown.id if isinstance(shown, MailDetail) else shown.line.id
+        return {"opened": True, "why_not_opened": "", "chosen_id": str(id), **_values(shown, visit)}
 
     def changes(self) -> AsyncIterator[None]:
         return mail_changes(self._database)
@@ -106,15 +121,7 @@ class MessagePage(Page):
         self._patience = patience
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
-        shown = await show_mail(self._database, visit.parameters["message"], self._policy)
-        is_mail = isinstance(shown, MailDetail)
-        return {
-            "mail": shown if is_mail else None,
-            "event": None if is_mail else shown,
-            "others": ACTIONS,
-            "rule_address": _rule_address(shown) if is_mail else "",
-            "view": visit.choice("view", VIEWS, VIEWS[0]),
-        }
+        return _values(await show_mail(self._database, visit.parameters["message"], self._policy), visit)
 
     def changes(self) -> AsyncIterator[None]:
         return mail_changes(self._database)
@@ -151,6 +158,18 @@ class MessagePage(Page):
 
     async def _chosen(self, form: Form) -> UUID:
         return await find_action(self._database, form.required("action", "open the message and choose its action"))
+
+
+def _values(shown: MailDetail | EventDetail, visit: Visit) -> Mapping[str, object]:
+    """The values that show one message or event."""
+    is_mail = isinstance(shown, MailDetail)
+    return {
+        "mail": shown if is_mail else None,
+        "event": None if is_mail else shown,
+        "others": ACTIONS,
+        "rule_address": _rule_address(shown) if is_mail else "",
+        "view": visit.choice("view", VIEWS, VIEWS[0]),
+    }
 
 
 def _question(visit: Visit) -> MailQuestion:
