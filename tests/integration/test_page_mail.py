@@ -309,7 +309,7 @@ async def test_a_message_is_opened_beside_the_list_by_its_address(page: httpx2.A
     )
     assert event is not None, listed_all
     assert "deploy.failed" in (await page.get(f"/mail?open={event[1]}")).text.split('id="opened"')[1]
-    for wrong in ("nonsense", "%00", "01a1e979-b98a-7b92-a62b-8e940ef8f082"):
+    for wrong in ("nonsense", "01a1e979-b98a-7b92-a62b-8e940ef8f082"):
         answer = await page.get(f"/mail?open={wrong}")
         assert answer.status_code == 200
         assert "It cannot be shown." in answer.text
