@@ -1,5 +1,6 @@
 """Who calls, and what proves that a change is asked for by a page of ours."""
 
+import asyncio
 from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
@@ -38,9 +39,10 @@ class OpenApiAnswer(Answer):
 @SESSION.get("/openapi.json", ANYBODY)
 async def read_openapi(call: Call) -> OpenApiAnswer:
     """The description of this API in OpenAPI 3.1."""
-    from postroom.api.openapi import openapi  # it takes a while, and few ask
+    from postroom.api.openapi import openapi  # few ask
 
-    return OpenApiAnswer.model_validate(openapi())
+    # In a thread, so that the server still answers while it is made.
+    return OpenApiAnswer.model_validate(await asyncio.to_thread(openapi))
 
 
 @SESSION.get("/session", ANYBODY)
