@@ -62,7 +62,7 @@ def measured(
 @contextmanager
 def _running(options: argparse.Namespace) -> Generator[Run]:
     field = field_of(install.install())
-    with ground.prepared() as here:
+    with ground.prepared(options.prepared) as here:
         print(_circumstances(options), file=sys.stderr, flush=True)
         yield Run(here, field, QUICK if options.quick else FULL, options.rounds, frozenset(options.subject))
 
@@ -76,6 +76,12 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument(
         "--subject", action="append", default=[], metavar="NAME", help="only these: postroom, raw, pgqueuer, …"
+    )
+    parser.add_argument(
+        "--prepared",
+        type=Path,
+        metavar="FOLDER",
+        help="keep the server and the databases of `pages` there, and use those of the last time",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every sample there too")
     options = parser.parse_args()

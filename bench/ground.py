@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from pathlib import Path
 
 import asyncpg
@@ -56,6 +56,27 @@ class Ground:
         finally:
             self._server.sql(f"DROP DATABASE {name} WITH (FORCE)")
 
+    @contextlib.contextmanager
+    def kept(self, kind: Database, name: str, fill: Callable[[Target], None]) -> Generator[Target]:
+        """A database that stays in the folder of this run, if that stays. `fill` makes it, or brings it up to date."""
+        if kind == "sqlite":
+            found, partial = self._folder / f"{name}.db", self._folder / f"{name}.partial.db"
+            for suffix in ("", "-wal", "-shm"):
+                partial.with_name(partial.name + suffix).unlink(missing_ok=True)
+            place = Target("sqlite", str(found if found.exists() else partial))
+            fill(place)
+            if not found.exists():
+                partial.rename(found)
+            yield Target("sqlite", str(found))
+            return
+        known = self._server.sql(f"SELECT 1 FROM pg_database WHERE datname = '{name}'").strip()
+        if not known:
+            self._server.sql(f"DROP DATABASE IF EXISTS {name}_partial", f"CREATE DATABASE {name}_partial")
+        fill(Target("postgres", self._server.url(name if known else f"{name}_partial")))
+        if not known:
+            self._server.sql(f"ALTER DATABASE {name}_partial RENAME TO {name}")
+        yield Target("postgres", self._server.url(name))
+
     def settle(self, target: Target) -> None:
         """What a server in service has behind it after a fill: fresh statistics, hint bits, pages on disk."""
         if target.database == "postgres":
@@ -63,8 +84,10 @@ class Ground:
 
 
 @contextlib.contextmanager
-def prepared() -> Generator[Ground]:
-    folder = Path(tempfile.mkdtemp(prefix="postroom-bench-"))
+def prepared(kept: Path | None = None) -> Generator[Ground]:
+    """With a folder to keep, it stays, and with it the databases that are filled once for many measurements."""
+    folder = Path(tempfile.mkdtemp(prefix="postroom-bench-")) if kept is None else kept.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
     # The server runs as another user when we are root, and must be able to walk to its own folder.
     folder.chmod(0o711)
     server = PostgresServer(folder / "postgres", SETTINGS)
@@ -73,7 +96,8 @@ def prepared() -> Generator[Ground]:
         yield Ground(folder, server)
     finally:
         server.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+        if kept is None:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.asynccontextmanager

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from .order import Door, Terms
+from .order import Database, Door, Terms
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,9 @@ class Sizes:
     backfill_jobs: int
     beside_archive: dict[Terms, int]  # messages
     submission: int
+    pages: dict[Database, int]  # messages, and as many jobs
+    page_visits: int
+    live_pages_s: int
     few_tenants: int
     many_tenants: int
 
@@ -74,6 +77,9 @@ FULL = Sizes(
     backfill_jobs=10_000,
     beside_archive={"new": 5_000, "older": 15_000, "none": 40_000},
     submission=20_000,
+    pages={"postgres": 1_000_000, "sqlite": 200_000},
+    page_visits=40,
+    live_pages_s=30,
     few_tenants=100,
     many_tenants=100_000,
 )
@@ -108,6 +114,9 @@ QUICK = Sizes(
     backfill_jobs=200,
     beside_archive={"new": 500, "older": 500, "none": 500},
     submission=1_000,
+    pages={"postgres": 3_000, "sqlite": 3_000},
+    page_visits=3,
+    live_pages_s=5,
     few_tenants=10,
     many_tenants=500,
 )

@@ -14,6 +14,7 @@ from . import (
     intake,
     live_mail,
     outbound_choosing,
+    pages,
     picker,
     preview,
     readers,
@@ -62,6 +63,9 @@ CLAIMS: dict[str, Callable[[Run], list[Line]]] = {
     "submission-sqlite": submission.sqlite,
     "relaying-postgres": submission.relaying_postgres,
     "relaying-sqlite": submission.relaying_sqlite,
+    "pages-postgres": pages.postgres,
+    "pages-sqlite": pages.sqlite,
+    "pages-live": pages.live,
     "outbound-choosing-postgres": outbound_choosing.postgres,
     "outbound-choosing-sqlite": outbound_choosing.sqlite,
 }
