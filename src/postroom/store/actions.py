@@ -363,9 +363,9 @@ def list_actions(
     before_id: UUID = _NO_ID,
 ) -> Script[list[ActionView]]:
     """List actions, newest first; with `before_id`, also those of the same time with smaller ids."""
-    rows = yield sql("select_actions", _text(account_id), state, _text(message_id), before, before_id, most)
+    account, place = None if account_id is None else str(account_id), (before, before_id, most)
+    if message_id is None:
+        rows = yield sql("select_actions", account, state, *place)
+    else:
+        rows = yield sql("select_actions_on", account, state, message_id, *place)
     return read_rows(ActionView, rows)
-
-
-def _text(id: UUID | None) -> str | None:
-    return None if id is None else str(id)

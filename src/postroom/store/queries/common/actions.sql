@@ -116,7 +116,7 @@ WHERE a.state IN ('completed', 'failed', 'canceled') AND a.actor <> 'undo'
         WHERE l.effect_action_id = a.id AND l.relation_type = 'undo_of' AND u.state IN ('queued', 'executing', 'completed'))
 ORDER BY a.executed_at DESC, a.id DESC LIMIT :most
 
--- name: select_actions(account_id, state, message_id, before, before_id, most)
+-- part: listed_actions
 SELECT a.id, a.account_id, a.message_id, a.decision_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
     a.action_hash, a.rationale, a.safety_json, a.undo_hint_json, a.error, a.approved_by, a.expires_at, a.executed_at,
     a.created_at, m.sender, m.subject, d.rule_name, d.source, d.confidence,
@@ -125,8 +125,13 @@ SELECT a.id, a.account_id, a.message_id, a.decision_id, a.actor, a.asked_by, a.a
 FROM actions a JOIN messages m ON m.id = a.message_id LEFT JOIN decisions d ON d.id = a.decision_id
 WHERE (CAST(:account_id AS text) IS NULL OR CAST(a.account_id AS text) = CAST(:account_id AS text))
     AND (CAST(:state AS text) IS NULL OR a.state = :state)
-    AND (CAST(:message_id AS text) IS NULL OR CAST(a.message_id AS text) = CAST(:message_id AS text))
-    AND (a.created_at, a.id) < (:before, :before_id)
+
+-- name: select_actions(account_id, state, before, before_id, most)
+{listed_actions} AND (a.created_at, a.id) < (:before, :before_id)
+ORDER BY a.created_at DESC, a.id DESC LIMIT :most
+
+-- name: select_actions_on(account_id, state, message_id, before, before_id, most)
+{listed_actions} AND a.message_id = :message_id AND (a.created_at, a.id) < (:before, :before_id)
 ORDER BY a.created_at DESC, a.id DESC LIMIT :most
 
 -- name: select_decisions(message_id)
