@@ -94,9 +94,10 @@ RETURNING accepted
 UPDATE senders SET first_accepted_at = :now WHERE id = :id AND first_accepted_at IS NULL
 
 -- name: select_scored_senders(window_start, active, first_day, window_day, after_id, most)
--- Those with counts since `active`, and those whose score or throttle may have to fall.
+-- Those with counts since `active`, and those whose score or throttle may have to fall. The sums keep the databases from
+-- reading the hours of every sender in their order: only those of the last hours matter.
 WITH chosen AS (
-    SELECT sender_id AS id FROM sender_hours WHERE hour >= :active AND sender_id > :after_id
+    SELECT sender_id + 0 AS id FROM sender_hours WHERE hour >= :active AND sender_id + 0 > :after_id
     UNION SELECT id FROM senders WHERE (abuse_score > 0 OR throttled_until IS NOT NULL) AND id > :after_id
     ORDER BY id LIMIT :most
 )
