@@ -20,6 +20,7 @@ from uuid import UUID
 import asyncpg
 
 from postroom.core.rules.draft import RuleDraft
+from postroom.store import figure_folds
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.codecs import time_text
 from postroom.store.engine.migrate import migrate
@@ -225,6 +226,10 @@ async def fill(target: Target, count: int) -> None:
             f"INSERT INTO page_history VALUES ({span.count}, {span.start_ms}, {span.step_ms}, {span.last})"
         )
         await filled.end(is_new=is_new)
+    async with opened(target) as database:
+        for name in figure_folds.STEPS:
+            while await database.run(figure_folds.fold_next(name, wall_clock())):
+                pass
 
 
 async def _span(target: Target, count: int) -> tuple[Span, bool]:

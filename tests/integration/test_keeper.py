@@ -313,7 +313,7 @@ async def test_trouble_is_reported_and_the_keeper_goes_on(setup: KeeperSetup, mo
         nonlocal rounds
         pauses.add(seconds)
         rounds += 1
-        if rounds > 50 and len(pauses) == 4:
+        if rounds > 50 and len(pauses) == 5:
             settled.set()
             await asyncio.Event().wait()
         await asyncio.sleep(0)
@@ -337,4 +337,4 @@ async def test_trouble_is_reported_and_the_keeper_goes_on(setup: KeeperSetup, mo
         "DatabaseUnavailable",
     ]
     assert setup.gauges.values_of(QUEUE_DEPTH)["gateway", "P2", "waiting"] == 1
-    assert pauses == {1, 5, 60, 3600}
+    assert pauses == {1, 5, 60, 300, 3600}

@@ -15,7 +15,7 @@ from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.job_lists import JobLine, JobQuestion, Stage, WorkerView
 from postroom.store.leaders import leader
-from postroom.store.rollups import hourly
+from postroom.store.rollups import by_span
 
 __all__ = ["CHANNELS", "STAGES", "JobFilters", "JobLine", "Stage", "count_stages", "job_figures_of", "list_page"]
 
@@ -157,12 +157,12 @@ def _checked(stage: Stage | None, before: str | None) -> str | None:
 
 async def job_figures_of(database: Database, window: Window) -> JobFigures:
     """Read how many jobs ended in the window, how, and after how long, from the counts by hour."""
-    found = await database.run(hourly("job", window.since, window.end))
+    found = await database.run(by_span("job", window.since, window.end, window.step))
     spans = len(window.moments)
     by_state = {state: [0] * spans for state in ("completed", "failed", "canceled")}
     rates: defaultdict[str, list[int]] = defaultdict(lambda: [0] * spans)
     buckets: defaultdict[str, Counter[int]] = defaultdict(Counter)
-    by_span: list[Counter[int]] = [Counter() for _ in range(spans)]
+    times: list[Counter[int]] = [Counter() for _ in range(spans)]
     failed: Counter[str] = Counter()
     for each in found:
         place = window.place(each.hour)
@@ -172,12 +172,12 @@ async def job_figures_of(database: Database, window: Window) -> JobFigures:
             failed[each.name] += each.count
         if each.queue == "completed":
             buckets[each.name][each.bucket] += each.count
-            by_span[place][each.bucket] += each.count
+            times[place][each.bucket] += each.count
     types = [
         TypeFigures(name, sum(rate), failed[name], quantile(buckets[name], 0.5), quantile(buckets[name], 0.95), rate)
         for name, rate in sorted(rates.items(), key=lambda item: (-sum(item[1]), item[0]))
     ]
-    latencies = [quantile(each, 0.95) / timedelta(milliseconds=1) for each in by_span]
+    latencies = [quantile(each, 0.95) / timedelta(milliseconds=1) for each in times]
     return JobFigures(window, await database.run(job_figures.counted_until()), by_state, latencies, types)
 
 

@@ -16,7 +16,7 @@ from postroom.store import acceptance, history, queue_depths, unread
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
-from postroom.store.rollups import hourly
+from postroom.store.rollups import by_span
 
 CHANNELS = (acceptance.CHANNEL,)
 MOST_COUNTED = 10_000
@@ -148,7 +148,7 @@ def _policy(queues: Queues, queue: str) -> Policy | None:
 
 async def _ended(database: Database, queue: str, window: Window) -> Mapping[str, int]:
     counts: Counter[str] = Counter()
-    for each in await database.run(hourly("ended", window.since, window.end)):
+    for each in await database.run(by_span("ended", window.since, window.end, window.step)):
         if each.queue == queue:
             counts[each.name] += each.count
     return counts

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from postroom.core.queue.queues import EMAIL
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
-from postroom.store.rollups import NO_BUCKET, HourCount, hour_of, hourly
+from postroom.store.rollups import NO_BUCKET, HourCount, by_span, hour_of
 
 MOST_SOURCES = 5
 OTHERS = "others"
@@ -57,10 +57,10 @@ async def read_road(database: Database, window: timedelta, clock: Clock = wall_c
     """Return the road of the whole hours in the window, the current one included."""
     until = hour_of(clock()) + timedelta(hours=1)
     since = until - window
-    accepted = await database.run(hourly("accepted", since, until))
-    outcomes = await database.run(hourly("outcome", since, until))
-    ended = await database.run(hourly("ended", since, until))
-    waits = await database.run(hourly("wait", since, until))
+    accepted = await database.run(by_span("accepted", since, until, window))
+    outcomes = await database.run(by_span("outcome", since, until, window))
+    ended = await database.run(by_span("ended", since, until, window))
+    waits = await database.run(by_span("wait", since, until, window))
     links = [*_arrivals(accepted), *_decisions(outcomes), *_events(accepted, ended)]
     tiers = Counter[str]()
     for each in accepted:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from postroom.core.queue.queues import HISTORY
 from postroom.manage.windows import Window
 from postroom.store.engine.database import Database
-from postroom.store.rollups import hourly
+from postroom.store.rollups import by_span
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ async def volume_of(
     queue: str | None = None,
 ) -> Volume:
     """Count what one endpoint delivered, or what came into one queue."""
-    found = await database.run(hourly("accepted", window.since, window.end))
+    found = await database.run(by_span("accepted", window.since, window.end, window.step))
     mine = [
         each for each in found if endpoint_identity in (None, each.endpoint_identity) and queue in (None, each.queue)
     ]
@@ -80,7 +80,7 @@ async def volume_of(
 async def counts_by_endpoint(database: Database, window: Window) -> Mapping[str, int]:
     """Count what each endpoint delivered in the window."""
     counts: Counter[str] = Counter()
-    for each in await database.run(hourly("accepted", window.since, window.end)):
+    for each in await database.run(by_span("accepted", window.since, window.end, window.step)):
         counts[each.endpoint_identity] += each.count
     return counts
 
@@ -89,10 +89,10 @@ async def waits_of(database: Database, window: Window, queue: str) -> Mapping[st
     """Measure the waits of a queue by tier. A message that was returned and leased again counts again."""
     buckets: defaultdict[str, Counter[int]] = defaultdict(Counter)
     overrides: Counter[str] = Counter()
-    for each in await database.run(hourly("override", window.since, window.end)):
+    for each in await database.run(by_span("override", window.since, window.end, window.step)):
         if each.queue == queue:
             overrides[each.name] += each.count
-    for each in await database.run(hourly("wait", window.since, window.end)):
+    for each in await database.run(by_span("wait", window.since, window.end, window.step)):
         if each.queue == queue:
             buckets[each.name][each.bucket] += each.count
     return {

@@ -21,6 +21,7 @@ from postroom.core.outbound.time_buckets import bucket_of, microseconds
 from postroom.store.engine.codecs import as_optional_time, rows_text
 from postroom.store.engine.database import Script, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_rows
+from postroom.store.figure_folds import folded_part
 from postroom.store.rollups import SHARDS, hour_of
 from postroom.store.sender_counts import ThrottleFigures, throttle_figures
 
@@ -170,8 +171,9 @@ class OutboundFigures(NamedTuple):
 @query
 def load_figures(since: datetime, until: datetime, now: datetime) -> Script[OutboundFigures]:
     """The hours that begin in the window. Throttles are those that began since its start."""
-    service = read_rows(SenderService, (yield sql("select_outbound_service", since, until)))
-    times = read_rows(TimeCount, (yield sql("select_outbound_times", since, until)))
+    window = (since, *(yield from folded_part("outbound", since, until)), until)
+    service = read_rows(SenderService, (yield sql("select_outbound_service", *window)))
+    times = read_rows(TimeCount, (yield sql("select_outbound_times", *window)))
     waiting = yield from waiting_lanes.script()
     ((throttled_mail,),) = yield sql("select_throttled_mail", now)
     throttles = yield from throttle_figures.script(since, now)

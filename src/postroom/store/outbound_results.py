@@ -16,6 +16,7 @@ from postroom.core.outbound.destinations import smtp_address
 from postroom.store.engine.codecs import rows_text
 from postroom.store.engine.database import Script, query, sql
 from postroom.store.engine.reading import read_rows
+from postroom.store.figure_folds import folded_part
 from postroom.store.rollups import SHARDS, hour_of
 
 DeliveryResult = Literal["sent", "deferred", "bounced", "rejected", "expired"]
@@ -89,6 +90,7 @@ class OutboundResults(NamedTuple):
 @query
 def load_results(since: datetime, until: datetime, most: int) -> Script[OutboundResults]:
     """The hours that begin in the window."""
-    classes = read_rows(ClassResults, (yield sql("select_result_classes", since, until)))
-    found = read_rows(DestinationResults, (yield sql("select_destination_results", since, until, most)))
+    window = (since, *(yield from folded_part("outbound", since, until)), until)
+    classes = read_rows(ClassResults, (yield sql("select_result_classes", *window)))
+    found = read_rows(DestinationResults, (yield sql("select_destination_results", *window, most)))
     return OutboundResults(classes, found)

@@ -16,6 +16,7 @@ from postroom.core.outbound.fairness import Discipline
 from postroom.core.outbound.priority import SenderLane
 from postroom.store.engine.database import Script, query, sql
 from postroom.store.engine.reading import read_first, read_rows
+from postroom.store.figure_folds import folded_part
 from postroom.store.outbound import MailKind, MessageClass
 from postroom.store.suppressions import Suppression
 from postroom.store.tenants import TenantState
@@ -39,7 +40,10 @@ class EvennessHour:
 @query
 def evenness_hours(since: datetime, until: datetime) -> Script[list[EvennessHour]]:
     """The hours of the window in which somebody was served, oldest first."""
-    return read_rows(EvennessHour, (yield sql("select_evenness_hours", since, until)))
+    begin, end = yield from folded_part("evenness", since, until)
+    before = read_rows(EvennessHour, (yield sql("select_evenness_hours", since, begin))) if since < begin else []
+    kept = read_rows(EvennessHour, (yield sql("select_kept_evenness", begin, end))) if begin < end else []
+    return [*before, *kept, *read_rows(EvennessHour, (yield sql("select_evenness_hours", end, until)))]
 
 
 class WaitingTenant(NamedTuple):

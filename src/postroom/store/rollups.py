@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from postroom.store.engine.codecs import rows_text
 from postroom.store.engine.database import Script, query, sql, transaction
 from postroom.store.engine.reading import read_rows
+from postroom.store.figure_folds import STEPS, folded_part
 
 SHARDS = 8
 NO_BUCKET = -1
@@ -71,6 +72,17 @@ def summed(counts: Iterable[Count]) -> list[tuple[object, ...]]:
 def hourly(measure: str, since: datetime, until: datetime) -> Script[list[HourCount]]:
     """The hours that begin in the window, oldest first."""
     return read_rows(HourCount, (yield sql("sum_rollups", measure, since, until)))
+
+
+@query
+def by_span(measure: str, since: datetime, until: datetime, step: timedelta) -> Script[list[HourCount]]:
+    """The same, summed up to spans of `step` from `since` on; `hour` is where a span begins.
+
+    Of a long window, few rows are read: the spans should begin where six hours of the day do.
+    """
+    begin, end = (yield from folded_part("rollups", since, until)) if step >= STEPS["rollups"] else (since, since)
+    rows = yield sql("sum_rollups_by_span", measure, since, begin, end, until, round(step.total_seconds()))
+    return [HourCount(since + place * step, *rest) for place, *rest in rows]
 
 
 @transaction

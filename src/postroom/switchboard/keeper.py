@@ -14,7 +14,7 @@ from postroom.core.errors import PostroomError
 from postroom.core.metrics import LOG_SIZE, QUEUE_DEPTH
 from postroom.core.queue.queues import Queues
 from postroom.core.tally import Gauges
-from postroom.store import connectors, history, inbox, queue_depths, rollups
+from postroom.store import connectors, figure_folds, history, inbox, queue_depths, rollups
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.switchboard.backfill_work import BackfillWork
@@ -26,6 +26,7 @@ PRUNED_AT_ONCE = 500
 ADOPTED_AT_ONCE = 1000
 MEASURE_SHARE = 0.02
 SAMPLE_EVERY = timedelta(minutes=5)
+FOLD_EVERY = timedelta(minutes=5)
 
 
 class Keeper:
@@ -66,6 +67,7 @@ class Keeper:
             group.create_task(self._every(timedelta(minutes=1), self.sample_depths))
             if self._backfills is not None:
                 group.create_task(self._every(timedelta(seconds=10), self._backfills.begin_day))
+            group.create_task(self._every(FOLD_EVERY, self.fold_figures))
             group.create_task(self._every(timedelta(hours=1), self.prune))
 
     async def adopt_strays(self) -> None:
@@ -118,6 +120,12 @@ class Keeper:
             await self.measure()
             now = time.monotonic()
             self._measure_at = now + (now - started) / MEASURE_SHARE
+
+    async def fold_figures(self) -> None:
+        """Sum up the counts by hour whose time is over, a step at a time."""
+        for name in figure_folds.STEPS:
+            while await self._database.run(figure_folds.fold_next(name, self._clock())):
+                pass
 
     async def forget_texts(self) -> None:
         await self._database.run(inbox.forget_texts(self._clock()))

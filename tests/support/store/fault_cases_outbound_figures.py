@@ -3,7 +3,7 @@
 from typing import Any
 
 from postroom.core.outbound.rollout import Rollout
-from postroom.store import outbound, outbound_figures, outbound_rollout
+from postroom.store import figure_folds, outbound, outbound_figures, outbound_rollout
 from postroom.store.engine.database import Transaction
 from support.store.fault_cases_jobs import Case
 from support.store.fault_cases_outbound import admitted, leased_outbound
@@ -22,4 +22,12 @@ async def prune_outbound_figures(setup: JobSetup) -> Transaction[Any]:
     return outbound_figures.prune_outbound_figures(setup.clock.forward(40 * 86_400))
 
 
-CASES: list[Case] = [apply_rollout, prune_outbound_figures]
+async def fold_next(setup: JobSetup) -> Transaction[Any]:
+    """Days of outgoing mail of which one is summed up, and the next is over."""
+    leased = await leased_outbound(setup)
+    await setup.database.run(outbound.deliver(leased.hold, "18c1", setup.clock()))
+    await setup.database.run(figure_folds.fold_next("outbound", setup.clock.forward(2 * 86_400)))
+    return figure_folds.fold_next("outbound", setup.clock.forward(86_400))
+
+
+CASES: list[Case] = [apply_rollout, prune_outbound_figures, fold_next]

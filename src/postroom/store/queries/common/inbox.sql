@@ -102,6 +102,7 @@ GROUP BY hour, queue, name, endpoint_identity, bucket
 ORDER BY hour, queue, name, endpoint_identity, bucket
 
 -- name: prune_rollups(before)
+DELETE FROM rollup_spans WHERE start < :before;
 DELETE FROM rollups WHERE hour < :before RETURNING hour
 
 -- name: select_prunable(queue, before, most)

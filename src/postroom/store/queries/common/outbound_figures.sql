@@ -2,22 +2,35 @@
 SELECT m.discipline, m.admitted_at, s.queue_lane AS lane FROM outbound_mail m JOIN senders s ON s.id = m.sender_id
 WHERE m.id = :id AND m.discipline IS NOT NULL
 
--- name: select_outbound_service(since, until)
-SELECT v.discipline, d.tenant_id, s.domain_id, v.sender_id, CAST(sum(v.mails) AS bigint) AS mails,
-    CAST(sum(v.recipients) AS bigint) AS recipients, t.weight AS tenant_weight, d.weight AS domain_weight, s.weight AS sender_weight
-FROM outbound_service v JOIN senders s ON s.id = v.sender_id JOIN sender_domains d ON d.id = s.domain_id
-    JOIN tenants t ON t.id = d.tenant_id
-WHERE v.hour >= :since AND v.hour < :until
-GROUP BY v.discipline, d.tenant_id, s.domain_id, v.sender_id, t.weight, d.weight, s.weight
+-- name: select_outbound_service(since, begin, end, until)
+-- The days from `begin` to `end` are summed up already. Senders are looked up once, and not for every hour.
+SELECT v.discipline, d.tenant_id, s.domain_id, v.sender_id, v.mails, v.recipients, t.weight AS tenant_weight,
+    d.weight AS domain_weight, s.weight AS sender_weight
+FROM (
+    SELECT discipline, sender_id, CAST(sum(mails) AS bigint) AS mails, CAST(sum(recipients) AS bigint) AS recipients
+    FROM (
+        SELECT discipline, sender_id, mails, recipients FROM outbound_service WHERE hour >= :since AND hour < :begin
+        UNION ALL SELECT discipline, sender_id, mails, recipients FROM outbound_service WHERE hour >= :end AND hour < :until
+        UNION ALL SELECT discipline, sender_id, mails, recipients FROM outbound_service_days WHERE day >= :begin AND day < :end
+    ) AS served GROUP BY discipline, sender_id
+) AS v JOIN senders s ON s.id = v.sender_id JOIN sender_domains d ON d.id = s.domain_id JOIN tenants t ON t.id = d.tenant_id
 
--- name: select_outbound_times(since, until)
+-- name: select_outbound_times(since, begin, end, until)
 SELECT measure, discipline, lane, bucket, CAST(sum(count) AS bigint) AS count, CAST(sum(total_us) AS bigint) AS total_us
-FROM outbound_times WHERE hour >= :since AND hour < :until GROUP BY measure, discipline, lane, bucket
+FROM (
+    SELECT measure, discipline, lane, bucket, count, total_us FROM outbound_times WHERE hour >= :since AND hour < :begin
+    UNION ALL SELECT measure, discipline, lane, bucket, count, total_us FROM outbound_times WHERE hour >= :end AND hour < :until
+    UNION ALL SELECT measure, discipline, lane, bucket, count, total_us FROM outbound_times_days WHERE day >= :begin AND day < :end
+) AS timed GROUP BY measure, discipline, lane, bucket
 
 -- name: prune_outbound_figures(before)
 DELETE FROM outbound_service WHERE hour < :before;
 DELETE FROM outbound_times WHERE hour < :before;
-DELETE FROM outbound_results WHERE hour < :before
+DELETE FROM outbound_results WHERE hour < :before;
+DELETE FROM outbound_evenness WHERE hour < :before;
+DELETE FROM outbound_service_days WHERE day < :before;
+DELETE FROM outbound_times_days WHERE day < :before;
+DELETE FROM outbound_results_days WHERE day < :before
 
 -- name: select_waiting_lanes()
 -- What waits in each lane and is not held back, and since when the first of it has been due. A sender's mail goes in order

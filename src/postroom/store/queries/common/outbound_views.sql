@@ -1,5 +1,4 @@
--- name: select_evenness_hours(since, until)
--- Gini and Jain as in core/outbound/fairness.py: of the recipients of each tenant in an hour, divided by its weight.
+-- part: evenness
 SELECT hour, CAST(count(*) AS bigint) AS members, CAST(sum(recipients) AS bigint) AS served,
     sum((2 * place - members - 1) * part) / (count(*) * sum(part)) AS gini,
     sum(part) * sum(part) / (count(*) * sum(part * part)) AS jain
@@ -14,6 +13,14 @@ FROM (
     ) AS served
 ) AS ranked
 GROUP BY hour ORDER BY hour
+
+-- name: select_evenness_hours(since, until)
+-- Gini and Jain as in core/outbound/fairness.py: of the recipients of each tenant in an hour, divided by its weight.
+{evenness}
+
+-- name: fold_evenness(since, until)
+INSERT INTO outbound_evenness (hour, members, served, gini, jain)
+{evenness}
 
 -- name: select_waiting_tenants()
 -- As select_waiting_lanes, by tenant, and with what is held back.
