@@ -14,9 +14,13 @@ from postroom.api.operation import PREFIX
 from postroom.api.registry import OPERATIONS
 from postroom.store.audit import list_audit
 from postroom.store.engine.database import Database
+from postroom.store.engine.opening import open_database
 from support.api import RunningApi, TokenCaller, running_api
+from support.clocks import ManualClock
 from support.page_setup import ATTACKS
 from support.patience import PATIENCE_S
+from support.scale import SOAK
+from support.signed_in import running_pages
 from support.sqlite import new_sqlite
 from support.store.mail_setup import Sample
 
@@ -24,12 +28,22 @@ HOW_TO = Path(__file__).parents[2] / "docs" / "how-to" / "api.md"
 RULE = {"name": "news", "if": {"sender_domain": "news.example"}, "then": "archive"}
 
 
+@pytest.fixture(params=["sqlite", "postgres"] if SOAK else ["sqlite"])
+def url(request: pytest.FixtureRequest) -> str | None:
+    return request.getfixturevalue("emptied_postgres_url") if request.param == "postgres" else None
+
+
 @pytest.fixture
-async def api(tmp_path: Path, migrated_sqlite: Path) -> AsyncIterator[RunningApi]:
-    database = await new_sqlite(tmp_path, migrated_sqlite)
+async def database(url: str | None, tmp_path: Path, migrated_sqlite: Path) -> AsyncIterator[Database]:
+    opened = await (new_sqlite(tmp_path, migrated_sqlite) if url is None else open_database(tmp_path, url))
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def api(database: Database, tmp_path: Path) -> AsyncIterator[RunningApi]:
     async with running_api(database, tmp_path) as running:
         yield running
-    await database.close()
 
 
 async def audited(database: Database) -> list[tuple[str, str, str]]:
@@ -235,6 +249,22 @@ async def test_what_a_person_sees_by_session_is_not_cached_and_changes_need_thei
     assert (await mara.call("POST", "/pause", {"reason": "holiday"})).status_code == 200
     assert (await mara.call("GET", "/overview")).json()["control"]["paused_because"] == "holiday"
     assert (await mara.call("POST", "/resume", {})).status_code == 200
+
+
+async def test_without_sign_in_everybody_is_the_owner_and_other_sites_still_change_nothing(
+    database: Database, clock: ManualClock, tmp_path: Path
+) -> None:
+    async with running_pages(database, clock, tmp_path, sign_in=False) as pages:
+        anybody, path = pages.visitor(), f"{PREFIX}/pause"
+        who = (await anybody.request("GET", f"{PREFIX}/session", {})).json()
+        assert (who["name"], who["role"]) == ("person:owner", "admin")
+        proof = {"X-Form-Token": who["form_token"]}
+        assert (await anybody.request("POST", path, {})).status_code == 403
+        assert (await anybody.request("POST", path, {**proof, "Sec-Fetch-Site": "cross-site"})).status_code == 403
+        assert (await anybody.request("POST", path, proof)).status_code == 200
+        assert (await anybody.request("GET", path, {"Authorization": "Bearer nonsense"})).status_code == 405
+        wrong = await anybody.request("GET", f"{PREFIX}/mail", {"Authorization": "Bearer nonsense"})
+        assert wrong.status_code == 401
 
 
 async def test_the_examples_of_the_how_to_work_as_they_stand(api: RunningApi, tmp_path: Path) -> None:
