@@ -1,6 +1,7 @@
 """Search in stored mail: the same on both databases, always up to date, and safe against query syntax."""
 
 import asyncio
+import unicodedata
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 
 from postroom.act.maintenance import maintenance_tasks
 from postroom.core.errors import BadInput, NotFound, TookTooLong
+from postroom.core.mail.folding import folded
 from postroom.core.mail.search import read_query, words_of
-from postroom.store.engine.database import Database, Script, Text, bounded_query, transaction
+from postroom.store.engine.database import Database, Dialect, Script, Text, bounded_query, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.migrate import apply, migrate, migrations
 from postroom.store.engine.opening import connect_database, open_database
@@ -293,6 +295,7 @@ LATER = {
     "several_actions",
     "mail_commands",
     "signs_between_words",
+    "searches",
 }
 
 
@@ -368,6 +371,8 @@ TYPED = [
     "Größe GRÖẞE Straße",
     "Ærø Łódź Đà Nẵng ısı œuvre",
     "Ёлка й Ελλάδα Άγιος",
+    "oﬃce ﬁrſt ŉ µ ﬅ Ⓐ",
+    "ΟΔΥΣΣΕΥΣ οδός МоСКва ᏣᎳᎩ თბილისი",
     "हिन्दी が 한글 東京 שָׁלוֹם",
     "e\u0301te\u0301",
     "x" + "\u0301\u0316" * 50 + "y",
@@ -380,6 +385,56 @@ async def test_both_databases_fold_accents_as_queries_do(text: str, database: Da
     for word in words_of(text):
         for query in (word, word.upper(), word.lower()):
             assert await search(database, query), query
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [("an oﬃce", "office"), ("an office", "oﬃce"), ("Poſt", "post"), ("ΟΔΥΣΣΕΥΣ", "οδυσσευς"), ("МоСКва", "москва")],
+)
+async def test_words_are_found_in_any_case_and_without_their_ligatures(
+    text: str, query: str, database: Database, clock: ManualClock
+):
+    await keep_mail(database, clock, subject="Hello", body=text)
+    assert await search(database, query)
+
+
+async def test_the_database_folds_every_letter_as_python_does(database: Database, clock: ManualClock):
+    # Those of an old version of Unicode: later ones may be known to this Python alone.
+    known = unicodedata.ucd_3_2_0
+    cased = [each for each in map(chr, range(0x80, 0xAC00)) if known.category(each)[0] == "L" and folded(each) != each]
+    id = await keep_mail(database, clock, subject="Hello")
+    await database.run(_with_folded_text(" ".join(cased)))
+    assert (await database.run(read_mail(id))).text.split(" ") == [folded(each) for each in cased]
+
+
+@transaction
+def _with_folded_text(text: str) -> Script[None]:
+    yield Text(f"UPDATE messages SET body_text = folded('{text}')")
+
+
+async def test_older_mail_is_indexed_again_where_it_was_indexed_otherwise(database: Database, clock: ManualClock):
+    await keep_mail(database, clock, subject="Hello", body="Hello")
+    await unindex(database)
+    await database.run(index_older_mail())
+    await database.run(index_older_mail())
+    await database.run(_indexed_otherwise(database.dialect))
+    assert not await search(database, "hello")
+    await database.run(_index_anew())
+    assert await database.run(index_older_mail()) == 1
+    assert len(await search(database, "hello")) == 1
+
+
+@transaction
+def _indexed_otherwise(dialect: Dialect) -> Script[None]:
+    if dialect == "sqlite":
+        yield Text("UPDATE message_words SET subject = 'x', sender = 'x', recipients = 'x', body = 'x'")
+    else:
+        yield Text("UPDATE messages SET words = to_tsvector('x'), head_words = to_tsvector('x')")
+
+
+@transaction
+def _index_anew() -> Script[None]:
+    yield Text("INSERT INTO search_backlog (below) VALUES ('ffffffff-ffff-ffff-ffff-ffffffffffff')")
 
 
 async def test_common_words_are_found_among_the_newest_and_rare_ones_everywhere(
@@ -494,3 +549,16 @@ def test_no_spelling_of_a_word_holds_a_sign():
     for each in map(chr, range(0x110000)):
         if each.isalnum():
             assert not set(each.upper() + each.lower() + each.capitalize()) & set("'\"\\:*&|!()<>"), hex(ord(each))
+
+
+async def test_a_label_is_found_by_name_and_by_id_in_any_case_and_where_nobody_has_it_nothing_is(
+    database: Database, clock: ManualClock
+):
+    account = await keep_account(database, clock(), OWNER)
+    await database.run(sync_labels(account.id, [SeenLabel("Label_7", "Work/Plans", "user")], clock()))
+    await keep_mail(database, clock, 1, subject="Plan", labels=("Label_7", "INBOX"))
+    await keep_mail(database, clock, 2, subject="Other", labels=("Label_8",))
+    for query in ("label:Work/Plans", "label:work/plans", "label:Label_7", "label:LABEL_7 in:inbox plan"):
+        assert await subjects(database, query) == ["Plan"], query
+    for query in ("label:Plans", "in:trash", "in:trash plan", "label:Work/Plans other"):
+        assert await subjects(database, query) == [], query

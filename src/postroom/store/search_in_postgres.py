@@ -1,9 +1,9 @@
-"""Searches in PostgreSQL, by its index of all words or that of the words by their place, or by walking back.
+"""Searches in PostgreSQL, by an index of words, of words by their place, or of labels, or by walking back.
 
 There are two ways to the newest matches. Walking back from the newest message reads the words of each, until the page
 is full: fast for common words. The index knows which messages have all words; they are sorted, and read from the newest
 on only for what the index does not know (that words follow each other, and their place). That is fast unless very many
-messages have them all. How many there are is what the planner estimates.
+messages have them all. The same goes for labels. How many there are is what the planner estimates.
 
 The walk comes first, and ends where it has cost as much as the index would. So a search takes at most twice the time of
 the better way, also where the estimate says nothing about the number of matches, as for phrases and labels.
@@ -28,14 +28,14 @@ class _Index(NamedTuple):
     """An index that finds messages for a query, and about how many."""
 
     statement: str
-    query: str
+    query: str | list[str]
     estimate: int
 
 
 def search_in_postgres(asked: SearchQuery, where: SearchFilter) -> Script[Rows]:
     """The rows of one page, of the newest matches."""
     words, in_head = _tsquery(asked, placed=False), _tsquery(asked, placed=True)
-    index = yield from _better_index(asked)
+    index = yield from _better_index(asked, where)
     if index is None:
         return (yield sql("search_newest", words, in_head, *where, None))
     window = int(index.estimate / FOUND_PER_READ)
@@ -48,17 +48,24 @@ def search_in_postgres(asked: SearchQuery, where: SearchFilter) -> Script[Rows]:
     return (yield sql(index.statement, index.query, words, in_head, *where))
 
 
-def _better_index(asked: SearchQuery) -> Script[_Index | None]:
-    """The index that finds fewer messages; None if no word is asked for."""
+def _better_index(asked: SearchQuery, where: SearchFilter) -> Script[_Index | None]:
+    """The index that finds the fewest messages; None if neither a word nor a label is asked for."""
+    asks: list[tuple[str, str | list[str] | None]] = [
+        ("words", _indexed(asked, placed=False)),
+        ("heads", _indexed(asked, placed=True)),
+        *(("labels", _label_keys(keys)) for keys in json.loads(where.labels)),
+    ]
     found: list[_Index] = []
-    for placed, statement, estimate in (
-        (False, "search_by_words", "estimate_words"),
-        (True, "search_by_heads", "estimate_heads"),
-    ):
-        if query := _indexed(asked, placed):
-            plan = json.loads((yield sql(estimate, query))[0][0])
-            found.append(_Index(statement, query, int(plan[0]["Plan"]["Plan Rows"])))
+    for kind, query in asks:
+        if query:
+            plan = json.loads((yield sql(f"estimate_{kind}", query))[0][0])
+            found.append(_Index(f"search_by_{kind}", query, int(plan[0]["Plan"]["Plan Rows"])))
     return min(found, key=lambda index: index.estimate, default=None)
+
+
+def _label_keys(keys: list[str]) -> list[str]:
+    """The keys of the index under which a message is that has the label: its name, or its id after an account's."""
+    return [*keys, *(key.partition("/")[2].lower() for key in keys if "/" in key)]
 
 
 def _tsquery(asked: SearchQuery, placed: bool) -> str | None:
@@ -83,17 +90,15 @@ def _is_placed(term: Term) -> bool:
 
 
 def _phrase(term: Term) -> str:
-    return f"({' <-> '.join(f'({part})' for part in _words(term, _WEIGHTS[term.place]))})"
+    return f"({' <-> '.join(_words(term, _WEIGHTS[term.place]))})"
 
 
 def _all_words(term: Term) -> str:
-    return f"({' & '.join(f'({part})' for part in _words(term, ''))})"
+    return f"({' & '.join(_words(term, ''))})"
 
 
 def _words(term: Term, weight: str) -> Iterator[str]:
-    """With locale C the server folds case in ASCII only, so other words are searched in both cases."""
     last = len(term.words) - 1
     for index, word in enumerate(term.words):
         suffix = f":*{weight}" if term.prefix and index == last else f":{weight}" if weight else ""
-        spellings = {word} if word.isascii() else {word, word.lower(), word.upper(), word.capitalize()}
-        yield " | ".join(f"'{each}'{suffix}" for each in sorted(spellings))
+        yield f"'{word}'{suffix}"

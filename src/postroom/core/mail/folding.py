@@ -1,7 +1,7 @@
-"""Text without accents, so that `cafe` finds `Café` and `strasse` finds `Straße`.
+"""Text without accents and without case, so that `cafe` finds `Café`, `strasse` `Straße`, and `office` `oﬃce`.
 
 Both sides of a search are folded: the words of a query, and the words of mail as they are indexed. PostgreSQL has a
-function of the same name and meaning in its migration 0035.
+function of the same name and meaning in its migration 0044. The databases fold the case of ASCII letters themselves.
 """
 
 import re
@@ -43,8 +43,8 @@ _LETTERS = str.maketrans(
 
 
 def folded(text: str) -> str:
-    """The text without accents; upper and lower case stay as they are."""
+    """The text without accents and case; plain ASCII is left as it is."""
     if text.isascii():
         return text
     apart = unicodedata.normalize("NFD", _HEAP.sub("", text))
-    return unicodedata.normalize("NFC", _ACCENTS.sub("", apart)).translate(_LETTERS)
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", apart)).translate(_LETTERS).casefold()

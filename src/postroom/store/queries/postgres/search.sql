@@ -70,6 +70,16 @@ SELECT {columns} FROM (SELECT m.* FROM (SELECT m.id, m.sent_at FROM (
         WHERE m.deleted_at IS NULL AND m.head_words IS NOT NULL AND m.head_words @@ to_tsquery('simple', :indexed) OFFSET 0) m
 {newest_of_candidates}
 
+-- name: search_by_labels(indexed, words, in_head, accounts, labels, other_labels, has_attachment, after, before, cursor_at, cursor_id, most)
+SELECT {columns} FROM (SELECT m.* FROM (SELECT m.id, m.sent_at FROM (
+        SELECT m.id, m.sent_at, m.account_id, m.has_attachment FROM messages m
+        WHERE m.deleted_at IS NULL AND label_keys(m.labels_json) && CAST(:indexed AS text[]) OFFSET 0) m
+{newest_of_candidates}
+
+-- name: estimate_labels(indexed)
+EXPLAIN (FORMAT JSON) SELECT 1 FROM messages
+WHERE deleted_at IS NULL AND label_keys(labels_json) && CAST(:indexed AS text[])
+
 -- name: estimate_words(indexed)
 EXPLAIN (FORMAT JSON) SELECT 1 FROM messages
 WHERE deleted_at IS NULL AND words IS NOT NULL AND words @@ to_tsquery('simple', :indexed)

@@ -6,11 +6,10 @@ INSERT INTO message_documents (message_id, account_id, sent_at, has_attachment)
 SELECT id, account_id, sent_at, has_attachment FROM messages
 WHERE id >= :lowest AND id < :below AND deleted_at IS NULL AND pruned_at IS NULL
 ON CONFLICT (message_id) DO NOTHING;
-INSERT INTO message_words (rowid, subject, sender, recipients, body)
+INSERT OR REPLACE INTO message_words (rowid, subject, sender, recipients, body)
 SELECT d.number, t.subject, t.sender, t.recipients, t.body
 FROM searched_text t JOIN message_documents d ON d.message_id = t.message_id
-WHERE t.message_id >= :lowest AND t.message_id < :below
-    AND NOT EXISTS (SELECT 1 FROM message_words w WHERE w.rowid = d.number);
+WHERE t.message_id >= :lowest AND t.message_id < :below;
 INSERT OR IGNORE INTO message_header_ids
 SELECT header_id, message_id FROM named_header_ids WHERE message_id >= :lowest AND message_id < :below
 
