@@ -265,12 +265,12 @@ class HostileHouse:
     async def _house(self) -> None:
         now: datetime = self.clock()
         for number in range(len(self.texts)):
-            text, signed = self.text(number, 0, 200), self.signed(number)
-            await self.try_to(protect(self.database, "label", text, self.text(number, 1, 400), signed))
-            await self.try_to(add_person(self.database, text[:60], "viewer", signed))
+            text = self.text(number, 0, 200)
+            await self.try_to(protect(self.database, "label", text, self.text(number, 1, 400), self.signed(number)))
+            await self.try_to(add_person(self.database, text[:60], "viewer", self.signed(number)))
             with contextlib.suppress(PostroomError):
                 minted = mint(Role.AGENT, None, text[:120], None)
-                await self.try_to(create_token(self.database, minted.token, signed, now))
+                await self.try_to(create_token(self.database, minted.token, self.signed(number), now))
         await self.database.run(pause("all", self.text(1, 0, 300), self.signed(1), now))
         self.pages += [
             f"/{page}={quote(self.text(number), safe='')}"

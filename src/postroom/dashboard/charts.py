@@ -11,7 +11,8 @@ from math import ceil, cos, floor, log10, pi, sin
 
 from markupsafe import Markup
 
-WIDTH, HEIGHT = 640, 190
+WIDTH, HEIGHT = 480, 170
+"""The size of half a page, where most charts stand: words drawn in it keep their size."""
 LEFT, RIGHT, TOP, BOTTOM = 44, 8, 8, 22
 ONE_VALUE = 12
 """How long the line of a single value is."""

@@ -85,8 +85,10 @@ def clock(moment: datetime) -> str:
 
 
 def span(milliseconds: float) -> str:
-    """Format a time span as people say it: `0.4 s`, `12 s`, `6 min`, `2 h`."""
+    """Format a time span as people say it: `40 ms`, `0.4 s`, `12 s`, `6 min`, `2 h`."""
     seconds = milliseconds / 1000
+    if seconds < 0.1:
+        return f"{max(1, round(milliseconds))} ms"
     if seconds < 10:
         return f"{seconds:.1f} s"
     for divisor, unit, below in ((1, "s", 120), (60, "min", 7_200), (3_600, "h", 172_800)):

@@ -27,7 +27,7 @@ LINES_SHOWN = 50
 WINDOWS = {"24h": timedelta(hours=24), "7d": timedelta(days=7), "30d": timedelta(days=30)}
 WORDS: Mapping[str, Mapping[str, str]] = {
     "deciders": {"deterministic": "rule", "model": "model", "llm": "model", "user": "you"},
-    "action_words": {"completed": "done", "executing": "in progress", "awaiting_approval": "waits for your approval"},
+    "action_words": {"completed": "done", "executing": "in progress", "awaiting_approval": "needs a yes"},
     "action_moods": {
         "completed": "good",
         "failed": "bad",
