@@ -10,10 +10,10 @@ SOURCES := requirements-tools.lock requirements-dev.lock pyproject.toml package.
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11
 
-.PHONY: help setup run test lint bench mutants soak sample audit lock clean
+.PHONY: help setup run test lint bench mutants soak sample screenshots audit lock clean
 
 help: ## List the targets
-	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Install everything into .venv (Python packages, front-end assets)
 
@@ -46,6 +46,9 @@ sample: $(STAMP) ## Checks that want real mail: make sample MAIL=folder
 
 mutants: $(STAMP) ## Small wrong changes that no test notices: make mutants [ONLY="core/retry --all"]
 	@$(BIN)/python tests/mutants.py $(ONLY)
+
+screenshots: $(STAMP) ## The pictures of the pages in docs/, made anew from the demo
+	@POSTROOM_SCREENSHOTS=1 $(BIN)/python -m pytest -q tests/browser/test_whole_product.py
 
 bench: $(STAMP) ## Every speed claim, beside its peers, as one table
 	@$(BIN)/python -m bench

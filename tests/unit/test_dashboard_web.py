@@ -124,18 +124,18 @@ async def test_every_state_of_an_account_has_its_words_and_its_remedy() -> None:
         page = (await client.get("/")).text
     rows = [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in re.findall(r"(?s)<li>\n.*?</li>", page)]
     assert rows == [
-        "fine@x.example level organise in use connector online reported 04 Mar, 12:00:00 UTC 1,234 ingested 0 refused",
-        "late@x.example in use connector stale reported 04 Mar, 12:00:00 UTC quota 0 ingested 2 refused",
-        "left@x.example in use no connector yet 0 ingested 0 refused 3 set aside "
+        "fine@x.example level organise in use connector online reported 04 Mar, 12:00:00 UTC 1,234 ingested · 0 refused by then",
+        "late@x.example in use connector stale reported 04 Mar, 12:00:00 UTC quota 0 ingested · 2 refused by then",
+        "left@x.example in use no connector yet 0 ingested · 0 refused · 3 set aside "
         "Some mail was not ingested. postroom connector refused lists it with the reason; to try again, run "
         "postroom connector retry --all",
-        "app@x.example needs your consent no app no connector yet 0 ingested 0 refused "
+        "app@x.example needs your consent no app no connector yet 0 ingested · 0 refused "
         "Its consent is valid. First, check the app, then run postroom resume",
-        "off@x.example paused on holiday no connector yet 0 ingested 0 refused "
+        "off@x.example paused on holiday no connector yet 0 ingested · 0 refused "
         "To use it again, run postroom account resume off@x.example",
-        "gone@x.example needs your consent no connector yet 0 ingested 0 refused "
+        "gone@x.example needs your consent no connector yet 0 ingested · 0 refused "
         "To consent again, run postroom account add gmail --email gone@x.example",
-        "soon@x.example in use no connector yet 0 ingested 0 refused "
+        "soon@x.example in use no connector yet 0 ingested · 0 refused "
         "Its consent ends 04 Mar, 12:00:00 UTC , because the app is in testing. "
         "Publish the app at Google, then run postroom account add gmail",
     ]
@@ -211,6 +211,19 @@ async def test_files_are_kept_for_a_year_under_an_address_that_carries_their_has
         assert answer.status_code == 200
         assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
         assert answer.content
+
+
+async def test_files_come_compressed_to_who_asks_for_that_and_pages_never() -> None:
+    asset = load_assets()["postroom.css"]
+    async with visiting(ScriptedFeed()) as client:
+        packed = await client.get(asset.address, headers={"Accept-Encoding": "br, gzip"})
+        plain = await client.get(asset.address, headers={"Accept-Encoding": "identity"})
+        page = await client.get("/", headers={"Accept-Encoding": "gzip"})
+    assert (packed.headers["content-encoding"], packed.content) == ("gzip", asset.body)
+    assert int(packed.headers["content-length"]) < len(asset.body) / 3
+    assert ("content-encoding" in plain.headers, plain.content) == (False, asset.body)
+    assert packed.headers["vary"] == plain.headers["vary"] == "Accept-Encoding"
+    assert "content-encoding" not in page.headers
 
 
 @pytest.mark.parametrize("name", ["../web.py", "vendor/manifest.json", "live.js%00", "..%2f..%2fweb.py"])

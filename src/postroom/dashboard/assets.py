@@ -1,9 +1,11 @@
 """The files that pages load: kept in memory, each at an address that contains the hash of its content.
 
 The content at an address never changes, so browsers may cache it for a year; a new version of Postroom uses new
-addresses.
+addresses. Only these files are compressed: pages have a secret in their forms beside words that others may choose, and
+the size of what is compressed would tell about it.
 """
 
+import gzip
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,6 +26,8 @@ class Asset:
     digest: str
     media_type: str
     body: bytes
+    packed: bytes
+    """The body, compressed with gzip."""
 
     @property
     def address(self) -> str:
@@ -45,4 +49,4 @@ def _load(folder: Path, name: str) -> Asset:
             "or install the postroom wheel again"
         ) from None
     digest = hashlib.sha256(body).hexdigest()[:DIGEST_LENGTH]
-    return Asset(name, digest, MEDIA_TYPES[path.suffix], body)
+    return Asset(name, digest, MEDIA_TYPES[path.suffix], body, gzip.compress(body, mtime=0))

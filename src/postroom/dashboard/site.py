@@ -110,4 +110,7 @@ class Site:
         asset = self._assets.get(request.path_params["name"])
         if asset is None or asset.digest != request.path_params["digest"]:
             raise HTTPException(404)
-        return Response(asset.body, media_type=asset.media_type, headers={"Cache-Control": A_YEAR})
+        headers = {"Cache-Control": A_YEAR, "Vary": "Accept-Encoding"}
+        if "gzip" not in request.headers.get("accept-encoding", ""):
+            return Response(asset.body, media_type=asset.media_type, headers=headers)
+        return Response(asset.packed, media_type=asset.media_type, headers=headers | {"Content-Encoding": "gzip"})

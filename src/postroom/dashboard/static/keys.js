@@ -69,8 +69,8 @@
     const typed = command.value.trim();
     const words = typed.toLowerCase();
     const matches = (text) => words.split(/\s+/).every((word) => text.toLowerCase().includes(word));
-    const buttons = [...board.querySelectorAll("button")].filter((each) => visible(each) && !each.closest("[popover]") && !each.closest(ROWS))
-      .map((each) => ({ text: label(each), run: () => each.click() }));
+    const buttons = [...board.querySelectorAll("button, a.btn, summary")].filter((each) => visible(each) && !each.closest("[popover]") && !each.closest(ROWS))
+      .map((each) => ({ text: label(each), run: () => { each.focus(); each.click(); } }));
     const pages = [...document.querySelectorAll("[data-go]")].map((each) => ({ text: `Go to ${label(each)}`, run: () => each.click() }));
     const found = [...buttons, ...pages].filter((each) => each.text && matches(each.text)).slice(0, 12);
     if (typed) found.push({ text: `Search mail for “${typed}”`, run: () => location.assign(`/mail?q=${encodeURIComponent(typed)}`) });

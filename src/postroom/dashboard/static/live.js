@@ -30,7 +30,9 @@
     if (link.dataset.state === state) return;
     link.dataset.state = state;
     link.querySelector(".text").textContent = WORDS[state];
-    board.toggleAttribute("data-stale", state === "reconnecting" || state === "stalled");
+    const isStale = state === "reconnecting" || state === "stalled";
+    board.toggleAttribute("data-stale", isStale);
+    link.title = isStale ? `What you see is from ${new Date(heardAt).toLocaleTimeString()}` : "";
   }
 
   function rows() {
