@@ -101,7 +101,7 @@ class HostileHouse:
         found = [labels.SeenLabel(f"Label_{n}", self.text(n, 5, 200), "user") for n in range(len(self.texts))]
         await self.database.run(labels.sync_labels(self.box.account.id, found, self.clock()))
         await self.arrive(*samples)
-        self.pages += [f"/mail/{self.box.ids['m0']}", f"/mail/{self.box.ids['m1']}"]
+        self.pages += [f"/mail/{self.box.ids['m0']}", f"/mail?kind=mail&open={self.box.ids['m1']}"]
 
     async def arrive(self, *samples: Sample) -> None:
         """Mail is accepted and stored, all of it at once."""

@@ -33,6 +33,10 @@ def test_control_characters_are_pictured_and_half_characters_spelled_out() -> No
     assert shown("a\ud800b") == "a[U+D800]b"
 
 
+def test_letters_of_which_nothing_is_seen_are_spelled_out() -> None:
+    assert shown("pay\u3164pal\u2800\u1160") == "pay[U+3164]pal[U+2800][U+1160]"
+
+
 def test_silent_characters_of_honest_mail_vanish() -> None:
     assert shown("\ufeffwel\u00adcome\u200b\u200f") == "welcome"
 

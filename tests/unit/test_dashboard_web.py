@@ -124,7 +124,8 @@ async def test_every_state_of_an_account_has_its_words_and_its_remedy() -> None:
         page = (await client.get("/")).text
     rows = [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in re.findall(r"(?s)<li>\n.*?</li>", page)]
     assert rows == [
-        "fine@x.example level organise in use connector online reported 04 Mar, 12:00:00 UTC 1,234 ingested · 0 refused by then",
+        "fine@x.example level organise in use connector online reported 04 Mar, 12:00:00 UTC "
+        "1,234 ingested · 0 refused by then",
         "late@x.example in use connector stale reported 04 Mar, 12:00:00 UTC quota 0 ingested · 2 refused by then",
         "left@x.example in use no connector yet 0 ingested · 0 refused · 3 set aside "
         "Some mail was not ingested. postroom connector refused lists it with the reason; to try again, run "

@@ -21,6 +21,8 @@ _PICTURES = {code: chr(0x2400 + code) for code in range(0x20)} | {0x7F: "␡"}
 _JOINERS = frozenset("\u200c\u200d")
 _SILENT = dict.fromkeys(map(ord, "\u00ad\u061c\u180e\u200b\u200e\u200f\u2060\ufeff"))
 _UNSEEN = frozenset({"Cc", "Cf", "Cs"})
+# Letters and marks by their category, but nothing is to be seen of them, and a line cannot break between them.
+_BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
 
 def shown(text: str | None, limit: int = 200) -> str:
@@ -34,7 +36,7 @@ def shown(text: str | None, limit: int = 200) -> str:
         marks = marks + 1 if category in ("Mn", "Me") else 0
         if marks > MARKS_PER_LETTER:
             continue
-        part = _spelled(char) if category in _UNSEEN else char
+        part = _spelled(char) if category in _UNSEEN or char in _BLANKS else char
         if length + len(part) > limit - 1:
             return "".join(parts).rstrip() + "…"
         parts.append(part)
