@@ -25,8 +25,10 @@ ONLY_POSTGRES = {
     "search_newest",
     "search_by_words",
     "search_by_heads",
+    "search_by_labels",
     "estimate_words",
     "estimate_heads",
+    "estimate_labels",
 }
 
 
