@@ -184,6 +184,12 @@ def test_no_display_of_the_settings_holds_a_secret(tmp_path: Path):
     assert {"kanarienvogel", DSN} <= set(secrets_of(settings))
 
 
+def test_of_a_webhook_only_the_host_is_shown_since_its_path_lets_in_whoever_knows_it(tmp_path: Path):
+    hook = "https://hooks.example/services/T01/B02/kanarienvogel"
+    settings = load(tmp_path, POSTROOM_APPROVALS_WEBHOOK_URL=hook, POSTROOM_APPROVALS_WEBHOOK_SECRET="x" * 40)
+    assert shown(settings)["approvals.webhook_url"] == "https://hooks.example/***"
+
+
 @pytest.mark.parametrize(
     "url",
     [

@@ -45,7 +45,7 @@ from postroom.settings.sections import (
 from postroom.settings.submission import SubmissionSettings
 from postroom.settings.web import WebSettings
 from postroom.vault.keys import read_key
-from postroom.vault.masking import HIDDEN, masked_urls, passwords_in
+from postroom.vault.masking import HIDDEN, masked_path, masked_urls, passwords_in
 
 PREFIX = "POSTROOM_"
 CONFIG = "POSTROOM_CONFIG"
@@ -334,6 +334,8 @@ def _shown(key: str, value: object) -> object:
     match value:
         case SecretStr():
             return masked_urls(value.get_secret_value()) if key == "database_url" else HIDDEN
+        case str() if key.endswith("webhook_url"):
+            return masked_path(value)
         case Path():
             return str(value)
         case dict():
