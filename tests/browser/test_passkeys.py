@@ -7,10 +7,12 @@ import pytest
 from playwright.async_api import Page, expect
 
 from postroom.store.audit import list_audit
+from postroom.store.sessions import end_sessions
 from support.chromium import BrowserErrors
 from support.clocks import ManualClock
 from support.signed_in import PASSWORD, Pages, running_pages
 from support.sqlite import new_sqlite
+from support.store.fault_cases_registry import signed
 
 
 @pytest.fixture
@@ -133,3 +135,28 @@ async def test_without_a_script_and_by_number_a_password_is_enough(pages: Pages,
     await plain.get_by_role("button", name="Sign in").click()
     assert plain.url == f"{pages.address}/"
     await context.close()
+
+
+async def test_a_page_whose_session_has_ended_leads_to_sign_in_unless_somebody_writes_on_it(
+    tmp_path: Path, migrated_sqlite: Path, page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postroom.compose.sign_in.LOOK_EVERY_S", 0.05)
+    database = await new_sqlite(tmp_path, migrated_sqlite)
+    async with running_pages(database, ManualClock(), tmp_path) as pages:
+        site = f"http://localhost:{pages.port}"
+        await pages.signed_in()
+        await page.goto(f"{site}/sign-in?to=/audit")
+        await page.get_by_label("Name").fill("mara")
+        await page.get_by_label("Password").fill(PASSWORD)
+        await page.get_by_label("Password").press("Enter")
+        await page.wait_for_url(f"{site}/audit")
+        writing = await page.context.new_page()
+        await writing.goto(f"{site}/rules/new")
+        await writing.locator("#board input[name=name]").fill("do not lose me")
+        for each in (page, writing):
+            await expect(each.locator("#link")).to_have_text("Live")
+        await database.run(end_sessions("mara", None, signed(), pages.clock()))
+        await page.wait_for_url(f"{site}/sign-in?to=/audit")
+        await expect(writing.locator("#link")).to_contain_text("Signed out")
+        await expect(writing.locator("#board input[name=name]")).to_have_value("do not lose me")
+    await database.close()

@@ -281,6 +281,8 @@ async def test_the_doors_of_programs_check_their_callers_themselves(pages: Pages
 async def test_htmx_is_told_to_open_the_sign_in_page(pages: Pages) -> None:
     answer = await pages.visitor().get("/", HX_Request="true")
     assert (answer.status_code, answer.headers["hx-redirect"]) == (401, "/sign-in")
+    answer = await pages.visitor().post("/rules/check", {"HX-Request": "true"}, text="do not lose me")
+    assert (answer.status_code, "hx-redirect" in answer.headers) == (401, False), "what is being written stays"
 
 
 async def test_a_password_that_is_replaced_while_it_is_checked_opens_no_session(

@@ -194,10 +194,11 @@ def _refusal(scope: Scope) -> Response:
     if scope["path"] == METRICS or _is_stream(scope):
         name, value = (part.decode() for part in ASK_FOR_TOKEN)
         return PlainTextResponse("Sign in, or send a token of the role dashboard or admin.\n", 401, {name: value})
-    headers = Headers(scope=scope)
-    if scope["method"] not in ("GET", "HEAD") or "hx-request" in headers:
-        words = "You are signed out. Sign in again, then repeat what you did.\n"
-        return PlainTextResponse(words, 401, {"HX-Redirect": "/sign-in"} if "hx-request" in headers else None)
+    words = "You are signed out. Sign in again, then repeat what you did.\n"
+    if scope["method"] not in ("GET", "HEAD"):
+        return PlainTextResponse(words, 401)  # htmx sends what somebody is writing, which leaving the page would lose
+    if "hx-request" in Headers(scope=scope):
+        return PlainTextResponse(words, 401, {"HX-Redirect": "/sign-in"})
     query = scope["query_string"].decode("latin-1")
     path = f"{scope['path']}?{query}" if query else scope["path"]
     return RedirectResponse("/sign-in" if path == "/" else f"/sign-in?to={quote(path, safe='/')}", 303)

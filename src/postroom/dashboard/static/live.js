@@ -9,11 +9,13 @@
   const TICK_MS = 5_000;
   const ANNOUNCE_MS = 5_000;
   const SUBMIT_MS = 5_000;
+  const SIGNED_OUT = 401;
   const WORDS = {
     connecting: "Connecting…",
     live: "Live",
     reconnecting: "Reconnecting…",
     stalled: "Not updating: data cannot be read",
+    ended: "Signed out: sign in in another tab",
   };
 
   const board = document.getElementById("board");
@@ -27,10 +29,10 @@
 
   function setState(state) {
     link.hidden = false;
-    if (link.dataset.state === state) return;
+    if (link.dataset.state === state || (state === "reconnecting" && link.dataset.state === "ended")) return;
     link.dataset.state = state;
     link.querySelector(".text").textContent = WORDS[state];
-    const isStale = state === "reconnecting" || state === "stalled";
+    const isStale = state !== "live" && state !== "connecting";
     board.toggleAttribute("data-stale", isStale);
     link.title = isStale ? `What you see is from ${new Date(heardAt).toLocaleTimeString()}` : "";
   }
@@ -62,6 +64,14 @@
       announcing = 0;
       announcer.textContent = board.querySelector("[data-summary]")?.dataset.summary ?? "";
     }, ANNOUNCE_MS);
+  }
+
+  // The session has ended: what it showed goes, and the sign-in page comes. What somebody has typed stays.
+  function leave() {
+    const fields = Array.from(board.querySelectorAll("textarea, input"));
+    const isTyped = fields.some((each) => each.value !== each.defaultValue || each.checked !== each.defaultChecked);
+    if (isTyped) setState("ended");
+    else location.reload();
   }
 
   // htmx reconnects a stream that broke, but gives up on one that never opened.
@@ -114,10 +124,17 @@
     announce();
   });
   board.addEventListener("stalled", () => setState("stalled"));
-  board.addEventListener("htmx:sse:error", () => setState("reconnecting"));
+  board.addEventListener("htmx:sse:error", (event) => {
+    setState("reconnecting");
+    if (event.detail.status === SIGNED_OUT) leave();
+  });
   // Parts of the board make requests of their own, whose failures say nothing about the stream.
   for (const failure of ["htmx:error", "htmx:response:error", "htmx:sse:close"]) {
-    board.addEventListener(failure, (event) => { if (event.target === board) retry(); });
+    board.addEventListener(failure, (event) => {
+      if (event.target !== board) return;
+      if (event.detail.ctx?.response?.status === SIGNED_OUT) leave();
+      retry();
+    });
   }
   setInterval(watch, WATCH_MS);
   link.hidden = false;
