@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import asyncpg
 
-from postroom.core.outbound.fair_picker import InFlight, Picked
+from postroom.core.outbound.fair_nodes import InFlight, Picked
 from postroom.core.outbound.lanes import LanePolicy
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.codecs import as_uuid
@@ -29,7 +29,7 @@ from postroom.store.engine.migrate import migrate
 from postroom.store.engine.sqlite_connection import connect
 from postroom.store.mail import keep_account
 from postroom.store.outbound import Capacity, lease_mail
-from postroom.store.outbound_turns import ReadyMail, Standing, choosing, joining
+from postroom.store.outbound_turns import ReadyMail, Standing, choosing, joining, keeping
 
 from .order import Outcome, Target, answer, run
 from .ours import opened
@@ -163,9 +163,11 @@ def _numbers(most: int) -> str:
 
 @transaction
 def _choose(most: int) -> Script[list[Picked]]:
-    picks = yield from choosing(POLICY, InFlight(10**9), most)
-    yield Text(f"DELETE FROM outbound_ready WHERE seq IN ({','.join(str(picked.mail.seq) for picked in picks)})")
-    return picks
+    chosen = yield from choosing(POLICY, InFlight(10**9), most)
+    seqs = ",".join(str(picked.mail.seq) for picked in chosen.picks)
+    yield Text(f"DELETE FROM outbound_ready WHERE seq IN ({seqs})")
+    yield from keeping(chosen)
+    return chosen.picks
 
 
 @transaction

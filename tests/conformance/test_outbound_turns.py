@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from postroom.core.outbound.fair_picker import InFlight, WaitingMail
+from postroom.core.outbound.fair_nodes import InFlight, WaitingMail
 from postroom.core.outbound.lanes import LanePolicy
 from postroom.core.outbound.priority import Throttle
 from postroom.core.outbound.rollout import Rollout

@@ -5,22 +5,21 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from itertools import chain, islice
 
-from postroom.core.outbound.fair_picker import (
+from postroom.core.outbound.fair_nodes import (
     BELOW,
-    LEAD,
+    FIRST,
     LEVELS,
-    REGARDED,
-    FairPicker,
     InFlight,
     Level,
     Missing,
-    Moved,
     MovedBack,
+    Node,
     Picked,
     Turn,
     WaitingMail,
     Wanted,
 )
+from postroom.core.outbound.fair_picker import LEAD, FairPicker
 from postroom.core.outbound.lanes import LANES, Lane, LanePolicy
 
 Place = tuple[Lane, Level, int]
@@ -56,9 +55,7 @@ class TurnTable:
         """Take up to `most` mails, in the order of their turns."""
         lanes: dict[Lane, Turn] = {}
         for lane in LANES:
-            first = self._children[lane, "lane", 0][:REGARDED]
-            weight = sum(self._turns[lane, "tenant", id].weight for _, id in first)
-            lanes[lane] = self._turns[lane, "lane", 0]._replace(weight=weight, waiting=len(first))
+            lanes[lane] = self._turns[lane, "lane", 0]._replace(waiting=len(self._children[lane, "lane", 0]))
         picker = FairPicker(policy, self._clock, lanes, held)
         for level in picker.wanted(most):
             for wanted in level:
@@ -74,29 +71,40 @@ class TurnTable:
                 break
             picks.append(picked)
             self._mails[picked.lane, picked.sender][picked.mail.bulk].popleft()
-        self._keep([*picker.moved(), *picker.changed()], picker.moved_back())
+        self._keep(picker.altered(), picker.moved_back())
         self._clock = picker.clock
         return picks
 
     def _load(self, picker: FairPicker, wanted: Wanted) -> None:
-        lane, level, parent = wanted.lane, wanted.level, wanted.parent
+        lane, level, parent = wanted.node.lane, wanted.node.level, wanted.node.id
         if level == "sender":
             # Those that were given before have been taken.
             picker.add_mails(wanted, list(islice(chain(*self._mails[lane, parent]), wanted.most)))
+            return
+        if level == "tenant" and wanted.after == FIRST and (wanted.most == 1 or wanted.node.waiting == 1):
+            # As the store does: the whole way down to the first mail.
+            domain = self._first_below(lane, "domain", level, parent)
+            sender = self._first_below(lane, "sender", "domain", domain.id)
+            picker.add_way(wanted, domain, sender, next(chain(*self._mails[lane, sender.id])))
             return
         children = self._children[lane, level, parent]
         at = bisect_right(children, wanted.after)
         below = BELOW[level]
         picker.add_turns(wanted, [self._turns[lane, below, id] for _, id in children[at : at + wanted.most]])
 
-    def _keep(self, moved: Sequence[Moved], moved_back: Sequence[MovedBack]) -> None:
-        for lane, level, id, start, clock, waiting in moved:
-            place: Place = lane, level, id
-            turn = self._turns[place]._replace(start=start, clock=clock)
-            if level == "lane":
+    def _first_below(self, lane: Lane, level: Level, above: Level, parent: int) -> Turn:
+        return self._turns[lane, level, self._children[lane, above, parent][0][1]]
+
+    def _keep(self, altered: Sequence[Node], moved_back: Sequence[MovedBack]) -> None:
+        for node in altered:
+            if node.level == "root":
+                continue
+            place: Place = node.lane, node.level, node.id
+            turn = self._turns[place]._replace(start=node.start, clock=node.clock)
+            if node.level == "lane":
                 self._turns[place] = turn
             else:
-                self._set(place, turn._replace(waiting=waiting))
+                self._set(place, turn._replace(waiting=turn.waiting - node.taken))
         for tenant, by, known in moved_back:
             for lane in LANES:
                 turn = self._turns.get((lane, "tenant", tenant))

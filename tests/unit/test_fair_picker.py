@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from postroom.core.outbound.fair_picker import InFlight, Picked, WaitingMail
+from postroom.core.outbound.fair_nodes import InFlight, Picked, WaitingMail
 from postroom.core.outbound.fair_queue import FairQueue
 from postroom.core.outbound.lanes import LANES, PRIORITY_SHARES, RETRY_SHARE, Lane, LanePolicy
 from support.scale import scale

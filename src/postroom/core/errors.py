@@ -257,6 +257,10 @@ class TookTooLong(StoreError):
     """The operation reached its time limit and changed nothing; ask for less."""
 
 
+class Collided(StoreError):
+    """What the transaction has read was changed by another one: it is run again."""
+
+
 class NothingHere(StoreError):
     """The database does not exist yet, and looking does not create it."""
 

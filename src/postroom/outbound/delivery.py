@@ -22,7 +22,7 @@ import structlog
 from postroom.core.actions.permits import HeldLease, Permit
 from postroom.core.errors import Canceled, LeaseLost, Parked, PostroomError, ProtectedMail, StoreError
 from postroom.core.mail.carrier import Carrier, CarrierUnder, DraftKept
-from postroom.core.outbound.fair_picker import InFlight
+from postroom.core.outbound.fair_nodes import InFlight
 from postroom.core.outbound.lanes import Lane, LanePolicy
 from postroom.core.outbound.rollout import Rollout
 from postroom.outbound.delivery_batches import DeliveryBatches

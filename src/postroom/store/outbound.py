@@ -22,12 +22,12 @@ from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from postroom.core.actions.permits import DeliveryLease
-from postroom.core.errors import Fatal, NotFound
+from postroom.core.errors import Collided, Fatal, NotFound
 from postroom.core.jobs.job import Job
 from postroom.core.lifecycle import AccountState, DeliveryState, RecipientState
 from postroom.core.mail.addresses import canonical
 from postroom.core.mail.headers import head_of, read_head, values
-from postroom.core.outbound.fair_picker import InFlight
+from postroom.core.outbound.fair_nodes import InFlight
 from postroom.core.outbound.fairness import Discipline
 from postroom.core.outbound.lanes import Lane, LanePolicy
 from postroom.core.outbound.priority import SenderLane
@@ -44,7 +44,7 @@ from postroom.store.jobs import completing_one
 from postroom.store.outbound_figures import Lease, recording_leases
 from postroom.store.outbound_moves import CHANNEL as CHANNEL
 from postroom.store.outbound_moves import DraftIds
-from postroom.store.outbound_turns import ReadyMail, choosing, joining, waking
+from postroom.store.outbound_turns import ReadyMail, choosing, joining, keeping, waking
 from postroom.store.pauses import is_all_paused, unless_paused
 from postroom.store.protection import protected_now
 from postroom.store.restores import OpenMail, sent_before_restore, settling_at_admission
@@ -288,13 +288,16 @@ def lease_mail(
     yield from waking(capacity.rollout, WOKEN_AT_ONCE, now)
     stopwatch = capacity.stopwatch or _standing_still
     started = stopwatch()
-    picks = yield from choosing(capacity.policy, capacity.in_flight, most)
-    took = timedelta(seconds=stopwatch() - started) if capacity.stopwatch is not None else None
-    if not picks:
+    chosen = yield from choosing(capacity.policy, capacity.in_flight, most)
+    if not chosen.picks:
         return []
-    picked = {each.mail.seq: each for each in picks}
+    picked = {each.mail.seq: each for each in chosen.picks}
     measured = capacity.rollout.is_measured
-    yield sql("lease_chosen", list(picked), lease_token, until, now + LOOK_AGAIN, measured, now)
+    for (taken,) in (yield sql("lease_chosen", list(picked), lease_token, until, now + LOOK_AGAIN, measured, now)):
+        if taken < len(picked):
+            raise Collided("a mail that was chosen waits no more; choose again")
+    yield from keeping(chosen)
+    took = None if capacity.stopwatch is None else timedelta(seconds=stopwatch() - started)
     yield sql("lease_recipients", lease_token, until, now)
     leased: list[LeasedMail] = []
     for row in (yield sql("select_leased_mail", lease_token, until)).by_name():

@@ -13,28 +13,28 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postroom.core.outbound.fair_picker import (
+from postroom.core.errors import Collided
+from postroom.core.outbound.fair_nodes import (
     BELOW,
     FIRST,
-    LEAD,
     LEVELS,
-    REGARDED,
-    FairPicker,
     InFlight,
     Level,
     Missing,
     MovedBack,
+    Node,
     Picked,
     Turn,
     TurnRow,
     WaitingMail,
     Wanted,
 )
+from postroom.core.outbound.fair_picker import LEAD, FairPicker
 from postroom.core.outbound.lanes import LANES, Lane, LanePolicy
 from postroom.core.outbound.priority import SenderLane
 from postroom.core.outbound.rollout import Rollout
 from postroom.store.engine.codecs import as_uuid, rows_text
-from postroom.store.engine.database import Script, query, sql
+from postroom.store.engine.database import Script, query, sql, sql_many
 from postroom.store.engine.reading import read_rows
 
 FIFO = 0
@@ -204,34 +204,84 @@ def miscounted_turns() -> Script[list[Miscounted]]:
     return read_rows(Miscounted, (yield sql("select_miscounted_turns")))
 
 
-def choosing(policy: LanePolicy, held: InFlight, most: int) -> Script[list[Picked]]:
-    """Part of a transaction: take the turns of the next mails."""
+class Chosen(NamedTuple):
+    """The mails whose turn it is, and the turns as they are once these are taken."""
+
+    picks: list[Picked]
+    picker: FairPicker
+    elsewhere: set[int]
+    """Tenants that may wait in other lanes too."""
+
+
+def choosing(policy: LanePolicy, held: InFlight, most: int) -> Script[Chosen]:
+    """Part of a transaction: choose the next mails. Nothing is written yet: take them, then `keep` the turns.
+
+    Others choose after the end of the transaction. What waits may change meanwhile; then the turns cannot be kept.
+    """
     yield from _locking()
     clock, lanes = 0.0, dict[Lane, Turn]()
-    for lane, level, start, lane_clock, weight in (yield sql("select_lanes", REGARDED)):
+    for lane, level, start, lane_clock, busy in (yield sql("select_lanes")):
         if level == "root":
             clock = lane_clock
         else:
-            lanes[lane] = Turn(0, start, lane_clock, weight or 0.0, int(weight is not None))
-    picker = FairPicker(policy, clock, {lane: lanes[lane] for lane in LANES}, held)
+            lanes[lane] = Turn(0, start, lane_clock, 1.0, int(busy))
+    chosen = Chosen([], FairPicker(policy, clock, {lane: lanes[lane] for lane in LANES}, held), set())
+    picks, picker, _ = chosen
     for wanted in picker.wanted(most):
         if wanted:
-            yield from _loading(picker, wanted)
-    picks: list[Picked] = []
+            yield from _loading(chosen, wanted)
     while len(picks) < most:
         try:
             picked = picker.pick()
         except Missing as missing:
-            yield from _loading(picker, [missing.wanted])
+            yield from _loading_more(chosen, missing.wanted)
             continue
         if picked is None:
             break
         picks.append(picked)
-    if picks:
-        root = ("fifo", "root", FIFO, 0.0, picker.clock, 0)
-        yield sql("keep_turns", rows_text(picker.moved()), rows_text([*picker.changed(), root]))
-        yield from _moving_back(picker.moved_back())
-    return picks
+    return chosen
+
+
+def keeping(chosen: Chosen) -> Script[None]:
+    """Part of a transaction: keep the turns, once the chosen mails wait no more.
+
+    From the sender upward, as everybody who makes a node busy or idle. Raises Collided if one of them does not take
+    part any more.
+    """
+    by_level: defaultdict[Level, list[Node]] = defaultdict(list)
+    for node in chosen.picker.altered():
+        by_level[node.level].append(node)
+    yield from _keeping(by_level["sender"])
+    domains = by_level["domain"]
+    if any(node.taken for node in domains):
+        yield from _keeping(domains)
+        domains = []
+    yield from _keeping([*domains, *by_level["tenant"], *by_level["lane"], *by_level["root"]])
+    if chosen.elsewhere:
+        yield from _moving_back([each for each in chosen.picker.moved_back() if each.tenant in chosen.elsewhere])
+
+
+def _keeping(nodes: Sequence[Node]) -> Script[None]:
+    left: list[Node] = list(nodes)
+    while left:
+        moved: list[Node] = [node for node in left if node.moved]
+        changed: list[Node] = [node for node in left if not node.moved]
+        found = yield sql_many("keep_turns", _kept_rows(moved), _kept_rows(changed))
+        if not found:
+            return
+        # PostgreSQL says which it has kept, and how much waits there: others may have changed a row since it was read.
+        kept: dict[int, int] = dict(zip(*(column or () for column in found[0]), strict=True))
+        if not kept:
+            raise Collided("what was chosen does not take part any more; choose again")
+        left = [*moved, *changed]
+        for place, waiting in kept.items():
+            if (waiting > 0) != (left[place].waiting > 0) and (parent := left[place].parent) is not None:
+                parent.correct(1 if waiting else -1)
+        left = [node for place, node in enumerate(left) if place not in kept]
+
+
+def _kept_rows(nodes: Sequence[Node]) -> list[tuple[object, ...]]:
+    return [(node.start, node.clock, node.taken, node.lane, node.level, node.id) for node in nodes]
 
 
 def _locking() -> Script[None]:
@@ -252,46 +302,76 @@ def _moving_back(tenants: Sequence[MovedBack]) -> Script[None]:
         yield sql("move_tenants_back", rows_text(rows), LEAD)
 
 
-def _loading(picker: FairPicker, wanted: list[Wanted]) -> Script[None]:
-    """Load what the picker wants, all of one level. Rows come in order within each place."""
-    if wanted[0].level == "sender":
-        rows = [(each.parent, each.lane == "retry", *_mails_after(each.after), each.most) for each in wanted]
-        mails: defaultdict[int, list[WaitingMail]] = defaultdict(list)
-        for place, seq, cost, bulk in (yield sql("select_ready", rows_text(rows))):
-            mails[place].append(WaitingMail(seq, cost, bool(bulk)))
-        for place, each in enumerate(wanted):
-            picker.add_mails(each, mails[place])
-        return
-    if wanted[0].level == "tenant":
-        singles = [each for each in wanted if each.most == 1 and each.after == FIRST]
-        wanted = [each for each in wanted if each.most != 1 or each.after != FIRST]
-        if singles:
-            yield from _loading_ways(picker, singles)
-        if not wanted:
-            return
-    turns: defaultdict[int, list[TurnRow]] = defaultdict(list)
-    below = BELOW[wanted[0].level]
-    rows = [(each.lane, below, each.parent, *_turns_after(each.after), each.most) for each in wanted]
-    for place, *turn in (yield sql("select_next_turns", rows_text(rows))):
-        turns[place].append(turn)
-    for place, each in enumerate(wanted):
-        picker.add_turns(each, turns[place])
+def _loading(chosen: Chosen, wanted: list[Wanted]) -> Script[None]:
+    """Load the first children of nodes of one level. Rows come in order within each place."""
+    match wanted[0].node.level:
+        case "lane":
+            rows = [(place, each.node.lane, each.most) for place, each in enumerate(wanted)]
+            found = yield sql_many("select_first_tenants", rows)
+            chosen.elsewhere.update([row[1] for row in found if row[6]])
+            _add_turns(chosen.picker, wanted, found)
+        case "tenant":
+            # Of those with one busy domain, the whole way down at once.
+            ways = [each for each in wanted if each.most == 1 or each.node.waiting == 1]
+            yield from _loading_ways(chosen.picker, ways)
+            if len(ways) < len(wanted):
+                others = [each for each in wanted if each.most > 1 and each.node.waiting > 1]
+                yield from _loading_turns(chosen.picker, others)
+        case "domain":
+            yield from _loading_turns(chosen.picker, wanted)
+        case "sender":
+            rows = [(place, each.node.id, each.node.lane == "retry", each.most) for place, each in enumerate(wanted)]
+            _add_mails(chosen.picker, wanted, (yield sql_many("select_first_ready", rows)))
+        case "root":
+            raise AssertionError("the lanes are loaded first")
+
+
+def _loading_turns(picker: FairPicker, wanted: list[Wanted]) -> Script[None]:
+    below = BELOW[wanted[0].node.level]
+    rows = [(place, each.node.lane, below, each.node.id, each.most) for place, each in enumerate(wanted)]
+    _add_turns(picker, wanted, (yield sql_many("select_first_turns", rows)))
 
 
 def _loading_ways(picker: FairPicker, wanted: list[Wanted]) -> Script[None]:
-    """Load the first mail of tenants of whom one is wanted, and the turns on the way to it."""
-    for row in (yield sql("select_first_mails", rows_text([(each.lane, each.parent) for each in wanted]))):
-        mail = WaitingMail(row[11], row[12], bool(row[13]))
+    """Load the first mail of tenants, and the turns on the way to it."""
+    rows = [(place, each.node.lane, each.node.id) for place, each in enumerate(wanted)]
+    for row in (yield sql_many("select_first_mails", rows)):
         place: int = row[0]
-        picker.add_way(wanted[place], row[1:6], row[6:11], mail)
+        picker.add_way(wanted[place], row[1:6], row[6:11], WaitingMail(row[11], row[12], bool(row[13])))
 
 
-def _turns_after(after: tuple[float, int]) -> tuple[float | None, int]:
-    return (None, 0) if after == FIRST else after
+def _loading_more(chosen: Chosen, wanted: Wanted) -> Script[None]:
+    """Load children after those that are known, or the first ones."""
+    node, after = wanted.node, wanted.after
+    if after == FIRST:
+        yield from _loading(chosen, [wanted])
+    elif node.level == "sender":
+        rows = [(node.id, node.lane == "retry", bool(after[0]), after[1], wanted.most)]
+        _add_mails(chosen.picker, [wanted], (yield sql("select_next_ready", rows_text(rows))))
+    else:
+        rows = [(node.lane, BELOW[node.level], node.id, *after, wanted.most)]
+        found = yield sql("select_next_turns", rows_text(rows))
+        if node.level == "lane":
+            chosen.elsewhere.update([row[1] for row in found])
+        _add_turns(chosen.picker, [wanted], found)
 
 
-def _mails_after(after: tuple[float, int]) -> tuple[bool, int]:
-    return (False, -1) if after == FIRST else (bool(after[0]), after[1])
+def _add_turns(picker: FairPicker, wanted: Sequence[Wanted], rows: Sequence[Sequence[Any]]) -> None:
+    turns: list[list[TurnRow]] = [[] for _ in wanted]
+    for row in rows:
+        place: int = row[0]
+        turns[place].append(row[1:6])
+    for each, found in zip(wanted, turns, strict=True):
+        picker.add_turns(each, found)
+
+
+def _add_mails(picker: FairPicker, wanted: Sequence[Wanted], rows: Sequence[Sequence[Any]]) -> None:
+    mails: list[list[WaitingMail]] = [[] for _ in wanted]
+    place: int
+    for place, seq, cost, bulk in rows:
+        mails[place].append(WaitingMail(seq, cost, bool(bulk)))
+    for each, found in zip(wanted, mails, strict=True):
+        picker.add_mails(each, found)
 
 
 def _counting(counts: Mapping[Standing, int], depth: int = 3) -> Script[None]:

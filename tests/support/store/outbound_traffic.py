@@ -9,7 +9,7 @@ from uuid import UUID
 
 from postroom.core.errors import LeaseLost
 from postroom.core.mail.carrier import MARK
-from postroom.core.outbound.fair_picker import InFlight
+from postroom.core.outbound.fair_nodes import InFlight
 from postroom.core.outbound.lanes import LanePolicy
 from postroom.core.outbound.rollout import Rollout
 from postroom.core.outbound.time_buckets import bucket_of, microseconds

@@ -19,214 +19,44 @@ however much waits and for however many tenants.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, heapreplace
-from itertools import pairwise
 from math import ceil
-from typing import Any, Literal, NamedTuple, Protocol
 
+from postroom.core.outbound.fair_nodes import (
+    BELOW,
+    FIRST,
+    REGARDED,
+    InFlight,
+    LaneNode,
+    Mail,
+    MovedBack,
+    Node,
+    Picked,
+    Turn,
+    TurnRow,
+    Wanted,
+)
 from postroom.core.outbound.lanes import Lane, LanePolicy
-
-Level = Literal["lane", "tenant", "domain", "sender"]
-LEVELS: tuple[Level, ...] = ("lane", "tenant", "domain", "sender")
-BELOW: Mapping[Level, Level] = dict(pairwise(LEVELS))
 
 LEAD = 8.0
 GENEROSITY = 2.0
 """How often its part of the slots a tenant may hold while others wait: deliveries take different times."""
-FIRST: tuple[float, int] = (float("-inf"), 0)
-REGARDED = 32
-"""How many tenants of a lane are weighed against one of them: with more, each may hold as much as with this many."""
-MORE = 8
-
-
-class Turn(NamedTuple):
-    """Where a node stands in a lane. `waiting` counts its children that wait; of a sender, its mails."""
-
-    id: int
-    start: float
-    clock: float
-    weight: float
-    waiting: int
-
-
-TurnRow = Sequence[Any]
-"""A turn as the database gives it: the values of a Turn, in their order."""
-
-
-class Mail(Protocol):
-    """A mail as the picker sees it. `seq` is its place in the order of acceptance, `cost` the number of recipients."""
-
-    @property
-    def seq(self) -> int: ...
-    @property
-    def cost(self) -> float: ...
-    @property
-    def bulk(self) -> bool: ...
-
-
-class WaitingMail(NamedTuple):
-    """A mail that the store has found."""
-
-    seq: int
-    cost: float
-    bulk: bool = False
-
-
-class Wanted(NamedTuple):
-    """The next `most` children of a node, of those after `after`: a start and an id, or, for the mails of a sender,
-    their class and seq."""
-
-    node: "Node"
-    after: tuple[float, int]
-    most: int
-
-    @property
-    def lane(self) -> Lane:
-        return self.node.lane
-
-    @property
-    def level(self) -> Level:
-        """That of the parent."""
-        return self.node.level
-
-    @property
-    def parent(self) -> int:
-        return self.node.id
-
-
-class Missing(Exception):
-    """The picker must see more before it can go on."""
-
-    def __init__(self, wanted: Wanted) -> None:
-        super().__init__(wanted)
-        self.wanted = wanted
-
-
-class Picked(NamedTuple):
-    """A mail whose turn it is."""
-
-    mail: Mail
-    lane: Lane
-    tenant: int
-    domain: int
-    sender: int
-
-
-@dataclass(frozen=True, slots=True)
-class InFlight:
-    """The mail being delivered now, in the caller's `slots`. `limits` bound lanes while several have work.
-
-    Mail to slow destinations may be delivered beyond the slots, up to `room`: then nobody gets more than half of what
-    the other tenants leave of it, whether they have work or not, so that there is always a slot for the next one.
-    """
-
-    slots: int
-    lanes: Mapping[Lane, int] = field(default_factory=dict[Lane, int])
-    tenants: Mapping[int, int] = field(default_factory=dict[int, int])
-    limits: Mapping[Lane, int] = field(default_factory=dict[Lane, int])
-    room: int | None = None
-
-
-Moved = tuple[Lane, Level, int, float, float, int]
-"""A node that has changed: its lane, level and id, and its start, clock and number of waiting children now."""
-
-
-class MovedBack(NamedTuple):
-    """A tenant that was served in other lanes: in this one, its start moves by `by`, but not past the lane's clock by
-    more than LEAD mails."""
-
-    tenant: int
-    by: float
-    known: tuple[Lane, ...]
-    """The lanes in which it has been moved already, or was served."""
-
-
-NO_CHILDREN: "list[tuple[float, int, Node]]" = []
-"""Stays empty: a node gets a heap of its own with its first children. Most nodes are senders, who have none."""
-
-
-class Node:
-    """A node while a batch is chosen. The heap holds its known children that wait, by start."""
-
-    __slots__ = (
-        "changed", "clock", "heap", "id", "lane", "level", "listed", "mails",
-        "moved", "parent", "seen", "start", "waiting", "weight", "whole",
-    )  # fmt: skip
-
-    def __init__(self, lane: Lane, level: Level, turn: TurnRow, parent: "Node | None") -> None:
-        self.lane: Lane = lane
-        self.level: Level = level
-        self.id, self.start, self.clock, self.weight, self.waiting = turn
-        self.parent = parent
-        self.heap: list[tuple[float, int, Node]] = NO_CHILDREN
-        self.mails: list[Mail] | None = None
-        """The next one last."""
-        self.seen: tuple[float, int] = FIRST
-        """The last child that was given, in the order of the starts that they had then."""
-        self.whole = False
-        """Whether all of its waiting children were given."""
-        self.changed = False
-        self.moved = False
-        """Whether its place among its siblings has changed: its start, or that it waits."""
-        self.listed = True
-        """Whether the parent's heap holds it."""
-
-    def first(self) -> "Node | None":
-        """The child whose turn it is; None when no child waits. Raises Missing when an unknown one may come before."""
-        heap = self.heap
-        while heap:
-            start, id, child = heap[0]
-            if not child.waiting:
-                heappop(heap)
-                child.listed = False
-            elif child.start != start:
-                heapreplace(heap, (child.start, id, child))
-            elif self.whole or (start, id) <= self.seen:
-                return child
-            else:
-                break
-        if self.whole:
-            return None
-        raise Missing(Wanted(self, self.seen, max(MORE, len(heap))))
-
-    def next_mail(self) -> Mail | None:
-        """Take the sender's next mail."""
-        if self.mails:
-            return self.mails.pop()
-        if self.whole:
-            return None
-        raise Missing(Wanted(self, self.seen, MORE))
-
-
-class LaneNode(Node):
-    """A lane, with the slots that its mail holds and those that it is entitled to while others have work."""
-
-    __slots__ = ("entitled", "held", "weight_of_tenants")
-
-    def __init__(self, lane: Lane, turn: Turn, root: Node) -> None:
-        super().__init__(lane, "lane", turn, root)
-        self.heap = []
-        self.weight_of_tenants = turn.weight
-        self.held = 0
-        self.entitled = 0
 
 
 class FairPicker:
     """Chooses one batch. Give it what `wanted` asks for, level by level; then `pick` until it is enough, or None."""
 
     def __init__(self, policy: LanePolicy, clock: float, lanes: Mapping[Lane, Turn], held: InFlight) -> None:
-        """`clock` is that of all lanes. Of a lane, `waiting` says whether it has work, and `weight` is that of its
-        first REGARDED tenants together: its own weight is the policy's."""
+        """`clock` is that of all lanes. Of a lane, `waiting` says whether it has work; its weight is the policy's."""
         self._policy = policy
         self._held = held
         self._tenants_held = dict(held.tenants)
         self._all_held = sum(held.tenants.values())
-        self._root = Node("fifo", "lane", Turn(0, 0.0, clock, 1.0, 1), None)
+        self._root = Node("fifo", "root", Turn(0, 0.0, clock, 1.0, 0), None)
         self._lanes: dict[Lane, LaneNode] = {name: LaneNode(name, turn, self._root) for name, turn in lanes.items()}
         for name, lane in self._lanes.items():
             lane.held = held.lanes.get(name, 0)
-        self._nodes: list[Node] = list(self._lanes.values())
+        self._nodes: list[Node] = [self._root, *self._lanes.values()]
         self._tenants: dict[int, list[Node]] = {}
         self._served: dict[int, float] = {}
         self._busy: list[LaneNode] = []
@@ -243,34 +73,25 @@ class FairPicker:
     def wanted(self, most: int) -> Iterator[list[Wanted]]:
         """Tell which children to load before `most` are picked, a level at a time; add each before asking for the next.
 
-        It suffices if every mail has one recipient and nobody holds too much; otherwise `pick` asks for more. For a
-        tenant of whom one is wanted, the whole way down may be added at once.
+        It suffices if every mail has one recipient and nobody holds too much; otherwise `pick` asks for more. Of a
+        tenant with one busy domain, the whole way down to its first mail may be added at once.
         """
         shares = _shared(self._busy, self._root.clock, most)
-        for _ in LEVELS:
-            yield [Wanted(node, FIRST, count) for node, count in shares]
-            below: list[tuple[Node, int]] = []
-            for node, count in shares:
-                heap = node.heap
-                if heap and (count == 1 or len(heap) == 1):
-                    if not heap[0][2].heap:
-                        below.append((heap[0][2], count))
-                else:
-                    below += _shared([child for _, _, child in heap], node.clock, count)
-            shares = below
+        yield [Wanted(lane, FIRST, max(count, REGARDED)) for lane, count in shares]
+        for _ in ("tenant", "domain", "sender"):
+            shares = _shared_below(shares)
+            yield [Wanted(node, FIRST, count) for node, count in shares if not _suffices(node, count)]
 
     def add_turns(self, wanted: Wanted, turns: Sequence[TurnRow]) -> None:
         """Add the children that were asked for, in their order."""
         parent = wanted.node
-        children = [Node(parent.lane, BELOW[parent.level], turn, parent) for turn in turns]
+        below, lane = BELOW[parent.level], parent.lane
+        children = [Node(lane, below, turn, parent) for turn in turns]
         self._nodes += children
-        if parent.level == "lane":
-            for child in children:
-                self._tenants.setdefault(child.id, []).append(child)
-                if child.id in self._served:
-                    self._move_back(child, self._served[child.id])
+        if isinstance(parent, LaneNode):
+            self._add_tenants(parent, children, first=wanted.after == FIRST)
         entries = [(child.start, child.id, child) for child in children]
-        if parent.heap:
+        if parent.heap and wanted.after != FIRST:
             for entry in entries:
                 heappush(parent.heap, entry)
         else:
@@ -281,19 +102,24 @@ class FairPicker:
             parent.seen = start, id
         parent.whole = len(turns) < wanted.most
 
+    def _add_tenants(self, lane: LaneNode, tenants: Sequence[Node], *, first: bool) -> None:
+        if first:
+            lane.weight_of_tenants = sum([tenant.weight for tenant in tenants[:REGARDED]])
+        for tenant in tenants:
+            self._tenants.setdefault(tenant.id, []).append(tenant)
+            if tenant.id in self._served:
+                self._move_back(tenant, self._served[tenant.id])
+
     def add_way(self, wanted: Wanted, domain: TurnRow, sender: TurnRow, mail: Mail) -> None:
         """Add the first domain of a tenant, its first sender and the first mail of that."""
         tenant = wanted.node
         first = Node(tenant.lane, "domain", domain, tenant)
         second = Node(tenant.lane, "sender", sender, first)
-        for parent, child in ((tenant, first), (first, second)):
-            parent.heap = [(child.start, child.id, child)]
-            parent.seen = child.start, child.id
-            # Of domains and senders the number of those that wait is known.
-            parent.whole = parent.waiting == 1
-        second.mails = [mail]
-        second.seen = float(mail.bulk), mail.seq
-        second.whole = second.waiting == 1
+        tenant.heap, tenant.seen = [(first.start, first.id, first)], (first.start, first.id)
+        first.heap, first.seen = [(second.start, second.id, second)], (second.start, second.id)
+        second.mails, second.seen = [mail], (float(mail.bulk), mail.seq)
+        # Of domains, senders and mails the number of those that wait is known.
+        tenant.whole, first.whole, second.whole = tenant.waiting == 1, first.waiting == 1, second.waiting == 1
         self._nodes += (first, second)
 
     def add_mails(self, wanted: Wanted, mails: Sequence[Mail]) -> None:
@@ -320,19 +146,9 @@ class FairPicker:
                 return Picked(mail, lane.lane, tenant.id, domain.id, sender.id)
         return None
 
-    def moved(self) -> list[Moved]:
-        """The nodes whose place among their siblings has changed since the beginning, lanes included."""
-        return [
-            (node.lane, node.level, node.id, node.start, node.clock, node.waiting) for node in self._nodes if node.moved
-        ]
-
-    def changed(self) -> list[Moved]:
-        """The nodes that have changed otherwise: what waits in them, or their clock."""
-        return [
-            (node.lane, node.level, node.id, node.start, node.clock, node.waiting)
-            for node in self._nodes
-            if node.changed and not node.moved
-        ]
+    def altered(self) -> list[Node]:
+        """The nodes that have moved among their siblings, or changed otherwise, lanes and the root included."""
+        return [node for node in self._nodes if node.moved or node.changed]
 
     def moved_back(self) -> list[MovedBack]:
         """The tenants that were served, for the lanes in which the picker has not seen them."""
@@ -402,6 +218,7 @@ class FairPicker:
         _charge(tenant, domain, cost)
         _move_on(lane, tenant, cost)
         _move_on(self._root, lane, cost)
+        self._root.changed = True
         lane.held += 1
         self._all_held += 1
         self._tenants_held[tenant.id] = self._tenants_held.get(tenant.id, 0) + 1
@@ -446,16 +263,36 @@ class FairPicker:
 def _charge(parent: Node, child: Node, cost: float) -> None:
     """Charge a domain or sender for a mail. Without a busy sibling, the parent's clock alone moves on."""
     if parent.waiting == 1:
-        parent.clock = max(child.start, parent.clock) + cost / child.weight
+        start, clock = child.start, parent.clock
+        parent.clock = (start if start > clock else clock) + cost / child.weight
         child.changed = True
     else:
         _move_on(parent, child, cost)
 
 
 def _move_on(parent: Node, child: Node, cost: float) -> None:
-    parent.clock = began = max(child.start, parent.clock)
+    start, clock = child.start, parent.clock
+    parent.clock = began = start if start > clock else clock
     child.start = began + cost / child.weight
     child.moved = True
+
+
+def _shared_below(shares: Sequence[tuple[Node, int]]) -> list[tuple[Node, int]]:
+    """How many of the next mails each of the known children would get."""
+    below: list[tuple[Node, int]] = []
+    for node, count in shares:
+        if (heap := node.heap) and (count == 1 or len(heap) == 1):
+            below.append((heap[0][2], count))
+        elif heap:
+            below += _shared([child for _, _, child in heap], node.clock, count)
+    return below
+
+
+def _suffices(node: Node, count: int) -> bool:
+    """Whether enough of the node is known to pick so many mails."""
+    if node.level == "sender":
+        return node.mails is not None and (node.whole or len(node.mails) >= count)
+    return bool(node.heap) and (node.whole or count == 1)
 
 
 def _by_start(node: Node) -> float:
@@ -472,7 +309,8 @@ def _shared(nodes: Sequence[Node], clock: float, count: int) -> list[tuple[Node,
     for _ in range(count if nodes else 0):
         start, id, place = heap[0]
         node = nodes[place]
-        clock = max(start, clock)
+        if start > clock:
+            clock = start
         got[place] += 1
         if node.level == "sender" and got[place] >= node.waiting:
             heappop(heap)

@@ -7,7 +7,8 @@ them and goes on from batch to batch, so that nothing is loaded or stored.
 from collections import deque
 from heapq import heappush
 
-from postroom.core.outbound.fair_picker import FairPicker, InFlight, Level, Mail, Node, Picked, Turn
+from postroom.core.outbound.fair_nodes import InFlight, Level, Mail, Node, Picked, Turn
+from postroom.core.outbound.fair_picker import FairPicker
 from postroom.core.outbound.lanes import LANES, Lane, LanePolicy
 
 Path = tuple[int, int, int]

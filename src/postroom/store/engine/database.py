@@ -30,10 +30,16 @@ TransactionKind = Literal["read", "write", "schema"]
 
 
 class Statement(NamedTuple):
-    """One named statement with its parameters, in the order its header declares them."""
+    """One named statement with its parameters, in the order its header declares them.
+
+    With `many`, the parameters are lists of rows, and the header declares their columns. SQLite executes the statement
+    for each row, and where the block has several statements, each of them for the rows of its own list. PostgreSQL
+    executes it once, over the rows of all lists, with each column as the text of an array (`:id::text::bigint[]`).
+    """
 
     name: str
     parameters: tuple[Any, ...]
+    many: bool = False
 
 
 class Notify(NamedTuple):
@@ -146,6 +152,10 @@ def schema_change(function: Callable[P, Script[T]]) -> Verb[P, T]:
 
 def sql(name: str, *parameters: Any) -> Statement:
     return Statement(name, parameters)
+
+
+def sql_many(name: str, *rows: Sequence[Sequence[Any]]) -> Statement:
+    return Statement(name, rows, many=True)
 
 
 class Subscription(Protocol):

@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable
 from functools import cache
+from itertools import chain
 from random import Random
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
@@ -23,6 +24,7 @@ import asyncpg
 
 from postroom.core import errors
 from postroom.store.engine.clock import ServerClock
+from postroom.store.engine.codecs import array_text
 from postroom.store.engine.database import Dialect, Notify, Rows, ScriptRun, Single, Statement, Step, Text, Transaction
 from postroom.store.engine.listeners import Listener, Listeners
 from postroom.store.engine.statements import blocks
@@ -130,7 +132,7 @@ class PostgresDatabase:
                             return await self._write(connection, transaction)
                         case "schema":
                             return await self._change_schema(connection, transaction)
-            except _COLLIDED as error:
+            except (*_COLLIDED, errors.Collided) as error:
                 collisions += 1
                 if collisions > MOST_DEADLOCKS:
                     raise errors.StoreError(f"{transaction.name} collided {collisions} times: {error}") from error
@@ -225,9 +227,11 @@ class PostgresDatabase:
 
     async def _execute(self, connection: asyncpg.Connection, step: Step) -> Rows:
         match step:
-            case Statement(name, parameters):
+            case Statement(name, parameters, many):
                 rows = Rows()
-                for part in self._blocks[name]:
+                if many:
+                    parameters = tuple(map(array_text, zip(*chain(*parameters), strict=True)))
+                for part in self._blocks[name] if parameters or not many else ():
                     found = await connection.fetch(part.text, *part.arguments(parameters))
                     rows.columns = tuple(found[0].keys()) if found else rows.columns
                     rows += found

@@ -2,7 +2,7 @@
 
 import contextlib
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,6 +41,8 @@ class Executor:
 
     def __call__(self, step: Step) -> Rows:
         match step:
+            case Statement(name, parameters, many=True):
+                return self._execute_many(self._blocks[name], parameters)
             case Statement(name, parameters):
                 rows = Rows()
                 for part in self._blocks[name]:
@@ -58,6 +60,15 @@ class Executor:
             case Text(text):
                 self._cursor.execute(text).fetchall()
                 return Rows()
+
+    def _execute_many(self, block: Block, lists: tuple[Sequence[Sequence[Any]], ...]) -> Rows:
+        found = Rows()
+        for part, rows in zip(block, lists, strict=True):
+            bound = rows if part.picks is None else [part.arguments(tuple(row)) for row in rows]
+            self._cursor.executemany(part.text, bound)
+            if part.gives_rows:
+                found += self._cursor.fetchall()
+        return found
 
     def _describe(self, text: str) -> tuple[str, ...]:
         """The column names, which SQLite provides only while there are rows."""
@@ -85,6 +96,9 @@ def connect(path: Path, read_only: bool = False) -> apsw.Connection:
     with translated(path):
         connection = apsw.Connection(str(path), flags=flags, statementcachesize=512)
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        # Otherwise SQLite may plan a statement anew whenever a parameter has another value, such as that of a LIMIT:
+        # that takes longer than a small statement.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         connection.convert_binding = lambda _cursor, _number, value: sqlite_value(value)
         if read_only:
             connection.execute("PRAGMA query_only = ON; PRAGMA cache_size = -16384;")

@@ -4,15 +4,11 @@ VALUES ('fifo', 'root', 0, 0), ('high', 'lane', 0, 0), ('normal', 'lane', 0, 0),
     ('retry', 'lane', 0, 0), ('fifo', 'lane', 0, 0)
 ON CONFLICT DO NOTHING
 
--- name: select_lanes(regarded)
--- The root and the lanes, each with the weight of its first tenants that wait; NULL if none does.
-SELECT t.lane, t.level, t.start, t.clock, (
-    SELECT sum(f.weight) FROM (
-        SELECT c.weight FROM outbound_turns c
-        WHERE c.lane = t.lane AND c.level = 'tenant' AND c.parent_id = 0 AND c.busy
-        ORDER BY c.start, c.node_id LIMIT :regarded
-    ) AS f
-) AS weight
+-- name: select_lanes()
+-- The root and the lanes, each with whether a tenant waits in it.
+SELECT t.lane, t.level, t.start, t.clock, EXISTS (
+    SELECT 1 FROM outbound_turns c WHERE c.lane = t.lane AND c.level = 'tenant' AND c.parent_id = 0 AND c.busy
+) AS busy
 FROM outbound_turns t WHERE t.level IN ('root', 'lane')
 
 -- name: delete_ready(mail_id)

@@ -2,6 +2,24 @@
 -- There is one writer: batches are chosen one after another.
 SELECT 1 FROM outbound_turns WHERE level = 'root'
 
+-- name: select_first_tenants(place, lane, most)
+-- The first tenants of a lane, each with whether it waits in another one too.
+SELECT :place, c.node_id, c.start, c.clock, c.weight, c.waiting, EXISTS (
+    SELECT 1 FROM outbound_turns o INDEXED BY outbound_turns_node
+    WHERE o.level = 'tenant' AND o.node_id = c.node_id AND o.lane <> c.lane AND o.waiting > 0
+)
+FROM outbound_turns c INDEXED BY outbound_turns_next WHERE c.lane = :lane AND c.level = 'tenant' AND c.parent_id = 0 AND c.busy
+ORDER BY c.start, c.node_id LIMIT :most
+
+-- name: select_first_turns(place, lane, level, parent_id, most)
+SELECT :place, c.node_id, c.start, c.clock, c.weight, c.waiting
+FROM outbound_turns c INDEXED BY outbound_turns_next
+WHERE c.lane = :lane AND c.level = :level AND c.parent_id = :parent_id AND c.busy ORDER BY c.start, c.node_id LIMIT :most
+
+-- name: select_first_ready(place, turn_id, retry, most)
+SELECT :place, seq, cost, bulk FROM outbound_ready INDEXED BY outbound_ready_turns
+WHERE turn_id = :turn_id AND retry = :retry ORDER BY bulk, seq LIMIT :most
+
 -- name: select_next_turns(wanted)
 -- The next children of each node that was asked for, one step into the index after another, however many there are. Many
 -- have the same start: a comparison of (start, node_id) would be looked up by the start alone.
@@ -25,7 +43,7 @@ WITH RECURSIVE step (place, lane, level, parent_id, remaining, node_id, start, c
 )
 SELECT place, node_id, start, clock, weight, waiting FROM step WHERE waiting > 0
 
--- name: select_ready(wanted)
+-- name: select_next_ready(wanted)
 WITH RECURSIVE step (place, turn_id, retry, remaining, bulk, seq, cost) AS (
     SELECT key, value ->> 0, value ->> 1, value ->> 4, value ->> 2, value ->> 3, 0 FROM json_each(:wanted)
     UNION ALL
@@ -41,29 +59,28 @@ WITH RECURSIVE step (place, turn_id, retry, remaining, bulk, seq, cost) AS (
 )
 SELECT place, seq, cost, bulk FROM step WHERE cost > 0
 
--- name: select_first_mails(wanted)
--- Of tenants in a lane: the first domain, its first sender and the first mail of that.
-SELECT w.key, d.node_id, d.start, d.clock, d.weight, d.waiting, s.node_id, s.start, s.clock, s.weight, s.waiting, r.seq, r.cost, r.bulk
-FROM json_each(:wanted) AS w CROSS JOIN outbound_turns d CROSS JOIN outbound_turns s CROSS JOIN outbound_ready r
-WHERE d.lane = w.value ->> 0 AND d.level = 'domain' AND d.node_id = (
+-- name: select_first_mails(place, lane, tenant_id)
+-- Of a tenant in a lane: the first domain, its first sender and the first mail of that.
+SELECT :place, d.node_id, d.start, d.clock, d.weight, d.waiting, s.node_id, s.start, s.clock, s.weight, s.waiting, r.seq, r.cost, r.bulk
+FROM outbound_turns d CROSS JOIN outbound_turns s CROSS JOIN outbound_ready r
+WHERE d.lane = :lane AND d.level = 'domain' AND d.node_id = (
         SELECT n.node_id FROM outbound_turns n INDEXED BY outbound_turns_next
-        WHERE n.lane = w.value ->> 0 AND n.level = 'domain' AND n.parent_id = w.value ->> 1 AND n.busy
+        WHERE n.lane = :lane AND n.level = 'domain' AND n.parent_id = :tenant_id AND n.busy
         ORDER BY n.start, n.node_id LIMIT 1)
-    AND s.lane = d.lane AND s.level = 'sender' AND s.node_id = (
+    AND s.lane = :lane AND s.level = 'sender' AND s.node_id = (
         SELECT n.node_id FROM outbound_turns n INDEXED BY outbound_turns_next
-        WHERE n.lane = d.lane AND n.level = 'sender' AND n.parent_id = d.node_id AND n.busy
+        WHERE n.lane = :lane AND n.level = 'sender' AND n.parent_id = d.node_id AND n.busy
         ORDER BY n.start, n.node_id LIMIT 1)
     AND r.seq = (
-        SELECT n.seq FROM outbound_ready n INDEXED BY outbound_ready_turns WHERE n.turn_id = s.node_id AND n.retry = (d.lane = 'retry') ORDER BY n.bulk, n.seq LIMIT 1)
+        SELECT n.seq FROM outbound_ready n INDEXED BY outbound_ready_turns WHERE n.turn_id = s.node_id AND n.retry = (:lane = 'retry') ORDER BY n.bulk, n.seq LIMIT 1)
 
--- name: keep_turns(moved, changed)
--- SQLite sorts a row in again if a statement names a column of the index, whether or not its value changes.
-UPDATE outbound_turns SET start = e.value ->> 3, clock = e.value ->> 4, waiting = e.value ->> 5, busy = (e.value ->> 5) > 0
-FROM json_each(:moved) AS e
-WHERE outbound_turns.lane = e.value ->> 0 AND outbound_turns.level = e.value ->> 1 AND outbound_turns.node_id = e.value ->> 2;
-UPDATE outbound_turns SET clock = e.value ->> 4, waiting = e.value ->> 5
-FROM json_each(:changed) AS e
-WHERE outbound_turns.lane = e.value ->> 0 AND outbound_turns.level = e.value ->> 1 AND outbound_turns.node_id = e.value ->> 2
+-- name: keep_turns(start, clock, taken, lane, level, node_id)
+-- Two lists of rows: those that have moved, and those that have only changed. SQLite sorts a row in again if a statement
+-- names a column of the index, whether or not its value changes.
+UPDATE outbound_turns SET start = :start, clock = :clock, waiting = waiting - :taken, busy = waiting > :taken AND NOT held
+WHERE lane = :lane AND level = :level AND node_id = :node_id;
+UPDATE outbound_turns SET clock = :clock, waiting = waiting - :taken
+WHERE lane = :lane AND level = :level AND node_id = :node_id
 
 -- name: select_lanes_of_tenants(ids)
 SELECT t.lane, t.node_id FROM json_each(:ids) AS e CROSS JOIN outbound_turns t
