@@ -9,7 +9,7 @@ an idempotency key gets the first mail again if it sends the same request twice.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -20,7 +20,7 @@ from postroom.core.outbound.limits import DailyLimits
 from postroom.core.outbound.rollout import Rollout
 from postroom.core.outbound.transport import MailOptions, MessageClass
 from postroom.store.audit import Signature
-from postroom.store.engine.codecs import as_uuid, rows_text
+from postroom.store.engine.codecs import as_uuid, rows_text, time_text
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_rows
 from postroom.store.outbound import EVERYWHERE, NewRecipient, RecipientView
@@ -144,45 +144,46 @@ def _queueing(
     places: dict[int, Standing] = {}
     for sender_id, sender in senders.items():
         places[sender_id] = (yield from standing(sender, now)).standing(rollout)
-    rows = yield sql(
-        "insert_submissions", rows_text([_mail_row(new, senders[new.sender_id], now) for new in news]), now
-    )
-    seqs = {as_uuid(id): seq for id, seq in rows}
-    yield sql("insert_submitted_recipients", rows_text([row for new in news for row in _recipient_rows(new, now)]), now)
-    yield from _storing_contents(news)
-    ready = [new for new in news if _due(new, now) <= now]
-    yield from joining([(places[new.sender_id], _ready(new, seqs[new.id])) for new in ready])
+    ids, now_text = [str(new.id) for new in news], time_text(now)
+    due = [now_text if new.not_before is None else time_text(new.not_before) for new in news]
+    rows = [
+        _mail_row(new, id, senders[new.sender_id], at, at <= now_text)
+        for new, id, at in zip(news, ids, due, strict=True)
+    ]
+    seqs = {str(id): seq for id, seq in (yield sql("insert_submissions", rows_text(rows), now))}
+    rows = [row for new, id, at in zip(news, ids, due, strict=True) for row in _recipient_rows(new, id, at)]
+    yield sql("insert_submitted_recipients", rows_text(rows), now)
+    yield from _storing_contents(news, ids)
+    ready = [(new, id) for new, id, at in zip(news, ids, due, strict=True) if at <= now_text]
+    yield from joining([(places[new.sender_id], _ready(new, seqs[id])) for new, id in ready])
     yield Notify(CHANNEL, "queued")
 
 
-def _storing_contents(news: Sequence[NewSubmission]) -> Script[None]:
+def _storing_contents(news: Sequence[NewSubmission], ids: Sequence[str]) -> Script[None]:
     """Store all contents by one statement, as one value and where each begins in it."""
     start, rows = 1, list[tuple[object, ...]]()
-    for new in news:
-        rows.append((new.id, start, len(new.content)))
+    for new, id in zip(news, ids, strict=True):
+        rows.append((id, start, len(new.content)))
         start += len(new.content)
     yield sql("insert_submitted_contents", rows_text(rows), b"".join(new.content for new in news))
-
-
-def _due(new: NewSubmission, now: datetime) -> datetime:
-    return new.not_before or now
 
 
 def _ready(new: NewSubmission, seq: int) -> ReadyMail:
     return ReadyMail(new.id, seq, new.message_class == "bulk", len(new.recipients))
 
 
-def _mail_row(new: NewSubmission, sender: Sender, now: datetime) -> tuple[object, ...]:
-    due = _due(new, now)
+def _mail_row(new: NewSubmission, id: str, sender: Sender, due: str, is_due: bool) -> tuple[object, ...]:
+    options = new.options
     whose = (sender.tenant, sender.domain, sender.username, sender.id)
-    what = (new.message_class, new.envelope_sender, new.subject, due <= now, due)
-    return (new.id, *whose, *what, *astuple(new.options), new.message_id)
+    asked = (options.require_tls, options.smtputf8, options.body_8bit, options.envelope_id, options.return_full)
+    return (
+        id, *whose, new.message_class, new.envelope_sender, new.subject, is_due, due, *asked, new.message_id
+    )  # fmt: skip
 
 
-def _recipient_rows(new: NewSubmission, now: datetime) -> list[tuple[object, ...]]:
-    due = _due(new, now)
+def _recipient_rows(new: NewSubmission, id: str, due: str) -> list[tuple[object, ...]]:
     return [
-        (new.id, position, each.address, due, ",".join(each.notify), each.original)
+        (id, position, each.address, due, ",".join(each.notify), each.original)
         for position, each in enumerate(new.recipients)
     ]
 

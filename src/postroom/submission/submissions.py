@@ -93,7 +93,7 @@ class Submissions:
         self._check_room = check_room
         self._tally = tally or Tally()
         self._rates = Rates(options.limits.per_minute)
-        self._submit = Batcher(self._flush, MOST_TOGETHER, lambda new: len(new.content), HEAVIEST)
+        self._submit = Batcher(self._flush, MOST_TOGETHER, lambda new: len(new.content), HEAVIEST, gathers=True)
 
     async def submit(self, given: Submission) -> Accepted:
         """Accept the mail durably. Raises SubmissionRefused, NotAdmitted, Conflict, IntakeRefused or a StoreError."""

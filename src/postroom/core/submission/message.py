@@ -229,6 +229,8 @@ def _without(content: bytes, fields: Sequence[_Field]) -> bytes:
 
 def _subject(fields: dict[bytes, str]) -> str:
     text = " ".join(decode_words(fields.get(b"subject", ""))[: 4 * LONGEST_SUBJECT].split())
+    if text.isprintable():
+        return text[:LONGEST_SUBJECT]
     return "".join(each if each.isprintable() else "\ufffd" for each in text[:LONGEST_SUBJECT])
 
 
