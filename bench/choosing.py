@@ -2,6 +2,8 @@
 
     fill       lays waiting mails of many tenants into the tables of all sides; not measured
     postroom   lane, tenant, domain and sender are fair; what was chosen leaves the queue
+    by_hand    reads, writes and deletes as many rows of the same tables as that needs, by fixed statements, and chooses
+               nothing: what any program would need for turns that are kept in rows
     leasing    the same, and the whole lease: states of mail and recipients, and what a dispatcher must know of each
     flat       a fair key that was written with the mail: the smallest keys go next
     window     the fair place of every mail, worked out anew for each batch by window functions
@@ -11,22 +13,26 @@ Each batch is a durable transaction. What was taken is put back afterwards, so t
 
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol
 
 import asyncpg
 
+from postroom.compose.tasks import settle_memory
 from postroom.core.outbound.fair_nodes import InFlight, Picked
 from postroom.core.outbound.lanes import LanePolicy
 from postroom.store.engine.clock import wall_clock
-from postroom.store.engine.codecs import as_uuid
+from postroom.store.engine.codecs import array_text, as_uuid
 from postroom.store.engine.database import Script, Text, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.migrate import migrate
 from postroom.store.engine.sqlite_connection import connect
+from postroom.store.engine.statements import blocks
 from postroom.store.mail import keep_account
 from postroom.store.outbound import Capacity, lease_mail
 from postroom.store.outbound_turns import ReadyMail, Standing, choosing, joining, keeping
@@ -42,6 +48,8 @@ LANES = "CASE {tenant} % 3 WHEN 0 THEN 'high' WHEN 1 THEN 'normal' ELSE 'low' EN
 TENANT = f"((n - 1) / {SENDERS} + 1)"
 SENDER_OF_MAIL = f"((n - 1) % (:tenants * {SENDERS}) + 1)"
 TENANT_OF_MAIL = f"(({SENDER_OF_MAIL} - 1) / {SENDERS} + 1)"
+BUSY_LANES = ("high", "normal", "low")
+Rows = Sequence[tuple[Any, ...]]
 MAIL_ID = {
     "postgres": "('01900000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid",
     "sqlite": "printf('01900000-0000-7000-8000-%012x', n)",
@@ -91,6 +99,10 @@ class Raw(Protocol):
 
     async def execute(self, text: str, values: Mapping[str, Any]) -> list[Any]: ...
 
+    async def many(self, name: str, *lists: Rows) -> list[Any]:
+        """A statement of the product for many rows: those that have moved, and those that have only changed."""
+        ...
+
 
 class RawSqlite:
     def __init__(self, address: str) -> None:
@@ -99,6 +111,12 @@ class RawSqlite:
     async def execute(self, text: str, values: Mapping[str, Any]) -> list[Any]:
         bindings: Any = values
         return self._connection.execute(text, bindings).fetchall()
+
+    async def many(self, name: str, *lists: Rows) -> list[Any]:
+        found: list[Any] = []
+        for part, rows in zip(blocks("sqlite")[name], lists, strict=True):
+            found += self._connection.cursor().executemany(part.text, [part.arguments(row) for row in rows]).fetchall()
+        return found
 
 
 class RawPostgres:
@@ -110,6 +128,10 @@ class RawPostgres:
         for place, name in enumerate(used):
             text = text.replace(f":{name}", f"${place + 1}{_type_of(values[name])}")
         return await self._connection.fetch(text, *(values[name] for name in used))
+
+    async def many(self, name: str, *lists: Rows) -> list[Any]:
+        (part,) = blocks("postgres")[name]
+        return await self._connection.fetch(part.text, *map(array_text, zip(*chain(*lists), strict=True)))
 
 
 def _type_of(value: object) -> str:
@@ -181,6 +203,7 @@ def _put_back(picks: Iterable[Picked]) -> Script[None]:
 
 async def postroom(target: Target, batches: int) -> Outcome:
     taken: list[Picked] = []
+    settle_memory()  # as the product does before it serves
     async with opened(target) as database:
 
         async def choose() -> int:
@@ -196,6 +219,7 @@ async def postroom(target: Target, batches: int) -> Outcome:
 async def leasing(target: Target, batches: int) -> Outcome:
     """What was leased is not put back: it is measured last."""
     handled: set[object] = set()
+    settle_memory()
     async with opened(target) as database:
 
         async def lease() -> int:
@@ -207,6 +231,38 @@ async def leasing(target: Target, batches: int) -> Outcome:
 
         outcome = await _timed(lease, batches)
     return replace(outcome, finished=len(handled))
+
+
+async def by_hand(target: Target, batches: int) -> Outcome:
+    raw = await _raw(target)
+    seqs: list[int] = []
+
+    async def choose() -> int:
+        await raw.execute("BEGIN" if target.database == "postgres" else "BEGIN IMMEDIATE", {})
+        await raw.execute(blocks(target.database)["lock_turns"][0].text, {})
+        tenants = await raw.many("select_first_tenants", [(n, lane, BATCH) for n, lane in enumerate(BUSY_LANES)])
+        tenants.sort(key=itemgetter(2, 1))
+        del tenants[BATCH:]
+        names = [BUSY_LANES[row[0]] for row in tenants]
+        wanted = [(n, lane, row[1]) for n, (lane, row) in enumerate(zip(names, tenants, strict=True))]
+        ways = await raw.many("select_first_mails", wanted)
+        each = -(-BATCH // len(ways))
+        mails = await raw.many("select_first_ready", [(n, row[6], False, each) for n, row in enumerate(ways)])
+        taken = [row[1] for row in mails[:BATCH]]
+        await raw.execute(f"DELETE FROM outbound_ready WHERE seq IN ({','.join(map(str, taken))})", {})
+        senders = [(row[7] + 1, row[8], 0, names[row[0]], "sender", row[6]) for row in ways]
+        domains = [(row[2], row[3] + 1, 0, names[row[0]], "domain", row[1]) for row in ways]
+        moved = [(row[2] + 1, row[3] + 1, 0, lane, "tenant", row[1]) for lane, row in zip(names, tenants, strict=True)]
+        await raw.many("keep_turns", senders, [])
+        await raw.many("keep_turns", moved, domains)
+        await raw.execute("COMMIT", {})
+        seqs.extend(taken)
+        return len(taken)
+
+    outcome = await _timed(choose, batches)
+    back = f"SELECT seq, id, sender_id, false, false, 1 FROM outbound_mail WHERE seq IN ({','.join(map(str, seqs))})"
+    await raw.execute(f"INSERT INTO outbound_ready (seq, mail_id, turn_id, retry, bulk, cost) {back}", {})
+    return replace(outcome, finished=len(set(seqs)))
 
 
 async def flat(target: Target, batches: int) -> Outcome:
@@ -247,6 +303,7 @@ async def _timed(choose: Callable[[], Awaitable[int]], batches: int) -> Outcome:
 SIDES: dict[str, Callable[[Target, int], Awaitable[Outcome]]] = {
     "postroom": postroom,
     "leasing": leasing,
+    "by_hand": by_hand,
     "flat": flat,
     "window": window,
 }

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from postroom.store.engine.batcher import Batcher
+from postroom.store.engine.batcher import LONGEST_GATHER_S, Batcher
 
 
 class Flush:
@@ -117,3 +117,54 @@ async def test_number_and_weight_both_bound_a_group() -> None:
     gather = Batcher(flush, most=3, weigh=lambda item: item, heaviest=10)
     await asyncio.gather(*(gather(n) for n in (1, 1, 1, 1, 8, 8)))
     assert flush.groups == [[1, 1, 1], [1, 8], [8]]
+
+
+class Halted:
+    """A loop whose time stands still, and moves on when told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.now = self.loop.time()
+        monkeypatch.setattr(self.loop, "time", lambda: self.now)
+
+
+async def answered_together(gather: "Batcher[int, int]", flush: Flush, halted: Halted) -> None:
+    """Four calls that one flush of a second has answered."""
+    answers = [gather(n) for n in range(4)]
+    await flush.begun.wait()
+    halted.now += 1
+    flush.gate.set()
+    await asyncio.gather(*answers)
+
+
+async def test_a_batcher_that_gathers_waits_until_half_of_those_answered_last_are_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flush, halted = Flush(gated=True), Halted(monkeypatch)
+    gather: Batcher[int, int] = Batcher(flush, gathers=True)
+    await answered_together(gather, flush, halted)
+    first = gather(4)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert flush.groups == [[0, 1, 2, 3]]
+    assert await asyncio.gather(first, gather(5)) == [8, 10]
+    assert flush.groups == [[0, 1, 2, 3], [4, 5]]
+
+
+async def test_it_waits_no_longer_than_a_moment_for_those_who_do_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    flush, halted = Flush(gated=True), Halted(monkeypatch)
+    gather: Batcher[int, int] = Batcher(flush, gathers=True)
+    await answered_together(gather, flush, halted)
+    first = gather(4)
+    await asyncio.sleep(0)
+    halted.now += LONGEST_GATHER_S
+    assert await first == 8
+    assert await gather(5) == 10, "the next one is alone again, and waits for nobody"
+
+
+async def test_who_comes_later_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    flush, halted = Flush(gated=True), Halted(monkeypatch)
+    gather: Batcher[int, int] = Batcher(flush, gathers=True)
+    await answered_together(gather, flush, halted)
+    halted.now += LONGEST_GATHER_S
+    assert await gather(4) == 8

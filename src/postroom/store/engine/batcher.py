@@ -38,6 +38,7 @@ class Batcher(Generic[Item, Answer]):
         self._gathers = gathers
         self._enough = 0
         """How many must wait before they are flushed."""
+        self._gather_until = 0.0
         self._gathered: asyncio.Future[None] | None = None
         self._waiting: list[tuple[Item, asyncio.Future[Answer]]] = []
         self._flushing: asyncio.Task[None] | None = None
@@ -53,15 +54,16 @@ class Batcher(Generic[Item, Answer]):
 
     async def _flush_all(self) -> None:
         try:
-            loop, flush_s = asyncio.get_running_loop(), 0.0
+            loop = asyncio.get_running_loop()
             while self._waiting:
-                if len(self._waiting) < self._enough:
-                    await self._gather(min(flush_s, LONGEST_GATHER_S))
+                if len(self._waiting) < self._enough and (left_s := self._gather_until - loop.time()) > 0:
+                    await self._gather(left_s)
                 count = self._fitting()
                 group, self._waiting = self._waiting[:count], self._waiting[count:]
                 started = loop.time()
                 await self._flush_group(group)
-                flush_s = loop.time() - started
+                ended = loop.time()
+                self._gather_until = ended + min(ended - started, LONGEST_GATHER_S)
                 self._enough = len(group) // 2 if self._gathers else 0
         finally:
             self._flushing = None
