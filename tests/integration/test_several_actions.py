@@ -1,5 +1,6 @@
 """Several actions as one in a real mailbox: done together, undone together, and told when they end halfway."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from email import message_from_bytes, policy
@@ -11,6 +12,7 @@ from uuid import UUID
 import pytest
 
 from postroom.act.approvals import Approvals
+from postroom.act.undo_many import undo_these
 from postroom.core.actions.steps import Step, check_steps, combined
 from postroom.core.errors import BadInput
 from postroom.core.jobs.types import CATALOGUE
@@ -289,6 +291,37 @@ async def test_rules_that_continue_act_together_and_each_is_named(setup: Message
     labels = setup.product.mailbox.get(message.id).labels
     assert not {"INBOX", "UNREAD", "STARRED"} & labels
     assert [each.id for each in await setup.database.run(undoable(10, rule_name="File it"))] == [done.id]
+
+
+async def test_a_rule_is_undone_while_it_still_acts_and_every_message_is_as_it_came(setup: MessageSetup) -> None:
+    several = combined([label("Receipts"), Step("archive"), Step("mark_read")])
+    await setup.database.run(
+        add_rules([(new_id(), RuleDraft("File it", {"subject_contains": "bill"}, *several))], wall_clock())
+    )
+    mailbox, came = setup.product.mailbox, dict[str, frozenset[str]]()
+
+    async def undo_all() -> None:
+        chosen = await setup.database.run(undoable(100, rule_name="File it"))
+        await undo_these(setup.database, CATALOGUE, chosen, wall_clock)
+
+    async def arrive(first: int) -> None:
+        for number in range(first, first + 3):
+            message = mailbox.deliver(raw_mail(f"bill {number}"))
+            came[message.id] = message.labels
+        await setup.product.live.sync()
+
+    await arrive(0)
+    await setup.product.until_decided(2 + len(came))
+    await asyncio.gather(undo_all(), arrive(10), undo_all())
+    await setup.product.until_decided(2 + len(came))
+    done = [each for each in await setup.database.run(actions.list_actions(100)) if each.rule_name == "File it"]
+    assert len(done) == len(came)
+    for each in done:
+        await setup.ended(each.id)
+    await asyncio.gather(undo_all(), undo_all())
+    for each in done:
+        await setup.until(each.id, lambda view: view.undone == "completed")
+    assert {id: mailbox.get(id).labels for id in came} == came
 
 
 async def _waiting(setup: MessageSetup, subject: str) -> tuple[str, UUID]:
