@@ -11,7 +11,7 @@ from postroom.core.lifecycle import ActionState, InboxState
 from postroom.core.mail.message import read_mail
 from postroom.core.queue.envelope import parse_envelope
 from postroom.core.rules.rule import DecisionSource
-from postroom.store.engine.codecs import from_json
+from postroom.store.engine.codecs import as_uuid, from_json
 from postroom.store.engine.database import Script, query, sql
 from postroom.store.engine.reading import read_row
 
@@ -40,7 +40,8 @@ class FeedRow:
 @query
 def recent_messages(limit: int) -> Script[list[FeedRow]]:
     """The newest messages of the email queue, newest first."""
-    rows = yield sql("select_feed", limit)
+    found = yield sql("select_feed_ids", limit)
+    rows = yield sql("select_feed", [as_uuid(id) for (id,) in found])
     return [read_row(FeedRow, row, subject=_subject(row)) for row in rows.by_name()]
 
 

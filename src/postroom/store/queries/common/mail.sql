@@ -77,18 +77,8 @@ WHERE id = :id AND NOT EXISTS (SELECT 1 FROM messages o
 -- name: mark_message_deleted(id, now)
 UPDATE messages SET deleted_at = :now, updated_at = :now WHERE id = :id AND deleted_at IS NULL
 
--- name: select_feed(most)
-SELECT i.id AS inbox_id, i.seq, i.accepted_at, i.tier, i.sender, m.subject,
-    CASE WHEN m.id IS NULL THEN i.envelope_json END AS envelope_json, i.state, i.reason,
-    d.action_type, COALESCE(d.parameters_json, '{}') AS parameters_json, d.source, d.rule_name, d.rationale,
-    a.state AS action_state, a.error AS action_error
-FROM (SELECT * FROM inbox WHERE queue = 'email' AND copy_of IS NULL
-    ORDER BY accepted_at DESC, seq DESC LIMIT :most) AS i
-LEFT JOIN messages m ON m.inbox_id = i.id
-LEFT JOIN decisions d ON d.message_id = m.id AND NOT d.shadow
-    AND d.generation = (SELECT max(generation) FROM decisions WHERE message_id = m.id AND NOT shadow)
-LEFT JOIN actions a ON a.decision_id = d.id
-ORDER BY i.seq DESC
+-- name: select_feed_ids(most)
+SELECT id FROM envelopes WHERE queue = 'email' AND copy_of IS NULL ORDER BY accepted_at DESC, seq DESC LIMIT :most
 
 -- name: count_failed_actions(since, most)
 SELECT count(*) FROM (SELECT 1 FROM actions WHERE state = 'failed' AND created_at >= :since LIMIT :most) AS failed
