@@ -1,5 +1,6 @@
 """Named SQL: how a block is read, and that both databases have the same blocks."""
 
+import re
 from importlib.resources import files
 from typing import Any
 
@@ -124,3 +125,12 @@ def test_a_parameter_that_is_not_declared_is_a_bug_that_is_reported() -> None:
 def test_a_parameter_that_is_not_used_is_a_bug_that_is_reported() -> None:
     with pytest.raises(ValueError, match=r"find declares \['id', 'state'\] and uses \['id'\]"):
         _one("-- name: find(id, state)\nSELECT :id")
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+def test_no_list_is_paged_by_offset(dialect: Any) -> None:
+    """A page far back would read all before it. What remains keeps a planner's order, or finds the end of a look."""
+    for name, block in blocks(dialect).items():
+        for part in block:
+            for limit, offset in re.findall(r"(?:LIMIT (\S+) )?OFFSET (\S+)", part.text):
+                assert offset in ("0", "0)") or limit == "1", f"{name} pages by offset"
