@@ -3,7 +3,7 @@
 import asyncio
 from datetime import timedelta
 
-from postroom.connectors.gmail.hints import RoundPause
+from postroom.connectors.mail.hints import RoundPause
 from postroom.core.errors import PostroomError
 from support.patience import PATIENCE_S
 

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from postroom.connectors.contact_cache import ContactCache
     from postroom.connectors.filter_cache import FilterCache
-    from postroom.connectors.gmail.hints import Hints
     from postroom.connectors.gmail.live import GmailConnector
     from postroom.connectors.mail.backfill.worker import BackfillWorker
+    from postroom.connectors.mail.hints import Hints
     from postroom.connectors.mail.sent_index import SentIndex
     from postroom.connectors.mcp_switchboard import McpSwitchboard
     from postroom.connectors.runtime import ConnectorHealth

@@ -1,46 +1,22 @@
-"""The Gmail connector: ingests what has arrived since the checkpoint, and only then moves the checkpoint.
+"""The Gmail connector: ingests what has arrived since the checkpoint, and only then moves the checkpoint."""
 
-One connector, two drivers: jobs call `sync` for one round; a separate process calls `run`, which runs rounds until it
-is stopped. Ingesting twice is harmless: the switchboard recognises duplicates.
-"""
-
-import asyncio
-from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import structlog
 
 from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.follow import follow
-from postroom.connectors.gmail.hints import Hints, NoHints, RoundPause
-from postroom.connectors.gmail.look_back import OVERLAP, LookBack, window_start
-from postroom.connectors.mail.backfill.mailbox import BackfillMailbox
-from postroom.connectors.mail.correspondents import Correspondents
-from postroom.connectors.mail.ingested_ids import IngestedIds
-from postroom.connectors.mail.ingester import IngestResult, MailIngester
+from postroom.connectors.gmail.look_back import LookBack
+from postroom.connectors.mail.connector import MailConnector
+from postroom.connectors.mail.hints import Hints
 from postroom.connectors.mail.knowledge import Knowledge
-from postroom.connectors.mail.mail_reports import MailReports
-from postroom.connectors.mail.message_reader import MessageReader
-from postroom.connectors.mail.refused import RefusedMail
-from postroom.connectors.mail.sent_mail import FIRST, SentMail
-from postroom.connectors.mail.set_aside import SetAside
-from postroom.connectors.mail.source import MailSource, SourceMessage
+from postroom.connectors.mail.sent_mail import FIRST
+from postroom.connectors.mail.window import OVERLAP, window_start
 from postroom.connectors.runtime import ConnectorHealth
-from postroom.connectors.switchboard_client import BackfillSource, SwitchboardClient
-from postroom.core.errors import (
-    AccountUnusable,
-    IntakeRefused,
-    MailboxError,
-    MailboxLater,
-    NeedsPerson,
-    NotAllowed,
-    PostroomError,
-    Refused,
-    SettingsError,
-    StoreError,
-    SwitchboardUnavailable,
-)
+from postroom.connectors.switchboard_client import SwitchboardClient
+from postroom.core.errors import Refused
 from postroom.core.mail.accounts import same_mailbox
 from postroom.core.tally import Tally
 from postroom.gmail.client import GmailClient
@@ -51,20 +27,9 @@ from postroom.gmail.errors import (
 
 log = structlog.get_logger()
 
-LONGEST_PAUSE = timedelta(seconds=60)
-# Errors that waiting does not fix: the user or the operator must act.
-NEEDS_A_PERSON = (Refused, AccountUnusable, NeedsPerson, NotAllowed)
 
-
-CONTACTS_MISSING = "the contacts are missing or too old: mail from people you know gets the tier of other mail"
-
-
-class NoContacts(PostroomError):
-    """Known contacts cannot be recognised."""
-
-
-class GmailConnector:
-    """The connector of one mailbox. `folder` stores which messages were ingested, refused, and set aside."""
+class GmailConnector(MailConnector):
+    """The connector of one mailbox at Gmail."""
 
     def __init__(
         self,
@@ -81,85 +46,21 @@ class GmailConnector:
         folder: Path | None = None,
         hints: Hints | None = None,
     ) -> None:
+        super().__init__(
+            client,
+            switchboard,
+            email=email,
+            endpoint_identity=endpoint_identity,
+            clock=clock,
+            tally=tally,
+            health=health,
+            knowledge=knowledge,
+            folder=folder,
+            hints=hints,
+        )
         self._client = client
         self._checkpoint = checkpoint
-        self._clock = clock
-        self._health = health or ConnectorHealth(clock)
-        self._knowledge = knowledge or Knowledge([email])
-        people = Correspondents(switchboard, self._knowledge)
-        self._ingester = MailIngester(
-            switchboard,
-            endpoint_identity,
-            self._knowledge,
-            IngestedIds(None if folder is None else folder / "handed_in.ids"),
-            RefusedMail(folder, clock),
-            clock=clock,
-            tally=tally or Tally(),
-            health=self._health,
-            people=people,
-        )
-        self.sent_mail = SentMail(client, self._knowledge.sent, people, self._health)
-        reports = MailReports(switchboard, self._health)
-        self._reader = MessageReader(client, self._ingester, SetAside(folder, clock), self._health, reports)
-        self._waiting = RoundPause(hints or NoHints())
-        self._one_at_a_time = asyncio.Lock()
-        self._email = email
-        self._endpoint_identity = endpoint_identity
         self._is_right_mailbox = False
-
-    @property
-    def email(self) -> str:
-        return self._email
-
-    @property
-    def knowledge(self) -> Knowledge:
-        return self._knowledge
-
-    def sync_now(self) -> None:
-        """End the pause between two rounds."""
-        self._waiting.end()
-
-    async def sync(self) -> int:
-        """Run one round: ingest everything new; return how many messages were new to the switchboard."""
-        async with self._one_at_a_time:
-            await self._check_mailbox()
-            await self._knowledge.refresh()
-            self._reader.begin_round()
-            return await self._round() + await self._reader.try_again()
-
-    async def idle(self) -> None:
-        """Wait until no round is running."""
-        async with self._one_at_a_time:
-            pass
-
-    def backfill(
-        self, switchboard: BackfillSource, progress_interval: int, seconds: Callable[[], float]
-    ) -> BackfillMailbox:
-        """This mailbox for backfill. Only live mail moves the checkpoint."""
-        return BackfillMailbox(
-            source=self._client,
-            switchboard=switchboard,
-            ingester=self._ingester,
-            knowledge=self._knowledge,
-            live=self,
-            email=self._email,
-            endpoint_identity=self._endpoint_identity,
-            progress_interval=progress_interval,
-            clock=self._clock,
-            seconds=seconds,
-        )
-
-    async def ingest(self, ids: Sequence[str]) -> dict[str, IngestResult]:
-        """Ingest exactly these messages, beside a round that may be running; return the outcome of each."""
-        await self._check_mailbox()
-        return await self._reader.take_requested(ids)
-
-    async def ingest_found(
-        self, source: MailSource, ids: Sequence[str]
-    ) -> list[tuple[IngestResult, SourceMessage | None]]:
-        """Ingest what a search in this source found, beside a round that may be running."""
-        await self._check_mailbox()
-        return await self._reader.take_found(source, ids, self._live_since())
 
     def _live_since(self) -> datetime:
         """The time since which mail is live: rounds have ingested it or are going to. A day of overlap, since mail may
@@ -181,26 +82,6 @@ class GmailConnector:
         except HistoryExpired:
             log.warning("connector.history_expired")
             return await self._look_back()
-
-    async def run(self, poll: timedelta, stop: asyncio.Event | None = None) -> None:
-        """Run rounds until `stop` or cancellation. Errors make it wait longer, but never end it."""
-        stop = stop or asyncio.Event()
-        failures = 0
-        async with self._waiting.listening():
-            while not stop.is_set():
-                pause, ended = poll, self._ingester.ended
-                try:
-                    await self.sync()
-                    self._report_healthy()
-                    failures = 0
-                except SettingsError:
-                    raise
-                except (PostroomError, OSError) as error:
-                    # A long round that made progress before it failed is no reason to wait longer.
-                    failures = 1 if self._ingester.ended > ended else failures + 1
-                    pause = self._pause_after(error, poll, failures)
-                    log.warning("connector.waiting", error=type(error).__name__, seconds=pause.total_seconds())
-                await self._waiting.wait(pause, stop, hurried=not failures)
 
     async def _check_mailbox(self) -> None:
         """Check once that the token opens the right mailbox, so that no mail is ingested for another account."""
@@ -263,22 +144,3 @@ class GmailConnector:
     def _gmail_now(self) -> datetime:
         """The time by Gmail's clock, which dates its messages; by ours if Gmail does not say."""
         return self._client.server_time or self._clock()
-
-    def _report_healthy(self) -> None:
-        self._health.well()
-        if self._knowledge.is_degraded:
-            self._health.report_problem("degraded", NoContacts(CONTACTS_MISSING))
-        elif (problem := self._waiting.problem) is not None:
-            self._health.report_problem("degraded", problem)
-
-    def _pause_after(self, error: Exception, poll: timedelta, failures: int) -> timedelta:
-        self._health.report_problem("error" if isinstance(error, NEEDS_A_PERSON) else "degraded", error)
-        match error:
-            case IntakeRefused():
-                return error.retry_after
-            case MailboxLater() if error.retry_after is not None:
-                return error.retry_after
-            case MailboxError() | StoreError() | SwitchboardUnavailable() | Refused() | OSError():
-                return min(LONGEST_PAUSE, poll * 2 ** min(failures, 10))
-            case _:
-                return LONGEST_PAUSE

@@ -18,7 +18,7 @@ forgets the position in the history before the end, everything since then is loo
 
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import structlog
 
@@ -31,24 +31,10 @@ from postroom.gmail.errors import EndlessPages
 
 log = structlog.get_logger()
 
-WINDOW = timedelta(days=7)
-# Beyond this, it is a backfill and not a resync.
-FURTHEST = timedelta(days=90)
-# A day of overlap costs little, since ingested mail is not read again.
-OVERLAP = timedelta(days=1)
 PAGE = 500
 
 SENT = "sent"
 ALL = "all"
-
-
-def window_start(now: datetime, known_until: datetime | None) -> datetime:
-    """The start of the window: some days ago, or further back if the last known position is older, as after a month
-    without a connector.
-    """
-    if known_until is None:
-        return now - WINDOW
-    return min(now - WINDOW, max(known_until - OVERLAP, now - FURTHEST))
 
 
 class LookBack:
