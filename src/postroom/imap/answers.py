@@ -200,3 +200,14 @@ def listed_in(data: Data) -> Listed | None:
             return Listed(raw, (separator or b"").decode("latin-1"), found)
         case _:
             return None
+
+
+def status_in(data: Data) -> tuple[bytes, dict[str, int]]:
+    """The name of a folder and its figures."""
+    match data.values:
+        case ((bytes() | str()) as name, tuple() as pairs):
+            raw = name.encode("latin-1") if isinstance(name, str) else name
+            named = zip(pairs[::2], pairs[1::2], strict=False)
+            return raw, {key.upper(): number_of(value) for key, value in named if isinstance(key, str)}
+        case _:
+            raise BadAnswer("the figures of a folder are malformed")

@@ -78,6 +78,7 @@ class Connection:
         self._lost: ImapError | None = None
         self._bye: Status | None = None
         self._tags = 0
+        self._unheard = False
 
     @classmethod
     async def connect(cls, endpoint: Endpoint, context: ssl.SSLContext | None, limit_s: float = CONNECT_S) -> Self:
@@ -191,6 +192,11 @@ class Connection:
             raise
         finally:
             self._pending = None
+
+    def take_unheard(self) -> bool:
+        """Whether the server has told of a change while no command was running, since this was last asked."""
+        unheard, self._unheard = self._unheard, False
+        return unheard
 
     async def idle(self, limit_s: float, until: asyncio.Event | None = None) -> list[Data]:
         """Wait until the server tells of a change, `until` is set, or this much time is over; return what it told."""
@@ -321,6 +327,7 @@ class Connection:
             self.capabilities = _capabilities(data.values)
         pending = self._pending
         if pending is None:
+            self._unheard = True
             return
         pending.noticed.set()
         if pending.sink is not None and pending.sink(data):

@@ -25,3 +25,7 @@ class CachedFolders:
         self._map = FolderMap(await session.list_folders(), await session.namespace())
         self._read_at = asyncio.get_running_loop().time()
         return self._map
+
+    def listed(self) -> frozenset[bytes]:
+        """The names of all folders, as last read."""
+        return frozenset() if self._map is None else frozenset(each.wire for each in self._map.folders)

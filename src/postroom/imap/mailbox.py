@@ -31,11 +31,11 @@ from postroom.imap.identity import MessageId, read_id
 from postroom.imap.labels import KEYWORD, Keywords, is_label, plan_of, written_keyword
 from postroom.imap.places import Finder, KnownPlaces, Place
 from postroom.imap.search import find_messages
+from postroom.imap.source import LARGEST_MESSAGE
 
 LabelsAs = Literal["keywords", "folders"]
 # How often a message is looked for that others move away while we act on it.
 TRIES = 3
-LARGEST_MESSAGE = 100 * 2**20
 # More copies of one message than this are not deleted in one go.
 MOST_COPIES = 20
 

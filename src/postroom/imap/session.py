@@ -15,6 +15,7 @@ from postroom.imap.answers import (
     fetched_in,
     listed_in,
     selected_in,
+    status_in,
 )
 from postroom.imap.commands import (
     LARGEST_UID,
@@ -190,14 +191,16 @@ class Session:
         answer = await self.connection.run(command("STATUS", string(folder), f"({' '.join(items)})".encode()))
         found: dict[str, int] = {}
         for data in answer.of("STATUS"):
-            match data.values:
-                case (_, tuple() as pairs):
-                    for name, value in zip(pairs[::2], pairs[1::2], strict=False):
-                        if isinstance(name, str) and isinstance(value, str) and value.isdigit():
-                            found[name.upper()] = int(value)
-                case _:
-                    raise BadAnswer("the figures of a folder are malformed")
+            found |= status_in(data)[1]
         return found
+
+    async def all_statuses(self, *items: str) -> dict[bytes, dict[str, int]]:
+        """The figures of all folders in one command (LIST-STATUS); empty if the server cannot do that."""
+        if not self.offers("LIST-EXTENDED", "LIST-STATUS"):
+            return {}
+        returning = f"RETURN (STATUS ({' '.join(items)}))".encode()
+        answer = await self.connection.run(command("LIST", string(b""), string(b"*"), returning))
+        return dict(status_in(data) for data in answer.of("STATUS"))
 
     async def namespace(self) -> Namespace | None:
         """Where the user's own folders are; None if the server does not say."""

@@ -38,6 +38,11 @@ def gmail_endpoint(address: str) -> str:
     return f"gmail:user:{address}"
 
 
+def imap_endpoint(address: str) -> str:
+    """The endpoint identity of a mailbox that is reached over IMAP."""
+    return f"imap:user:{address}"
+
+
 def provider_of(endpoint_identity: str) -> str:
     """The provider of a mailbox, which its endpoint identity begins with."""
     return endpoint_identity.partition(":")[0]

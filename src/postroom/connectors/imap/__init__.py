@@ -1,0 +1,1 @@
+"""The IMAP connector: brings mail from any IMAP server to the switchboard."""

@@ -1,0 +1,195 @@
+"""Follows a mailbox on an IMAP server: in each round, the folders that have changed are looked at, new mail is
+ingested, what other programs did is reported, and only then is it all written down.
+
+A message that has left its folder may be on its way to another: it counts as deleted only if the next round does not
+find it either. Mail in the trash, in spam and in drafts is not read; if it is moved elsewhere, it is new there.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from postroom.connectors.imap.looking import Seen, look_at
+from postroom.connectors.imap.place_index import FolderNews, FolderState, PlaceIndex
+from postroom.connectors.mail.ingester import MailIngester
+from postroom.connectors.mail.message_reader import MessageReader
+from postroom.core.actions.action import PLACES
+from postroom.imap.account import ImapAccount
+from postroom.imap.errors import FolderForbidden, NoSuchFolder
+from postroom.imap.folder_cache import CachedFolders
+from postroom.imap.folders import Folder
+from postroom.imap.labels import Keywords
+from postroom.imap.places import Finder, KnownPlaces, Place
+from postroom.imap.session import Session
+
+_FIGURES = ("UIDVALIDITY", "UIDNEXT", "HIGHESTMODSEQ")
+_NOT_READ = frozenset({"TRASH", "SPAM", "DRAFT"})
+_USUAL = PLACES | {"UNREAD", "STARRED"}
+_ORDER = {"SENT": 0, "INBOX": 1, None: 2, "ARCHIVE": 3, "DRAFT": 4, "SPAM": 5, "TRASH": 6}
+
+
+class Follower:
+    """One mailbox, followed. `known` tells the reader where the messages are that a round has just found."""
+
+    def __init__(
+        self,
+        account: ImapAccount,
+        index: PlaceIndex,
+        known: KnownPlaces,
+        keywords: Keywords,
+        reader: MessageReader,
+        ingester: MailIngester,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._account = account
+        self._index = index
+        self._known = known
+        self._keywords = keywords
+        self._reader = reader
+        self._ingester = ingester
+        self._clock = clock
+        self._folders = CachedFolders()
+
+    async def round(self, since: datetime) -> int:
+        """Ingest and report everything that changed; return how many messages were new. Mail from before `since` is not
+        ingested: somebody has only moved it.
+        """
+        began, fresh = self._clock(), 0
+        suspects = self._index.missing()
+        news: list[FolderNews] = []
+        read: set[str] = set()
+        for folder in await self._changed_folders():
+            is_all = False
+            while not is_all:
+                seen = await self._look(folder, since)
+                if seen is None:
+                    break
+                wanted = self._wanted(folder, seen, since)
+                fresh += await self._reader.take(wanted)
+                read.update(wanted)
+                is_all = seen.is_all
+                if is_all:
+                    news.append(seen.news)
+                else:
+                    # A first look at a large folder is kept part by part.
+                    self._index.settle([seen.news], {}, (), None)
+        await self._settle(news, suspects, read, began)
+        return fresh
+
+    async def _changed_folders(self) -> list[Folder]:
+        async with self._account.session() as session:
+            folders = await self._folders.read(session)
+            figures = await session.all_statuses(*_FIGURES)
+            changed = [each for each in folders.folders if await self._has_changed(session, each, figures)]
+        return sorted(changed, key=lambda each: _ORDER[each.role])
+
+    async def _has_changed(self, session: Session, folder: Folder, figures: Mapping[bytes, Mapping[str, int]]) -> bool:
+        """Whether the folder may have changed. Without CONDSTORE flags change unnoticed, so it always may."""
+        before = self._index.state(folder.wire)
+        condstore = session.offers("CONDSTORE")
+        if before is None or before.modseq is None or not condstore:
+            return True
+        try:
+            found = figures.get(folder.wire) or await session.status(folder.wire, *_FIGURES)
+        except (NoSuchFolder, FolderForbidden):
+            return False
+        now = FolderState(found.get("UIDVALIDITY", 0), found.get("UIDNEXT", 0), found.get("HIGHESTMODSEQ"))
+        return now != before
+
+    async def _look(self, folder: Folder, since: datetime) -> Seen | None:
+        async with self._account.session() as session:
+            finder = Finder(session, await self._folders.of(session), self._known, self._keywords)
+            held = self._index.held_in(folder.wire)
+            try:
+                return await look_at(finder, folder, self._index.state(folder.wire), held, since)
+            except (NoSuchFolder, FolderForbidden):
+                return None
+
+    def _wanted(self, folder: Folder, seen: Seen, since: datetime) -> list[str]:
+        """The messages to read: new ones, by date, whose places the reader is told."""
+        if folder.role in _NOT_READ:
+            return []
+        uids = {held.id: uid for uid, held in seen.news.held.items()}
+        wanted = [
+            id
+            for id, arrived in sorted(seen.arrived.items(), key=lambda each: each[1])
+            if arrived >= since and not self._ingester.has(id)
+        ]
+        for id in wanted:
+            if id in uids:
+                self._known.keep(id, Place(folder, seen.news.state.uidvalidity, uids[id], frozenset()))
+        return wanted
+
+    async def _settle(
+        self, news: Sequence[FolderNews], suspects: dict[str, frozenset[str]], read: set[str], began: datetime
+    ) -> None:
+        """Report the differences between the index and the mailbox, then write them."""
+        vanished = self._of_lost_folders()
+        after = self._labels_after([*news, *vanished])
+        reports: list[dict[str, Any]] = []
+        missing: dict[str, frozenset[str]] = {}
+        found_again: set[str] = set(suspects)
+        for id, (before, now) in after.items():
+            old = suspects.get(id, before or frozenset())
+            if now is None:
+                missing[id] = old
+                found_again.discard(id)
+            elif id in read:
+                continue
+            elif before is not None or id in suspects:
+                reports += _report(id, now - old, old - now)
+            elif self._ingester.has(id):
+                # It was moved here from where the index does not reach.
+                reports += _report(id, now, _USUAL - now)
+        reports += [_report(id, (), (), deleted=True)[0] for id in suspects if id not in after]
+        await self._ingester.report(reports)
+        self._index.settle([*news, *vanished], missing, found_again, began)
+        for each in vanished:
+            self._index.forget_folder(each.folder)
+
+    def _of_lost_folders(self) -> list[FolderNews]:
+        """What was in folders that no longer exist."""
+        listed = self._folders.listed()
+        return [
+            FolderNews(each, state, {}, frozenset(self._index.held_in(each)))
+            for each in self._index.folders()
+            if each not in listed and (state := self._index.state(each)) is not None
+        ]
+
+    def _labels_after(
+        self, news: Sequence[FolderNews]
+    ) -> dict[str, tuple[frozenset[str] | None, frozenset[str] | None]]:
+        """For each message that the news are about, its labels before and after: None if it is in no folder."""
+        touched: dict[str, None] = {}
+        for each in news:
+            held = self._index.held_in(each.folder) if each.gone else {}
+            touched |= dict.fromkeys(held[uid].id for uid in each.gone if uid in held)
+            touched |= dict.fromkeys(item.id for item in each.held.values())
+        found: dict[str, tuple[frozenset[str] | None, frozenset[str] | None]] = {}
+        for id in touched:
+            before = self._index.labels_by_place(id)
+            now = dict(before)
+            for each in news:
+                for uid in each.gone:
+                    now.pop((each.folder, uid), None)
+            for each in news:
+                now |= {(each.folder, uid): item.labels for uid, item in each.held.items() if item.id == id}
+            found[id] = (_union(before.values()), _union(now.values()))
+        return found
+
+
+def _union(places: Iterable[frozenset[str]]) -> frozenset[str] | None:
+    """The labels of a message in several places: read if any copy is."""
+    all_places = list(places)
+    if not all_places:
+        return None
+    labels = frozenset[str]().union(*all_places)
+    return labels if all("UNREAD" in each for each in all_places) else labels - {"UNREAD"}
+
+
+def _report(
+    id: str, added: frozenset[str] | tuple[()], removed: frozenset[str] | tuple[()], *, deleted: bool = False
+) -> list[dict[str, Any]]:
+    if not added and not removed and not deleted:
+        return []
+    return [{"message_id": id, "labels_added": sorted(added), "labels_removed": sorted(removed), "deleted": deleted}]

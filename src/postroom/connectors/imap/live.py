@@ -1,0 +1,72 @@
+"""The IMAP connector: ingests what has arrived in the folders of a mailbox, and only then moves on."""
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+from postroom.connectors.imap.follow import Follower
+from postroom.connectors.imap.place_index import PlaceIndex
+from postroom.connectors.mail.connector import MailConnector
+from postroom.connectors.mail.hints import Hints
+from postroom.connectors.mail.knowledge import Knowledge
+from postroom.connectors.mail.sent_mail import FIRST
+from postroom.connectors.mail.window import OVERLAP, window_start
+from postroom.connectors.runtime import ConnectorHealth
+from postroom.connectors.switchboard_client import SwitchboardClient
+from postroom.core.tally import Tally
+from postroom.imap.account import ImapAccount
+from postroom.imap.labels import Keywords
+from postroom.imap.places import KnownPlaces
+from postroom.imap.source import ImapSource
+
+
+class ImapConnector(MailConnector):
+    """The connector of one mailbox on an IMAP server. `index` is in `folder` too."""
+
+    def __init__(
+        self,
+        account: ImapAccount,
+        switchboard: SwitchboardClient,
+        index: PlaceIndex,
+        *,
+        email: str,
+        endpoint_identity: str,
+        clock: Callable[[], datetime],
+        tally: Tally | None = None,
+        health: ConnectorHealth | None = None,
+        knowledge: Knowledge | None = None,
+        folder: Path | None = None,
+        hints: Hints | None = None,
+    ) -> None:
+        known, keywords = KnownPlaces(), Keywords()
+        self.source = ImapSource(account, known, keywords)
+        super().__init__(
+            self.source,
+            switchboard,
+            email=email,
+            endpoint_identity=endpoint_identity,
+            clock=clock,
+            tally=tally,
+            health=health,
+            knowledge=knowledge,
+            folder=folder,
+            hints=hints,
+        )
+        self._index = index
+        self._follower = Follower(account, index, known, keywords, self._reader, self._ingester, clock)
+
+    async def _check_mailbox(self) -> None:
+        """Whose mailbox it is, the password says."""
+
+    def _live_since(self) -> datetime:
+        reached = self._index.reached_at
+        return window_start(self._clock(), None) if reached is None else reached - OVERLAP
+
+    async def _round(self) -> int:
+        reached = self._index.reached_at
+        if reached is None:
+            # Whom the user wrote to recently decides about the tiers of the mail that is about to be ingested.
+            await self.sent_mail.read(FIRST)
+        fresh = await self._follower.round(window_start(self._clock(), reached))
+        self._health.reach(self._clock().isoformat())
+        return fresh

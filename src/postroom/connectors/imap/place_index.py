@@ -1,0 +1,179 @@
+"""Which messages are in which folder, as far as the connector has reported them, and how far each folder was read.
+
+An SQLite file of the connector. A round compares it with the mailbox: the differences are what other programs have
+done. What a round has found is written in one transaction, after everything about it was handed in and reported.
+The file can be rebuilt from the mailbox, so a damaged one is set aside.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+import orjson
+import structlog
+
+from postroom.core.errors import StoreError
+from postroom.system.private_files import private_folder
+
+log = structlog.get_logger()
+
+WAIT_MS = 5000
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS folders (
+    folder BLOB PRIMARY KEY, uidvalidity INTEGER NOT NULL, uidnext INTEGER NOT NULL, modseq INTEGER) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS places (
+    folder BLOB NOT NULL, uid INTEGER NOT NULL, id TEXT NOT NULL, labels TEXT NOT NULL, PRIMARY KEY (folder, uid)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS places_of_id ON places (id);
+CREATE TABLE IF NOT EXISTS missing (id TEXT PRIMARY KEY, labels TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS reached (only_one INTEGER PRIMARY KEY CHECK (only_one = 1), at TEXT NOT NULL);
+"""
+
+
+class FolderState(NamedTuple):
+    """How far a folder was read: everything below `uidnext`, and its flags as of `modseq`, if it has one."""
+
+    uidvalidity: int
+    uidnext: int
+    modseq: int | None
+
+
+class Held(NamedTuple):
+    """A message in a folder: its id, and the labels that this place gives it."""
+
+    id: str
+    labels: frozenset[str]
+
+
+class FolderNews(NamedTuple):
+    """What a look at a folder has found: what is there now that was not, or not so, and what is no longer there."""
+
+    folder: bytes
+    state: FolderState
+    held: Mapping[int, Held]
+    gone: frozenset[int]
+
+
+class PlaceIndex:
+    """The messages of one mailbox by place. Raises StoreError if it cannot be written."""
+
+    def __init__(self, path: Path) -> None:
+        private_folder(path.parent)
+        try:
+            self._connection = _opened(path)
+        except (apsw.NotADBError, apsw.CorruptError):
+            log.warning("connector.places_damaged", file=path.name)
+            path.replace(path.with_name(f"{path.name}.damaged"))
+            for suffix in ("-wal", "-shm"):
+                path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
+            self._connection = _opened(path)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    @property
+    def reached_at(self) -> datetime | None:
+        """The time up to which everything has been ingested."""
+        found = self._rows("SELECT at FROM reached")
+        return datetime.fromisoformat(found[0][0]) if found else None
+
+    def state(self, folder: bytes) -> FolderState | None:
+        found = self._rows("SELECT uidvalidity, uidnext, modseq FROM folders WHERE folder = ?", folder)
+        return FolderState(*found[0]) if found else None
+
+    def folders(self) -> list[bytes]:
+        return [folder for (folder,) in self._rows("SELECT folder FROM folders")]
+
+    def held_in(self, folder: bytes) -> dict[int, Held]:
+        rows = self._rows("SELECT uid, id, labels FROM places WHERE folder = ?", folder)
+        return {uid: Held(id, _labels(labels)) for uid, id, labels in rows}
+
+    def labels_by_place(self, id: str) -> dict[tuple[bytes, int], frozenset[str]]:
+        rows = self._rows("SELECT folder, uid, labels FROM places WHERE id = ?", id)
+        return {(folder, uid): _labels(labels) for folder, uid, labels in rows}
+
+    def missing(self) -> dict[str, frozenset[str]]:
+        """The messages that were in no folder at the end of the last round, with the labels that they had."""
+        return {id: _labels(labels) for id, labels in self._rows("SELECT id, labels FROM missing")}
+
+    def settle(
+        self,
+        news: Iterable[FolderNews],
+        missing: Mapping[str, frozenset[str]],
+        found_again: Iterable[str],
+        at: datetime | None,
+    ) -> None:
+        """Write what a round has found. `at` is the time up to which all is ingested, if this is all."""
+        statements: list[tuple[str, tuple[Any, ...]]] = []
+        for each in news:
+            statements += _news_statements(each)
+        statements += [("DELETE FROM missing WHERE id = ?", (id,)) for id in found_again]
+        statements += [
+            ("INSERT OR REPLACE INTO missing VALUES (?, ?)", (id, _text(had))) for id, had in missing.items()
+        ]
+        if at is not None:
+            statements.append(("INSERT OR REPLACE INTO reached VALUES (1, ?)", (at.isoformat(),)))
+        self._write(statements)
+
+    def forget_folder(self, folder: bytes) -> None:
+        """The folder no longer exists; what was in it is settled."""
+        both = ("DELETE FROM places WHERE folder = ?", "DELETE FROM folders WHERE folder = ?")
+        self._write([(each, (folder,)) for each in both])
+
+    def _write(self, statements: Sequence[tuple[str, tuple[Any, ...]]]) -> None:
+        """All of them, or none."""
+        try:
+            self._connection.execute("BEGIN IMMEDIATE").fetchall()
+            try:
+                for sql, given in statements:
+                    self._connection.execute(sql, given).fetchall()
+            except BaseException:
+                self._connection.execute("ROLLBACK").fetchall()
+                raise
+            self._connection.execute("COMMIT").fetchall()
+        except apsw.Error as error:
+            raise StoreError(f"the places of messages cannot be written: {type(error).__name__}") from error
+
+    def _rows(self, sql: str, *given: Any) -> list[Any]:
+        return self._connection.execute(sql, given).fetchall()
+
+
+def _opened(path: Path) -> apsw.Connection:
+    connection = apsw.Connection(str(path))
+    try:
+        connection.set_busy_timeout(WAIT_MS)
+        # After a crash of the machine an older state is as good: it is compared with the mailbox again.
+        for statement in ("PRAGMA journal_mode = wal", "PRAGMA synchronous = normal", *_SCHEMA.split(";")):
+            connection.execute(statement).fetchall()
+        if (verdict := connection.execute("PRAGMA quick_check").fetchall()) != [("ok",)]:
+            raise apsw.CorruptError(str(verdict[:3]))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _news_statements(news: FolderNews) -> list[tuple[str, tuple[Any, ...]]]:
+    folder = news.folder
+    held = [[uid, each.id, sorted(each.labels)] for uid, each in news.held.items()]
+    return [
+        (
+            "DELETE FROM places WHERE folder = ? AND uid IN (SELECT value FROM json_each(?))",
+            (folder, orjson.dumps(sorted(news.gone)).decode()),
+        ),
+        (
+            "INSERT OR REPLACE INTO places SELECT ?, value ->> 0, value ->> 1, value -> 2 FROM json_each(?)",
+            (folder, orjson.dumps(held).decode()),
+        ),
+        ("INSERT OR REPLACE INTO folders VALUES (?, ?, ?, ?)", (folder, *news.state)),
+    ]
+
+
+def _labels(text: str) -> frozenset[str]:
+    return frozenset(orjson.loads(text))
+
+
+def _text(labels: frozenset[str]) -> str:
+    return orjson.dumps(sorted(labels)).decode()

@@ -1,0 +1,203 @@
+"""A mailbox on an IMAP server as a connector reads it: messages by id, many in one answer, and lists, newest first."""
+
+import hashlib
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Literal
+
+from postroom.core.errors import MailboxError
+from postroom.core.mail.headers import Headers, values
+from postroom.core.mail.mime import ParsedMessage, parse_message
+from postroom.imap.account import ImapAccount
+from postroom.imap.answers import Fetched
+from postroom.imap.errors import AnswerTooLarge, NoSuchMessage
+from postroom.imap.folder_cache import CachedFolders
+from postroom.imap.folders import Folder
+from postroom.imap.identity import id_of, items_for, read_id
+from postroom.imap.labels import Keywords, labels_of
+from postroom.imap.places import Finder, KnownPlaces
+from postroom.imap.search import find_messages
+
+Form = Literal["full", "metadata", "minimal", "raw"]
+CHUNK = 25
+# The part of a message that is read. The rest of a larger one, mostly attachments, is left out, except from `raw`.
+LARGEST_READ = 1024 * 1024
+LARGEST_HEAD = 256 * 1024
+LARGEST_MESSAGE = 100 * 2**20
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_BODY: Mapping[Form, tuple[str, str]] = {
+    "full": (f"BODY.PEEK[]<0.{LARGEST_READ}>", "BODY[]"),
+    "raw": (f"BODY.PEEK[]<0.{LARGEST_READ}>", "BODY[]"),
+    "metadata": (f"BODY.PEEK[HEADER]<0.{LARGEST_HEAD}>", "BODY[HEADER]"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ImapMessage:
+    """A message, as far as it was read. `raw` are its bytes if it was read whole."""
+
+    id: str
+    label_ids: frozenset[str]
+    internal_date: datetime
+    size_estimate: int
+    content: bytes
+    raw: bytes | None
+    thread_id: str = ""
+    history_id: int = 0
+    snippet: str = ""
+
+    def parsed(self) -> ParsedMessage:
+        found = parse_message(self.content)
+        if self.raw is not None or not self.content:
+            return found
+        problem = f"only the first {len(self.content):,} of its {self.size_estimate:,} bytes were read"
+        return replace(found, problems=(problem, *found.problems))
+
+    def readable_headers(self) -> Headers:
+        return parse_message(self.content).headers
+
+
+@dataclass(frozen=True, slots=True)
+class ListedId:
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPage:
+    messages: Sequence[ListedId]
+    next_page_token: str | None
+    result_size_estimate: int
+
+
+class ImapSource:
+    """The mailbox of one account, for reading. `known` are the places that the connector has just seen: messages there
+    are read without a search.
+    """
+
+    def __init__(
+        self, account: ImapAccount, known: KnownPlaces, keywords: Keywords, folders: CachedFolders | None = None
+    ) -> None:
+        self._account = account
+        self._known = known
+        self._keywords = keywords
+        self._folders = folders or CachedFolders()
+
+    def for_use(self, use: Literal["live", "bulk"], /) -> "ImapSource":
+        """The same: IMAP has no quota to share."""
+        del use
+        return self
+
+    async def get_message(self, id: str, form: Form = "full", /) -> ImapMessage:
+        (found,) = await self.get_messages([id], form)
+        if isinstance(found, MailboxError):
+            raise found
+        return found
+
+    async def get_messages(
+        self, ids: Sequence[str], form: Form = "full", headers: Collection[str] = (), /
+    ) -> Sequence[ImapMessage | MailboxError]:
+        del headers
+        found: dict[int, ImapMessage | MailboxError] = {}
+        for begin in range(0, len(ids), CHUNK):
+            part = await self._read(ids[begin : begin + CHUNK], form)
+            found |= {begin + number: each for number, each in part.items()}
+        return [found[number] for number in range(len(ids))]
+
+    async def message_batches(self, ids: Sequence[str], /) -> AsyncGenerator[Mapping[int, ImapMessage | MailboxError]]:
+        for begin in range(0, len(ids), CHUNK):
+            part = await self._read(ids[begin : begin + CHUNK], "full")
+            yield {begin + number: each for number, each in part.items()}
+
+    async def message_pages(
+        self, query: str = "", label_ids: Collection[str] = (), most: int = 100, /
+    ) -> AsyncGenerator[FoundPage]:
+        async with self._account.session() as session:
+            finder = Finder(session, await self._folders.of(session), self._known, self._keywords)
+            ids = await find_messages(finder, self._keywords, query, label_ids)
+        for begin in range(0, max(len(ids), 1), most):
+            token = str(begin + most) if begin + most < len(ids) else None
+            yield FoundPage([ListedId(each) for each in ids[begin : begin + most]], token, len(ids))
+
+    async def _read(self, ids: Sequence[str], form: Form) -> dict[int, ImapMessage | MailboxError]:
+        """Messages whose place is known come in one answer for each folder; the others are looked for."""
+        async with self._account.session() as session:
+            finder = Finder(session, await self._folders.of(session), self._known, self._keywords)
+            read: dict[str, ImapMessage | MailboxError] = {}
+            for wire, places in self._by_folder(ids).items():
+                if (folder := finder.folders.at(wire)) is not None:
+                    read |= await self._in_folder(finder, folder, places, form)
+            for id in dict.fromkeys(ids):
+                if id not in read:
+                    read[id] = await self._looked_for(finder, id, form)
+            return {number: read[id] for number, id in enumerate(ids)}
+
+    def _by_folder(self, ids: Sequence[str]) -> dict[bytes, dict[int, tuple[str, int]]]:
+        """By folder and UID: the id, and the folder's UIDVALIDITY."""
+        found: dict[bytes, dict[int, tuple[str, int]]] = {}
+        for id in ids:
+            if (known := self._known.get(id)) is not None:
+                wire, uidvalidity, uid = known
+                found.setdefault(wire, {})[uid] = (id, uidvalidity)
+        return found
+
+    async def _in_folder(
+        self, finder: Finder, folder: Folder, places: Mapping[int, tuple[str, int]], form: Form
+    ) -> dict[str, ImapMessage]:
+        try:
+            selected = await finder.open(folder)
+        except MailboxError:
+            return {}
+        uids = [uid for uid, (_, uidvalidity) in places.items() if uidvalidity == selected.uidvalidity]
+        read: dict[str, ImapMessage] = {}
+        if not uids:
+            return read
+        for each in await finder.session.fetch(uids, _items(finder, form), most=2 * len(uids) * LARGEST_READ):
+            id, _ = places.get(each.uid, ("", 0))
+            if id and id_of(each, finder.scheme) == id and "\\Deleted" not in each.flags:
+                read[id] = await self._message(finder, folder, each, id, form)
+        return read
+
+    async def _looked_for(self, finder: Finder, id: str, form: Form) -> ImapMessage | MailboxError:
+        if read_id(id) is None:
+            return NoSuchMessage()
+        try:
+            place = await finder.find(id)
+        except NoSuchMessage as error:
+            return error
+        for each in await finder.session.fetch([place.uid], _items(finder, form)):
+            return await self._message(finder, place.folder, each, id, form)
+        return NoSuchMessage()
+
+    async def _message(self, finder: Finder, folder: Folder, found: Fetched, id: str, form: Form) -> ImapMessage:
+        content = b"" if form == "minimal" else found.content(_BODY[form][1])
+        if form == "raw" and found.size > LARGEST_MESSAGE:
+            raise AnswerTooLarge(f"a message has {found.size:,} bytes; at most {LARGEST_MESSAGE:,} are read")
+        if form == "raw" and len(content) >= LARGEST_READ:
+            content = b"".join([chunk async for chunk in finder.session.body(found.uid, found.size)])
+        is_whole = form in ("full", "raw") and (form == "raw" or len(content) < LARGEST_READ)
+        return ImapMessage(
+            id,
+            labels_of(folder, found.flags),
+            found.internal_date or _EPOCH,
+            found.size,
+            content,
+            content if is_whole else None,
+            _thread_of(parse_message(content[:LARGEST_HEAD]).headers) if content else "",
+        )
+
+
+def _items(finder: Finder, form: Form) -> str:
+    own = items_for(finder.scheme)
+    dated = own if "INTERNALDATE" in own else f"INTERNALDATE {own}"
+    body = "" if form == "minimal" else f" {_BODY[form][0]}"
+    return f"FLAGS RFC822.SIZE {dated}{body}"
+
+
+def _thread_of(headers: Headers) -> str:
+    """The conversation: the first message that it refers to, or itself. As a hash: the ids are a stranger's text."""
+    for name in ("references", "in-reply-to", "message-id"):
+        for value in values(headers, name):
+            if words := value.split():
+                return f"t-{hashlib.sha256(words[0].encode(errors='replace')).hexdigest()[:24]}"
+    return ""

@@ -1,0 +1,180 @@
+"""The IMAP connector on Dovecot and Cyrus with a real switchboard: new mail, other programs beside it, and crashes."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from postroom.connectors.imap.idle import IdleHints
+from postroom.core.errors import MailboxLater, SwitchboardUnavailable
+from postroom.imap.account import open_session
+from postroom.store.engine.database import Database
+from support.clocks import ManualClock
+from support.imap_server import ImapServer
+from support.imap_setup import ENDPOINT, OWNER, ImapSetup, imap_setup
+from support.patience import PATIENCE_S
+from support.scripted_imap import Meddler
+from support.sqlite import new_sqlite
+
+
+def mail(subject: str, to: str = OWNER, sender: str = "ada@example.com", extra: str = "") -> bytes:
+    head = f"From: {sender}\r\nTo: {to}\r\nSubject: {subject}\r\nMessage-ID: <{subject}@x.example>\r\n{extra}"
+    return f"{head}Date: Tue, 17 Nov 2026 09:30:00 +0000\r\n\r\nHello {subject}\r\n".encode()
+
+
+@pytest.fixture
+async def database(migrated_sqlite: Path, tmp_path: Path) -> AsyncGenerator[Database]:
+    opened = await new_sqlite(tmp_path, migrated_sqlite)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture(params=[("dovecot", "all"), ("cyrus", "all"), ("dovecot", "bare")], ids=["dovecot", "cyrus", "bare"])
+async def setup(
+    request: pytest.FixtureRequest, database: Database, clock: ManualClock, tmp_path: Path
+) -> AsyncGenerator[ImapSetup]:
+    server, profile = request.param
+    async with imap_setup(request.getfixturevalue(server), database, clock, tmp_path, profile) as made:
+        yield made
+
+
+async def test_mail_is_handed_in_once_whoever_moves_it_and_however_often_we_start(setup: ImapSetup) -> None:
+    first = setup.beside.put(mail("one"))
+    setup.beside.put(mail("sent", "bob@example.com", OWNER), "Sent")
+    setup.beside.put(mail("junk"), "Spam")
+    connector = setup.connector()
+    assert await connector.sync() == 1
+    assert await connector.sync() == 0
+    arrived = await setup.waiting()
+    assert list(arrived) == [first]
+    assert arrived[first]["control"]["idempotency_key"] == f"imap:{ENDPOINT}:{first}"
+    assert arrived[first]["payload"]["raw"]["labels"] == ["INBOX", "UNREAD"]
+    assert "bob@example.com" in setup.board.people
+    assert setup.beside.flags() == [set()]
+
+    # A copy in another folder is the same message; mail that leaves spam is new.
+    setup.beside.put(mail("one"), "Archive")
+    setup.beside.client.select("Spam")
+    setup.beside.client.uid("COPY", "1:*", "INBOX")
+    (junk,) = setup.beside.ids("Spam")
+    again = setup.connector()
+    assert await again.sync() == 1
+    assert set(await setup.waiting()) == {first, junk}
+
+
+async def test_what_other_programs_do_is_reported(setup: ImapSetup) -> None:
+    ids = [setup.beside.put(mail(each)) for each in ("one", "two", "three")]
+    connector = setup.connector()
+    assert await connector.sync() == 3
+    uids = [each.uid for each in setup.beside.messages()]
+    client = setup.beside.client
+    client.select("INBOX")
+    client.uid("STORE", str(uids[0]), "+FLAGS", "(\\Seen \\Flagged)")
+    client.uid("MOVE", str(uids[1]), "Archive")
+    client.select("INBOX")
+    client.uid("STORE", str(uids[2]), "+FLAGS", "(\\Deleted)")
+    client.uid("EXPUNGE", str(uids[2]))
+    for _ in range(2):
+        assert await connector.sync() == 0
+    reports = {each["message_id"]: each for each in setup.board.reports}
+    assert reports[ids[0]]["labels_added"] == ["STARRED"]
+    assert reports[ids[0]]["labels_removed"] == ["UNREAD"]
+    assert reports[ids[1]]["labels_removed"] == ["INBOX"]
+    assert not reports[ids[1]]["deleted"]
+    assert reports[ids[2]]["deleted"]
+    setup.board.reports.clear()
+    await connector.sync()
+    assert setup.board.reports == []
+
+
+async def test_a_round_that_fails_is_made_again_and_nothing_is_lost(setup: ImapSetup) -> None:
+    ids = {setup.beside.put(mail(each)) for each in ("one", "two")}
+
+    def fail(count: int) -> None:
+        raise SwitchboardUnavailable("not now")
+
+    setup.board.before = fail
+    with pytest.raises(SwitchboardUnavailable):
+        await setup.connector().sync()
+    setup.board.before = lambda _count: None
+    assert await setup.connector().sync() == 2
+    assert set(await setup.waiting()) == ids
+
+
+async def test_old_mail_that_somebody_moves_is_not_new(setup: ImapSetup) -> None:
+    connector = setup.connector()
+    await connector.sync()
+    setup.beside.client.append("Archive", "", '"01-Jan-2020 10:00:00 +0000"', mail("old"))
+    recent = setup.beside.put(mail("recent"), "Archive")
+    assert await connector.sync() == 1
+    assert list(await setup.waiting()) == [recent]
+
+
+async def test_a_folder_made_anew_hands_in_nothing_twice(
+    dovecot: ImapServer, database: Database, clock: ManualClock, tmp_path: Path
+) -> None:
+    validity = {"now": b"111"}
+    meddler = Meddler(answers=lambda chunk: re.sub(rb"UIDVALIDITY \d+", b"UIDVALIDITY " + validity["now"], chunk))
+    async with (
+        meddler.before(dovecot.port) as port,
+        imap_setup(dovecot, database, clock, tmp_path, port=port) as setup,
+    ):
+        first = setup.beside.put(mail("one"))
+        connector = setup.connector()
+        assert await connector.sync() == 1
+        validity["now"] = b"222"
+        second = setup.beside.put(mail("two"))
+        assert await connector.sync() == 1
+        assert await connector.sync() == 0
+        assert set(await setup.waiting()) == {first, second}
+        assert not [each for each in setup.board.reports if each["deleted"]]
+
+
+async def test_connections_that_break_at_every_answer_lose_and_double_nothing(
+    dovecot: ImapServer, database: Database, clock: ManualClock, tmp_path: Path
+) -> None:
+    """The N-th chunk from the server ends the connection, for a growing N, until a round gets through."""
+    left, breaks = [0], [0]
+
+    def answer(chunk: bytes) -> bytes:
+        left[0] -= 1
+        if left[0] == 0:
+            breaks[0] += 1
+            meddler.cut()
+            return chunk[: len(chunk) // 2]
+        return chunk
+
+    meddler = Meddler(answers=answer)
+    async with (
+        meddler.before(dovecot.port) as port,
+        imap_setup(dovecot, database, clock, tmp_path, port=port) as setup,
+    ):
+        ids = {setup.beside.put(mail(f"n{number}")) for number in range(6)}
+        for number in range(1, 200):
+            left[0] = number
+            with suppress(MailboxLater):
+                await setup.connector().sync()
+                if left[0] > 0:
+                    break
+        assert breaks[0] > 10
+        assert set(await setup.waiting()) == ids
+        assert setup.beside.flags() == [set()] * 6
+
+
+async def test_idle_makes_the_next_round_come_at_once(
+    dovecot: ImapServer, tmp_path: Path, database: Database, clock: ManualClock
+) -> None:
+    async with imap_setup(dovecot, database, clock, tmp_path) as setup:
+        account = setup.account()
+        hints = IdleHints(lambda: open_session(account.endpoint, account.credentials, account.context, PATIENCE_S))
+        async with asyncio.timeout(PATIENCE_S):
+            await hints.wait()
+            waiting = asyncio.create_task(hints.wait())
+            # It may be noticed before, during or after IDLE begins; it must be noticed.
+            setup.beside.put(mail("one"))
+            await waiting
+        hints.close()
+        assert hints.problem is None
