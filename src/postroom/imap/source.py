@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
@@ -11,7 +12,7 @@ from postroom.core.mail.headers import Headers, values
 from postroom.core.mail.mime import ParsedMessage, parse_message
 from postroom.imap.account import ImapAccount
 from postroom.imap.answers import Fetched
-from postroom.imap.errors import AnswerTooLarge, NoSuchMessage
+from postroom.imap.errors import AnswerTooLarge, FolderForbidden, NoSuchFolder, NoSuchMessage
 from postroom.imap.folder_cache import CachedFolders
 from postroom.imap.folders import Folder
 from postroom.imap.identity import id_of, items_for, read_id
@@ -21,6 +22,8 @@ from postroom.imap.search import find_messages
 
 Form = Literal["full", "metadata", "minimal", "raw"]
 CHUNK = 25
+BATCH = 200
+LARGEST_BATCH = 8 * 2**20
 # The part of a message that is read. The rest of a larger one, mostly attachments, is left out, except from `raw`.
 LARGEST_READ = 1024 * 1024
 LARGEST_HEAD = 256 * 1024
@@ -105,9 +108,34 @@ class ImapSource:
         return [found[number] for number in range(len(ids))]
 
     async def message_batches(self, ids: Sequence[str], /) -> AsyncGenerator[Mapping[int, ImapMessage | MailboxError]]:
-        for begin in range(0, len(ids), CHUNK):
-            part = await self._read(ids[begin : begin + CHUNK], "full")
-            yield {begin + number: each for number, each in part.items()}
+        for begin in range(0, len(ids), BATCH):
+            at = begin
+            for group in await self._groups(ids[begin : begin + BATCH]):
+                part = await self._read(group, "full")
+                yield {at + number: each for number, each in part.items()}
+                at += len(group)
+
+    async def _groups(self, ids: Sequence[str]) -> list[list[str]]:
+        """The ids in groups whose messages are not too large together."""
+        async with self._account.session() as session:
+            finder = Finder(session, await self._folders.of(session), self._known, self._keywords)
+            sizes: dict[str, int] = {}
+            for wire, places in self._by_folder(ids).items():
+                if (folder := finder.folders.at(wire)) is not None:
+                    with suppress(NoSuchFolder, FolderForbidden):
+                        await finder.open(folder)
+                        for each in await session.fetch(list(places), "RFC822.SIZE"):
+                            sizes[places[each.uid][0]] = min(each.size, LARGEST_READ)
+        groups: list[list[str]] = [[]]
+        size = 0
+        for id in ids:
+            own = sizes.get(id, LARGEST_READ // 4)
+            if groups[-1] and size + own > LARGEST_BATCH:
+                groups.append([])
+                size = 0
+            groups[-1].append(id)
+            size += own
+        return groups
 
     async def message_pages(
         self, query: str = "", label_ids: Collection[str] = (), most: int = 100, /
