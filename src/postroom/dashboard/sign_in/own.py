@@ -1,6 +1,7 @@
 """`/settings/sign-in`: a person's own password, codes, passkeys and sessions."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -9,12 +10,15 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from postroom.core.errors import BadInput, Conflict, NotFound, SignInRefused
+from postroom.core.visitors import Visitor
 from postroom.dashboard.forms import SEE_OTHER
 from postroom.dashboard.sign_in.cookies import signed_in, signed_out
 from postroom.dashboard.sign_in.fields import checked_session, fields_of
 from postroom.dashboard.sign_in.pages import answering, credential_in, place, scripted, text_in
 from postroom.dashboard.sign_in.visits import session_of, site_of
 from postroom.dashboard.site import Site
+from postroom.dashboard.visit import Visit
+from postroom.dashboard.visiting import visitor_of
 from postroom.manage.audit import Signature, signature
 from postroom.manage.codes import checked_secret, codes_address, new_codes_secret
 from postroom.manage.own_sign_in import OwnWaysIn
@@ -28,9 +32,22 @@ def off_routes(site: Site) -> list[Route]:
     """The page where sign-in is off: it says so."""
 
     async def show(request: Request) -> Response:
-        return HTMLResponse(site.render("sign_in/off.html", **place(request)))
+        return HTMLResponse(site.render("sign_in/off.html", **await in_shell(site, visitor_of(request))))
 
     return [Route(ADDRESS, show, methods=["GET"])]
+
+
+@dataclass(frozen=True, slots=True)
+class Titled:
+    """What the shell shows of a page that is not live."""
+
+    title: str
+
+
+async def in_shell(site: Site, visitor: Visitor) -> Mapping[str, object]:
+    """The values of the shell around a page that is not live."""
+    visit = Visit(ADDRESS, {}, {}, visitor)
+    return {"page": Titled("Sign-in"), "visit": visit, "said": None, "waiting": await site.waiting()}
 
 
 class OwnSignInPage:
@@ -91,6 +108,7 @@ class OwnSignInPage:
             problem=problem,
             secret=offered,
             app_address=codes_address(offered, live.visitor.name, site_of(request).host),
+            **await in_shell(self._site, live.visitor),
             **place(request),
         )
         return HTMLResponse(text, 400 if problem else 200)

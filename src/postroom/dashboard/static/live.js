@@ -137,7 +137,7 @@
     });
   }
   setInterval(watch, WATCH_MS);
-  link.hidden = false;
+  link.hidden = !board.hasAttribute("hx-sse:connect"); // a page without a stream says nothing about one
   countWaiting();
 
   const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
