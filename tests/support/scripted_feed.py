@@ -15,6 +15,7 @@ from postroom.dashboard.site import Site
 from postroom.manage.account_status import AccountLine
 from postroom.manage.attention import Attention
 from postroom.manage.audit import Signature
+from postroom.manage.first_steps import FirstSteps
 from postroom.manage.model import ModelStatus
 from postroom.manage.overview import ControlState, MessageLine, Overview
 from postroom.manage.road import Road
@@ -85,6 +86,11 @@ class ScriptedFeed(Overview):
 
     async def attention(self, accounts: list[AccountLine]) -> list[Attention]:
         return list(self._attention)
+
+    async def first_steps(
+        self, accounts: list[AccountLine], control: ControlState, *, has_mail: bool, has_events: bool
+    ) -> FirstSteps | None:
+        return None
 
     async def spend(self) -> ModelStatus | None:
         return None

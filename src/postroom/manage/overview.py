@@ -13,6 +13,7 @@ from postroom.core.actions.steps import shown
 from postroom.manage.account_status import AccountLine, account_lines
 from postroom.manage.attention import Attention, needs_attention
 from postroom.manage.channels import changes_on
+from postroom.manage.first_steps import FirstSteps, first_steps
 from postroom.manage.kill_switch import pause_changes, resume_changes
 from postroom.manage.model import ModelStatus, model_status
 from postroom.manage.road import Road, read_road
@@ -82,6 +83,15 @@ class Overview:
 
     async def attention(self, accounts: list[AccountLine]) -> list[Attention]:
         return await needs_attention(self._database, accounts, self._clock)
+
+    async def first_steps(
+        self, accounts: list[AccountLine], control: "ControlState", *, has_mail: bool, has_events: bool
+    ) -> FirstSteps | None:
+        """Return the steps that lead into a new installation; None when they are behind."""
+        if not accounts and (has_mail or has_events):
+            return None  # it is used without a mailbox
+        is_paused, has_model = control.paused_since is not None, self._model is not None
+        return await first_steps(self._database, accounts, has_mail=has_mail, has_model=has_model, is_paused=is_paused)
 
     async def spend(self) -> ModelStatus | None:
         """Return what the model has cost today; None without one."""

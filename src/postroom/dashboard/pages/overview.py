@@ -74,12 +74,19 @@ class OverviewPage(Page):
         accounts = await self._overview.accounts()
         road = await self._overview.road(WINDOWS[window])
         spend = await self._overview.spend()
+        lines = await self._overview.lines(LINES_SHOWN)
+        control = await self._overview.control_state()
+        in_line = await self._overview.in_line()
+        has_events = bool(in_line or road.came_in)
+        first = await self._overview.first_steps(accounts, control, has_mail=bool(lines), has_events=has_events)
+        attention = await self._overview.attention(accounts)
         return {
-            "lines": await self._overview.lines(LINES_SHOWN),
+            "lines": lines,
+            "first": first,
             "accounts": accounts,
-            "attention": await self._overview.attention(accounts),
-            "in_line": await self._overview.in_line(),
-            "control": await self._overview.control_state(),
+            "attention": [each for each in attention if first is None or each.need != "no_account"],
+            "in_line": in_line,
+            "control": control,
             "road": road,
             "waits": {each.tier: each for each in road.waits},
             "titles": TITLES,

@@ -1,0 +1,87 @@
+"""An empty installation leads: each step with a link that works, ticked when it is done, gone after the first act."""
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from postroom.manage.audit import signature
+from postroom.manage.kill_switch import pause_changes, resume_changes
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
+from postroom.switchboard.intake import Intake
+from support.page_app import visiting_pages, visitor
+from support.page_setup import ARCHIVED, EVENT, PARCEL, SHOPS, new_mailbox
+from support.store.mail_setup import Sample
+
+TITLES = ["Connect a mailbox", "Preview what it would do", "Choose rules", "Switch on"]
+
+
+@pytest.fixture
+async def page(sqlite: Database, tmp_path: Path) -> AsyncIterator[httpx2.AsyncClient]:
+    async with visiting_pages(sqlite, tmp_path) as client:
+        yield client
+
+
+async def shown(page: httpx2.AsyncClient) -> str:
+    answer = await page.get("/")
+    assert answer.status_code == 200
+    return answer.text
+
+
+async def steps(page: httpx2.AsyncClient) -> list[str]:
+    """The state of each step, as it is shown; none if nobody is led."""
+    text = await shown(page)
+    if '<ol class="steps"' not in text:
+        return []
+    found = re.findall(
+        r"<li( data-done| aria-current=\"step\"|)><div", text.split('<ol class="steps"')[1].split("</ol>")[0]
+    )
+    return [{" data-done": "done", "": "later"}.get(each, "next") for each in found]
+
+
+async def test_a_fresh_folder_leads_and_every_link_works(page: httpx2.AsyncClient) -> None:
+    text = (await shown(page)).split('<ol class="steps"')[1].split("</ol>")[0]
+    assert re.findall(r"<h2>(.*?)</h2>", text) == TITLES
+    assert await steps(page) == ["next", "later", "later", "later"]
+    links = re.findall(r'href="([^"]+)"', text)
+    assert {"/connectors/new", "/rules/starter", "/rules/new", "/rules/import", "/rules"} <= set(links)
+    for link in links:
+        assert (await page.get(link)).status_code == 200, link
+    assert "No mailbox is connected yet" not in await shown(page), "said once"
+
+
+async def test_steps_are_ticked_as_they_are_done_and_end_with_the_first_act(
+    page: httpx2.AsyncClient, sqlite: Database
+) -> None:
+    box = await new_mailbox(sqlite)
+    assert await steps(page) == ["done", "next", "later", "later"]
+    await box.decide(Sample("m1"))
+    assert await steps(page) == ["done", "done", "next", "later"]
+    await box.rules(replace(SHOPS, shadow=True))
+    assert await steps(page) == ["done", "done", "done", "next"]
+    assert "All rules are off or in shadow" in await shown(page)
+    await box.rules(replace(SHOPS, name="really"))
+    assert await steps(page) == []
+
+    signed = signature("person:ida", "operator", "wait")
+    await pause_changes(sqlite, None, "wait", signed)
+    assert await steps(page) == ["done", "done", "done", "next"]
+    await resume_changes(sqlite, None, signature("person:ida", "operator", "go on"))
+    await box.acted(PARCEL, ARCHIVED)
+    await pause_changes(sqlite, None, "wait", signature("person:ida", "operator", "wait"))
+    assert await steps(page) == [], "who has used it before is not led again"
+
+
+async def test_who_uses_it_without_a_mailbox_is_not_led(page: httpx2.AsyncClient, sqlite: Database) -> None:
+    await Intake(sqlite, None, wall_clock).ingest(EVENT)
+    assert await steps(page) == []
+
+
+async def test_a_viewer_is_shown_the_way_and_no_button(sqlite: Database, tmp_path: Path) -> None:
+    async with visiting_pages(sqlite, tmp_path, visitor("viewer")) as page:
+        assert await steps(page) == ["next", "later", "later", "later"]
+        assert 'href="/connectors/new"' not in await shown(page)
