@@ -251,6 +251,26 @@ async def test_what_a_person_sees_by_session_is_not_cached_and_changes_need_thei
     assert (await mara.call("POST", "/resume", {})).status_code == 200
 
 
+async def test_an_admin_lets_somebody_in_and_out_again(api: RunningApi) -> None:
+    mara = await api.person()
+    made = await mara.call("POST", "/settings/people", {"name": "nils", "role": "viewer"})
+    assert made.status_code == 201
+    assert "/sign-in/once#" in made.json()["link"]
+    assert (await mara.call("POST", "/settings/people/nils/role", {"role": "operator"})).json() == {"changed": True}
+    people = (await mara.call("GET", "/settings/people")).json()["people"]
+    assert {each["name"]: each["role"] for each in people} == {"mara": "admin", "nils": "operator"}
+    assert (await mara.call("DELETE", "/settings/people/nils")).status_code == 200
+    assert (await mara.call("DELETE", "/settings/people/nils")).status_code == 404
+    made = await mara.call("POST", "/settings/tokens", {"role": "dashboard", "name": "a screen"})
+    program = TokenCaller(api.pages, made.json()["text"])
+    assert (await program.get("/overview")).status_code == 200
+    assert (await mara.call("POST", f"/settings/tokens/{made.json()['token']['id']}/revoke")).json() == {
+        "revoked": True
+    }
+    api.pages.clock.forward(2)
+    assert (await program.get("/overview")).json()["error"]["code"] == "revoked"
+
+
 async def test_without_sign_in_everybody_is_the_owner_and_other_sites_still_change_nothing(
     database: Database, clock: ManualClock, tmp_path: Path
 ) -> None:

@@ -73,7 +73,7 @@ def test_whatever_is_sent_is_answered_as_described(fuzzed: Fuzzed, noun: Noun) -
     described, http = _described(), requests.Session()
 
     # Without shrinking, which would send thousands of requests: the seed is printed.
-    @settings(max_examples=scale(1, 300) * len(noun.operations), phases=[Phase.generate])
+    @settings(max_examples=scale(1, 150) * len(noun.operations), phases=[Phase.generate])
     @given(st.data())
     def send(data: st.DataObject) -> None:
         operation = data.draw(st.sampled_from(noun.operations))

@@ -78,6 +78,10 @@ TABLE: Mapping[str, tuple[str, str, str]] = {
     "POST /outbound/destinations/{destination}/pause": OPERATE,
     "POST /outbound/destinations/{destination}/resume": AGAIN,
     "POST /settings/tokens": ("admin", "", "fresh"),
+    "POST /settings/people": ("admin", "", "fresh"),
+    "POST /settings/people/{name}/link": ("admin", "", "fresh"),
+    "POST /settings/people/{name}/role": ("admin", "", "fresh"),
+    "DELETE /settings/people/{name}": ("admin", "", "fresh"),
     "POST /settings/tokens/{token}/revoke": ("admin", "", ""),
     "POST /settings/protection": OPERATE,
     "POST /settings/protection/remove": AGAIN,
@@ -110,7 +114,7 @@ def test_the_table_is_that_of_the_operations() -> None:
 
 
 def test_no_token_answers_an_approval_acts_as_the_owner_or_does_what_asks_for_a_fresh_proof() -> None:
-    own = ("/approvals", "/mail/{message}/actions", "/settings/tokens")
+    own = ("/approvals", "/mail/{message}/actions", "/settings/tokens", "/settings/people")
     for each in OPERATIONS:
         is_own = not each.is_safe and each.path.startswith(own)
         assert not (each.access.tokens and (is_own or each.access.is_fresh)), each.name

@@ -13,7 +13,8 @@ from postroom.api.operation import Noun
 from postroom.core.actions.safety import ProtectedKind
 from postroom.core.roles import Role
 from postroom.core.visitors import PersonRole
-from postroom.manage.people import list_people
+from postroom.manage.pages_address import link_address
+from postroom.manage.people import LinkText, add_person, change_role, link_for, list_people, remove_person
 from postroom.manage.protection import list_protected, protect, unprotect
 from postroom.manage.settings_view import settings_in_effect
 from postroom.manage.tokens import create_token, list_tokens, mint, revoke_token
@@ -31,6 +32,18 @@ class NewTokenBody(Arguments):
     name: Filter | None = Field(None, description="A name to know it by.")
     identity: Filter | None = Field(None, description="For a connector: the endpoint that it is bound to.")
     expires_at: AwareDatetime | None = Field(None, description="When it ends; null for no end.")
+
+
+class PersonPath(Arguments):
+    name: Filter = Field(description="The name that they sign in with.")
+
+
+class RoleBody(Arguments):
+    role: PersonRole
+
+
+class NewPersonBody(RoleBody):
+    name: Filter = Field(description="The name that they will sign in with.")
 
 
 class ProtectedBody(Arguments):
@@ -105,6 +118,19 @@ class PeopleAnswer(Answer):
     people: list[PersonForm]
 
 
+class LinkAnswer(Answer):
+    """The one-time link with which they choose a passkey or a password. It is shown once and stored nowhere."""
+
+    link: str
+    ends_at: datetime
+
+
+class ChangedAnswer(Answer):
+    """False if nothing had to be changed."""
+
+    changed: bool
+
+
 class ProtectedForm(Answer):
     kind: ProtectedKind
     value: str
@@ -148,6 +174,31 @@ async def read_people(call: Call) -> PeopleAnswer:
     return PeopleAnswer(people=[PersonForm.of(each) for each in await list_people(call.database, call.clock)])
 
 
+@SETTINGS.post("/settings/people", OWN_AGAIN, status=201)
+async def add_one_person(call: Call, body: NewPersonBody) -> LinkAnswer:
+    """Let somebody in. No token does: this is for an admin in front of a browser."""
+    return _link(call, await add_person(call.database, body.name, body.role, call.signed(), call.clock))
+
+
+@SETTINGS.post("/settings/people/{name}/link", OWN_AGAIN, status=201)
+async def make_link(call: Call, path: PersonPath, body: Nothing) -> LinkAnswer:
+    """Make a new one-time link for somebody. Earlier links of theirs end."""
+    return _link(call, await link_for(call.database, path.name, call.signed(), call.clock))
+
+
+@SETTINGS.post("/settings/people/{name}/role", OWN_AGAIN)
+async def change_person_role(call: Call, path: PersonPath, body: RoleBody) -> ChangedAnswer:
+    """Change what somebody may do, from their next request on. Safe to repeat."""
+    return ChangedAnswer(changed=await change_role(call.database, path.name, body.role, call.signed(), call.clock))
+
+
+@SETTINGS.delete("/settings/people/{name}", OWN_AGAIN)
+async def remove_one_person(call: Call, path: PersonPath) -> Done:
+    """Remove somebody, and sign them out everywhere. What they did stays in the audit log."""
+    await remove_person(call.database, path.name, call.signed(), call.clock)
+    return Done(done="The person is removed and signed out everywhere.")
+
+
 @SETTINGS.get("/settings/protection")
 async def read_protection(call: Call) -> ProtectionAnswer:
     """Senders, domains and labels whose mail is never changed."""
@@ -167,3 +218,7 @@ async def remove_protection(call: Call, body: ProtectedBody) -> Done:
     """Let mail of a sender, a domain or a label be changed again."""
     await unprotect(call.database, body.kind, body.value, call.signed(), call.clock)
     return Done(done="It is no longer protected.")
+
+
+def _link(call: Call, made: LinkText) -> LinkAnswer:
+    return LinkAnswer(link=link_address(call.parts.settings, made.secret), ends_at=made.link.expires_at)
