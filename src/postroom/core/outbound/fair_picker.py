@@ -185,7 +185,8 @@ class FairPicker:
     def _next_tenant(self, lane: LaneNode) -> Node | None:
         """The tenant with the smallest start, of those that do not hold too much if there are any. None if nobody
         waits who gets another slot."""
-        if (tenant := lane.first()) is None or not self._is_passed_over(tenant, lane):
+        tenant = lane.first()
+        if tenant is None or tenant.id not in self._tenants_held or not self._is_passed_over(tenant, lane):
             return tenant
         above: list[tuple[float, int, Node]] = []
         try:
@@ -224,9 +225,10 @@ class FairPicker:
         self._tenants_held[tenant.id] = self._tenants_held.get(tenant.id, 0) + 1
         by = cost / tenant.weight
         self._served[tenant.id] = self._served.get(tenant.id, 0.0) + by
-        for other in self._tenants[tenant.id]:
-            if other is not tenant and other.waiting:
-                self._move_back(other, by)
+        if len(lanes := self._tenants[tenant.id]) > 1:
+            for other in lanes:
+                if other is not tenant and other.waiting:
+                    self._move_back(other, by)
         sender.waiting -= 1
         if not sender.waiting:
             self._idle(sender)
