@@ -147,7 +147,7 @@ def main(name: str, count: int) -> Outcome:
     started = time.process_time()
     decided = [side(message) for message in work]
     seconds = time.process_time() - started
-    expected = [naive(message) for message in mail[: min(count, DISTINCT)]]
+    expected = decided if side is naive else [naive(message) for message in mail[: min(count, DISTINCT)]]
     right = sum(rule is expected[number % DISTINCT] for number, rule in enumerate(decided))
     return Outcome(seconds=seconds, handled=count, finished=right)
 
