@@ -158,5 +158,13 @@ async def test_a_page_whose_session_has_ended_leads_to_sign_in_unless_somebody_w
         await database.run(end_sessions("mara", None, signed(), pages.clock()))
         await page.wait_for_url(f"{site}/sign-in?to=/audit")
         await expect(writing.locator("#link")).to_contain_text("Signed out")
+        await page.get_by_label("Name").fill("mara")
+        await page.get_by_label("Password").fill(PASSWORD)
+        await page.get_by_label("Password").press("Enter")
+        await page.wait_for_url(f"{site}/audit")
+        await expect(writing.locator("#link")).to_have_text("Live")
         await expect(writing.locator("#board input[name=name]")).to_have_value("do not lose me")
+        token = await page.locator("#form-token").get_attribute("value")
+        assert token
+        await expect(writing.locator("#editor input[name=form_token]")).to_have_value(token)
     await database.close()

@@ -59,6 +59,12 @@
     document.title = waiting ? `(${waiting}) ${title}` : title;
   }
 
+  // Updates leave alone what somebody writes on; who signs in again in another tab must still be able to send it.
+  function renewTokens() {
+    const token = document.getElementById("form-token")?.value;
+    for (const each of board.querySelectorAll("[data-own] input[name=form_token]")) each.value = token ?? each.value;
+  }
+
   function announce() {
     announcing ||= setTimeout(() => {
       announcing = 0;
@@ -121,6 +127,7 @@
     setState("live");
     markArrivals();
     countWaiting();
+    renewTokens();
     announce();
   });
   board.addEventListener("stalled", () => setState("stalled"));
