@@ -28,6 +28,10 @@ _USUAL = PLACES | {"UNREAD", "STARRED"}
 _ORDER = {"SENT": 0, "INBOX": 1, None: 2, "ARCHIVE": 3, "DRAFT": 4, "SPAM": 5, "TRASH": 6}
 
 
+_Spot = tuple[bytes, int]
+"""A folder and a UID in it."""
+
+
 class Follower:
     """One mailbox, followed. `known` tells the reader where the messages are that a round has just found."""
 
@@ -160,21 +164,20 @@ class Follower:
         self, news: Sequence[FolderNews]
     ) -> dict[str, tuple[frozenset[str] | None, frozenset[str] | None]]:
         """For each message that the news are about, its labels before and after: None if it is in no folder."""
-        touched: dict[str, None] = {}
+        gone: set[_Spot] = set()
+        now_at: dict[str, dict[_Spot, frozenset[str]]] = {}
         for each in news:
             held = self._index.held_in(each.folder) if each.gone else {}
-            touched |= dict.fromkeys(held[uid].id for uid in each.gone if uid in held)
-            touched |= dict.fromkeys(item.id for item in each.held.values())
+            for uid in each.gone & held.keys():
+                gone.add((each.folder, uid))
+                now_at.setdefault(held[uid].id, {})
+            for uid, item in each.held.items():
+                now_at.setdefault(item.id, {})[each.folder, uid] = item.labels
         found: dict[str, tuple[frozenset[str] | None, frozenset[str] | None]] = {}
-        for id in touched:
+        for id, places in now_at.items():
             before = self._index.labels_by_place(id)
-            now = dict(before)
-            for each in news:
-                for uid in each.gone:
-                    now.pop((each.folder, uid), None)
-            for each in news:
-                now |= {(each.folder, uid): item.labels for uid, item in each.held.items() if item.id == id}
-            found[id] = (_union(before.values()), _union(now.values()))
+            stayed = {spot: labels for spot, labels in before.items() if spot not in gone}
+            found[id] = (_union(before.values()), _union({**stayed, **places}.values()))
         return found
 
 
