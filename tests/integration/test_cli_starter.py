@@ -13,7 +13,7 @@ from postroom.store.audit import Signature
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.feed import count_decisions
+from postroom.store.jobs import list_jobs
 from support.product import running_product
 from support.shell import Shell
 from support.written_mail import MESSAGES
@@ -60,9 +60,9 @@ async def test_each_is_listed_with_what_it_would_have_done_to_stored_mail(sqlite
         await product.live.sync()
         await product.until_decided(len(MESSAGES))
     settings = Settings.model_validate({"data_dir": tmp_path})
-    before = await sqlite.run(count_decisions())
+    before = len(await sqlite.run(list_jobs(None, None, 1_000)))
     found = {view.name: view for view in await list_starters(sqlite, settings, wall_clock())}
-    assert await sqlite.run(count_decisions()) == before
+    assert len(await sqlite.run(list_jobs(None, None, 1_000))) == before, "nothing is decided again"
     assert {view.mail for view in found.values()} == {len(MESSAGES)}
     assert (found["security"].matched, found["security"].leave_inbox) == (7, 0)
     assert (found["calendar"].matched, found["calendar"].leave_inbox) == (4, 2)

@@ -129,7 +129,7 @@ async def test_the_whole_of_what_a_rule_has_decided_by_its_metadata_is_left_at_t
     await setup.arrives("Everything must go", full=True)
     assert await setup.decides()
     assert await setup.verdict() == ("archive", "list")
-    assert sum((await database.run(feed.count_actions())).values()) == 1
+    assert len(await database.run(actions.list_actions(10))) == 1
 
 
 async def test_the_whole_is_looked_at_also_when_its_metadata_is_just_being_decided(
@@ -144,5 +144,5 @@ async def test_the_whole_is_looked_at_also_when_its_metadata_is_just_being_decid
     while await setup.decides():
         pass
     assert await setup.verdict() == ("archive", "text")
-    assert await database.run(feed.count_actions()) == {"queued": 1}
+    assert [each.state for each in await database.run(actions.list_actions(10))] == ["queued"]
     assert await database.run(actions.end_orphans(wall_clock())) == 0

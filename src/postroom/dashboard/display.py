@@ -86,17 +86,13 @@ def clock(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%d %b, %H:%M:%S UTC")
 
 
-def span(milliseconds: float) -> str:
-    """Format a time span as people say it: `40 ms`, `0.4 s`, `12 s`, `6 min`, `2 h`."""
-    seconds = milliseconds / 1000
-    if seconds < 0.1:
-        return f"{max(1, round(milliseconds))} ms"
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    for divisor, unit, below in ((1, "s", 120), (60, "min", 7_200), (3_600, "h", 172_800)):
-        if seconds < below:
-            return f"{seconds / divisor:.0f} {unit}"
-    return f"{seconds / 86_400:.0f} d"
+def span(length: timedelta | float) -> str:
+    """Format a length of time, or seconds, by its largest unit: `40 ms`, `1.4 s`, `3 min`, `2.5 h`, `6 d`."""
+    seconds = length.total_seconds() if isinstance(length, timedelta) else length
+    for unit, size in (("d", 86_400.0), ("h", 3_600.0), ("min", 60.0), ("s", 1.0)):
+        if seconds >= size:
+            return f"{seconds / size:.1f}".removesuffix(".0") + f" {unit}"
+    return f"{max(1, round(seconds * 1000)) if seconds > 0 else 0} ms"
 
 
 def cents(amount: float) -> str:
@@ -111,12 +107,3 @@ def json_shown(value: object) -> str:
 
 def grouped(number: int) -> str:
     return f"{number:,}"
-
-
-def lasted(span: timedelta) -> str:
-    """Format a length of time by its largest unit: `40 ms`, `1.4 s`, `3 min`, `2.5 h`, `6 d`."""
-    seconds = span.total_seconds()
-    for unit, length in (("d", 86_400.0), ("h", 3_600.0), ("min", 60.0), ("s", 1.0)):
-        if seconds >= length:
-            return f"{seconds / length:.1f}".rstrip("0").rstrip(".") + f" {unit}"
-    return f"{seconds * 1000:.0f} ms"

@@ -74,8 +74,8 @@ class Done:
 
     sentence: str
     to: str | None = None
-    undo: str = ""
-    """The id of an action that can be undone; a link beside the sentence opens its message."""
+    action: str = ""
+    """The id of the action; a link beside the sentence opens its message."""
 
 
 Submit = Callable[[Form], Awaitable[Done | Response]]
@@ -108,7 +108,7 @@ def form_route(
             site.look_again()
         if isinstance(done, Response):
             return done
-        return say(RedirectResponse(done.to or form.back, SEE_OTHER), Said(done.sentence, undo=done.undo))
+        return say(RedirectResponse(done.to or form.back, SEE_OTHER), Said(done.sentence, action=done.action))
 
     return Route(address, submitted, methods=["POST"])
 

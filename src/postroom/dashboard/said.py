@@ -25,12 +25,12 @@ Mood = Literal["good", "bad"]
 class Said:
     sentence: str
     mood: Mood = "good"
-    undo: str = ""
-    """The id of an action whose message a link beside the sentence opens, where it can be undone."""
+    action: str = ""
+    """The id of an action whose message a link beside the sentence opens."""
 
 
 def say(response: Response, said: Said) -> Response:
-    content = orjson.dumps([shown(said.sentence, LONGEST), said.mood, said.undo])
+    content = orjson.dumps([shown(said.sentence, LONGEST), said.mood, said.action])
     value = base64.urlsafe_b64encode(content).decode()
     response.set_cookie(COOKIE, value, max_age=SECONDS, httponly=True, samesite="strict")
     return response
@@ -43,8 +43,8 @@ def said_before(request: Request) -> Said | None:
     except (ValueError, binascii.Error):
         return None
     match parts:
-        case [str(sentence), "good" | "bad" as mood, str(undo)]:
-            return Said(shown(sentence, LONGEST), mood, shown(undo, 80))
+        case [str(sentence), "good" | "bad" as mood, str(action)]:
+            return Said(shown(sentence, LONGEST), mood, shown(action, 80))
         case _:
             return None
 

@@ -38,7 +38,6 @@ FILTERS = (
     "span",
     "cents",
     "json_shown",
-    "lasted",
 )
 A_YEAR = "public, max-age=31536000, immutable"
 ERRORS = {

@@ -60,16 +60,3 @@ def count_failed_actions(since: datetime, most: int) -> Script[int]:
     """The number of actions that failed since then, `most` at the highest."""
     rows = yield sql("count_failed_actions", since, most)
     return rows[0][0]
-
-
-@query
-def count_decisions() -> Script[int]:
-    rows = yield sql("count_decisions")
-    return rows[0][0]
-
-
-@query
-def count_actions() -> Script[dict[str, int]]:
-    """The number of actions in each state."""
-    rows = yield sql("count_actions")
-    return {row[0]: row[1] for row in rows}

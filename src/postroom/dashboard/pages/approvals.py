@@ -68,7 +68,7 @@ class ApprovalsPage(Page):
     async def _approve(self, form: Form) -> Done:
         shown = ShownApproval(_id(form), form.required("shown", STALE))
         answered = await approve_shown(self._database, shown, form.signed())
-        return Done(in_words(answered), undo=str(shown.id))
+        return Done(in_words(answered), action=str(shown.id))
 
     async def _reject(self, form: Form) -> Done:
         return Done(

@@ -139,17 +139,17 @@ class MessagePage(Page):
         message = form.parameters["message"]
         asked = await request_action(self._database, message, steps, self._policy, form.signed())
         outcome = await wait_for_outcome(self._database, asked, self._patience)
-        return Done(_sentence(outcome.what), undo=str(outcome.action_id))
+        return Done(_sentence(outcome.what), action=str(outcome.action_id))
 
     async def _undo(self, form: Form) -> Done:
         action = await self._chosen(form)
         await undo_action(self._database, action, form.signed())
-        return Done("It is being undone.", undo=str(action))
+        return Done("It is being undone.", action=str(action))
 
     async def _wrong(self, form: Form) -> Done:
         corrected = await undo_and_learn(self._database, await self._chosen(form), form.signed())
         learned = f"; proposed as a rule: {corrected.proposed}" if corrected.proposed else "; no rule could be proposed"
-        return Done(f"It is being undone{learned}.", undo=str(corrected.action_id))
+        return Done(f"It is being undone{learned}.", action=str(corrected.action_id))
 
     async def _reclassify(self, form: Form) -> Done:
         message = await find_message(self._database, form.parameters["message"])

@@ -8,7 +8,6 @@ from uuid import UUID
 from starlette.routing import Route
 
 from postroom.core.errors import BadInput, NotFound
-from postroom.core.outbound.simulation.svg import spoken
 from postroom.dashboard.charts import Part, Series
 from postroom.dashboard.forms import Done, Form, form_route
 from postroom.dashboard.outbound_words import CLASSES_OF_FAILURE, MAIL_WORDS, WORDS, Counts
@@ -95,7 +94,6 @@ class OutboundPage(Page):
             **await self._mail(visit),
             **await self._suppressed(visit),
             "part": Part,
-            "lasted": spoken,
             **WORDS,
         }
 

@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from postroom.core.errors import BadInput
 from postroom.core.outbound.simulation.simulator import GroupResult
-from postroom.core.outbound.simulation.svg import picture, spoken
+from postroom.core.outbound.simulation.svg import picture
 from postroom.dashboard.charts import Part
 from postroom.dashboard.forms import Done, Form, form_route
 from postroom.dashboard.page import Page
@@ -85,7 +85,6 @@ class SimulationPage(Page):
             "order_words": ORDER_WORDS,
             "limits": {"flood": MOST_FLOOD, "slots": MOST_SLOTS, "seed": MOST_SEED},
             "part": Part,
-            "lasted": spoken,
         }
 
     def actions(self) -> list[Route]:

@@ -121,7 +121,7 @@ def _spent(spend: ModelStatus | None) -> list[Part]:
 
 def _columns(road: Road) -> list[Mapping[str, Place]]:
     """Return the places of the picture, column by column, in their order."""
-    waits = {each.tier: f"95 % under {span(each.most_ms)}" for each in road.waits}
+    waits = {each.tier: f"95 % under {span(each.most_ms / 1000)}" for each in road.waits}
     sources = sorted({each.start for each in road.links if each.stage == 0})
     tiers = [*TIERS, *sorted(set(road.tiers) - set(TIERS))]
     endings = sorted({each.end for each in road.links if each.stage == 2}, key=_order)

@@ -82,9 +82,3 @@ SELECT id FROM envelopes WHERE queue = 'email' AND copy_of IS NULL ORDER BY acce
 
 -- name: count_failed_actions(since, most)
 SELECT count(*) FROM (SELECT 1 FROM actions WHERE state = 'failed' AND created_at >= :since LIMIT :most) AS failed
-
--- name: count_decisions()
-SELECT count(*) FROM decisions WHERE NOT shadow
-
--- name: count_actions()
-SELECT state, count(*) FROM actions GROUP BY state
