@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 
 from . import ground, install, table
-from .claims import CLAIMS
+from .claims import CLAIMS, WITHOUT_PEERS
 from .rounds import EVERYBODY, Run, reason
 from .sizes import FULL, QUICK
 from .subjects import field_of
@@ -31,7 +31,7 @@ def main() -> int:
     if not chosen:
         sys.exit(f"no claim is named {', '.join(options.only)}; there are {', '.join(CLAIMS)}")
     signal.signal(signal.SIGTERM, _end)
-    lines = measured(chosen, lambda: _running(options))
+    lines = measured(chosen, lambda: _running(options, chosen))
     print(_circumstances(options), end="\n\n")
     table.show(lines)
     for complaint in table.complaints(lines):
@@ -60,8 +60,8 @@ def measured(
 
 
 @contextmanager
-def _running(options: argparse.Namespace) -> Generator[Run]:
-    field = field_of(install.install())
+def _running(options: argparse.Namespace, chosen: list[str]) -> Generator[Run]:
+    field = field_of(install.peers() if WITHOUT_PEERS.issuperset(chosen) else install.install())
     with ground.prepared(options.prepared) as here:
         print(_circumstances(options), file=sys.stderr, flush=True)
         yield Run(here, field, QUICK if options.quick else FULL, options.rounds, frozenset(options.subject))

@@ -36,7 +36,13 @@ def install() -> Peers:
         _try("the Python peers", _install_python, python, "requirements.lock")
     if _is_stale(node, "package-lock.json"):
         _try("the Node.js peer", _install_node, node, "package-lock.json")
-    return Peers(python=_interpreter(python), node=_node_wheel() / "bin" / "node", node_modules_parent=node)
+    return peers()
+
+
+def peers() -> Peers:
+    """Where they are, or would be."""
+    node = _node_wheel() / "bin" / "node"
+    return Peers(python=_interpreter(FOLDER / "python"), node=node, node_modules_parent=FOLDER / "node")
 
 
 def _try(peers: str, install: Callable[[Path], None], folder: Path, lock: str) -> None:

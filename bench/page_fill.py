@@ -309,7 +309,9 @@ def _fills(filled: Filled, span: Span) -> Iterator[Fill]:
     )
     yield from page_history.jobs(span, rows, in_one_table=filled.in_one_table)
     end = span.until_ms // HOUR_MS * HOUR_MS
-    begin = end - FIGURE_DAYS * DAY_MS if span.is_whole else span.since_hour_ms + HOUR_MS
+    # A small history only shows that everything runs.
+    days = FIGURE_DAYS if span.count >= 100_000 else 2
+    begin = end - days * DAY_MS if span.is_whole else span.since_hour_ms + HOUR_MS
     last = (end - begin) // HOUR_MS
     if span.is_whole:
         outgoing = page_figures.outgoing_rows(span, _series(filled, 1, span.count // 2))

@@ -27,6 +27,8 @@ from . import (
     tiers,
 )
 
+WITHOUT_PEERS = frozenset({"pages-postgres", "pages-sqlite", "pages-live"})
+"""Claims for which nothing has to be installed."""
 CLAIMS: dict[str, Callable[[Run], list[Line]]] = {
     "drain-postgres": drain.postgres,
     "drain-sqlite": drain.sqlite,

@@ -143,7 +143,9 @@ def abuse_stats(throttles: ThrottleFigures, mail_held: int) -> AbuseStats:
 def _series(times: Sequence[TimeCount]) -> defaultdict[_Series, TimeBuckets]:
     found: defaultdict[_Series, TimeBuckets] = defaultdict(TimeBuckets)
     for each in times:
-        found[each.measure, each.discipline, each.lane].merge(TimeBuckets({each.bucket: each.count}, each.total_us))
+        buckets = found[each.measure, each.discipline, each.lane]
+        buckets.counts[each.bucket] += each.count
+        buckets.total_us += each.total_us
     return found
 
 
