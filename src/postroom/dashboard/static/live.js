@@ -28,7 +28,6 @@
   let retrying = 0;
 
   function setState(state) {
-    link.hidden = false;
     if (link.dataset.state === state || (state === "reconnecting" && link.dataset.state === "ended")) return;
     link.dataset.state = state;
     link.querySelector(".text").textContent = WORDS[state];
