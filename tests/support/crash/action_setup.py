@@ -90,7 +90,9 @@ class CrashSetup:
         """What became of each case; returns how many actions ended how."""
         rows = await rows_by_message(self.place)
         ends: Counter[str] = Counter()
-        usual = {case.name: self.recorder.calls[case.gmail_id] for case in self._accidents if case.number < len(KINDS)}
+        usual = dict[str, Counter[str]]()
+        for case in self._accidents:  # the first of each kind was undisturbed
+            usual.setdefault(case.name, self.recorder.calls[case.gmail_id])
         for case, where in self._accidents.items():
             seen, calls = self.recorder.changes[case.gmail_id], self.recorder.calls[case.gmail_id]
             found = Found(case, where, seen, calls, rows[case.message_id])
