@@ -27,7 +27,7 @@ from . import (
     tiers,
 )
 
-WITHOUT_PEERS = frozenset({"pages-postgres", "pages-sqlite", "pages-live"})
+WITHOUT_PEERS = frozenset({"pages-paint", "pages-postgres", "pages-sqlite", "pages-live"})
 """Claims for which nothing has to be installed."""
 CLAIMS: dict[str, Callable[[Run], list[Line]]] = {
     "drain-postgres": drain.postgres,
