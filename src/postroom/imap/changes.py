@@ -92,7 +92,13 @@ class Changer:
         """The copy in the target: one that is there already, be it marked as deleted, or a new one."""
         twins = await self._finder.in_folder(target, message)
         for twin in sorted(twins, key=lambda each: each.is_deleted):
-            return await self._store(message, twin, "-", [DELETED]) if twin.is_deleted else twin
+            # It has the flags of when it was left there; the message may have others by now.
+            has, wants = _lower(twin.flags), _lower(place.flags) | _OWN
+            twin = await self._store(
+                message, twin, "+", [each for each in place.flags if each.lower() not in has | _OWN]
+            )
+            extra = [each for each in twin.flags if each.lower() not in wants]
+            return await self._store(message, twin, "-", extra)
         copied = await self._at(place, "UID COPY", lambda check: self._session.copy([place.uid], target.wire, check))
         return await self._arrived(message, place, target, copied)
 
