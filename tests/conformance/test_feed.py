@@ -23,14 +23,10 @@ async def test_a_message_is_shown_by_its_subject_before_and_after_it_is_stored(s
     assert [row.subject for row in await setup.database.run(feed.recent_messages(1))] == ["Accepted"]
 
 
-async def test_what_was_decided_is_shown_with_its_rule_and_counted_by_its_state(setup: JobSetup) -> None:
+async def test_what_was_decided_is_shown_with_its_rule_and_its_state(setup: JobSetup) -> None:
     mail_setup = await MailSetup(setup).opened()
-    assert await setup.database.run(feed.count_decisions()) == 0
-    assert await setup.database.run(feed.count_actions()) == {}
     await mail_setup.rules(RECEIPTS)
     await mail_setup.decide(Sample("1"), Sample("2", sender="ann@other.example"))
     other, shop = await setup.database.run(feed.recent_messages(9))
     assert (shop.action_type, shop.parameters, shop.rule_name) == ("apply_label", {"label": "Receipts"}, "receipts")
     assert (shop.action_state, other.action_state) == ("executing", None)
-    assert await setup.database.run(feed.count_decisions()) == 2
-    assert await setup.database.run(feed.count_actions()) == {"executing": 1}
