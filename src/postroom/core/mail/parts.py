@@ -51,7 +51,7 @@ class Part:
     def leaves(self) -> list["Part"]:
         """The parts without parts, in the order of the message. Not recursive: parts may be nested deeply."""
         found: list[Part] = []
-        waiting = [self]
+        waiting: list[Part] = [self]
         while waiting:
             part = waiting.pop()
             if part.parts:

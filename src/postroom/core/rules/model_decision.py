@@ -133,7 +133,7 @@ def _alternatives(given: object, chosen: tuple[str, object], allowed_labels: Seq
         return ()
     found: dict[tuple[str, object], Alternative] = {}
     for each in islice(cast("list[object]", given), _MOST_READ):
-        fields = cast("Mapping[object, object]", each) if isinstance(each, Mapping) else {}
+        fields = cast("Mapping[str, object]", each) if isinstance(each, Mapping) else dict[str, object]()
         words, confidence = fields.get("action"), fields.get("confidence")
         if not isinstance(words, str) or isinstance(confidence, bool) or not isinstance(confidence, int | float):
             continue
