@@ -47,6 +47,12 @@ NAMES = {
     "butlers.switchboard.message_deduplicated",
     "butlers.switchboard.ingress_accept_latency",
     "butlers.switchboard.lifecycle_transition",
+    "butlers.store.database_size",
+    "butlers.jobs.count",
+    "butlers.actions.count",
+    "butlers.approvals.oldest_wait",
+    "butlers.model.spend_today",
+    "butlers.model.calls_today",
     "butlers.buffer.process_latency_ms",
 }
 TAKEN_IN = (metrics.TIER_1_INGESTED, metrics.TIER_2_METADATA, metrics.TIER_3_SKIPPED)
@@ -332,6 +338,7 @@ def test_the_names_are_those_that_dashboards_are_built_on():
     assert all(metric.name.startswith("butlers.") for metric in METRICS)
     covered = {metric.name for metric in EXPECTED} | {metrics.TIER_ASSIGNED.name}
     elsewhere = {metrics.ACCESS_REFUSED, metrics.CONNECTION_REFUSED, metrics.KNOWN_CONTACT_DEGRADED, *TAKEN_IN}
-    elsewhere |= {metrics.LOG_SIZE}
+    elsewhere |= {metrics.LOG_SIZE, metrics.DATABASE_SIZE, metrics.JOBS, metrics.ACTIONS, metrics.APPROVAL_AGE}
+    elsewhere |= {metrics.MODEL_SPEND, metrics.MODEL_CALLS}
     elsewhere |= {metric for metric in METRICS if metric.name.startswith(("butlers.outbound.", "butlers.submission."))}
     assert {metric.name for metric in METRICS} - covered == {metric.name for metric in elsewhere}

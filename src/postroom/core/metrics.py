@@ -104,7 +104,7 @@ MESSAGE_EVENT = Metric(
 PROCESS_LATENCY = Metric(
     "butlers.buffer.process_latency_ms",
     "histogram",
-    "ms",
+    "{millisecond}",  # the name says it already, and Prometheus would append it
     "From the acceptance of a message to its end.",
     ("queue_name", "policy_tier"),
     MILLISECONDS,
@@ -185,6 +185,52 @@ LOG_SIZE = Metric(
     "The size of SQLite's write-ahead log. From 112 MiB on, which means that a process holds an old snapshot, nothing "
     "new is accepted.",
     (),
+)
+
+DATABASE_SIZE = Metric(
+    "butlers.store.database_size",
+    "gauge",
+    "By",
+    "The size of the database: SQLite's file without its log, or the whole PostgreSQL database.",
+    (),
+)
+JOBS = Metric(
+    "butlers.jobs.count",
+    "gauge",
+    "{job}",
+    "Jobs by type and stage: `ready`, `running`, `scheduled`, `retrying`, `parked`, and `failed`, which a person may "
+    "retry. Of each stage at most 10,000 are counted.",
+    ("type", "stage"),
+)
+ACTIONS = Metric(
+    "butlers.actions.count",
+    "gauge",
+    "{action}",
+    "Actions that have not ended, by state: `queued`, `awaiting_approval` and `executing`; and `failed`, those of the "
+    "last 24 hours.",
+    ("state",),
+)
+APPROVAL_AGE = Metric(
+    "butlers.approvals.oldest_wait",
+    "gauge",
+    "s",
+    "How long the oldest action that needs a yes has been waiting; 0 if none is. How many wait is "
+    "`butlers.actions.count` with the state `awaiting_approval`.",
+    (),
+)
+MODEL_SPEND = Metric(
+    "butlers.model.spend_today",
+    "gauge",
+    "{US dollar}",
+    "The cost of the model since midnight UTC in dollars, with what is reserved for calls under way.",
+    (),
+)
+MODEL_CALLS = Metric(
+    "butlers.model.calls_today",
+    "gauge",
+    "{call}",
+    "Calls to the model since midnight UTC, by state: `started`, `answered`, `refused` or `failed`.",
+    ("state",),
 )
 
 OUTBOUND_LEASED = Metric(
@@ -360,6 +406,12 @@ METRICS = (
     KNOWN_CONTACT_DEGRADED,
     ACCESS_REFUSED,
     LOG_SIZE,
+    DATABASE_SIZE,
+    JOBS,
+    ACTIONS,
+    APPROVAL_AGE,
+    MODEL_SPEND,
+    MODEL_CALLS,
     CONNECTION_REFUSED,
     OUTBOUND_LEASED,
     OUTBOUND_DELIVERED,

@@ -5,11 +5,12 @@ Several may run on one database: every step is harmless right after the same ste
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import structlog
 
+from postroom.core import metrics
 from postroom.core.errors import PostroomError
 from postroom.core.metrics import LOG_SIZE, QUEUE_DEPTH
 from postroom.core.queue.queues import Queues
@@ -17,6 +18,7 @@ from postroom.core.tally import Gauges
 from postroom.store import connectors, figure_folds, history, inbox, queue_depths, rollups
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
+from postroom.store.work_figures import load_work_figures
 from postroom.switchboard.backfill_work import BackfillWork
 from postroom.switchboard.buffer import Buffer
 
@@ -27,6 +29,8 @@ ADOPTED_AT_ONCE = 1000
 MEASURE_SHARE = 0.02
 SAMPLE_EVERY = timedelta(minutes=5)
 FOLD_EVERY = timedelta(minutes=5)
+ACTION_STATES = ("queued", "awaiting_approval", "executing", "failed")
+CALL_STATES = ("started", "answered", "refused", "failed")
 
 
 class Keeper:
@@ -63,6 +67,7 @@ class Keeper:
             group.create_task(self._every(timedelta(seconds=1), self._buffer.sweep))
             group.create_task(self._every(timedelta(seconds=5), self._measure_with_backoff))
             group.create_task(self._every(timedelta(seconds=5), self.measure_log))
+            group.create_task(self._every(timedelta(minutes=1), self.measure_work))
             group.create_task(self._every(timedelta(minutes=1), self.forget_texts))
             group.create_task(self._every(timedelta(minutes=1), self.sample_depths))
             if self._backfills is not None:
@@ -113,6 +118,18 @@ class Keeper:
         if size is not None:
             self._gauges.show(LOG_SIZE, {(): float(size)})
 
+    async def measure_work(self) -> None:
+        """Update jobs, actions, approvals, the model's spend and the size of the database in the metrics."""
+        now = self._clock()
+        found = await self._database.run(load_work_figures(now))
+        waited = 0.0 if found.oldest_approval is None else (now - found.oldest_approval).total_seconds()
+        self._gauges.show(metrics.JOBS, {place: float(count) for place, count in found.jobs.items()})
+        self._gauges.show(metrics.ACTIONS, _by_state(ACTION_STATES, found.actions))
+        self._gauges.show(metrics.APPROVAL_AGE, {(): max(0.0, waited)})
+        self._gauges.show(metrics.MODEL_SPEND, {(): found.model_micros / 1_000_000})
+        self._gauges.show(metrics.MODEL_CALLS, _by_state(CALL_STATES, found.model_calls))
+        self._gauges.show(metrics.DATABASE_SIZE, {(): float(found.database_bytes)})
+
     async def _measure_with_backoff(self) -> None:
         """Measure the queues, less often the longer it takes: counting takes time in proportion to the depth."""
         if time.monotonic() >= self._measure_at:
@@ -149,3 +166,8 @@ class Keeper:
             except PostroomError as error:
                 log.warning("keeper.interrupted", error=type(error).__name__)
             await asyncio.sleep(pause.total_seconds())
+
+
+def _by_state(states: Sequence[str], counts: Mapping[str, int]) -> dict[tuple[str, ...], float]:
+    """The counts of all states: one that nothing is in is 0, not missing."""
+    return {(state,): float(counts.get(state, 0)) for state in states}
