@@ -30,8 +30,10 @@ STALLED = b"event: stalled\ndata: 1\n\n"
 class UpdateIntervals:
     """How often things happen, in seconds."""
 
-    between_updates: float = 0.25
-    """Changes inside this time become one update."""
+    between_updates: float = 1.0
+    """The first change is shown at once; those inside this time after it become one update. A message changes several
+    times on its way, within a second.
+    """
     reread: float = 5.0
     """Read again after this long, even if no change was announced: another process may have made one."""
     pulse: float = 15.0
