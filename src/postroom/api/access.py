@@ -28,7 +28,7 @@ ANYBODY = Access("viewer", frozenset(Role))
 """Everybody who is known."""
 READ = Access("viewer", _PROGRAMS)
 STEER = Access("operator", _PROGRAMS)
-"""What the role `dashboard` may do over MCP too."""
+"""Acts that the role `dashboard` may do over MCP too."""
 OPERATE = Access("operator", frozenset({Role.ADMIN}))
 ADMINISTER = Access("admin", frozenset({Role.ADMIN}))
 ANSWER = Access("operator")

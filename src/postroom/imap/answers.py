@@ -1,4 +1,4 @@
-"""What the answers of IMAP mean: messages, folders, places of copies. Pure."""
+"""Reads the answers of IMAP: messages, folders, places of copies. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -68,7 +68,7 @@ class Selected:
     is_read_only: bool
     vanished: tuple[int, ...] = ()
     changed: tuple[Fetched, ...] = ()
-    """What QRESYNC told: UIDs that are gone, and messages whose flags changed or that are new."""
+    """From QRESYNC: UIDs that are gone, and messages that are new or whose flags changed."""
 
     @property
     def takes_keywords(self) -> bool:

@@ -35,7 +35,7 @@ Check = Callable[[], None]
 
 @dataclass
 class Answer:
-    """What came for a command: its end, and the untagged responses before it."""
+    """The answer to a command: its end, and the untagged responses before it."""
 
     status: Status
     data: list[Data] = field(default_factory=list[Data])

@@ -34,7 +34,7 @@ def scheme_of(capabilities: frozenset[str]) -> Scheme:
 
 
 def items_for(scheme: Scheme) -> str:
-    """What must be fetched to tell a message's id."""
+    """The items to fetch in order to tell a message's id."""
     match scheme:
         case "gmail":
             return "X-GM-MSGID"

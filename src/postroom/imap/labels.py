@@ -1,4 +1,4 @@
-"""What IMAP's folders, flags and keywords are as labels, and what a change of labels means there. Pure.
+"""IMAP's folders, flags and keywords as labels, and the changes of labels as commands. Pure.
 
 A message is in one folder at a time: a folder of the user is a place, like the inbox and the trash, so putting it into
 one takes it out of the other. Keywords are labels that it can have several of.
@@ -94,7 +94,7 @@ class Keywords:
 def plan_of(
     folders: FolderMap, keywords: Keywords, here: Folder, add: Collection[str], remove: Collection[str]
 ) -> Plan:
-    """What this change of labels means for a message in this folder. Raises NoSuchFolder for an unknown label."""
+    """The commands for this change of labels on a message in this folder. Raises NoSuchFolder for an unknown label."""
     add_flags, remove_flags = set[str](), set[str]()
     target: Folder | None = None
     for label in sorted(add):

@@ -17,7 +17,7 @@ STEPS: dict[FoldName, timedelta] = {"rollups": 6 * HOUR, "outbound": 24 * HOUR, 
 SETTLED = timedelta(minutes=15)
 """How long after its end a time may still get counts: what began in it may be committed later."""
 LONGEST_SHOWN = timedelta(days=32)
-"""What is older is shown nowhere, and not summed up by an upgrade."""
+"""Older counts are shown nowhere, and an upgrade does not sum them up."""
 _FIRST = datetime(2000, 1, 1, tzinfo=UTC)
 _EARLIEST: dict[FoldName, str] = {
     "rollups": "select_first_rollups",

@@ -152,7 +152,7 @@ class Follower:
             self._index.forget_folder(each.folder)
 
     def _of_lost_folders(self) -> list[FolderNews]:
-        """What was in folders that no longer exist."""
+        """The messages of folders that no longer exist."""
         listed = self._folders.listed()
         return [
             FolderNews(each, state, {}, frozenset(self._index.held_in(each)))

@@ -48,7 +48,7 @@ class Held(NamedTuple):
 
 
 class FolderNews(NamedTuple):
-    """What a look at a folder has found: what is there now that was not, or not so, and what is no longer there."""
+    """The changes found in a folder: messages that are new or differ, and those that are gone."""
 
     folder: bytes
     state: FolderState

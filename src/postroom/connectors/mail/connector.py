@@ -1,4 +1,4 @@
-"""What the connectors of all mailboxes do: rounds that ingest what is new, mail on request, and pauses after errors.
+"""The work that connectors of all mailboxes share: rounds that ingest new mail, mail on request, pauses after errors.
 
 One connector, two drivers: jobs call `sync` for one round; a separate process calls `run`, which runs rounds until it
 is stopped. Ingesting twice is harmless: the switchboard recognises duplicates.

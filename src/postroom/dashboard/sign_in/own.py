@@ -39,7 +39,7 @@ def off_routes(site: Site) -> list[Route]:
 
 @dataclass(frozen=True, slots=True)
 class Titled:
-    """What the shell shows of a page that is not live."""
+    """The frame around a page that is not live."""
 
     title: str
 
