@@ -19,7 +19,7 @@ HEADERS = {
         "frame-ancestors 'self'"
     ),
     "X-Frame-Options": "SAMEORIGIN",
-    # Browsers look up the names of links ahead, which no policy forbids.
+    # Browsers may look up the names of links ahead; the policy is not relied on to stop that.
     "X-DNS-Prefetch-Control": "off",
 }
 
