@@ -6,7 +6,6 @@ ours, which speaks the protocol of saslauthd.
 
 import os
 import socketserver
-import subprocess
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -50,8 +49,7 @@ def running_cyrus() -> Generator[ImapServer]:
             command = [programs / "master", "-C", folder / "all.conf", "-M", folder / "cyrus.conf"]
             command += ["-p", folder / "pid", "-D"]
             with (folder / "log").open("wb") as log:
-                environment = os.environ | {"LD_LIBRARY_PATH": libraries}
-                server.processes.append(subprocess.Popen(command, stdout=log, stderr=log, env=environment))
+                server.start(command, log, os.environ | {"LD_LIBRARY_PATH": libraries})
             try:
                 server.wait_until_ready(folder / "log")
                 yield server

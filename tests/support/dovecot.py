@@ -35,8 +35,7 @@ def running_dovecot() -> Generator[ImapServer]:
         server = ImapServer("dovecot", port, tls_port, folder)
         config = folder / "dovecot.conf"
         config.write_text(_config(server))
-        # In the foreground it is our child, and ends with its own by one signal.
-        server.processes.append(subprocess.Popen([program, "-F", "-c", str(config)], stderr=subprocess.DEVNULL))
+        server.start([program, "-F", "-c", str(config)], subprocess.DEVNULL)
         try:
             server.wait_until_ready(folder / "log")
             yield server

@@ -12,12 +12,12 @@ import ssl
 import subprocess
 import tempfile
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from uuid import uuid4
 
 import trustme
@@ -117,6 +117,16 @@ class ImapServer:
         client = imaplib.IMAP4(address_of(profile), self.port)
         client.login(user, PASSWORD)
         return client
+
+    def start(
+        self, command: Sequence[str | Path], log: IO[bytes] | int, environment: Mapping[str, str] = os.environ
+    ) -> None:
+        """Start it as a child of ours that stays in the foreground.
+
+        A Cyrus that stops signals its whole process group, which must not reach the tests or their other servers.
+        """
+        started = subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
+        self.processes.append(started)
 
     def wait_until_ready(self, log: Path) -> None:
         deadline = time.monotonic() + PATIENCE_S
