@@ -2,14 +2,14 @@
 
     connect_account ──► active ⇄ paused          (pause_account, resume_account)
                           │  ▲      │
-                lose_consent │      │            jobs that meet a paused account, or one without consent, are parked;
-                          ▼  │      ▼            whatever makes it active again releases them
+             lose_consent │  │      │            jobs that meet a paused account, or one without consent, are parked;
+           refuse_sign_in ▼  │      ▼            whatever makes it active again releases them
                      needs_consent ──► removed   (remove_account: secrets wiped, history kept)
 
 A secret arrives sealed: nothing here, nor in the database, can open it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -17,7 +17,8 @@ from uuid import UUID
 
 from postroom.core.errors import Conflict, NotFound
 from postroom.core.lifecycle import ACCOUNT, AccountState
-from postroom.core.mail.accounts import Provider, gmail_endpoint, parking_key, same_mailbox
+from postroom.core.mail.accounts import Provider, gmail_endpoint, imap_endpoint, parking_key, same_mailbox
+from postroom.core.mail.servers import MailServers
 from postroom.store.audit import Signature, auditing
 from postroom.store.backfill import canceling_all
 from postroom.store.engine.codecs import json_text
@@ -30,7 +31,10 @@ from postroom.store.secret_keys import using_key
 from postroom.vault.sealing import Sealed
 
 CHANNEL = "accounts"
-REFRESH_TOKEN = "refresh_token"  # noqa: S105 - the name of a field
+# The names of the fields that secrets are sealed under.
+REFRESH_TOKEN = "refresh_token"  # noqa: S105
+PASSWORD = "password"  # noqa: S105
+SMTP_PASSWORD = "smtp_password"  # noqa: S105
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,9 @@ class Consent:
 
 @dataclass(frozen=True, slots=True)
 class AccountView:
-    """An account with its consent; one that was never connected, or was removed, has none."""
+    """An account with its consent, or its servers if it is reached over IMAP; one that was never connected, or was
+    removed, has neither.
+    """
 
     id: UUID
     provider: Provider
@@ -58,6 +64,7 @@ class AccountView:
     created_at: datetime
     updated_at: datetime
     consent: Consent | None
+    servers: MailServers | None = None
 
 
 class AccountWithSecret(NamedTuple):
@@ -76,25 +83,46 @@ def connect_account(
     A mailbox has one account, however its address is spelled: connecting it again renews that account's consent.
     Connecting the same mailbox is serialised, so that two spellings of it are not both taken for new.
     """
-    yield sql("lock_connecting")
-    found = [each for each in (yield from _with_address(email)) if each.provider == "gmail"]
-    before = found[0].state if found else None
-    if found:
-        if found[0].id != id:
-            problem = f"{found[0].email} was connected in the meantime"
-            raise Conflict("email", problem, "see `postroom account list`")
-        yield from _move(id, "active", None, now)
-    elif not (yield sql("insert_new_account", id, "gmail", gmail_endpoint(email), email, now)):
-        raise Conflict("email", f"{email} is being connected by someone else", "see `postroom account list`")
-    yield from using_key(sealed.key_id, now)
+    before = yield from _connecting(id, "gmail", gmail_endpoint(email), email, now)
     scopes = json_text(sorted(consent.scopes))
+    yield from using_key(sealed.key_id, now)
     yield sql("upsert_consent", id, consent.client_id, consent.level, scopes, consent.granted_at, consent.dies_at)
     yield sql("upsert_credential", id, REFRESH_TOKEN, *sealed, now)
-    yield from _goes_on(id, now)
     after = {"state": "active", "email": email, "level": consent.level, "scopes": sorted(consent.scopes)}
-    yield from auditing(signed.under("account.connect", "account", str(id), before=_state(before), after=after), now)
-    yield Notify(CHANNEL, str(id))
-    return (yield from _view(id))
+    return (yield from _connected(id, before, after, signed, now))
+
+
+@transaction
+def connect_imap_account(
+    id: UUID, email: str, servers: MailServers, secrets: Mapping[str, Sealed], signed: Signature, now: datetime
+) -> Script[AccountView]:
+    """Store the servers of a mailbox and its secrets by field, and resume its jobs. Connecting it again renews them
+    all: a secret that is not among these is deleted.
+    """
+    before = yield from _connecting(id, "imap", imap_endpoint(email), email, now)
+    yield sql("delete_credentials", id)
+    for key_id in sorted({each.key_id for each in secrets.values()}):
+        yield from using_key(key_id, now)
+    for field, sealed in sorted(secrets.items()):
+        yield sql("upsert_credential", id, field, *sealed, now)
+    yield sql(
+        "upsert_mail_servers",
+        id,
+        servers.imap_host,
+        servers.imap_port,
+        servers.imap_security,
+        servers.smtp_host,
+        servers.smtp_port,
+        servers.smtp_security,
+        servers.user_name,
+        servers.sign_in,
+        servers.labels_as,
+        servers.files_sent_mail,
+        servers.given_at,
+        servers.trusted_certificates,
+    )
+    after = {"state": "active", "email": email, "imap": servers.imap_host, "smtp": servers.smtp_host}
+    return (yield from _connected(id, before, after, signed, now))
 
 
 @transaction
@@ -121,9 +149,10 @@ def remove_account(id: UUID, signed: Signature, now: datetime) -> Script[Account
     view = yield from _moved(id, "removed", signed.reason, "account.remove", signed, now)
     yield sql("delete_credentials", id)
     yield sql("delete_consent", id)
+    yield sql("delete_mail_servers", id)
     yield from unpark.script(parking_key(id), now)
     yield from canceling_all(view.endpoint_identity, now, signed)
-    return view
+    return (yield from _view(id))
 
 
 @transaction
@@ -134,6 +163,17 @@ def lose_consent(id: UUID, granted_at: datetime, reason: str, signed: Signature,
     if view.consent is None or view.consent.granted_at != granted_at or state not in ("active", "paused"):
         return False
     yield from _moved(id, "needs_consent", reason, "account.consent_lost", signed._replace(reason=reason), now)
+    return True
+
+
+@transaction
+def refuse_sign_in(id: UUID, given_at: datetime, reason: str, signed: Signature, now: datetime) -> Script[bool]:
+    """Record that the mail server does not accept the password of this time. False if the account has a newer one."""
+    state, _ = yield from _lock(id)
+    view = yield from _view(id)
+    if view.servers is None or view.servers.given_at != given_at or state != "active":
+        return False
+    yield from _moved(id, "needs_consent", reason, "account.sign_in_refused", signed._replace(reason=reason), now)
     return True
 
 
@@ -167,11 +207,42 @@ def account_at(endpoint_identity: str) -> Script[AccountView | None]:
 
 
 @query
-def account_with_secret(id: UUID) -> Script[AccountWithSecret]:
-    """The account with its sealed refresh token."""
+def account_with_secret(id: UUID, field: str = REFRESH_TOKEN) -> Script[AccountWithSecret]:
+    """The account with its sealed secret of this field."""
     view = yield from _view(id)
-    rows = yield sql("select_credential", id, REFRESH_TOKEN)
+    rows = yield sql("select_credential", id, field)
     return AccountWithSecret(view, read_first(Sealed, rows))
+
+
+def _connecting(
+    id: UUID, provider: Provider, endpoint_identity: str, email: str, now: datetime
+) -> Script[AccountState | None]:
+    """Make the account active, or create it; return the state that it had."""
+    yield sql("lock_connecting")
+    same_address = yield from _with_address(email)
+    found = [each for each in same_address if each.provider == provider]
+    if provider == "imap" and any(each.provider == "gmail" and each.state != "removed" for each in same_address):
+        problem = f"{email} is already connected through Gmail's API, and two accounts would work on one mailbox"
+        raise Conflict("email", problem, f"keep that one, or run `postroom account remove {email}` first")
+    if found:
+        if found[0].id != id:
+            problem = f"{found[0].email} was connected in the meantime"
+            raise Conflict("email", problem, "see `postroom account list`")
+        yield from _move(id, "active", None, now)
+        return found[0].state
+    if not (yield sql("insert_new_account", id, provider, endpoint_identity, email, now)):
+        raise Conflict("email", f"{email} is being connected by someone else", "see `postroom account list`")
+    return None
+
+
+def _connected(
+    id: UUID, before: AccountState | None, after: dict[str, Any], signed: Signature, now: datetime
+) -> Script[AccountView]:
+    """Resume what waited for the account, with an entry in the audit log."""
+    yield from _goes_on(id, now)
+    yield from auditing(signed.under("account.connect", "account", str(id), before=_state(before), after=after), now)
+    yield Notify(CHANNEL, str(id))
+    return (yield from _view(id))
 
 
 def _moved(id: UUID, state: str, reason: str | None, action: str, signed: Signature, now: datetime) -> Script[Any]:

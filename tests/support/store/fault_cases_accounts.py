@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from postroom.core.mail.accounts import parking_key
+from postroom.core.mail.servers import MailServers
 from postroom.store import accounts, jobs, secret_keys
 from postroom.store.accounts import AccountView, Consent
 from postroom.store.engine.database import Transaction
@@ -30,6 +31,31 @@ async def connected(setup: JobSetup, email: str = ADA, key_id: str = "key1") -> 
     )
 
 
+def servers(given_at: datetime, user_name: str = ADA) -> MailServers:
+    return MailServers(
+        imap_host="imap.example.com",
+        imap_port=993,
+        imap_security="tls",
+        smtp_host="smtp.example.com",
+        smtp_port=587,
+        smtp_security="starttls",
+        user_name=user_name,
+        sign_in="password",
+        labels_as="keywords",
+        files_sent_mail=True,
+        given_at=given_at,
+        trusted_certificates=None,
+    )
+
+
+async def connected_imap(setup: JobSetup, email: str = ADA, key_id: str = "key1") -> AccountView:
+    sealed = {accounts.PASSWORD: Sealed(key_id, f"sealed {email}")}
+    connecting = accounts.connect_imap_account(
+        new_id(), email, servers(setup.clock(), email), sealed, signed(), setup.clock()
+    )
+    return await setup.database.run(connecting)
+
+
 async def parked_job(setup: JobSetup, id: UUID) -> UUID:
     """A job that waits for the account."""
     job = await setup.claimed()
@@ -45,6 +71,17 @@ async def connect_account(setup: JobSetup) -> Transaction[Any]:
     await parked_job(setup, account.id)
     now = setup.clock.forward(60)
     return accounts.connect_account(account.id, ADA, consent(now), Sealed("key2", "new"), signed(), now)
+
+
+async def connect_imap_account(setup: JobSetup) -> Transaction[Any]:
+    account = await connected_imap(setup)
+    await setup.database.run(
+        accounts.refuse_sign_in(account.id, setup.clock(), "wrong; give a new one", signed(), setup.clock())
+    )
+    await parked_job(setup, account.id)
+    now = setup.clock.forward(60)
+    sealed = {accounts.PASSWORD: Sealed("key2", "new"), accounts.SMTP_PASSWORD: Sealed("key1", "another")}
+    return accounts.connect_imap_account(account.id, ADA, servers(now), sealed, signed(), now)
 
 
 async def pause_account(setup: JobSetup) -> Transaction[Any]:
@@ -70,6 +107,11 @@ async def lose_consent(setup: JobSetup) -> Transaction[Any]:
     return accounts.lose_consent(account.id, setup.clock(), "revoked; connect it again", signed(), setup.clock())
 
 
+async def refuse_sign_in(setup: JobSetup) -> Transaction[Any]:
+    account = await connected_imap(setup)
+    return accounts.refuse_sign_in(account.id, setup.clock(), "wrong; give a new one", signed(), setup.clock())
+
+
 async def note_refresh(setup: JobSetup) -> Transaction[Any]:
     account = await connected(setup)
     return accounts.note_refresh(account.id, setup.clock(), setup.clock.forward(60))
@@ -88,10 +130,12 @@ async def drop_key(setup: JobSetup) -> Transaction[Any]:
 
 CASES: list[Case] = [
     connect_account,
+    connect_imap_account,
     pause_account,
     resume_account,
     remove_account,
     lose_consent,
+    refuse_sign_in,
     note_refresh,
     reseal,
     drop_key,

@@ -24,10 +24,10 @@ CHANNELS = (
 )
 _LAST = "wake-ups"
 _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
-    ("accounts",): ("lose_consent",),
+    ("accounts",): ("lose_consent", "refuse_sign_in"),
     ("accounts", "pauses"): ("pause_account",),
     ("accounts", "pauses", "rules"): ("begin_paused",),
-    ("accounts", "jobs"): ("connect_account", "resume_account"),
+    ("accounts", "jobs"): ("connect_account", "connect_imap_account", "resume_account"),
     ("accounts", "jobs", "pauses"): ("remove_account",),
     ("actions",): (
         "apply_changes",
