@@ -32,6 +32,7 @@ from postroom.core.mail.accounts import Provider
 from postroom.core.mail.contacts import ContactSource
 from postroom.core.mail.ingestion import Extent
 from postroom.core.mail.mailbox_requests import RequestKind
+from postroom.core.mail.servers import LabelsAs, Security, SignInKind
 from postroom.core.outbound.bounce_classes import BounceClass
 from postroom.core.outbound.destinations import SigningAlgorithm, StsMode
 from postroom.core.outbound.fairness import Discipline
@@ -166,7 +167,7 @@ LISTS: dict[str, Any] = {
     "connectors.state": Literal["healthy", "degraded", "error"],
     "consents.level": Level,
     "contacts.source": ContactSource,
-    "credentials.field": Literal["refresh_token", "password"],
+    "credentials.field": Literal["refresh_token", "password", "smtp_password"],
     "decisions.action_type": DecidedType,
     "decisions.source": DecisionSource,
     "directions.scope": Literal["global", "account"],
@@ -174,6 +175,10 @@ LISTS: dict[str, Any] = {
     "ingestion_rules.tier": Extent,
     "job_steps.kind": Literal["step", "event"],
     "labels.kind": Literal["system", "user"],
+    "mail_servers.imap_security": Security,
+    "mail_servers.labels_as": LabelsAs,
+    "mail_servers.sign_in": SignInKind,
+    "mail_servers.smtp_security": Security,
     "model_rules.mode": RuleMode,
     "model_rules.scope": ScopeName,
     "dkim_keys.algorithm": SigningAlgorithm,
