@@ -1,13 +1,14 @@
-"""People who keep pages open: `python -m bench.page_watchers ADDRESS COOKIE`, in a process of their own.
+"""People who keep pages open: `python -m bench.page_watchers ADDRESS COOKIE…`, in a process of their own.
 
-Each holds the stream of one page. Says `open` when every stream has sent its first board, and at the end, which comes
-with the end of its input, how many boards each page has got.
+Each holds the streams of some pages. Says `open` when every stream has sent its first board, and at the end, which
+comes with the end of its input, how many boards each page has got.
 """
 
 import asyncio
 import json
 import sys
 from collections import Counter
+from itertools import cycle
 
 import httpx2
 import uvloop
@@ -32,11 +33,11 @@ def stream_of(path: str) -> str:
     return f"/events{address.rstrip('/')}{question}{query}"
 
 
-async def watch(address: str, cookie: str) -> None:
+async def watch(address: str, *cookies: str) -> None:
     boards: Counter[str] = Counter()
     opened: asyncio.Queue[str] = asyncio.Queue()
 
-    async def one(http: httpx2.AsyncClient, path: str) -> None:
+    async def one(http: httpx2.AsyncClient, path: str, cookie: str) -> None:
         is_first = True
         async with http.stream("GET", stream_of(path), headers={"Cookie": cookie}) as stream:
             if stream.status_code != 200:
@@ -53,7 +54,8 @@ async def watch(address: str, cookie: str) -> None:
 
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None)
     async with httpx2.AsyncClient(base_url=address, timeout=None, limits=limits) as http:
-        watching = [asyncio.create_task(one(http, path)) for path, many in WATCHED.items() for _ in range(many)]
+        paths = [path for path, many in WATCHED.items() for _ in range(many)]
+        watching = [asyncio.create_task(one(http, *each)) for each in zip(paths, cycle(cookies), strict=False)]
         async with asyncio.timeout(PATIENCE_S):
             for _ in watching:
                 await opened.get()

@@ -38,6 +38,8 @@ from .road import DOMAIN, PATIENCE_S, product_settings
 from .told_emulator import ToldEmulator, told_emulator
 
 WARM_UP_S = 5
+# One person may have some forty pages open.
+PEOPLE = 4
 # The history's own mailboxes are nowhere, and what waits for them would only fail.
 _SETTLED = """
     UPDATE accounts SET state = 'paused';
@@ -87,13 +89,11 @@ async def live(filled: Path, per_second: float, seconds: int) -> Outcome:
 async def _measure(
     emulator: ToldEmulator, database: Database, address: str, per_second: float, seconds: int
 ) -> Outcome:
-    async with httpx2.AsyncClient(base_url=address, timeout=PATIENCE_S) as http:
-        link = await add_person(database, f"watcher-{new_id().hex}", "admin", Signature(new_id(), "bench", "admin"))
-        cookie = await sign_in(http, link.secret)
+    cookies = [await _signed_in(database, address) for _ in range(PEOPLE)]
     await _flow(emulator, per_second, WARM_UP_S)
     alone = await _flow(emulator, per_second, seconds)
     watchers = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bench.page_watchers", address, cookie),
+        *(sys.executable, "-m", "bench.page_watchers", address, *cookies),
         cwd=ROOT,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
@@ -109,6 +109,13 @@ async def _measure(
     boards = json.loads(await watchers.stdout.readline())
     await watchers.wait()
     return Outcome(alone, watched, seconds, boards)
+
+
+async def _signed_in(database: Database, address: str) -> str:
+    """The cookie of a new person."""
+    link = await add_person(database, f"watcher-{new_id().hex}", "admin", Signature(new_id(), "bench", "admin"))
+    async with httpx2.AsyncClient(base_url=address, timeout=PATIENCE_S) as http:
+        return await sign_in(http, link.secret)
 
 
 async def _flow(emulator: ToldEmulator, per_second: float, seconds: int) -> float:

@@ -155,8 +155,8 @@ async def test_everything_can_be_done_without_javascript(browser: Browser, datab
             {"name": "r.yaml", "mimeType": "text/yaml", "buffer": content}
         )
         await page.get_by_role("button", name="Read it").click()
-        await page.get_by_role("button", name="Bring over 1 rules, off").click()
-        await expect(page.locator(".toast")).to_contain_text("1 rules came over")
+        await page.get_by_role("button", name="Bring over 1 rule, off").click()
+        await expect(page.locator(".toast")).to_contain_text("1 rule came over")
         assert not (await stored(database))["new"].enabled
     await context.close()
 

@@ -8,6 +8,7 @@ from playwright.async_api import Page, expect
 
 from postroom.store.audit import list_audit
 from postroom.store.sessions import end_sessions
+from support.axe import grave_violations
 from support.chromium import BrowserErrors
 from support.clocks import ManualClock
 from support.signed_in import PASSWORD, Pages, running_pages
@@ -101,6 +102,7 @@ async def test_passkeys_are_added_and_removed_beside_a_password(
     await page.get_by_role("button", name="Add a passkey").click()
     await expect(page.get_by_text("The passkey was added.")).to_be_visible()
     await expect(page.get_by_role("cell", name="the laptop", exact=True)).to_be_visible()
+    assert await grave_violations(page) == []
     await page.get_by_role("button", name="Remove the passkey the laptop").click()
     await expect(page.get_by_text("The passkey was removed.")).to_be_visible()
     await signed_out(page, pages)

@@ -88,7 +88,7 @@ async def test_a_sieve_script_comes_over_in_steps(client: httpx2.AsyncClient, da
     views = await stored(database)
     assert [view.enabled for view in views.values()] == [False, False]
     page = await text(client, kept)
-    assert "2 rules came over. They are off until you turn them on." in page
+    assert "2 rules came over. What came over is off until you turn it on." in page
     assert "added, off" in page
     await submit(client, "/rules/import/enable", {"file": kept.partition("file=")[2]}, back=kept)
     enabled = [view.action for view in (await stored(database)).values() if view.enabled]

@@ -1,10 +1,11 @@
 """The boards of a page: one reader per address and role, each visitor with their own token, few tabs."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 
 from postroom.core.visitors import PersonRole, Visitor
-from postroom.dashboard.boards import MAX_TABS, TOKEN_MARKER, Boards
+from postroom.dashboard.boards import MAX_TABS, MAX_TABS_OF_ONE, TOKEN_MARKER, Boards
 from postroom.dashboard.broadcast import UpdateIntervals
 from postroom.dashboard.visit import Visit
 
@@ -26,8 +27,8 @@ class Reader:
         yield
         await self.changed.wait()
 
-    def boards(self, *, personal: bool = False) -> Boards:
-        return Boards(self.read, self.changes, UpdateIntervals(reread=3600), personal=personal)
+    def boards(self, *, personal: bool = False, tabs_of: Counter[str] | None = None) -> Boards:
+        return Boards(self.read, self.changes, UpdateIntervals(reread=3600), personal=personal, tabs_of=tabs_of)
 
 
 async def test_each_visitor_gets_the_token_of_their_own() -> None:
@@ -61,13 +62,27 @@ async def test_a_personal_page_is_read_for_each_person() -> None:
 
 async def test_the_number_of_tabs_is_bounded_over_all_boards_of_a_page() -> None:
     boards = Reader().boards()
-    tabs = [boards.frames(visit(filters={"q": str(index % 3)})) for index in range(MAX_TABS)]
+    tabs = [boards.frames(visit(f"v{index}", filters={"q": str(index % 3)})) for index in range(MAX_TABS)]
     await asyncio.gather(*map(anext, tabs))
-    assert not boards.has_room
+    ada = visit("ada").visitor
+    assert not boards.has_room_for(ada)
     await tabs.pop().aclose()
-    assert boards.has_room
+    assert boards.has_room_for(ada)
     boards.close()
-    assert not boards.has_room
+    assert not boards.has_room_for(ada)
+    for tab in tabs:
+        await tab.aclose()
+
+
+async def test_one_person_cannot_take_all_places_with_tabs_on_several_pages() -> None:
+    tabs_of = Counter[str]()
+    pages = [Reader().boards(tabs_of=tabs_of), Reader().boards(tabs_of=tabs_of)]
+    tabs = [pages[index % 2].frames(visit("ada")) for index in range(MAX_TABS_OF_ONE)]
+    await asyncio.gather(*map(anext, tabs))
+    assert not any(each.has_room_for(visit("ada").visitor) for each in pages)
+    assert all(each.has_room_for(visit("bob").visitor) for each in pages)
+    await tabs.pop().aclose()
+    assert all(each.has_room_for(visit("ada").visitor) for each in pages)
     for tab in tabs:
         await tab.aclose()
 

@@ -5,6 +5,7 @@ visitor's token it holds a marker, which no text from outside can contain, and e
 """
 
 import secrets
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import aclosing
 from typing import Any
@@ -14,6 +15,8 @@ from postroom.dashboard.broadcast import Broadcast, UpdateIntervals
 from postroom.dashboard.visit import Visit
 
 MAX_TABS = 100
+MAX_TABS_OF_ONE = 40
+"""Of one person, on all pages together: nobody can take the others' places, or keep the readers busy with boards."""
 MAX_IDLE = 32
 TOKEN_MARKER = f"form-token-{secrets.token_hex(16)}"
 Key = tuple[str, ...]
@@ -27,17 +30,21 @@ class Boards:
         intervals: UpdateIntervals,
         *,
         personal: bool = False,
+        tabs_of: Counter[str] | None = None,
     ) -> None:
+        """`tabs_of` counts each person's tabs, on all pages that share it."""
         self._read = read
         self._changes = changes
         self._intervals = intervals
         self._personal = personal
         self._boards: dict[Key, Broadcast] = {}
+        self._tabs_of = Counter[str]() if tabs_of is None else tabs_of
         self._closed = False
 
-    @property
-    def has_room(self) -> bool:
-        return not self._closed and sum(each.tabs for each in self._boards.values()) < MAX_TABS
+    def has_room_for(self, visitor: Visitor) -> bool:
+        """Whether this person can open one more tab."""
+        open_now = sum(each.tabs for each in self._boards.values())
+        return not self._closed and open_now < MAX_TABS and self._tabs_of[visitor.name] < MAX_TABS_OF_ONE
 
     async def board(self, visit: Visit) -> str:
         """Return the board for a page that is being opened."""
@@ -46,9 +53,13 @@ class Boards:
     async def frames(self, visit: Visit) -> AsyncGenerator[bytes]:
         """Yield the event stream of one tab."""
         marker, token = TOKEN_MARKER.encode(), visit.visitor.form_token.encode()
-        async with aclosing(self._at(visit).frames()) as frames:
-            async for frame in frames:
-                yield frame.replace(marker, token)
+        self._tabs_of[visit.visitor.name] += 1
+        try:
+            async with aclosing(self._at(visit).frames()) as frames:
+                async for frame in frames:
+                    yield frame.replace(marker, token)
+        finally:
+            self._tabs_of[visit.visitor.name] -= 1
 
     def look_again(self) -> None:
         """Read every board again after a change through a page, so that the next visitor sees it."""

@@ -40,7 +40,7 @@ class Page(ABC):
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._boards = Boards(self._board, self.changes, site.intervals, personal=self.personal)
+        self._boards = Boards(self._board, self.changes, site.intervals, personal=self.personal, tabs_of=site.tabs_of)
         site.add(self.address, self._boards)
 
     @abstractmethod
@@ -95,12 +95,12 @@ class Page(ABC):
         return forget_said(response) if said else response
 
     async def _stream(self, request: Request) -> Response:
-        if not self._boards.has_room:
+        visit = Visit.of(request, request.url.path.removeprefix(EVENTS) or "/")
+        if not self._boards.has_room_for(visit.visitor):
             raise HTTPException(UNAVAILABLE, headers={"Retry-After": "5"})
         if request.method == "HEAD":
             return Response(media_type=EventStream.media_type)  # without a body there is nothing to wait for
-        path = request.url.path.removeprefix(EVENTS) or "/"
-        return EventStream(self._boards.frames(Visit.of(request, path)))
+        return EventStream(self._boards.frames(visit))
 
 
 def _events(visit: Visit) -> str:

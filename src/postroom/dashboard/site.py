@@ -3,6 +3,7 @@
 Autoescape is always on; text from mail also passes through `shown`.
 """
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from pathlib import Path
@@ -57,6 +58,7 @@ class Site:
         self.intervals = intervals or UpdateIntervals()
         self.count_waiting: Callable[[], Awaitable[int]] | None = None
         self.mailbox_of: MailboxOf | None = None
+        self.tabs_of: Counter[str] = Counter()
         self._boards: dict[str, Boards] = {}
         self._assets = load_assets()
         self._environment = Environment(

@@ -56,7 +56,8 @@ class ImportPage(Page):
     async def _keep(self, form: Form) -> Done:
         found = await keep_import(self._database, self._given(form), form.signed())
         kept = f"/rules/import?file={self._files.keep(found)}"
-        return Done(f"{len(found.added)} rules came over. They are off until you turn them on.", to=kept)
+        many = "1 rule" if len(found.added) == 1 else f"{len(found.added)} rules"
+        return Done(f"{many} came over. What came over is off until you turn it on.", to=kept)
 
     async def _enable(self, form: Form) -> Done:
         names = self._given(form).harmless
