@@ -2,13 +2,19 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import pytest
 
 from postroom.core.errors import BadInput, UnknownJobType
+from postroom.core.jobs.job import NewJob
 from postroom.jobs.schedule import WAKE_BATCH, Recurring, Scheduler, next_tick
 from postroom.store import jobs as store
+from postroom.store.accounts import pause_account
 from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.mail import keep_account
+from support.store.fault_cases_registry import signed
 from support.store.job_setup import TYPES, JobSetup
 
 HOURLY = Recurring("labels", "0 * * * *", "other", {"account": 1}, 3)
@@ -51,6 +57,28 @@ async def test_a_recurring_job_fires_once_per_tick(setup: JobSetup) -> None:
         (job,) = await setup.claim()
         assert (job.type, job.payload, job.priority) == ("other", {"account": 1}, 3)
         await setup.finish(job)
+
+
+async def test_a_recurring_job_of_accounts_fires_for_each_account_in_use(setup: JobSetup) -> None:
+    def job_of(account_id: UUID) -> NewJob:
+        return setup.new("sync", key=f"sync:{account_id}", payload={"account_id": str(account_id)})
+
+    scheduler = _scheduler(setup, Recurring("mailboxes", "0 * * * *", "sync", each_account=job_of))
+    await scheduler.begin()
+    setup.clock.forward(3600)
+    assert await scheduler.tick() == setup.clock() + timedelta(hours=1)
+    assert await setup.counts() == {}
+    ids = [new_id() for _ in range(3)]
+    for index, id in enumerate(ids):
+        email = f"u{index}@x.example"
+        await setup.database.run(keep_account(id, "gmail", f"gmail:user:{email}", email, setup.clock()))
+    await setup.database.run(pause_account(ids[1], signed(), setup.clock()))
+    for _ in range(2):
+        setup.clock.forward(3600)
+        await scheduler.tick()
+    claimed = await setup.claim()
+    assert {each.payload["account_id"] for each in claimed} == {str(ids[0]), str(ids[2])}
+    assert len(claimed) == 2, "one that still waits is enough"
 
 
 async def test_ticks_that_were_missed_are_made_up_for_once(setup: JobSetup) -> None:

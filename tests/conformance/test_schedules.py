@@ -44,8 +44,8 @@ async def test_a_tick_moves_the_schedule_and_enqueues_its_job(setup: JobSetup) -
     schedule = _hourly(setup.clock())
     await _keep(setup, schedule)
     job = setup.new(priority=2)
-    fired = await setup.database.run(schedules.fire(schedule, job, setup.clock() + HOUR, setup.clock()))
-    assert fired == (job.id, False)
+    fired = await setup.database.run(schedules.fire(schedule, [job], setup.clock() + HOUR, setup.clock()))
+    assert fired == [(job.id, False)]
     assert await _due(setup) == []
     assert await setup.database.run(schedules.next_schedule()) == setup.clock() + HOUR
     assert (await setup.claim_one()).id == job.id
@@ -58,7 +58,7 @@ async def test_a_tick_fires_once_even_when_two_try_at_once(setup: JobSetup, seco
         later = setup.clock() + HOUR
         answers = await asyncio.gather(
             *(
-                side.run(schedules.fire(schedule, setup.new(), later, setup.clock()))
+                side.run(schedules.fire(schedule, [setup.new()], later, setup.clock()))
                 for side in (setup.database, second_database, setup.database)
             )
         )
@@ -69,9 +69,9 @@ async def test_a_tick_fires_once_even_when_two_try_at_once(setup: JobSetup, seco
 async def test_a_tick_that_has_been_fired_changes_nothing(setup: JobSetup) -> None:
     schedule = _hourly(setup.clock())
     await _keep(setup, schedule)
-    await setup.database.run(schedules.fire(schedule, setup.new(), setup.clock() + HOUR, setup.clock()))
+    await setup.database.run(schedules.fire(schedule, [setup.new()], setup.clock() + HOUR, setup.clock()))
     before = await dump(setup.database)
-    again = schedules.fire(schedule, setup.new(key="again"), setup.clock() + 2 * HOUR, setup.clock())
+    again = schedules.fire(schedule, [setup.new(key="again")], setup.clock() + 2 * HOUR, setup.clock())
     assert await setup.database.run(again) is None
     assert await dump(setup.database) == before
 
@@ -81,8 +81,8 @@ async def test_a_tick_whose_last_job_still_lives_says_so_and_moves_on(setup: Job
     await _keep(setup, schedule)
     live = await setup.enqueue("sync", key="recurring:labels")
     job = setup.new("sync", key="recurring:labels")
-    fired = await setup.database.run(schedules.fire(schedule, job, setup.clock() + HOUR, setup.clock()))
-    assert fired == (live.id, True)
+    fired = await setup.database.run(schedules.fire(schedule, [job], setup.clock() + HOUR, setup.clock()))
+    assert fired == [(live.id, True)]
     assert await _due(setup) == []
     assert await setup.counts() == {"queued": 1}
 
@@ -91,7 +91,7 @@ async def test_a_tick_wakes_workers(setup: JobSetup) -> None:
     schedule = _hourly(setup.clock())
     await _keep(setup, schedule)
     heard = await listen(setup.database, store.CHANNEL)
-    await setup.database.run(schedules.fire(schedule, setup.new(priority=2), setup.clock() + HOUR, setup.clock()))
+    await setup.database.run(schedules.fire(schedule, [setup.new(priority=2)], setup.clock() + HOUR, setup.clock()))
     assert await asyncio.wait_for(heard.get(), PATIENCE_S) == "2"
 
 

@@ -35,8 +35,12 @@ from postroom.settings.retention import retention_policy
 from postroom.settings.safety import policy_of
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
+from postroom.store.job_builders import labels_job
 
-RECURRING = (Recurring("retention", "40 3 * * *", "retention.prune"),)
+RECURRING = (
+    Recurring("retention", "40 3 * * *", "retention.prune"),
+    Recurring("labels", "20 * * * *", "labels.sync.gmail", each_account=labels_job),
+)
 
 
 def job_handlers(

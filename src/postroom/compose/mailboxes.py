@@ -5,7 +5,6 @@ a remote one does.
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 from uuid import UUID
@@ -38,7 +37,6 @@ from postroom.store.mail import keep_account
 log = structlog.get_logger()
 
 LOOK_EVERY_S = 30.0
-LABELS_EVERY_S = 3600.0
 
 Watch = Callable[[accounts.AccountView], Coroutine[Any, Any, None]]
 
@@ -148,13 +146,14 @@ async def watch_accounts(database: Database, mailboxes: Mailboxes, watch: Watch)
     changed = asyncio.Event()
     subscription = database.subscribe(accounts.CHANNEL, lambda _message: changed.set())
     running: dict[UUID, asyncio.Task[None]] = {}
-    labels_asked: dict[UUID, float] = {}
     try:
         while True:
             changed.clear()
             try:
                 wanted = {each.id: each for each in await mailboxes.in_use()}
-                await _ask_for_labels(database, labels_asked, list(wanted))
+                # Labels are read at once where a mailbox comes into use, and later on a schedule.
+                if fresh := [labels_job(id) for id in wanted if id not in running]:
+                    await database.run(enqueue_many(fresh, wall_clock()))
             except PostroomError as error:
                 log.warning("mailboxes.interrupted", error=type(error).__name__)
                 wanted = None
@@ -176,14 +175,6 @@ async def watch_labels(database: Database, mailboxes: Mailboxes) -> None:
         return [each.id for each in await mailboxes.in_use()]
 
     await LabelWatch(database, mailboxes.mailbox).run(accounts_in_use)
-
-
-async def _ask_for_labels(database: Database, asked: dict[UUID, float], ids: list[UUID]) -> None:
-    """Sync the labels of each account at the start and once an hour."""
-    for id in ids:
-        if time.monotonic() - asked.get(id, float("-inf")) >= LABELS_EVERY_S:
-            await database.run(enqueue_many([labels_job(id)], wall_clock()))
-            asked[id] = time.monotonic()
 
 
 async def _logged(work: Coroutine[Any, Any, None]) -> None:

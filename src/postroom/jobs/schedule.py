@@ -1,17 +1,19 @@
 """Wakes sleeping jobs when they are due, and enqueues recurring ones, once per tick."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import structlog
 from cronsim import CronSim, CronSimError
 
 from postroom.core.errors import BadInput
+from postroom.core.jobs.job import NewJob
 from postroom.core.jobs.types import Catalogue
+from postroom.store import accounts, schedules
 from postroom.store import jobs as store
-from postroom.store import schedules
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.codecs import from_json, json_text
 from postroom.store.engine.database import Database
@@ -24,13 +26,14 @@ WAKE_BATCH = 1000
 
 @dataclass(frozen=True, slots=True)
 class Recurring:
-    """A job on a schedule: `cron` has five fields, in UTC."""
+    """A job on a schedule: `cron` has five fields, in UTC. `each_account` creates one for each account in use."""
 
     name: str
     cron: str
     type: str
     payload: Mapping[str, Any] = field(default_factory=dict[str, Any])
     priority: int = 0
+    each_account: Callable[[UUID], NewJob] | None = None
 
 
 class Scheduler:
@@ -70,19 +73,21 @@ class Scheduler:
         return min((time for time in times if time is not None), default=None)
 
     async def _fire(self, schedule: schedules.Schedule) -> None:
-        """Enqueue the job once, however many ticks were missed while there was no leader."""
-        now = self._clock()
-        kind = self._catalogue[schedule.type]
-        job = new_job(
-            self._catalogue,
-            kind.name,
-            from_json(schedule.payload_json),
-            key=f"recurring:{schedule.name}" if _is_while_live(self._catalogue, kind.name) else None,
-            priority=schedule.priority,
-        )
-        fired = await self._database.run(schedules.fire(schedule, job, next_tick(schedule.cron, now), now))
-        if fired is not None and fired.duplicate:
+        """Enqueue its jobs once, however many ticks were missed while there was no leader."""
+        jobs, now = await self._jobs_of(schedule), self._clock()
+        fired = await self._database.run(schedules.fire(schedule, jobs, next_tick(schedule.cron, now), now))
+        if fired is not None and any(each.duplicate for each in fired):
             log.info("schedule.still_running", schedule=schedule.name)
+
+    async def _jobs_of(self, schedule: schedules.Schedule) -> list[NewJob]:
+        for each in self._recurring:
+            if each.name == schedule.name and each.each_account is not None:
+                found = await self._database.run(accounts.list_accounts())
+                return [each.each_account(account.id) for account in found if account.state == "active"]
+        kind = self._catalogue[schedule.type]
+        key = f"recurring:{schedule.name}" if _is_while_live(self._catalogue, kind.name) else None
+        payload = from_json(schedule.payload_json)
+        return [new_job(self._catalogue, kind.name, payload, key=key, priority=schedule.priority)]
 
 
 def next_tick(cron: str, after: datetime) -> datetime:

@@ -48,9 +48,9 @@ def next_schedule() -> Script[datetime | None]:
 
 
 @transaction
-def fire(schedule: Schedule, job: NewJob, next_at: datetime, now: datetime) -> Script[Enqueued | None]:
-    """Fire one tick. None if another process has fired it."""
+def fire(schedule: Schedule, jobs: Sequence[NewJob], next_at: datetime, now: datetime) -> Script[list[Enqueued] | None]:
+    """Fire one tick: enqueue its jobs. None if another process has fired it."""
     moved = yield sql("move_schedule", schedule.name, schedule.next_at, next_at)
     if not moved:
         return None
-    return (yield from enqueue_many.script([job], now))[0]
+    return (yield from enqueue_many.script(jobs, now))

@@ -183,7 +183,7 @@ async def keep_schedules(setup: JobSetup) -> Transaction[Any]:
 async def fire(setup: JobSetup) -> Transaction[Any]:
     schedule = _schedule(setup, "tick")
     await setup.database.run(schedules.keep_schedules([schedule]))
-    return schedules.fire(schedule, setup.new("sync", key="tick"), setup.clock() + LEASE, setup.clock())
+    return schedules.fire(schedule, [setup.new("sync", key="tick")], setup.clock() + LEASE, setup.clock())
 
 
 async def advance(setup: JobSetup) -> Transaction[Any]:
