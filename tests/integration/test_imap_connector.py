@@ -178,3 +178,53 @@ async def test_idle_makes_the_next_round_come_at_once(
             await waiting
         hints.close()
         assert hints.problem is None
+
+
+async def test_mail_that_is_nowhere_for_a_moment_is_ingested_where_it_turns_up(
+    dovecot: ImapServer, database: Database, clock: ManualClock, tmp_path: Path
+) -> None:
+    """While it is read, another program removes it from its folder, and puts it into another one."""
+
+    def ask(line: bytes) -> bytes:
+        if b"BODY.PEEK[]" in line and not removed:
+            removed.append(line)
+            setup.beside.client.select("INBOX")
+            setup.beside.client.uid("STORE", "1:*", "+FLAGS", "(\\Deleted)")
+        return line
+
+    removed: list[bytes] = []
+    async with (
+        Meddler(ask=ask).before(dovecot.port) as port,
+        imap_setup(dovecot, database, clock, tmp_path, port=port) as setup,
+    ):
+        id = setup.beside.put(mail("one"))
+        connector = setup.connector()
+        assert await connector.sync() == 0
+        assert removed
+        setup.beside.client.select("INBOX")
+        setup.beside.client.uid("STORE", "1:*", "-FLAGS", "(\\Deleted)")
+        setup.beside.client.uid("MOVE", "1:*", "Archive")
+        assert await connector.sync() == 1
+        assert list(await setup.waiting()) == [id]
+
+
+async def test_a_message_of_which_nothing_comes_is_not_ingested_as_an_empty_one(
+    dovecot: ImapServer, database: Database, clock: ManualClock, tmp_path: Path
+) -> None:
+    """So Dovecot answers when somebody removes a message while it is sent."""
+    emptied: list[bytes] = []
+
+    def answer(chunk: bytes) -> bytes:
+        if b" BODY[]<0> {" not in chunk or emptied:
+            return chunk
+        emptied.append(chunk)
+        return re.sub(rb" BODY\[\]<0> \{\d+\}\r\n.*\)\r\nP", b" BODY[]<0> NIL)\r\nP", chunk, flags=re.DOTALL)
+
+    async with (
+        Meddler(answers=answer).before(dovecot.port) as port,
+        imap_setup(dovecot, database, clock, tmp_path, port=port) as setup,
+    ):
+        id = setup.beside.put(mail("one"))
+        assert await setup.connector().sync() == 1
+        assert emptied
+        assert "Hello one" in str((await setup.waiting())[id]["payload"])

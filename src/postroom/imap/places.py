@@ -84,7 +84,8 @@ class Finder:
             raise NoSuchMessage
         if (place := await self._still_there(wanted)) is not None:
             return place
-        for folder in self.folders.search_order():
+        # Twice: somebody may move it into a folder that was just searched.
+        for folder in self.folders.search_order() * 2:
             for each in await self.in_folder(folder, wanted):
                 if not each.is_deleted:
                     self._known.keep(id, each)

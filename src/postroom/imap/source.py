@@ -12,7 +12,7 @@ from postroom.core.mail.headers import Headers, values
 from postroom.core.mail.mime import ParsedMessage, parse_message
 from postroom.imap.account import ImapAccount
 from postroom.imap.answers import Fetched
-from postroom.imap.errors import AnswerTooLarge, FolderForbidden, NoSuchFolder, NoSuchMessage
+from postroom.imap.errors import AnswerTooLarge, FolderForbidden, NoSuchFolder, NoSuchMessage, ServerFailed
 from postroom.imap.folder_cache import CachedFolders
 from postroom.imap.folders import Folder
 from postroom.imap.identity import id_of, items_for, read_id
@@ -182,7 +182,7 @@ class ImapSource:
             return read
         for each in await finder.session.fetch(uids, _items(finder, form), most=2 * len(uids) * LARGEST_READ):
             id, _ = places.get(each.uid, ("", 0))
-            if id and id_of(each, finder.scheme) == id and "\\Deleted" not in each.flags:
+            if id and id_of(each, finder.scheme) == id and "\\Deleted" not in each.flags and not _is_empty(each, form):
                 read[id] = await self._message(finder, folder, each, id, form)
         return read
 
@@ -194,6 +194,8 @@ class ImapSource:
         except NoSuchMessage as error:
             return error
         for each in await finder.session.fetch([place.uid], _items(finder, form)):
+            if _is_empty(each, form):
+                return ServerFailed("UID FETCH", "nothing of a message came")
             return await self._message(finder, place.folder, each, id, form)
         return NoSuchMessage()
 
@@ -213,6 +215,11 @@ class ImapSource:
             content if is_whole else None,
             _thread_of(parse_message(content[:LARGEST_HEAD]).headers) if content else "",
         )
+
+
+def _is_empty(found: Fetched, form: Form) -> bool:
+    """Whether nothing came of a message that is not empty: so servers answer if somebody removes it meanwhile."""
+    return form != "minimal" and found.size > 0 and not found.content(_BODY[form][1])
 
 
 def _items(finder: Finder, form: Form) -> str:

@@ -109,9 +109,11 @@ class MailIngester:
             old = live_since is not None and message.internal_date < live_since
             ready.append(prepare(message, self._endpoint_identity, known, now, policy, parsed, on_demand=old))
         ends |= self._skip([each for each in ready if each.envelope is None])
-        # Spam today may be mail tomorrow, and is then read again; a message refused before stays on that list.
-        only_now = {message.id for message in fetched.read if message.label_ids & NOT_MAIL}
+        # Spam today may be mail tomorrow, and is then read again; a message refused before stays on that list. What is
+        # gone may only be on its way: on IMAP, somebody may be moving it from folder to folder.
+        only_now = {message.id for message in fetched.read if message.label_ids & NOT_MAIL} | {*fetched.gone}
         self._note_ended({id: end for id, end in ends.items() if id not in only_now})
+        self._forget_refused(fetched.gone)
         return ends | await self._ingest_all([each for each in ready if each.envelope is not None])
 
     async def report(self, reports: Sequence[dict[str, Any]]) -> None:
@@ -190,7 +192,10 @@ class MailIngester:
 
     def _note_ended(self, ends: Mapping[str, IngestResult]) -> None:
         self.ended += self._ingested.add(ends)
-        if self._refused.forget([id for id, end in ends.items() if end.end != "refused"]):
+        self._forget_refused([id for id, end in ends.items() if end.end != "refused"])
+
+    def _forget_refused(self, ids: Sequence[str]) -> None:
+        if self._refused.forget(ids):
             self._health.counters["refused"] = self._refused.count
 
     def _count(self, metric: Metric) -> None:
