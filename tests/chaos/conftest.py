@@ -18,6 +18,7 @@ FORKED = (
     "support.crash.producer_process",
     "support.crash.submission_process",
     "support.crash.rules_process",
+    "support.crash.imap_process",
 )
 
 
