@@ -11,6 +11,7 @@ message that an earlier attempt has moved is found where it is now, and one that
 """
 
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import ExitStack
 from typing import TypeVar
 
 from postroom.imap.answers import Copied
@@ -63,7 +64,7 @@ class Changer:
             await self._session.subscribe(wire, check)
 
         try:
-            await self._run("CREATE", make)
+            await self.run("CREATE", make)
         finally:
             self._finder.folders = await self._refresh()
         found = self._finder.folders.at(wire) or (None if role is None else self._finder.folders.of_role(role))
@@ -76,9 +77,7 @@ class Changer:
         if place.folder == target:
             return place
         if self._session.offers("MOVE"):
-            copied = await self._at(
-                place, "UID MOVE", lambda check: self._session.move([place.uid], target.wire, check)
-            )
+            copied = await self.at(place, "UID MOVE", lambda check: self._session.move([place.uid], target.wire, check))
             return await self._arrived(message, place, target, copied)
         found = await self._copied(message, place, target)
         await self._remove(message, place)
@@ -99,13 +98,13 @@ class Changer:
             )
             extra = [each for each in twin.flags if each.lower() not in wants]
             return await self._store(message, twin, "-", extra)
-        copied = await self._at(place, "UID COPY", lambda check: self._session.copy([place.uid], target.wire, check))
+        copied = await self.at(place, "UID COPY", lambda check: self._session.copy([place.uid], target.wire, check))
         return await self._arrived(message, place, target, copied)
 
     async def _remove(self, message: MessageId, place: Place) -> None:
         await self._store(message, place, "+", [DELETED])
         if self._session.offers("UIDPLUS"):
-            await self._at(place, "UID EXPUNGE", lambda check: self._session.expunge([place.uid], check))
+            await self.at(place, "UID EXPUNGE", lambda check: self._session.expunge([place.uid], check))
 
     async def _arrived(self, message: MessageId, place: Place, target: Folder, copied: Copied | None) -> Place:
         """The message in the target, with all the flags it had."""
@@ -127,7 +126,7 @@ class Changer:
         wanted = [each for each in flags if (each.lower() in has) != (sign == "+")]
         if not wanted:
             return place
-        await self._at(place, "UID STORE", lambda check: self._session.store([place.uid], sign, wanted, check))
+        await self.at(place, "UID STORE", lambda check: self._session.store([place.uid], sign, wanted, check))
         found = await self._finder.matching(place.folder, place.uidvalidity, [place.uid], message)
         if not found:
             raise PlaceLost
@@ -136,7 +135,7 @@ class Changer:
             raise FolderForbidden("UID STORE", "the flag does not stick")
         return found[0]
 
-    async def _at(self, place: Place, name: str, send: Callable[[Check], Awaitable[T]]) -> T:
+    async def at(self, place: Place, name: str, send: Callable[[Check], Awaitable[T]]) -> T:
         """Send a command in the folder of this place, if that is still the same folder."""
 
         async def in_folder(check: Check) -> T:
@@ -148,19 +147,24 @@ class Changer:
             return await send(check)
 
         try:
-            return await self._run(name, in_folder)
+            return await self.run(name, in_folder)
         except ServerFailed as error:
             # Somebody has just removed it from this folder.
             if error.code == "EXPUNGEISSUED":
                 raise PlaceLost from None
             raise
 
+    async def begin(self, name: str, sending: ExitStack) -> None:
+        """Ask the gate about something that leaves by another way than this connection."""
+        await self._gated.begin(name, sending)
+
     async def ask(self, name: str) -> None:
         """Ask the gate about a change that needs no command."""
         self.has_asked = True
         await self._gated.ask(name)
 
-    async def _run(self, name: str, send: Callable[[Check], Awaitable[T]]) -> T:
+    async def run(self, name: str, send: Callable[[Check], Awaitable[T]]) -> T:
+        """Send a command through the gate."""
         self.has_asked = True
         return await self._gated.run(name, send)
 

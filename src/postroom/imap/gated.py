@@ -3,11 +3,12 @@ the bytes leave.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TypeVar
 
 from postroom.core.actions.permits import Permit
-from postroom.core.mail.gate import ClearanceExpired, ClearanceRequest, Gate, Labels
+from postroom.core.mail.gate import Clearance, ClearanceExpired, ClearanceRequest, Gate, Labels
 from postroom.core.mail.mailbox import MailboxLabel
 from postroom.imap.connection import Check
 from postroom.imap.errors import NoPermit, ServerFailed
@@ -37,19 +38,30 @@ class GatedCommands:
         """Send the command once the gate has cleared it. `send` opens the folder it needs: the gate may have had
         another one opened to read from.
         """
-        gate, permit = self.check_permit(name)
-        asking = ClearanceRequest(gate, [permit], self.labels_of, self.list_labels)
+        asking = self._asking(name)
         for _ in range(MOST_ASKS):
-            clearance = await asking.clearance()
-            if clearance is None:
+            if (clearance := await _cleared(asking)) is None:
                 continue
-            for error in clearance.refused.values():
-                raise error
             try:
                 with clearance.on_the_wire():
                     return await send(clearance.check)
             except ClearanceExpired:
                 asking.forget()
+        raise ServerFailed(name, "the clearance took too long")
+
+    async def begin(self, name: str, sending: ExitStack) -> None:
+        """Begin something that leaves by another way, such as a mail: it counts as on the wire until `sending` ends."""
+        asking = self._asking(name)
+        for _ in range(MOST_ASKS):
+            if (clearance := await _cleared(asking)) is None:
+                continue
+            try:
+                clearance.check()
+            except ClearanceExpired:
+                asking.forget()
+            else:
+                sending.enter_context(clearance.on_the_wire())
+                return
         raise ServerFailed(name, "the clearance took too long")
 
     async def ask(self, name: str) -> None:
@@ -59,3 +71,15 @@ class GatedCommands:
             check()
 
         await self.run(name, nothing)
+
+    def _asking(self, name: str) -> ClearanceRequest:
+        gate, permit = self.check_permit(name)
+        return ClearanceRequest(gate, [permit], self.labels_of, self.list_labels)
+
+
+async def _cleared(asking: ClearanceRequest) -> Clearance | None:
+    """The clearance; None if the gate must be asked again. Raises what it refuses with."""
+    clearance = await asking.clearance()
+    for error in () if clearance is None else clearance.refused.values():
+        raise error
+    return clearance

@@ -72,24 +72,24 @@ class ImapMailbox:
     # reading
 
     async def labels_of(self, provider_message_id: str) -> frozenset[str]:
-        async with self._finding() as finder:
+        async with self.finding() as finder:
             return (await finder.find(provider_message_id)).labels
 
     async def look_at(self, provider_message_id: str) -> SeenMessage:
         """The position in the history is the next UID of the inbox: whatever enters it later has a higher one."""
-        async with self._finding() as finder:
+        async with self.finding() as finder:
             labels = (await finder.find(provider_message_id)).labels
             return SeenMessage(labels, await _inbox_position(finder))
 
     async def entered_inbox_since(self, provider_message_id: str, history_id: int) -> bool:
         """False if it is no longer there: IMAP does not remember where a message was."""
-        async with self._finding() as finder:
+        async with self.finding() as finder:
             place = await finder.find(provider_message_id)
             position = _position(place.uidvalidity, place.uid)
             return place.folder.role == "INBOX" and position >= history_id and _same_inbox(position, history_id)
 
     async def raw(self, provider_message_id: str) -> bytes:
-        async with self._finding() as finder:
+        async with self.finding() as finder:
             place = await finder.find(provider_message_id)
             (found,) = await finder.session.fetch([place.uid], "RFC822.SIZE") or [None]
             if found is None:
@@ -102,11 +102,11 @@ class ImapMailbox:
             return bytes(content)
 
     async def find(self, query: str = "", label_ids: Collection[str] = ()) -> list[str]:
-        async with self._finding() as finder:
+        async with self.finding() as finder:
             return await find_messages(finder, self._keywords, query, label_ids)
 
     async def labels(self) -> Sequence[MailboxLabel]:
-        async with self._finding() as finder:
+        async with self.finding() as finder:
             return await self._list_labels(finder)
 
     async def display_name(self, address: str) -> str:
@@ -148,7 +148,7 @@ class ImapMailbox:
         is marked, also by others: there the message is put into the trash, and NotOffered says so.
         """
         message = _parsed(provider_message_id)
-        async with self._changing("delete") as (finder, changer):
+        async with self.changing("delete") as (finder, changer):
             await finder.find(provider_message_id)
             if not finder.session.offers("UIDPLUS"):
                 await self._to_trash(finder, changer, provider_message_id)
@@ -159,7 +159,7 @@ class ImapMailbox:
             self._known.forget(provider_message_id)
 
     async def create_label(self, name: str) -> str:
-        async with self._changing("create_label") as (finder, changer):
+        async with self.changing("create_label") as (finder, changer):
             if (found := find_label(await self._list_labels(finder), name)) is not None:
                 await changer.ask("create_label")
                 return found.id
@@ -204,7 +204,7 @@ class ImapMailbox:
     async def _changed(
         self, name: str, id: str, change: Callable[[Finder, Changer, Place], Awaitable[Place]]
     ) -> Placed:
-        async with self._changing(name) as (finder, changer):
+        async with self.changing(name) as (finder, changer):
             for _ in range(TRIES):
                 place = await finder.find(id)
                 try:
@@ -222,14 +222,16 @@ class ImapMailbox:
     # one connection for all
 
     @asynccontextmanager
-    async def _finding(self) -> AsyncGenerator[Finder]:
+    async def finding(self) -> AsyncGenerator[Finder]:
+        """Use the connection, to read."""
         async with self._account.session() as session:
             yield Finder(session, await self._folders.of(session), self._known, self._keywords)
 
     @asynccontextmanager
-    async def _changing(self, name: str) -> AsyncGenerator[tuple[Finder, Changer]]:
+    async def changing(self, name: str) -> AsyncGenerator[tuple[Finder, Changer]]:
+        """Use the connection, to change something under the permit."""
         GatedCommands(self._gate, self._permit, _no_labels, _no_list).check_permit(name)
-        async with self._finding() as finder:
+        async with self.finding() as finder:
 
             async def labels_of(ids: Sequence[str]) -> Labels:
                 found: dict[str, frozenset[str] | None] = {}

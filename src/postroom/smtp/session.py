@@ -28,8 +28,12 @@ class Place(NamedTuple):
 
 
 class Credentials(NamedTuple):
+    """Who logs in, and the password or the access token. `over_plain` allows it without TLS: only to this machine."""
+
     username: str
     password: str
+    kind: Literal["password", "xoauth2", "oauthbearer"] = "password"
+    over_plain: bool = False
 
 
 class TlsFailed(HostFailed):
@@ -66,6 +70,8 @@ class Session:
         self._must_reset = False
         self._may_have_our_name = False
         self.messages = 0
+        self.sent_whole = False
+        """Whether the last content was written to its final dot: from then on only a reply tells what became of it."""
 
     @property
     def is_usable(self) -> bool:
@@ -128,22 +134,37 @@ class Session:
             raise TlsFailed(found_out("4.7.5", f"encryption failed: {_why(error)}", "starttls", self._host)) from None
 
     async def _log_in(self, credentials: Credentials) -> None:
-        if not self._channel.is_encrypted:
+        if not self._channel.is_encrypted and not credentials.over_plain:
             raise HostFailed(found_out("4.7.10", "no password is sent unencrypted", "auth", self._host))
         methods = self._extensions.get("AUTH", "").upper().split()
-        name, password = (each.encode() for each in credentials)
-        if "PLAIN" in methods:
-            secret = _b64(b"\0" + name + b"\0" + password)
+        if credentials.kind != "password":
+            reply = await self._with_token(credentials, methods)
+        elif "PLAIN" in methods:
+            secret = _b64(f"\0{credentials.username}\0{credentials.password}".encode())
             reply = await self._ask(f"AUTH PLAIN {secret}", "auth", self._times.mail)
         elif "LOGIN" in methods:
             reply = await self._ask("AUTH LOGIN", "auth", self._times.mail)
-            for secret in (name, password):
+            for secret in (credentials.username, credentials.password):
                 if reply.code == 334:
-                    reply = await self._ask(_b64(secret), "auth", self._times.mail)
+                    reply = await self._ask(_b64(secret.encode()), "auth", self._times.mail)
         else:
             raise HostFailed(found_out("4.7.0", "it offers neither AUTH PLAIN nor LOGIN", "auth", self._host))
         if reply.code != 235:
             raise HostFailed(reply)
+
+    async def _with_token(self, credentials: Credentials, methods: Sequence[str]) -> Reply:
+        """By an access token. A server that refuses it explains itself first, and waits for an empty answer."""
+        mechanism = credentials.kind.upper()
+        if mechanism not in methods:
+            raise HostFailed(found_out("4.7.0", f"it does not offer AUTH {mechanism}", "auth", self._host))
+        user, token = credentials.username, credentials.password
+        if credentials.kind == "xoauth2":
+            message, last_word = f"user={user}\x01auth=Bearer {token}\x01\x01", ""
+        else:
+            name = user.replace("=", "=3D").replace(",", "=2C")
+            message, last_word = f"n,a={name},\x01auth=Bearer {token}\x01\x01", _b64(b"\x01")
+        reply = await self._ask(f"AUTH {mechanism} {_b64(message.encode())}", "auth", self._times.mail)
+        return await self._ask(last_word, "auth", self._times.mail) if reply.code == 334 else reply
 
     def refusal(self, envelope: Envelope) -> Reply | None:
         """Why this server can not take the mail at all, by the extensions that it offers."""
@@ -163,6 +184,7 @@ class Session:
     ) -> list[RecipientOutcome]:
         """Send the mail to the recipients. Raises ConnectionLost if nothing has left and nobody is decided."""
         self.messages += 1
+        self.sent_whole = False
         if (refusal := self.refusal(envelope)) is not None:
             return [decided(each.position, refusal) for each in recipients]
         transaction = Transaction(self._channel, self._times, recipients, leaving)
@@ -177,6 +199,8 @@ class Session:
         except BaseException:
             self._channel.abort()
             raise
+        finally:
+            self.sent_whole = transaction.is_whole
         self._must_reset = not transaction.is_complete
         if any(each.reply.code == 421 for each in transaction.outcomes):
             self._channel.abort()

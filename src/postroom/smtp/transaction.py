@@ -51,6 +51,8 @@ class Transaction:
         self.outcomes: list[RecipientOutcome] = []
         self.is_complete = False
         """Whether it ended with a reply to its content, so that the next one can begin."""
+        self.is_whole = False
+        """Whether all of the content was written."""
 
     async def pipelined(self, mail: bytes, rcpt: Sequence[bytes], wire: bytes) -> None:
         """All commands in one piece; then their replies, one by one (RFC 2920)."""
@@ -131,13 +133,13 @@ class Transaction:
 
     async def _finish(self, wire: bytes) -> None:
         """Send the content and hear what becomes of it. The final dot is what makes the outcome uncertain."""
-        is_whole = False
+        self.is_whole = False
         try:
             async with asyncio.timeout(self._times.block + len(wire) / SLOWEST):
                 end = max(0, len(wire) - 32_768)
                 await self._channel.write_all(wire[:end], "content", self._times.block)
                 self._channel.write(wire[end:], "content")
-                is_whole = True
+                self.is_whole = True
         except TimeoutError:
             why = found_out("4.4.2", "it reads too slowly", "content", self._channel.host)
             self._channel.abort()
@@ -148,10 +150,10 @@ class Transaction:
         try:
             reply = await self._reply("content", self._times.final)
         except ConnectionLost as error:
-            self._all_accepted(error.reply, unknown=is_whole)
+            self._all_accepted(error.reply, unknown=self.is_whole)
             return
         self.is_complete = True
-        if reply.severity == 3 or (reply.severity == 2 and not is_whole):
+        if reply.severity == 3 or (reply.severity == 2 and not self.is_whole):
             self.is_complete = False
             self._channel.abort()
             self._all_accepted(reply, unknown=True)
