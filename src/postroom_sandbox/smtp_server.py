@@ -184,7 +184,7 @@ class _Conversation:
             self._sender, self._recipients = None, []
         if word == "MAIL" and answer.startswith("2"):
             self._sender = path
-        if word == "RCPT" and answer.startswith("2"):
+        if word == "RCPT" and answer.startswith("2") and self._sender is not None:
             self._recipients.append(path)
 
     async def _hello(self, command: str) -> None:
@@ -202,6 +202,13 @@ class _Conversation:
         words = command.split()
         if words[1].upper() == "PLAIN":
             self._username = base64.b64decode(words[2]).split(b"\0")[1].decode()
+        elif words[1].upper() in ("XOAUTH2", "OAUTHBEARER"):
+            given = base64.b64decode(words[2]).decode()
+            self._username = given.partition("=")[2].partition("\x01")[0].partition(",")[0]
+            if "AUTH" in self._server.answers:
+                # A refused token is explained first, and the client has to answer before it is refused.
+                await self._send(b"334 eyJzdGF0dXMiOiI0MDEifQ==\r\n")
+                await self._reader.readline()
         else:
             await self._send(b"334 VXNlcm5hbWU6\r\n")
             self._username = base64.b64decode(await self._reader.readline()).decode()

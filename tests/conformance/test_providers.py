@@ -28,10 +28,11 @@ from postroom_sandbox.server import running_emulator
 from support.folder_mailbox import FolderCarrier, FolderMailbox, Folders
 from support.gates import BY_HAND, ProtectingGate
 from support.imap_mailbox import opened_mailbox
+from support.imap_sending import sending_mailbox
 from support.imap_server import ImapServer
 from support.patience import PATIENCE_S
 
-OWNER = "mara@lindqvist.example"
+OWNER, AUTHOR = "mara@lindqvist.example", "ada@example.com"
 TOKEN = "token-of-the-sandbox"
 ARRIVED = frozenset({"INBOX", "UNREAD"})
 
@@ -106,15 +107,28 @@ async def provider(request: pytest.FixtureRequest) -> AsyncGenerator[Provider]:
         yield made
 
 
-@pytest.fixture(params=SENDING)
+@asynccontextmanager
+async def sending_on_imap(server: ImapServer, profile: str) -> AsyncGenerator[SendingProvider]:
+    gate = ProtectingGate()
+    async with sending_mailbox(server, profile, gate=gate, address=AUTHOR) as made:
+        opened = made.opened
+        yield SendingProvider(opened.mailbox, opened.reader, gate, opened.beside.put, made.carrier)
+
+
+@pytest.fixture(params=[*SENDING, *ON_IMAP])
 async def sending(request: pytest.FixtureRequest) -> AsyncGenerator[SendingProvider]:
-    async with SENDING[request.param]() as made:
+    if request.param in SENDING:
+        opened = SENDING[request.param]()
+    else:
+        server, profile, _ = ON_IMAP[request.param]
+        opened = sending_on_imap(request.getfixturevalue(server), profile)
+    async with opened as made:
         yield made
 
 
 def mail(subject: str = "The harvest", **headers: str) -> bytes:
     message = EmailMessage()
-    message["From"], message["To"], message["Subject"] = "ada@example.com", OWNER, subject
+    message["From"], message["To"], message["Subject"] = AUTHOR, OWNER, subject
     for name, value in headers.items():
         message[name.replace("_", "-")] = value
     message.set_content("It is in.")

@@ -35,6 +35,7 @@ from postroom.imap.our_mail import OurMail
 from postroom.imap.places import Finder
 from postroom.imap.source import LARGEST_MESSAGE
 from postroom.imap.submission import NoReply, Submission
+from postroom.smtp.lines import with_whole_line_ends
 
 log = structlog.get_logger()
 
@@ -263,12 +264,13 @@ async def _as_sent(finder: Finder, found: Sequence[OurMail]) -> list[SentMail]:
 
 
 def with_message_id(mail: bytes, address: str) -> tuple[bytes, UUID]:
-    """The mail with a Message-ID made of its mark, and the mark. One that it has stays."""
+    """The mail with a Message-ID made of its mark, and the mark. One that it has stays. Servers take whole lines only."""
     head = BytesHeaderParser().parsebytes(mail)
     try:
         mark = UUID(str(head.get(MARK, "")).strip())
     except ValueError:
         raise BadAnswer(f"a mail to send has no {MARK}") from None
+    mail = with_whole_line_ends(mail)
     if head.get("Message-ID") is not None:
         return mail, mark
     domain = address.rpartition("@")[2]

@@ -1,0 +1,99 @@
+"""The way out of a mailbox on a real IMAP server: a submission server of the sandbox, which answers as it is told."""
+
+import ssl
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from email.message import EmailMessage
+from functools import cache
+from uuid import UUID
+
+from postroom.core.mail.carrier import MARK
+from postroom.core.mail.gate import Gate
+from postroom.imap.sending import ImapCarrier
+from postroom.imap.sign_in import Credentials
+from postroom.imap.submission import Submission
+from postroom.imap.wire import Endpoint, Security
+from postroom.smtp.options import Timeouts
+from postroom_sandbox.smtp_server import EXTENSIONS, Answers, SmtpServer
+from support.gates import BY_HAND
+from support.imap_mailbox import OpenedMailbox, opened_mailbox
+from support.imap_server import ImapServer, authority, trusting
+
+OWNER = "mara@lindqvist.example"
+WITH_AUTH = (*EXTENSIONS, "AUTH PLAIN LOGIN XOAUTH2 OAUTHBEARER")
+
+
+@cache
+def server_context() -> ssl.SSLContext:
+    """The certificate of the submission server, for localhost."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority().issue_cert("localhost", "127.0.0.1").configure_cert(context)
+    return context
+
+
+def submission_to(
+    port: int,
+    security: Security = "starttls",
+    *,
+    credentials: Credentials | None = None,
+    files_copies: bool = False,
+    timeouts: Timeouts | None = None,
+) -> Submission:
+    async def given() -> Credentials:
+        return credentials or Credentials("mara", "secret")
+
+    plain = Submission(Endpoint("127.0.0.1", port, security), given, trusting(), files_copies)
+    return plain if timeouts is None else Submission(plain.endpoint, given, plain.context, files_copies, timeouts)
+
+
+def submission_server(
+    answers: Answers | None = None, extensions: Sequence[str] = WITH_AUTH, *, implicit: bool = False
+) -> SmtpServer:
+    return SmtpServer(answers or {}, extensions, tls=server_context(), implicit_tls=implicit)
+
+
+def letter(mark: UUID, to: str = "ada@example.com", text: str = "It is in.", **headers: str) -> bytes:
+    """A mail as the product builds it, without a Message-ID."""
+    message = EmailMessage()
+    message["From"], message["To"], message["Subject"], message[MARK] = OWNER, to, "The harvest", str(mark)
+    for name, value in headers.items():
+        message[name.replace("_", "-")] = value
+    message.set_content(text)
+    return message.as_bytes().replace(b"\n", b"\r\n")
+
+
+@dataclass
+class SendingMailbox:
+    opened: OpenedMailbox
+    smtp: SmtpServer
+    carrier: ImapCarrier
+
+    def carrier_by(self, submission: Submission, grace_s: float = 30.0) -> ImapCarrier:
+        """Another way out of the same mailbox."""
+        return ImapCarrier(self.opened.reader.under(BY_HAND), submission, OWNER, at_once, grace_s)
+
+
+async def at_once(seconds: float) -> None:
+    """Waits for copies that never come take no time here."""
+    del seconds
+
+
+@asynccontextmanager
+async def sending_mailbox(
+    server: ImapServer,
+    profile: str = "all",
+    answers: Answers | None = None,
+    *,
+    gate: Gate | None = None,
+    address: str = OWNER,
+    port: int | None = None,
+    files_copies: bool = False,
+    sleep: Callable[[float], Awaitable[None]] = at_once,
+) -> AsyncGenerator[SendingMailbox]:
+    async with (
+        submission_server(answers) as smtp,
+        opened_mailbox(server, profile, gate=gate, port=port) as opened,
+    ):
+        submission = submission_to(smtp.port, files_copies=files_copies)
+        yield SendingMailbox(opened, smtp, ImapCarrier(opened.mailbox, submission, address, sleep))
