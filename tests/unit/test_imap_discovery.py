@@ -8,7 +8,7 @@ import pytest
 from postroom.core.errors import BadInput, PostroomError
 from postroom.imap.discovery import ServiceRecord, candidates_for, domain_of, find_server
 from postroom.imap.errors import Unreachable
-from postroom.imap.presets import PRESETS, preset_for, preset_of_hosts
+from postroom.imap.presets import PRESETS, files_copies, preset_for, preset_of_hosts
 from postroom.imap.wire import Endpoint, is_loopback
 
 
@@ -159,3 +159,16 @@ def test_presets_name_each_domain_once_and_none_without_tls() -> None:
         for endpoint in (each.imap, each.submission):
             assert endpoint.security in ("tls", "starttls")
             assert is_loopback(endpoint.host) == (each.name == "Proton Mail Bridge")
+
+
+@pytest.mark.parametrize(
+    ("host", "does"),
+    [
+        ("smtp.gmail.com", True),
+        ("SMTP.office365.com", True),
+        ("smtp.fastmail.com", False),
+        ("mail.cellar.example", False),
+    ],
+)
+def test_servers_that_file_a_copy_of_sent_mail_are_known_by_their_names(host: str, does: bool) -> None:
+    assert files_copies(host) is does

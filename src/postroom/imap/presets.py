@@ -24,6 +24,8 @@ class Preset:
     mail_hosts: tuple[str, ...] = ()
     takes_passwords: bool = True
     """False if the server accepts access tokens only."""
+    files_copies: bool = False
+    """True if its submission server is known to put a copy of what it takes into sent mail."""
 
 
 _STARTTLS = "starttls"
@@ -37,6 +39,7 @@ PRESETS = (
         "Google wants an app password: turn on 2-Step Verification, then create one at "
         "https://myaccount.google.com/apppasswords. Organisations may have switched them off.",
         ("google.com", "googlemail.com"),
+        files_copies=True,
     ),
     Preset(
         "Microsoft",
@@ -47,6 +50,7 @@ PRESETS = (
         "access tokens.",
         ("mail.protection.outlook.com", "olc.protection.outlook.com"),
         takes_passwords=False,
+        files_copies=True,
     ),
     Preset(
         "Yahoo",
@@ -55,6 +59,7 @@ PRESETS = (
         Endpoint("smtp.mail.yahoo.com", 465),
         "Yahoo wants an app password: create one under Account security.",
         ("yahoodns.net",),
+        files_copies=True,
     ),
     Preset(
         "AOL",
@@ -62,6 +67,7 @@ PRESETS = (
         Endpoint("imap.aol.com", 993),
         Endpoint("smtp.aol.com", 465),
         "AOL wants an app password: create one under Account security.",
+        files_copies=True,
     ),
     Preset(
         "iCloud",
@@ -71,6 +77,7 @@ PRESETS = (
         "Apple wants an app-specific password: turn on two-factor authentication, then create one at "
         "https://account.apple.com.",
         ("mail.icloud.com",),
+        files_copies=True,
     ),
     Preset(
         "Fastmail",
@@ -104,6 +111,7 @@ PRESETS = (
         "Zoho wants IMAP switched on first (Settings, Mail accounts), and with two-factor authentication an "
         "app-specific password.",
         ("zoho.com", "zoho.eu"),
+        files_copies=True,
     ),
     Preset(
         "Yandex",
@@ -145,3 +153,13 @@ def preset_of_hosts(mail_hosts: tuple[str, ...]) -> Preset | None:
             if any(host == end or host.endswith(f".{end}") for end in preset.mail_hosts):
                 return preset
     return None
+
+
+def files_copies(host: str) -> bool:
+    """Whether the submission server of this name puts a copy into sent mail. A domain of one's own is often set up by
+    hand with the servers of a provider, so the host decides.
+    """
+    return host.lower() in _FILING
+
+
+_FILING = frozenset({each.submission.host for each in PRESETS if each.files_copies} | {"smtp.office365.com"})
