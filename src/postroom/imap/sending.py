@@ -264,7 +264,7 @@ async def _as_sent(finder: Finder, found: Sequence[OurMail]) -> list[SentMail]:
 
 
 def with_message_id(mail: bytes, address: str) -> tuple[bytes, UUID]:
-    """The mail with a Message-ID made of its mark, and the mark. One that it has stays. Servers take whole lines only."""
+    """The mail with a Message-ID made of its mark, unless it has one, and with whole line ends; and the mark."""
     head = BytesHeaderParser().parsebytes(mail)
     try:
         mark = UUID(str(head.get(MARK, "")).strip())
