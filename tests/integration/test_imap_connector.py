@@ -10,7 +10,6 @@ import pytest
 
 from postroom.connectors.imap.idle import IdleHints
 from postroom.core.errors import MailboxLater, SwitchboardUnavailable
-from postroom.imap.account import open_session
 from postroom.store.engine.database import Database
 from support.clocks import ManualClock
 from support.imap_server import ImapServer
@@ -169,7 +168,7 @@ async def test_idle_makes_the_next_round_come_at_once(
 ) -> None:
     async with imap_setup(dovecot, database, clock, tmp_path) as setup:
         account = setup.account()
-        hints = IdleHints(lambda: open_session(account.endpoint, account.credentials, account.context, PATIENCE_S))
+        hints = IdleHints(account.open)
         async with asyncio.timeout(PATIENCE_S):
             await hints.wait()
             waiting = asyncio.create_task(hints.wait())

@@ -5,9 +5,10 @@ import imaplib
 from collections.abc import AsyncGenerator, Collection
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 
 from postroom.core.mail.gate import Gate
-from postroom.imap.account import ImapAccount
+from postroom.imap.account import ImapAccount, open_session
 from postroom.imap.answers import Fetched, fetched_in
 from postroom.imap.identity import Scheme, id_of, items_for, scheme_of
 from postroom.imap.mailbox import ImapMailbox, LabelsAs
@@ -27,7 +28,9 @@ def account_on(server: ImapServer, user: str, profile: str = "all", port: int | 
 
     address = address_of(profile)
     endpoint = Endpoint(address, server.tls_port) if port is None else Endpoint("127.0.0.1", port, "plain")
-    return ImapAccount(endpoint, credentials, trusting(), asyncio.Semaphore(10), PATIENCE_S)
+    return ImapAccount(
+        partial(open_session, endpoint, credentials, trusting(), PATIENCE_S), slots=asyncio.Semaphore(10)
+    )
 
 
 class Beside:

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from postroom.compose.gmail import held_folder
+from postroom.compose.mail_connector import held_folder
 from postroom.connectors.checkpoint import Checkpoint, ListPosition, LookBackState
 from postroom.connectors.gmail.changes import changes_in
 from postroom.connectors.gmail.spending import RememberedQuota

@@ -60,7 +60,8 @@ class PostroomApplication:
             open_credentials(settings, database, http) as credentials,
         ):
             gate = MailboxGate(database)  # never opened, since nothing is changed
-            yield await Mailboxes(settings, database, http, credentials, gate).source(account_id)
+            async with contextlib.aclosing(Mailboxes(settings, database, http, credentials, gate)) as mailboxes:
+                yield await mailboxes.source(account_id)
 
     async def serve(self, settings: Settings, *, ready: Ready, invite: Invite) -> None:
         """Run pages, connector, dispatcher and worker in one process."""

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import fcntl
-import os
-import platform
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from postroom import __version__
 from postroom.compose.connector import connector_token, exporting_alone, heartbeat_every, introduce, until_stopped
-from postroom.core.errors import BadInput, PostroomError
-from postroom.core.mail.accounts import gmail_endpoint, mailbox_name
-from postroom.store.restore_lock import sharing_folder
-from postroom.system.private_files import open_private, private_folder
+from postroom.compose.mail_connector import (
+    ConnectorChores,
+    beside,
+    chores,
+    connector_folder,
+    heartbeats_of,
+    held_folder,
+    refresh,
+    run_within,
+)
+from postroom.core.mail.accounts import gmail_endpoint
 
 if TYPE_CHECKING:
+    import asyncio
     from pathlib import Path
 
     import httpx2
 
-    from postroom.connectors.contact_cache import ContactCache
-    from postroom.connectors.filter_cache import FilterCache
     from postroom.connectors.gmail.live import GmailConnector
-    from postroom.connectors.mail.backfill.worker import BackfillWorker
     from postroom.connectors.mail.hints import Hints
     from postroom.connectors.mail.sent_index import SentIndex
     from postroom.connectors.mcp_switchboard import McpSwitchboard
@@ -37,10 +37,6 @@ if TYPE_CHECKING:
     from postroom.gmail.quota import Quota
     from postroom.gmail.tokens import TokenProvider
     from postroom.settings.reading import Settings
-
-
-# How many requests a connector handles at once besides the newest: none waits behind a long search.
-BESIDE = 3
 
 
 class WatchedMailbox(TypedDict):
@@ -58,15 +54,12 @@ class WatchedMailbox(TypedDict):
 
 
 @dataclass(frozen=True)
-class ConnectorParts:
-    """The connector, and what is refreshed beside it."""
+class ConnectorParts(ConnectorChores):
+    """The connector of a Gmail mailbox, and its client."""
 
     connector: GmailConnector
     client: GmailClient
-    contacts: ContactCache
-    filters: FilterCache
     sent: SentIndex
-    backfills: BackfillWorker
 
 
 async def run_gmail_source(settings: Settings, stop: asyncio.Event, **watching: Unpack[WatchedMailbox]) -> None:
@@ -74,33 +67,38 @@ async def run_gmail_source(settings: Settings, stop: asyncio.Event, **watching: 
     import httpx2
 
     from postroom.connectors.mcp_switchboard import switchboard_at
-    from postroom.connectors.runtime import Connector, ConnectorHealth, Heartbeats, sending_heartbeats
+    from postroom.connectors.runtime import ConnectorHealth, sending_heartbeats
     from postroom.store.engine.clock import wall_clock
 
     email = watching["email"].lower()
     identity = gmail_endpoint(email)
     token = connector_token(settings, identity)
     health = ConnectorHealth(wall_clock)
-    with held_folder(settings.data_dir / "connectors" / f"gmail-{email}") as folder:
+    with held_folder(connector_folder(settings, "gmail", email)) as folder:
         async with (
             exporting_alone(settings) as tally,
             httpx2.AsyncClient(timeout=30) as http,
             switchboard_at(settings.connector.switchboard_url, token) as switchboard,
         ):
-            host = platform.node() or "postroom"
-            heartbeats = Heartbeats(switchboard, Connector("gmail", identity, host, __version__), health, wall_clock)
+            heartbeats = heartbeats_of(switchboard, identity, health)
             await introduce(heartbeats)
             own = [email, *watching["also"]]
             with connector_parts(settings, switchboard, http, folder, health, own, tally=tally) as parts:
                 watching["ready"](identity)
-                await _refresh(parts)
+                await refresh(parts)
                 if watching["once"]:
                     watching["report"](await parts.connector.sync())
                     await heartbeats.beat()
                     return
                 async with (
                     sending_heartbeats(heartbeats, heartbeat_every(settings)),
-                    _beside([*_chores(settings, parts, switchboard, stop), parts.backfills.run(stop)]),
+                    beside(
+                        [
+                            *chores(settings, parts, switchboard, stop),
+                            *_more_chores(settings, parts),
+                            parts.backfills.run(stop),
+                        ]
+                    ),
                 ):
                     poll = timedelta(seconds=settings.gmail.poll_s)
                     await until_stopped(parts.connector.run(poll, stop), stop)
@@ -119,48 +117,19 @@ async def watch_within(
     """Watch the mailbox inside the switchboard's process, until canceled. Jobs drive its backfills; `polls` are the
     times at which each endpoint asked for one.
     """
-    from postroom.connectors.runtime import Connector, ConnectorHealth, Heartbeats, sending_heartbeats
+    from postroom.connectors.runtime import ConnectorHealth
     from postroom.store.engine.clock import wall_clock
 
-    identity, stop = gmail_endpoint(email), asyncio.Event()
     health = ConnectorHealth(wall_clock)
-    host = platform.node() or "postroom"
-    heartbeats = Heartbeats(switchboard, Connector("gmail", identity, host, __version__), health, wall_clock)
+    heartbeats = heartbeats_of(switchboard, gmail_endpoint(email), health)
     with (
-        held_folder(settings.data_dir / "connectors" / f"gmail-{email}") as folder,
+        held_folder(connector_folder(settings, "gmail", email)) as folder,
         connector_parts(
             settings, switchboard, http, folder, health, [email], tally=tally, quota=quota, polls=polls
         ) as parts,
     ):
-        await introduce(heartbeats)
-        await _refresh(parts)
-        async with (
-            sending_heartbeats(heartbeats, heartbeat_every(settings)),
-            _beside(_chores(settings, parts, switchboard, stop)),
-        ):
-            await parts.connector.run(timedelta(seconds=settings.gmail.poll_s), stop)
-
-
-@contextlib.contextmanager
-def held_folder(folder: Path) -> Generator[Path]:
-    """Lock the connector's folder for one process: two would overwrite each other's checkpoint.
-
-    The lock belongs to the mailbox, whichever spelling of its address the folder is named after.
-    """
-    email = folder.name.removeprefix("gmail-")
-    locked = folder.with_name(f"gmail-{mailbox_name(email)}")
-    for each in {folder, locked}:
-        private_folder(each)
-    with (
-        sharing_folder(folder.parent.parent),
-        open(open_private(locked / "lock", os.O_WRONLY | os.O_CREAT), "w") as lock,
-    ):
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            problem = f"a connector for {email} is already running in {folder.parent}"
-            raise BadInput("--email", problem, "stop that one first, or give another --data-dir") from None
-        yield folder
+        poll = timedelta(seconds=settings.gmail.poll_s)
+        await run_within(settings, switchboard, heartbeats, parts, poll, lambda: _more_chores(settings, parts))
 
 
 @contextlib.contextmanager
@@ -231,7 +200,15 @@ def connector_parts(
             polls=polls,
             lease=KeptLease(folder / "backfill-lease.json"),
         )
-        yield ConnectorParts(connector, client, contacts, filters, sent, backfills)
+        yield ConnectorParts(
+            connector=connector,
+            source=client,
+            contacts=contacts,
+            filters=filters,
+            backfills=backfills,
+            client=client,
+            sent=sent,
+        )
 
 
 def _tokens(settings: Settings, switchboard: McpSwitchboard) -> TokenProvider:
@@ -270,48 +247,9 @@ def _hints(settings: Settings, http: httpx2.AsyncClient, email: str, tokens: Tok
     return PubSubHints(http, gmail.pubsub_subscription, email, tokens, gmail.pubsub_url)
 
 
-async def _refresh(parts: ConnectorParts) -> None:
-    """Refresh contacts and filters before the first round. If that fails, mail is delivered all the same."""
-    for refresh in (parts.filters.refresh, parts.contacts.refresh):
-        with contextlib.suppress(PostroomError, OSError):
-            await refresh()
-
-
-def _chores(
-    settings: Settings, parts: ConnectorParts, switchboard: McpSwitchboard, stop: asyncio.Event
-) -> list[Coroutine[Any, Any, None]]:
-    """Return the background tasks of the connector. None of them can end it."""
+def _more_chores(settings: Settings, parts: ConnectorParts) -> list[Coroutine[Any, Any, None]]:
+    """Keep Gmail reporting changes, if the settings say where to."""
     from postroom.connectors.gmail.watch import keep_watching
-    from postroom.connectors.mail.request_handlers import RequestHandlers
-    from postroom.connectors.request_server import RequestServer
 
-    handlers = RequestHandlers(parts.connector, parts.client, parts.backfills)
-    chores: list[Coroutine[Any, Any, None]] = [
-        parts.filters.run(stop),
-        parts.contacts.run(stop, timedelta(seconds=settings.connector.contacts_refresh_s)),
-        RequestServer(switchboard, handlers.handlers(), BESIDE).run(stop),
-        parts.connector.sent_mail.keep_reading(),
-    ]
-    if settings.gmail.pubsub_topic is not None:
-        chores.append(keep_watching(parts.client, settings.gmail.pubsub_topic))
-    return chores
-
-
-@contextlib.asynccontextmanager
-async def _beside(works: Sequence[Coroutine[Any, Any, None]]) -> AsyncGenerator[None]:
-    tasks = {asyncio.create_task(work) for work in works}
-    for task in tasks:
-        task.add_done_callback(_tell_failure)
-    try:
-        yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
-
-
-def _tell_failure(task: asyncio.Task[None]) -> None:
-    import structlog
-
-    if not task.cancelled() and (error := task.exception()) is not None:
-        structlog.get_logger().error("connector.chore_failed", error=type(error).__name__)
+    topic = settings.gmail.pubsub_topic
+    return [] if topic is None else [keep_watching(parts.client, topic)]

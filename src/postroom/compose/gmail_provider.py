@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from postroom.core.tally import Tally
     from postroom.settings.reading import Settings
     from postroom.store.accounts import AccountView
+    from postroom.store.engine.database import Database
 
 SETTINGS_MAY_COME = timedelta(minutes=15)
 
@@ -35,8 +36,14 @@ class GmailProvider:
     """Access by the account's consent, or, for the sandbox, by a token in the settings."""
 
     def __init__(
-        self, settings: Settings, http: httpx2.AsyncClient, credentials: AccessTokens | None, gate: Gate
+        self,
+        settings: Settings,
+        database: Database,
+        http: httpx2.AsyncClient,
+        credentials: AccessTokens | None,
+        gate: Gate,
     ) -> None:
+        del database
         self._settings = settings
         self._http = http
         self._credentials = credentials
@@ -47,22 +54,22 @@ class GmailProvider:
         self._mailboxes: dict[UUID, GmailMailbox] = {}
         self._backfill_polls: dict[str, float] = {}
 
-    def mailbox(self, account_id: UUID) -> GmailMailbox:
+    async def mailbox(self, account_id: UUID) -> GmailMailbox:
         """Return one mailbox for all jobs of the account, so that their calls can share requests."""
         if account_id not in self._mailboxes:
             self._mailboxes[account_id] = GmailMailbox(self._client(account_id))
         return self._mailboxes[account_id]
 
-    def mailbox_under(self, permit: Permit) -> GmailMailbox:
-        return self.mailbox(permit.account_id).under(permit)
+    async def mailbox_under(self, permit: Permit) -> GmailMailbox:
+        return (await self.mailbox(permit.account_id)).under(permit)
 
-    def source(self, account_id: UUID) -> GmailClient:
+    async def source(self, account_id: UUID) -> GmailClient:
         return self._client(account_id)
 
-    def sent_mail(self, account_id: UUID) -> GmailCarrier:
+    async def sent_mail(self, account_id: UUID) -> GmailCarrier:
         return GmailCarrier(self._client(account_id))
 
-    def carrier(self, permit: Permit) -> GmailCarrier:
+    async def carrier(self, permit: Permit) -> GmailCarrier:
         return GmailCarrier(self._client(permit.account_id).under(permit))
 
     def is_reachable(self, account: AccountView) -> bool:
@@ -82,6 +89,9 @@ class GmailProvider:
             quota=quota,
             polls=self._backfill_polls,
         )
+
+    async def aclose(self) -> None:
+        """Nothing stays open: the HTTP client is not ours."""
 
     def _client(self, account_id: UUID) -> GmailClient:
         """Return a client that only reads, until `under` gives it a permit."""

@@ -14,6 +14,7 @@ import structlog
 
 from postroom.accounts.credentials import AccessTokens
 from postroom.compose.gmail_provider import GmailProvider
+from postroom.compose.imap_provider import ImapProvider
 from postroom.connectors.mail.source import MailSource
 from postroom.connectors.mcp_switchboard import McpSwitchboard
 from postroom.core.actions.permits import Permit
@@ -22,6 +23,7 @@ from postroom.core.mail.accounts import gmail_endpoint
 from postroom.core.mail.carrier import Carrier, SentMailbox
 from postroom.core.mail.gate import Gate
 from postroom.core.mail.mailbox import Mailbox
+from postroom.core.mail.servers import MailServers
 from postroom.core.tally import Tally
 from postroom.handlers.label_watch import LabelWatch
 from postroom.settings.reading import Settings
@@ -44,19 +46,19 @@ Watch = Callable[[accounts.AccountView], Coroutine[Any, Any, None]]
 class MailProvider(Protocol):
     """One kind of mailbox: what jobs do in it, how mail leaves it, and the connector that watches it."""
 
-    def mailbox(self, account_id: UUID) -> Mailbox:
+    async def mailbox(self, account_id: UUID) -> Mailbox:
         """Return the mailbox for reading."""
         ...
 
-    def mailbox_under(self, permit: Permit) -> Mailbox: ...
+    async def mailbox_under(self, permit: Permit) -> Mailbox: ...
 
-    def source(self, account_id: UUID) -> MailSource:
+    async def source(self, account_id: UUID) -> MailSource:
         """Return the mailbox as a connector reads it."""
         ...
 
-    def sent_mail(self, account_id: UUID) -> SentMailbox: ...
+    async def sent_mail(self, account_id: UUID) -> SentMailbox: ...
 
-    def carrier(self, permit: Permit) -> Carrier: ...
+    async def carrier(self, permit: Permit) -> Carrier: ...
 
     def is_reachable(self, account: accounts.AccountView) -> bool:
         """Tell whether the mailbox can be opened: for example, its owner has given consent."""
@@ -66,9 +68,14 @@ class MailProvider(Protocol):
         """Run the account's connector until canceled."""
         ...
 
+    async def aclose(self) -> None:
+        """Close the connections that are kept for later work."""
+        ...
 
-PROVIDERS: Mapping[str, Callable[[Settings, httpx2.AsyncClient, AccessTokens | None, Gate], MailProvider]] = {
+
+PROVIDERS: Mapping[str, Callable[[Settings, Database, httpx2.AsyncClient, AccessTokens | None, Gate], MailProvider]] = {
     "gmail": GmailProvider,
+    "imap": ImapProvider,
 }
 """A new provider is a package that implements the ports, and one line here."""
 
@@ -85,23 +92,25 @@ class Mailboxes:
         gate: Gate,
     ) -> None:
         self._database = database
-        self._providers = {name: provider(settings, http, credentials, gate) for name, provider in PROVIDERS.items()}
+        self._providers = {
+            name: provider(settings, database, http, credentials, gate) for name, provider in PROVIDERS.items()
+        }
         self._names: dict[UUID, str] = {}
 
     async def mailbox(self, account_id: UUID) -> Mailbox:
-        return (await self._provider(account_id)).mailbox(account_id)
+        return await (await self._provider(account_id)).mailbox(account_id)
 
     async def mailbox_under(self, permit: Permit) -> Mailbox:
-        return (await self._provider(permit.account_id)).mailbox_under(permit)
+        return await (await self._provider(permit.account_id)).mailbox_under(permit)
 
     async def source(self, account_id: UUID) -> MailSource:
-        return (await self._provider(account_id)).source(account_id)
+        return await (await self._provider(account_id)).source(account_id)
 
     async def sent_mail(self, account_id: UUID) -> SentMailbox:
-        return (await self._provider(account_id)).sent_mail(account_id)
+        return await (await self._provider(account_id)).sent_mail(account_id)
 
     async def carrier(self, permit: Permit) -> Carrier:
-        return (await self._provider(permit.account_id)).carrier(permit)
+        return await (await self._provider(permit.account_id)).carrier(permit)
 
     async def watch(self, account: accounts.AccountView, switchboard: McpSwitchboard, tally: Tally) -> None:
         await self._named(account.provider).watch(account, switchboard, tally)
@@ -115,6 +124,10 @@ class Mailboxes:
             and (provider := self._providers.get(each.provider)) is not None
             and provider.is_reachable(each)
         ]
+
+    async def aclose(self) -> None:
+        for each in self._providers.values():
+            await each.aclose()
 
     async def _provider(self, account_id: UUID) -> MailProvider:
         """Return the account's provider, which never changes: the database is asked once."""
@@ -142,10 +155,11 @@ async def keep_sandbox_account(settings: Settings, database: Database) -> None:
 
 
 async def watch_accounts(database: Database, mailboxes: Mailboxes, watch: Watch) -> None:
-    """Run a connector for each account in use, as they come and go. Restart one that fails."""
+    """Run a connector for each account in use, as they come and go. Restart one that fails, or whose servers change."""
     changed = asyncio.Event()
     subscription = database.subscribe(accounts.CHANNEL, lambda _message: changed.set())
     running: dict[UUID, asyncio.Task[None]] = {}
+    servers: dict[UUID, MailServers | None] = {}
     try:
         while True:
             changed.clear()
@@ -158,9 +172,11 @@ async def watch_accounts(database: Database, mailboxes: Mailboxes, watch: Watch)
                 log.warning("mailboxes.interrupted", error=type(error).__name__)
                 wanted = None
             if wanted is not None:
-                await _end([running.pop(id) for id in running.keys() - wanted.keys()])
+                kept = {id for id in running.keys() & wanted.keys() if servers[id] == wanted[id].servers}
+                await _end([running.pop(id) for id in running.keys() - kept])
                 for id, account in wanted.items():
                     if id not in running or running[id].done():
+                        servers[id] = account.servers
                         running[id] = asyncio.create_task(_logged(watch(account)))
             await signalled(changed, LOOK_EVERY_S)
     finally:

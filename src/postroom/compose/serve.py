@@ -75,8 +75,8 @@ async def run_product(
     ):
         keeper = keeper_of(settings, services, gauges, reserve)
         await keeper.adopt_strays()
-        mailboxes = Mailboxes(settings, database, http, services.credentials, gate)
         async with (
+            contextlib.aclosing(Mailboxes(settings, database, http, services.credentials, gate)) as mailboxes,
             exporting(settings.telemetry, services.tally, gauges) as exporter,
             running_mcp(services, settings.web.allowed_hosts) as mcp,
             _serving(settings, services, mcp, exporter, http, reserve, mailboxes) as address,

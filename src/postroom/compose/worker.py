@@ -56,12 +56,10 @@ async def run_worker(settings: Settings, database: Database, stop: asyncio.Event
         CheckedClient(timeout=30) as http,
         MailboxGate.open(database) as gate,
         open_credentials(settings, database, http) as credentials,
+        contextlib.aclosing(Mailboxes(settings, database, http, credentials, gate)) as mailboxes,
+        running_jobs(settings, database, mailboxes, stop, concurrency=concurrency, tally=tally, gauges=gauges),
     ):
-        mailboxes = Mailboxes(settings, database, http, credentials, gate)
-        async with running_jobs(
-            settings, database, mailboxes, stop, concurrency=concurrency, tally=tally, gauges=gauges
-        ):
-            await stop.wait()
+        await stop.wait()
 
 
 @contextlib.asynccontextmanager

@@ -19,6 +19,8 @@ KEPT_S = 60.0
 """How long a connection is kept that nobody uses."""
 
 CredentialsProvider = Callable[[], Awaitable[Credentials]]
+OpenSession = Callable[[], Awaitable[Session]]
+"""Opens another connection to the mailbox, signed in."""
 
 
 async def open_session(
@@ -40,11 +42,8 @@ async def open_session(
 class ImapAccount:
     """How one mailbox is reached. `slots` bounds the open connections of all accounts together."""
 
-    endpoint: Endpoint
-    credentials: CredentialsProvider
-    context: ssl.SSLContext | None = None
+    open: OpenSession
     slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1000))
-    connect_s: float = CONNECT_S
     kept_s: float = KEPT_S
     _session: Session | None = None
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -69,7 +68,7 @@ class ImapAccount:
         self.close()
         await self.slots.acquire()
         try:
-            self._session = await open_session(self.endpoint, self.credentials, self.context, self.connect_s)
+            self._session = await self.open()
         except BaseException:
             self.slots.release()
             raise

@@ -21,7 +21,9 @@ Each is also one of the kinds of `MailboxError`, which is all that others need t
 nor the server's own text, which may quote it or the mail; only its response code is kept.
 """
 
+from collections.abc import Mapping
 from datetime import timedelta
+from typing import Literal
 
 from postroom.core.errors import (
     LabelMissing,
@@ -39,33 +41,63 @@ from postroom.core.errors import (
 
 BUSY_FOR = timedelta(minutes=5)
 
+SignInCause = Literal["password", "app_password", "expired", "policy", "web", "insecure"]
+"""What keeps us out: what was given, or what no password changes."""
+
 
 class ImapError(MailboxError):
     """The root of all errors of the IMAP client."""
 
 
 class SignInRefused(ImapError, NeedsPerson):
-    """The server does not let us in. `code` tells whether password or policy is why, if it says so."""
+    """The server does not let us in. `cause` is what has to change, as far as it says so."""
 
-    def __init__(self, host: str, code: str | None = None) -> None:
-        super().__init__(
-            f"{host} does not accept the sign-in ({code or 'no reason given'}): {_REMEDIES.get(code, _SIGN_IN)}"
-        )
+    def __init__(self, host: str, code: str | None = None, cause: SignInCause = "password") -> None:
+        super().__init__(f"{host} {_CAUSES[cause]} ({code or 'no reason given'}); {REMEDIES[cause]}")
+        self.host = host
         self.code = code
+        self.cause: SignInCause = cause
 
 
-_SIGN_IN = (
-    "the password may be wrong or may have been changed, or the provider may want an app password; give the account a "
-    "new one, and waiting work continues"
-)
-_REMEDIES: dict[str | None, str] = {
-    "AUTHENTICATIONFAILED": _SIGN_IN,
-    "AUTHORIZATIONFAILED": "this user may not open the mailbox; ask the mailbox's provider",
-    "EXPIRED": "the password has expired; set a new one at the provider, then give it to the account",
-    "PRIVACYREQUIRED": "the server wants TLS; use its port for TLS, or STARTTLS",
-    "WEBALERT": "the provider wants its owner to sign in on the web once, and to confirm that it was them",
-    "ALERT": "the provider wants its owner to sign in on the web once, and to confirm that it was them",
-    "CONTACTADMIN": "the administrator of the mail server must be asked",
+_CAUSES: Mapping[SignInCause, str] = {
+    "password": "does not accept the user name or the password",
+    "app_password": "wants an app password, not the account's own",
+    "expired": "says that the password has expired",
+    "policy": "does not let this user in, whatever the password",
+    "web": "wants the owner to sign in on the web once, and to confirm that it was them",
+    "insecure": "wants the connection to be secured first",
+}
+REMEDIES: Mapping[SignInCause, str] = {
+    "password": "the password may have been changed, or the provider may want an app password: give the right one",
+    "app_password": "create one at the provider and give it",
+    "expired": "set a new one at the provider and give it",
+    "policy": "ask the provider, or whoever administers the server, to allow IMAP for this user",
+    "web": "do that in a browser, and try again",
+    "insecure": "use its port for TLS, or STARTTLS",
+}
+_CAUSE_OF_CODE: Mapping[str | None, SignInCause] = {
+    "AUTHORIZATIONFAILED": "policy",
+    "CONTACTADMIN": "policy",
+    "NOPERM": "policy",
+    "EXPIRED": "expired",
+    "PRIVACYREQUIRED": "insecure",
+    "WEBALERT": "web",
+}
+# How providers say it that have no code for it. Only whether a phrase is there is used, nothing of the text.
+_CAUSE_OF_PHRASE: Mapping[str, SignInCause] = {
+    "application-specific password": "app_password",
+    "app-specific password": "app_password",
+    "app password": "app_password",
+    "application password": "app_password",
+    "web login required": "web",
+    "log in via your web browser": "web",
+    "basicauthblocked": "policy",
+    "basic authentication is disabled": "policy",
+    "not enabled for imap": "policy",
+    "imap access is disabled": "policy",
+    "imap is disabled": "policy",
+    "disabled for imap": "policy",
+    "authenticated but not connected": "policy",
 }
 
 
@@ -189,10 +221,14 @@ def refusal(command: str, kind: str, code: str | None) -> ImapError:
     return CommandRefused(command, code)
 
 
-def sign_in_refusal(host: str, kind: str, code: str | None) -> ImapError:
+def sign_in_refusal(host: str, code: str | None, text: str = "") -> ImapError:
     """The error for a refused LOGIN or AUTHENTICATE."""
     if code in _BUSY:
         return Busy("sign-in", code)
     if code in ("UNAVAILABLE", "SERVERBUG"):
         return ServerFailed("sign-in", code)
-    return SignInRefused(host, code)
+    said = text.casefold()
+    for phrase, cause in _CAUSE_OF_PHRASE.items():
+        if phrase in said:
+            return SignInRefused(host, code, cause)
+    return SignInRefused(host, code, _CAUSE_OF_CODE.get(code) or "password")

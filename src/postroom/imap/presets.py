@@ -146,6 +146,11 @@ def preset_for(domain: str) -> Preset | None:
     return next((each for each in PRESETS if domain in each.domains), None)
 
 
+def preset_at(host: str) -> Preset | None:
+    """The provider whose server this is."""
+    return next((each for each in PRESETS if host in (each.imap.host, each.submission.host)), None)
+
+
 def preset_of_hosts(mail_hosts: tuple[str, ...]) -> Preset | None:
     """The provider that receives the mail of a domain, known by the names of its MX hosts."""
     for host in mail_hosts:

@@ -82,7 +82,8 @@ async def _ended(connection: Connection, wanted: Command, message: bytes | None,
 
     answer = await connection.ask(wanted, reply=None if wanted.name == "LOGIN" else reply)
     if answer.status.kind != "OK":
-        raise sign_in_refusal(connection.endpoint.host, answer.status.kind, answer.status.code)
+        status = answer.status
+        raise sign_in_refusal(connection.endpoint.host, status.code, status.text)
 
 
 def _token_message(connection: Connection, credentials: Credentials) -> bytes:

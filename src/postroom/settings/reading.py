@@ -30,6 +30,7 @@ from postroom.settings.sections import (
     ConnectorSettings,
     GmailSettings,
     GoogleSettings,
+    ImapSettings,
     InboxSettings,
     JobsSettings,
     LogSettings,
@@ -96,6 +97,7 @@ class Settings(Section):
     worker: WorkerSettings = WorkerSettings.model_validate({})
     jobs: JobsSettings = JobsSettings.model_validate({})
     gmail: GmailSettings = GmailSettings.model_validate({})
+    imap: ImapSettings = ImapSettings.model_validate({})
     google: GoogleSettings = GoogleSettings.model_validate({})
     model: ModelSettings = ModelSettings.model_validate({})
     safety: SafetySettings = SafetySettings.model_validate({})

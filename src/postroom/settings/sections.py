@@ -92,6 +92,20 @@ class JobsSettings(Section):
         return value
 
 
+class ImapSettings(Section):
+    poll_s: Seconds = Field(
+        30.0,
+        ge=1,
+        description="Seconds between two looks at a mailbox; new mail in the inbox is reported at once (IDLE).",
+    )
+    most_connections: Whole = Field(
+        500, ge=1, description="Connections on which work is done, all accounts together; others wait for their turn."
+    )
+    allow_plain: bool = Field(
+        False, description="Allow connections without TLS, to servers on this machine (loopback) only."
+    )
+
+
 class GmailSettings(Section):
     base_url: str = Field("https://gmail.googleapis.com", description="The address of Gmail's API.")
     token: SecretStr | None = Field(None, description="Access token for the sandbox mailbox.")

@@ -1,4 +1,6 @@
-"""The owner's part in keeping an account usable: a consent that is renewed in time and covers what the rules do."""
+"""The owner's part in keeping an account usable: a consent that is renewed in time and covers what the rules do, or the
+right password.
+"""
 
 import shlex
 from datetime import datetime, timedelta
@@ -6,6 +8,16 @@ from typing import NamedTuple
 
 DIES_SOON = timedelta(days=2)
 PUBLISH = "publish the app in the Google Cloud console (Audience, Publish app), so that consents last"
+
+
+def connect_command(provider: str, email: str) -> str:
+    """The command to connect the account again: with a new consent, or a new password."""
+    return password_command(email) if provider == "imap" else consent_command(email, None)
+
+
+def password_command(email: str) -> str:
+    """The command to give a new password for a mailbox that is reached over IMAP."""
+    return f"postroom account add imap --email {shlex.quote(email)}"
 
 
 def consent_command(email: str, level: str | None) -> str:
@@ -18,9 +30,11 @@ def resume_command(email: str) -> str:
     return f"postroom account resume {shlex.quote(email)}"
 
 
-def reactivate_command(state: str, email: str, level: str | None) -> str:
+def reactivate_command(state: str, email: str, level: str | None, provider: str = "gmail") -> str:
     """The command that makes an inactive account active again."""
-    return resume_command(email) if state == "paused" else consent_command(email, level)
+    if state == "paused":
+        return resume_command(email)
+    return password_command(email) if provider == "imap" else consent_command(email, level)
 
 
 def retry_command(email: str) -> str:

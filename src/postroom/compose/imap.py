@@ -1,0 +1,115 @@
+"""Compose the IMAP connector: mailbox, switchboard, contacts and filters, news, shutdown."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from postroom.compose.mail_connector import (
+    ConnectorChores,
+    connector_folder,
+    heartbeats_of,
+    held_folder,
+    run_within,
+)
+from postroom.core.mail.accounts import imap_endpoint
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from postroom.connectors.mcp_switchboard import McpSwitchboard
+    from postroom.connectors.runtime import ConnectorHealth
+    from postroom.core.tally import Tally
+    from postroom.imap.account import ImapAccount, OpenSession
+    from postroom.settings.reading import Settings
+
+
+async def watch_within(
+    settings: Settings,
+    switchboard: McpSwitchboard,
+    email: str,
+    account: ImapAccount,
+    open_session: OpenSession,
+    *,
+    tally: Tally,
+    polls: dict[str, float] | None = None,
+) -> None:
+    """Watch the mailbox inside the switchboard's process, until canceled. Jobs drive its backfills; `polls` are the
+    times at which each endpoint asked for one.
+    """
+    from postroom.connectors.runtime import ConnectorHealth
+    from postroom.store.engine.clock import wall_clock
+
+    health = ConnectorHealth(wall_clock)
+    heartbeats = heartbeats_of(switchboard, imap_endpoint(email), health)
+    with (
+        held_folder(connector_folder(settings, "imap", email)) as folder,
+        connector_parts(
+            settings, switchboard, account, open_session, folder, health, [email], tally=tally, polls=polls
+        ) as parts,
+    ):
+        await run_within(settings, switchboard, heartbeats, parts, timedelta(seconds=settings.imap.poll_s))
+
+
+@contextlib.contextmanager
+def connector_parts(
+    settings: Settings,
+    switchboard: McpSwitchboard,
+    account: ImapAccount,
+    open_session: OpenSession,
+    folder: Path,
+    health: ConnectorHealth,
+    addresses: Sequence[str],
+    *,
+    tally: Tally | None = None,
+    polls: dict[str, float] | None = None,
+) -> Generator[ConnectorChores]:
+    """The connector. Work is done in `account`; `open_session` opens the connection that waits for news."""
+    from postroom.connectors.contact_cache import ContactCache
+    from postroom.connectors.filter_cache import FilterCache
+    from postroom.connectors.imap.idle import IdleHints
+    from postroom.connectors.imap.live import ImapConnector
+    from postroom.connectors.imap.place_index import PlaceIndex
+    from postroom.connectors.mail.backfill.lease import KeptLease
+    from postroom.connectors.mail.backfill.worker import BackfillWorker
+    from postroom.connectors.mail.knowledge import Knowledge
+    from postroom.connectors.mail.sent_index import SentIndex
+    from postroom.store.engine.clock import wall_clock
+    from postroom.system.boot_clock import since_boot
+
+    email = addresses[0]
+    good_for = timedelta(seconds=settings.connector.contacts_stale_s)
+    contacts = ContactCache(folder / "contacts.json", switchboard, wall_clock, good_for)
+    health.contacts_generated_at = lambda: contacts.generated_at
+    filters = FilterCache(folder / "filters.json", switchboard)
+    with (
+        contextlib.closing(SentIndex(folder / "sent.db")) as sent,
+        contextlib.closing(PlaceIndex(folder / "places.db")) as index,
+        contextlib.closing(IdleHints(open_session)) as hints,
+    ):
+        connector = ImapConnector(
+            account,
+            switchboard,
+            index,
+            email=email,
+            endpoint_identity=imap_endpoint(email),
+            clock=wall_clock,
+            tally=tally,
+            health=health,
+            knowledge=Knowledge(addresses, sent=sent, contacts=contacts.addresses, policy=filters.policy),
+            folder=folder,
+            hints=hints,
+        )
+        backfills = BackfillWorker(
+            switchboard,
+            "imap",
+            imap_endpoint(email),
+            connector.backfill(switchboard, settings.backfill.progress_interval, since_boot).begin,
+            poll_interval_s=settings.backfill.poll_interval_s,
+            clock=since_boot,
+            polls=polls,
+            lease=KeptLease(folder / "backfill-lease.json"),
+        )
+        yield ConnectorChores(connector, connector.source, contacts, filters, backfills)

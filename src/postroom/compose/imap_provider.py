@@ -1,0 +1,117 @@
+"""Mailboxes over IMAP for `compose/mailboxes.py`: one connection for the work of each account, which its connector
+shares, and one that waits for news.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from postroom.accounts.imap_sign_in import ImapSignIns
+from postroom.compose.google import vault_of
+from postroom.compose.imap import watch_within
+from postroom.core.errors import Fatal
+from postroom.imap.account import ImapAccount
+from postroom.imap.labels import Keywords
+from postroom.imap.mailbox import ImapMailbox
+from postroom.imap.places import KnownPlaces
+from postroom.imap.source import ImapSource
+from postroom.store import accounts
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from postroom.accounts.credentials import AccessTokens
+    from postroom.connectors.mcp_switchboard import McpSwitchboard
+    from postroom.core.actions.permits import Permit
+    from postroom.core.mail.carrier import Carrier, SentMailbox
+    from postroom.core.mail.gate import Gate
+    from postroom.core.mail.servers import MailServers
+    from postroom.core.tally import Tally
+    from postroom.settings.reading import Settings
+    from postroom.store.accounts import AccountView
+    from postroom.store.engine.database import Database
+
+
+@dataclass
+class _Opened:
+    """A mailbox, for as long as its servers stay the same."""
+
+    servers: MailServers | None
+    account: ImapAccount
+    mailbox: ImapMailbox
+
+
+class ImapProvider:
+    """Access by the account's own password, which is read for each connection."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        database: Database,
+        http: httpx2.AsyncClient,
+        credentials: AccessTokens | None,
+        gate: Gate,
+    ) -> None:
+        del http, credentials
+        self._settings = settings
+        self._database = database
+        self._gate = gate
+        self._sign_ins = ImapSignIns(database, lambda: vault_of(settings))
+        self._slots = asyncio.Semaphore(settings.imap.most_connections)
+        self._opened: dict[UUID, _Opened] = {}
+        self._backfill_polls: dict[str, float] = {}
+
+    async def mailbox(self, account_id: UUID) -> ImapMailbox:
+        return self._of(await self._database.run(accounts.load_account(account_id))).mailbox
+
+    async def mailbox_under(self, permit: Permit) -> ImapMailbox:
+        return (await self.mailbox(permit.account_id)).under(permit)
+
+    async def source(self, account_id: UUID) -> ImapSource:
+        opened = self._of(await self._database.run(accounts.load_account(account_id)))
+        return ImapSource(opened.account, KnownPlaces(), Keywords())
+
+    async def sent_mail(self, account_id: UUID) -> SentMailbox:
+        raise _cannot_send(account_id)
+
+    async def carrier(self, permit: Permit) -> Carrier:
+        raise _cannot_send(permit.account_id)
+
+    def is_reachable(self, account: AccountView) -> bool:
+        return account.servers is not None
+
+    async def watch(self, account: AccountView, switchboard: McpSwitchboard, tally: Tally) -> None:
+        await watch_within(
+            self._settings,
+            switchboard,
+            account.email,
+            self._of(account).account,
+            self._sign_ins.opener(account.id),
+            tally=tally,
+            polls=self._backfill_polls,
+        )
+
+    async def aclose(self) -> None:
+        for each in self._opened.values():
+            await each.account.log_out()
+        self._opened.clear()
+
+    def _of(self, account: AccountView) -> _Opened:
+        """Return what is open, or begin anew if the account was given other servers or another password."""
+        found = self._opened.get(account.id)
+        if found is None or found.servers != account.servers:
+            if found is not None:
+                found.account.close()
+            reached = ImapAccount(self._sign_ins.opener(account.id), self._slots)
+            labels_as = "keywords" if account.servers is None else account.servers.labels_as
+            always = [self._settings.gmail.snooze_label]
+            mailbox = ImapMailbox(reached, self._gate, labels_as, always)
+            found = self._opened[account.id] = _Opened(account.servers, reached, mailbox)
+        return found
+
+
+def _cannot_send(account_id: UUID) -> Fatal:
+    return Fatal(f"mail cannot be sent from account {account_id}: sending over SMTP is not set up for IMAP accounts")

@@ -1,0 +1,148 @@
+"""The common parts of every mail connector: its folder, what runs beside it, and its work inside the switchboard's
+process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import platform
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from postroom import __version__
+from postroom.compose.connector import heartbeat_every, introduce
+from postroom.core.errors import BadInput, PostroomError
+from postroom.core.mail.accounts import mailbox_name, provider_of
+from postroom.store.restore_lock import sharing_folder
+from postroom.system.private_files import open_private, private_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from postroom.connectors.contact_cache import ContactCache
+    from postroom.connectors.filter_cache import FilterCache
+    from postroom.connectors.mail.backfill.worker import BackfillWorker
+    from postroom.connectors.mail.connector import MailConnector
+    from postroom.connectors.mail.source import MailSource
+    from postroom.connectors.mcp_switchboard import McpSwitchboard
+    from postroom.connectors.runtime import ConnectorHealth, Heartbeats
+    from postroom.settings.reading import Settings
+
+# How many requests a connector handles at once besides the newest: none waits behind a long search.
+BESIDE = 3
+
+
+@dataclass(frozen=True)
+class ConnectorChores:
+    """The connector, the mailbox that it reads, and what is refreshed beside it."""
+
+    connector: MailConnector
+    source: MailSource
+    contacts: ContactCache
+    filters: FilterCache
+    backfills: BackfillWorker
+
+
+def connector_folder(settings: Settings, provider: str, email: str) -> Path:
+    return settings.data_dir / "connectors" / f"{provider}-{email}"
+
+
+def heartbeats_of(switchboard: McpSwitchboard, identity: str, health: ConnectorHealth) -> Heartbeats:
+    """The reports of the connector of this endpoint on this machine."""
+    from postroom.connectors.runtime import Connector, Heartbeats
+    from postroom.store.engine.clock import wall_clock
+
+    host = platform.node() or "postroom"
+    return Heartbeats(switchboard, Connector(provider_of(identity), identity, host, __version__), health, wall_clock)
+
+
+async def run_within(
+    settings: Settings,
+    switchboard: McpSwitchboard,
+    heartbeats: Heartbeats,
+    parts: ConnectorChores,
+    poll: timedelta,
+    more: Callable[[], Sequence[Coroutine[Any, Any, None]]] = tuple,
+) -> None:
+    """Run the connector inside the switchboard's process, until canceled. Jobs drive its backfills."""
+    from postroom.connectors.runtime import sending_heartbeats
+
+    stop = asyncio.Event()
+    await introduce(heartbeats)
+    await refresh(parts)
+    async with (
+        sending_heartbeats(heartbeats, heartbeat_every(settings)),
+        beside([*chores(settings, parts, switchboard, stop), *more()]),
+    ):
+        await parts.connector.run(poll, stop)
+
+
+@contextlib.contextmanager
+def held_folder(folder: Path) -> Generator[Path]:
+    """Lock the connector's folder for one process: two would overwrite each other's checkpoint.
+
+    The lock belongs to the mailbox, whichever spelling of its address the folder is named after.
+    """
+    provider, _, email = folder.name.partition("-")
+    locked = folder.with_name(f"{provider}-{mailbox_name(email)}")
+    for each in {folder, locked}:
+        private_folder(each)
+    with (
+        sharing_folder(folder.parent.parent),
+        open(open_private(locked / "lock", os.O_WRONLY | os.O_CREAT), "w") as lock,
+    ):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            problem = f"a connector for {email} is already running in {folder.parent}"
+            raise BadInput("--email", problem, "stop that one first, or give another --data-dir") from None
+        yield folder
+
+
+async def refresh(parts: ConnectorChores) -> None:
+    """Refresh contacts and filters before the first round. If that fails, mail is delivered all the same."""
+    for refresh in (parts.filters.refresh, parts.contacts.refresh):
+        with contextlib.suppress(PostroomError, OSError):
+            await refresh()
+
+
+def chores(
+    settings: Settings, parts: ConnectorChores, switchboard: McpSwitchboard, stop: asyncio.Event
+) -> list[Coroutine[Any, Any, None]]:
+    """Return the background tasks of the connector. None of them can end it."""
+    from postroom.connectors.mail.request_handlers import RequestHandlers
+    from postroom.connectors.request_server import RequestServer
+
+    handlers = RequestHandlers(parts.connector, parts.source, parts.backfills)
+    return [
+        parts.filters.run(stop),
+        parts.contacts.run(stop, timedelta(seconds=settings.connector.contacts_refresh_s)),
+        RequestServer(switchboard, handlers.handlers(), BESIDE).run(stop),
+        parts.connector.sent_mail.keep_reading(),
+    ]
+
+
+@contextlib.asynccontextmanager
+async def beside(works: Sequence[Coroutine[Any, Any, None]]) -> AsyncGenerator[None]:
+    tasks = {asyncio.create_task(work) for work in works}
+    for task in tasks:
+        task.add_done_callback(_tell_failure)
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+
+def _tell_failure(task: asyncio.Task[None]) -> None:
+    import structlog
+
+    if not task.cancelled() and (error := task.exception()) is not None:
+        structlog.get_logger().error("connector.chore_failed", error=type(error).__name__)
