@@ -89,6 +89,15 @@ async def test_what_other_programs_do_is_reported(setup: ImapSetup) -> None:
     assert setup.board.reports == []
 
 
+async def test_what_happens_in_the_folder_that_was_looked_at_last_is_noticed(setup: ImapSetup) -> None:
+    """A server may give the figures of an open folder as they were when it was opened."""
+    connector = setup.connector()
+    await connector.sync()
+    for subject in ("one", "two", "three"):
+        setup.beside.put(mail(subject))
+        assert await connector.sync() == 1
+
+
 async def test_a_round_that_fails_is_made_again_and_nothing_is_lost(setup: ImapSetup) -> None:
     ids = {setup.beside.put(mail(each)) for each in ("one", "two")}
 

@@ -82,6 +82,8 @@ class Follower:
 
     async def _changed_folders(self) -> list[Folder]:
         async with self._account.session() as session:
+            # The figures of an open folder are those of when it was last asked for news.
+            await session.unselect()
             folders = await self._folders.read(session)
             figures = await session.all_statuses(*_FIGURES)
             changed = [each for each in folders.folders if await self._has_changed(session, each, figures)]
