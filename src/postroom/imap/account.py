@@ -40,7 +40,9 @@ async def open_session(
 
 @dataclass
 class ImapAccount:
-    """How one mailbox is reached. `slots` bounds the open connections of all accounts together."""
+    """How one mailbox is reached. `slots` bounds the open connections of all accounts together: while all are taken,
+    none is kept that nobody uses.
+    """
 
     open: OpenSession
     slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1000))
@@ -59,7 +61,10 @@ class ImapAccount:
             try:
                 yield await self._opened()
             finally:
-                if self._session is not None:
+                if self._session is not None and self.slots.locked():
+                    # Others wait for a connection, or would have to.
+                    self.close()
+                elif self._session is not None:
                     self._closing = asyncio.get_running_loop().call_later(self.kept_s, self.close)
 
     async def _opened(self) -> Session:

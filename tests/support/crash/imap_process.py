@@ -23,6 +23,7 @@ from postroom.core.errors import MailboxLater
 from postroom.core.mail.accounts import imap_endpoint
 from postroom.imap.account import ImapAccount, open_session
 from postroom.imap.mailbox import ImapMailbox
+from postroom.imap.session import Session
 from postroom.imap.sign_in import Credentials
 from postroom.imap.wire import Endpoint
 from postroom.store.engine.clock import wall_clock
@@ -43,7 +44,11 @@ async def main(arguments: argparse.Namespace) -> None:
         return Credentials(arguments.user, PASSWORD)
 
     endpoint = Endpoint("127.0.0.1", arguments.port, "plain")
-    reading, acting = (ImapAccount(endpoint, credentials, connect_s=PATIENCE_S) for _ in range(2))
+
+    async def opened() -> Session:
+        return await open_session(endpoint, credentials, None, PATIENCE_S)
+
+    reading, acting = ImapAccount(opened), ImapAccount(opened)
     folder: Path = arguments.folder
     async with switchboard_at(arguments.switchboard, arguments.token) as switchboard:
         connector = ImapConnector(
@@ -55,7 +60,7 @@ async def main(arguments: argparse.Namespace) -> None:
             clock=wall_clock,
             knowledge=Knowledge([arguments.email], sent=SentIndex(folder / "sent.db")),
             folder=folder,
-            hints=IdleHints(lambda: open_session(endpoint, credentials, None, PATIENCE_S), after_trouble=POLL),
+            hints=IdleHints(opened, after_trouble=POLL),
         )
         mailbox = ImapMailbox(acting, OpenGate(), always_folders=[FILED]).under(BY_HAND)
         announce("ready")
