@@ -59,12 +59,14 @@ async def test_removing_an_account_wipes_its_servers_and_its_password(setup: Job
     assert (await setup.database.run(accounts.account_with_secret(account.id, PASSWORD))).sealed is None
 
 
-async def test_a_mailbox_connected_through_gmails_api_is_not_connected_over_imap_too(setup: JobSetup) -> None:
+async def test_a_mailbox_is_connected_through_gmails_api_or_over_imap_but_not_both(setup: JobSetup) -> None:
     gmail = await connected(setup)
     with pytest.raises(Conflict, match="already connected through Gmail's API"):
         await connected_imap(setup)
     await setup.database.run(accounts.remove_account(gmail.id, signed(), setup.clock()))
     assert (await connected_imap(setup)).state == "active"
+    with pytest.raises(Conflict, match="already connected over IMAP"):
+        await connected(setup)
 
 
 async def test_an_id_that_is_not_the_accounts_is_refused(setup: JobSetup) -> None:

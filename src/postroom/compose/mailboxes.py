@@ -129,6 +129,9 @@ class Mailboxes:
         for each in self._providers.values():
             await each.aclose()
 
+    async def ids_in_use(self) -> list[UUID]:
+        return [each.id for each in await self.in_use()]
+
     async def _provider(self, account_id: UUID) -> MailProvider:
         """Return the account's provider, which never changes: the database is asked once."""
         if account_id not in self._names:
@@ -186,11 +189,7 @@ async def watch_accounts(database: Database, mailboxes: Mailboxes, watch: Watch)
 
 async def watch_labels(database: Database, mailboxes: Mailboxes) -> None:
     """Watch the labels of each account in use."""
-
-    async def accounts_in_use() -> list[UUID]:
-        return [each.id for each in await mailboxes.in_use()]
-
-    await LabelWatch(database, mailboxes.mailbox).run(accounts_in_use)
+    await LabelWatch(database, mailboxes.mailbox).run(mailboxes.ids_in_use)
 
 
 async def _logged(work: Coroutine[Any, Any, None]) -> None:

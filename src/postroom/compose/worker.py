@@ -103,7 +103,7 @@ async def running_jobs(
     worker = Worker(database, CATALOGUE, handlers, options, clock)
     leadership = Leadership(
         database,
-        Scheduler(database, CATALOGUE, RECURRING, clock),
+        Scheduler(database, CATALOGUE, RECURRING, clock, mailboxes.ids_in_use),
         Rescuer(database, clock),
         Pruner(database, keep, clock),
         poll=options.poll,

@@ -1,6 +1,6 @@
 """Wakes sleeping jobs when they are due, and enqueues recurring ones, once per tick."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -12,8 +12,8 @@ from cronsim import CronSim, CronSimError
 from postroom.core.errors import BadInput
 from postroom.core.jobs.job import NewJob
 from postroom.core.jobs.types import Catalogue
-from postroom.store import accounts, schedules
 from postroom.store import jobs as store
+from postroom.store import schedules
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.codecs import from_json, json_text
 from postroom.store.engine.database import Database
@@ -22,6 +22,10 @@ from postroom.store.new_jobs import new_job
 log = structlog.get_logger()
 
 WAKE_BATCH = 1000
+
+
+async def _none_in_use() -> Sequence[UUID]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +44,18 @@ class Scheduler:
     """Wakes and enqueues what is due. Called by the leader; two at once do no harm."""
 
     def __init__(
-        self, database: Database, catalogue: Catalogue, recurring: Sequence[Recurring] = (), clock: Clock = wall_clock
+        self,
+        database: Database,
+        catalogue: Catalogue,
+        recurring: Sequence[Recurring] = (),
+        clock: Clock = wall_clock,
+        accounts_in_use: Callable[[], Awaitable[Sequence[UUID]]] = _none_in_use,
     ) -> None:
         self._database = database
         self._catalogue = catalogue
         self._recurring = recurring
         self._clock = clock
+        self._accounts_in_use = accounts_in_use
 
     async def begin(self) -> None:
         """Store the recurring jobs that this version knows."""
@@ -82,8 +92,7 @@ class Scheduler:
     async def _jobs_of(self, schedule: schedules.Schedule) -> list[NewJob]:
         for each in self._recurring:
             if each.name == schedule.name and each.each_account is not None:
-                found = await self._database.run(accounts.list_accounts())
-                return [each.each_account(account.id) for account in found if account.state == "active"]
+                return [each.each_account(id) for id in await self._accounts_in_use()]
         kind = self._catalogue[schedule.type]
         key = f"recurring:{schedule.name}" if _is_while_live(self._catalogue, kind.name) else None
         payload = from_json(schedule.payload_json)

@@ -221,9 +221,12 @@ def _connecting(
     yield sql("lock_connecting")
     same_address = yield from _with_address(email)
     found = [each for each in same_address if each.provider == provider]
-    if provider == "imap" and any(each.provider == "gmail" and each.state != "removed" for each in same_address):
-        problem = f"{email} is already connected through Gmail's API, and two accounts would work on one mailbox"
-        raise Conflict("email", problem, f"keep that one, or run `postroom account remove {email}` first")
+    others = [each for each in same_address if each.provider != provider and each.state != "removed"]
+    # One over IMAP without servers was never connected, and works on nothing.
+    if others and (others[0].provider == "gmail" or others[0].servers is not None):
+        way = "over IMAP" if others[0].provider == "imap" else "through Gmail's API"
+        problem = f"{email} is already connected {way}, and two accounts would work on one mailbox"
+        raise Conflict("email", problem, f"keep that one, or run `postroom account remove {others[0].id}` first")
     if found:
         if found[0].id != id:
             problem = f"{found[0].email} was connected in the meantime"
