@@ -19,6 +19,7 @@ FORKED = (
     "support.crash.submission_process",
     "support.crash.rules_process",
     "support.crash.imap_process",
+    "support.crash.imap_sends_process",
 )
 
 

@@ -249,7 +249,7 @@ async def test_a_copy_that_cannot_be_filed_changes_nothing_and_is_filed_with_the
         draft = await made.carrier.create_draft(letter(mark), None)
         assert await made.carrier.send_draft(draft.id) == draft.message_id
         assert not await made.carrier.has_draft(draft.id)
-        assert [each.delivery_id for each in await made.carrier.newest_sent()][0] == mark
+        assert (await made.carrier.newest_sent())[0].delivery_id == mark
         incoming.chmod(0o700)
         await made.carrier.send_draft(await drafted(made))
         assert await counts(made.opened) == (0, 3)
