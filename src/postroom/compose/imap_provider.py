@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from postroom.accounts.imap_sign_in import ImapSignIns
+from postroom.accounts.imap_submission import Submissions
 from postroom.compose.google import vault_of
 from postroom.compose.imap import watch_within
-from postroom.core.errors import Fatal
 from postroom.imap.account import ImapAccount
 from postroom.imap.labels import Keywords
 from postroom.imap.mailbox import ImapMailbox
 from postroom.imap.places import KnownPlaces
+from postroom.imap.sending import ImapCarrier
 from postroom.imap.source import ImapSource
 from postroom.store import accounts
 
@@ -60,6 +61,7 @@ class ImapProvider:
         self._database = database
         self._gate = gate
         self._sign_ins = ImapSignIns(database, lambda: vault_of(settings))
+        self._submissions = Submissions(self._sign_ins)
         self._slots = asyncio.Semaphore(settings.imap.most_connections)
         self._opened: dict[UUID, _Opened] = {}
         self._backfill_polls: dict[str, float] = {}
@@ -75,10 +77,11 @@ class ImapProvider:
         return ImapSource(opened.account, KnownPlaces(), Keywords())
 
     async def sent_mail(self, account_id: UUID) -> SentMailbox:
-        raise _cannot_send(account_id)
+        return await self._carrier(account_id)
 
     async def carrier(self, permit: Permit) -> Carrier:
-        raise _cannot_send(permit.account_id)
+        await self._submissions.check(permit.account_id)
+        return await self._carrier(permit.account_id, permit)
 
     def is_reachable(self, account: AccountView) -> bool:
         return account.servers is not None
@@ -99,6 +102,13 @@ class ImapProvider:
             await each.account.log_out()
         self._opened.clear()
 
+    async def _carrier(self, account_id: UUID, permit: Permit | None = None) -> ImapCarrier:
+        """Return a carrier that only reads, unless there is a permit."""
+        account = await self._database.run(accounts.load_account(account_id))
+        mailbox = self._of(account).mailbox
+        submission = self._submissions.of(account_id, account.servers)
+        return ImapCarrier(mailbox if permit is None else mailbox.under(permit), submission, account.email)
+
     def _of(self, account: AccountView) -> _Opened:
         """Return what is open, or begin anew if the account was given other servers or another password."""
         found = self._opened.get(account.id)
@@ -111,7 +121,3 @@ class ImapProvider:
             mailbox = ImapMailbox(reached, self._gate, labels_as, always)
             found = self._opened[account.id] = _Opened(account.servers, reached, mailbox)
         return found
-
-
-def _cannot_send(account_id: UUID) -> Fatal:
-    return Fatal(f"mail cannot be sent from account {account_id}: sending over SMTP is not set up for IMAP accounts")

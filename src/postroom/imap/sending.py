@@ -34,7 +34,7 @@ from postroom.imap.mailbox import ImapMailbox
 from postroom.imap.our_mail import OurMail
 from postroom.imap.places import Finder
 from postroom.imap.source import LARGEST_MESSAGE
-from postroom.imap.submission import NoReply, Submission
+from postroom.imap.submission import NoReply, Submitter
 from postroom.smtp.lines import with_whole_line_ends
 
 log = structlog.get_logger()
@@ -80,7 +80,7 @@ class ImapCarrier:
     def __init__(
         self,
         mailbox: ImapMailbox,
-        submission: Submission,
+        submission: Submitter,
         address: str,
         sleep: Sleep = asyncio.sleep,
         grace_s: float = GRACE_S,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from email.message import Message
 from email.parser import BytesHeaderParser
 from email.utils import getaddresses
+from typing import Protocol
 
 from postroom.core.errors import RequestRefused
 from postroom.core.outbound.destinations import Address, smtp_address
@@ -32,6 +33,21 @@ _TLS: dict[Security, Tls] = {"tls": "implicit", "starttls": "checked", "plain": 
 
 Leaving = Callable[[], Awaitable[None]]
 """Called right before the first byte of the content leaves; raises if it may not."""
+
+
+class Submitter(Protocol):
+    """A way out of a mailbox."""
+
+    @property
+    def files_copies(self) -> bool:
+        """Whether the server puts a copy into sent mail by itself."""
+        ...
+
+    async def submit(self, mail: bytes, leaving: Leaving) -> None:
+        """Send the mail to the recipients in its header. Raises an error: after NoReply it may have been taken; after
+        any other it was not.
+        """
+        ...
 
 
 class MailNotTaken(ImapError, RequestRefused):
@@ -60,9 +76,7 @@ class Submission:
     timeouts: Timeouts = field(default=TIMEOUTS)
 
     async def submit(self, mail: bytes, leaving: Leaving) -> None:
-        """Send the mail to the recipients in its header. Raises an error: after NoReply it may have been taken; after
-        any other it was not.
-        """
+        """See `Submitter`."""
         envelope, recipients = _envelope(mail)
         session = await self._open()
         try:

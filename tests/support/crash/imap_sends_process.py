@@ -13,6 +13,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -21,7 +22,7 @@ from postroom.compose.gate import MailboxGate
 from postroom.core.actions.permits import Permit
 from postroom.core.lifecycle import DELIVERY
 from postroom.core.outbound.replies import Phase, ReplyLines
-from postroom.imap.account import ImapAccount
+from postroom.imap.account import ImapAccount, open_session
 from postroom.imap.commands import Command
 from postroom.imap.connection import Answer, Connection
 from postroom.imap.mailbox import ImapMailbox
@@ -81,7 +82,8 @@ async def main(arguments: argparse.Namespace) -> None:
     async def mailbox_password() -> Credentials:
         return Credentials(arguments.user, PASSWORD)
 
-    account = ImapAccount(Endpoint("127.0.0.1", arguments.imap, "plain"), mailbox_password)
+    server = Endpoint("127.0.0.1", arguments.imap, "plain")
+    account = ImapAccount(partial(open_session, server, mailbox_password, None))
     submission = Submission(Endpoint("127.0.0.1", arguments.smtp, "plain"), mailbox_password)
     async with MailboxGate.open(opened) as gate:
         mailbox = ImapMailbox(account, gate)
