@@ -1,5 +1,6 @@
 """Outgoing mail: lanes, tenants, fairness, senders, destinations and bounces; and the conversation about one mail."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -66,12 +67,18 @@ class OutboundPage(Page):
     async def read(self, visit: Visit) -> Mapping[str, object]:
         window: Window = visit.choice("window", tuple(WINDOWS), "1h")
         order: TenantOrder = visit.choice("order", ORDERS, "share")
-        after = visit.text("after")
-        queue = await self._overview.queue(window, order, TenantKey.read(after) if after else None, TENANTS_SHOWN)
+        after, tenant_name = visit.text("after"), visit.text("tenant")
+        # None depends on another, so PostgreSQL can answer them side by side.
+        figures = asyncio.gather(
+            self._overview.queue(window, order, TenantKey.read(after) if after else None, TENANTS_SHOWN),
+            self._overview.results(window),
+            self._overview.evenness(window),
+            self._overview.watched(),
+            self._overview.destination_pauses(),
+        )
+        lists = asyncio.gather(self._tenant(tenant_name), self._mail(visit), self._suppressed(visit))
+        (queue, results, evenness, watched, paused), (tenant, mail, suppressed) = await asyncio.gather(figures, lists)
         following = queue.tenants.next_after
-        results = await self._overview.results(window)
-        evenness = await self._overview.evenness(window)
-        paused = await self._overview.destination_pauses()
         failures = [each for each in results.classes if each.result in CLASSES_OF_FAILURE]
         return {
             "window": window,
@@ -88,11 +95,11 @@ class OutboundPage(Page):
             "classes_sum": sum(each.count for each in failures),
             "paused": paused,
             "paused_names": {each.destination for each in paused},
-            "watched": await self._overview.watched(),
+            "watched": watched,
             "threshold": self._overview.threshold,
-            "tenant": await self._tenant(visit.text("tenant")),
-            **await self._mail(visit),
-            **await self._suppressed(visit),
+            "tenant": tenant,
+            **mail,
+            **suppressed,
             "part": Part,
             **WORDS,
         }
