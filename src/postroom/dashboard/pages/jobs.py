@@ -1,5 +1,6 @@
 """The jobs: how many stand where, what fails and why, how fast they end, and who works on them."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from urllib.parse import urlencode
 from uuid import UUID, uuid4
@@ -74,12 +75,19 @@ class JobsPage(Page):
     async def read(self, visit: Visit) -> Mapping[str, object]:
         window = chosen_window(visit)
         filters = _filters(visit.filters)
-        figures = await job_board.job_figures_of(self._database, window_of(window, self._clock()))
-        listed = await job_board.list_page(self._database, filters, visit.text("before"))
         is_bulk = visit.may("operator") and filters.stage in VERBS and "before" not in visit.filters
+        # None depends on another, so PostgreSQL can answer them side by side.
+        figures, listed, stages, causes, workforce, selected = await asyncio.gather(
+            job_board.job_figures_of(self._database, window_of(window, self._clock())),
+            job_board.list_page(self._database, filters, visit.text("before")),
+            job_board.count_stages(self._database),
+            job_causes(self._database),
+            job_board.workforce(self._database, self._clock),
+            self._selected(filters if is_bulk else None),
+        )
         return {
-            "stages": await job_board.count_stages(self._database),
-            "causes": await job_causes(self._database),
+            "stages": stages,
+            "causes": causes,
             "figures": figures,
             "ended_series": ended_series(figures),
             **latency(figures),
@@ -88,10 +96,13 @@ class JobsPage(Page):
             "filters": filters,
             "types": list(CATALOGUE),
             "listed": listed,
-            "selected": await job_board.select_page_jobs(self._database, filters) if is_bulk else None,
-            "workforce": await job_board.workforce(self._database, self._clock),
+            "selected": selected,
+            "workforce": workforce,
             **WORDS,
         }
+
+    async def _selected(self, filters: JobFilters | None) -> job_board.SelectedJobs | None:
+        return None if filters is None else await job_board.select_page_jobs(self._database, filters)
 
     def changes(self) -> AsyncIterator[None]:
         return changes_on(self._database, job_board.CHANNELS)

@@ -1,5 +1,6 @@
 """The queues: what waits in each tier and for how long, what was passed over, and what ended unread."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from uuid import UUID
@@ -64,7 +65,11 @@ class QueuesPage(Page):
         before = visit.number("before", 0, 2**62) or None
         summary = visit.text("summary")
         now = self._clock()
-        board = await load_board(self._database, self._queues, queue, window_of(window, now))
+        board, peeked, ended = await asyncio.gather(
+            load_board(self._database, self._queues, queue, window_of(window, now)),
+            peek_messages(self._database, self._queues, queue),
+            list_ended(self._database, queue, kind, before),
+        )
         return {
             "board": board,
             "names": names,
@@ -74,8 +79,8 @@ class QueuesPage(Page):
             "kinds": ENDED_CHOICES,
             "series": depth_series(board.depths),
             "arrivals": tier_series(board.arrived),
-            "peeked": await peek_messages(self._database, self._queues, queue),
-            "ended": await list_ended(self._database, queue, kind, before),
+            "peeked": peeked,
+            "ended": ended,
             "opened": None if summary is None else await load_members(self._database, _id("summary", summary)),
             "most_members": MOST_MEMBERS,
             "read_at": now,
