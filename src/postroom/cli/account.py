@@ -1,10 +1,13 @@
 """`postroom account`: connect mailboxes; list, pause, resume or remove them."""
 
+import shlex
 import webbrowser
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from postroom.cli.account_imap import ImapOptions
 from postroom.cli.operator import operator_signature
 from postroom.cli.options import choice
 from postroom.cli.session import Session, command_group
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 
 app = command_group("Connect mailboxes; list, pause, resume or remove them.")
 
-COLUMNS = ("id", "email", "state", "level", "granted_at", "refreshed_at", "state_reason")
+COLUMNS = ("id", "provider", "email", "state", "level", "granted_at", "refreshed_at", "state_reason")
 PATIENCE_S = 600
 
 Name = Annotated[str, typer.Argument(metavar="ID_OR_ADDRESS", help="The account's id or mail address.")]
@@ -26,28 +29,114 @@ Name = Annotated[str, typer.Argument(metavar="ID_OR_ADDRESS", help="The account'
 @app.command()
 def add(
     session: Session,
-    provider: Annotated[str, typer.Argument(metavar="PROVIDER", help="Where the mailbox is: gmail.")],
+    provider: Annotated[str, typer.Argument(metavar="PROVIDER", help="How to reach the mailbox: gmail or imap.")],
+    email: Annotated[
+        str | None, typer.Option("--email", metavar="ADDRESS", help="The mailbox; if omitted, you are asked.")
+    ] = None,
     level: Annotated[
         str | None,
         typer.Option(
             "--level",
-            help="What Postroom may do there: read, organise, send or full. Default: its present level, or organise.",
+            help="gmail: what Postroom may do there: read, organise, send or full. Default: its present level, or "
+            "organise.",
         ),
     ] = None,
-    email: Annotated[
-        str | None, typer.Option("--email", metavar="ADDRESS", help="The mailbox; if omitted, Google's page asks.")
-    ] = None,
     no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Print the address of Google's page and ask for the code here.")
+        bool, typer.Option("--no-browser", help="gmail: print the address of Google's page and ask for the code here.")
+    ] = False,
+    imap_host: Annotated[
+        str | None, typer.Option("--imap-host", metavar="HOST", help="imap: the server; if omitted, it is looked for.")
+    ] = None,
+    imap_port: Annotated[int | None, typer.Option("--imap-port", min=1, max=65535, help="imap: its port.")] = None,
+    imap_security: Annotated[
+        str | None,
+        typer.Option("--imap-security", help="imap: tls (from the first byte, the default) or starttls."),
+    ] = None,
+    smtp_host: Annotated[
+        str | None, typer.Option("--smtp-host", metavar="HOST", help="imap: the server that mail is sent through.")
+    ] = None,
+    smtp_port: Annotated[int | None, typer.Option("--smtp-port", min=1, max=65535, help="imap: its port.")] = None,
+    smtp_security: Annotated[
+        str | None, typer.Option("--smtp-security", help="imap: tls (the default) or starttls.")
+    ] = None,
+    no_sending: Annotated[
+        bool, typer.Option("--no-sending", help="imap: connect without a server for sending.")
+    ] = False,
+    user: Annotated[
+        str | None, typer.Option("--user", metavar="NAME", help="imap: the name to sign in with, if not the address.")
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option("--labels", help="imap: keywords (several for a message) or folders (a label moves the message)."),
+    ] = None,
+    ca_file: Annotated[
+        Path | None,
+        typer.Option("--ca-file", metavar="FILE", help="imap: certificates to trust besides the system's, in PEM."),
+    ] = None,
+    other_smtp_password: Annotated[
+        bool, typer.Option("--other-smtp-password", help="imap: ask for another password for sending.")
+    ] = False,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="imap: show what would be done with the newest mail, and store nothing.")
     ] = False,
 ) -> None:
-    """Connect a mailbox, or renew its consent: Google asks you in the browser."""
+    """Connect a mailbox, or renew its consent or password.
+
+    gmail: Google asks you in the browser. imap: any mailbox; its server is looked for, and the password is asked for
+    here, or read from standard input.
+    """
+    if provider == "imap":
+        _refuse_options("imap", {"--level": level, "--no-browser": no_browser})
+        options = ImapOptions(
+            email,
+            imap_host,
+            imap_port,
+            imap_security,
+            smtp_host,
+            smtp_port,
+            smtp_security,
+            no_sending,
+            user,
+            labels,
+            ca_file,
+            other_smtp_password,
+            preview,
+        )
+        _add_imap(session, options)
+        return
+    if provider != "gmail":
+        raise BadInput("PROVIDER", f"{provider!r} is unknown", "use gmail or imap")
+    given = {"--imap-host": imap_host, "--smtp-host": smtp_host, "--user": user, "--labels": labels}
+    _refuse_options("gmail", {**given, "--ca-file": ca_file, "--preview": preview})
+    _add_gmail(session, email, level, no_browser)
+
+
+def _refuse_options(provider: str, given: dict[str, object]) -> None:
+    for name, value in given.items():
+        if value:
+            raise BadInput(name, f"is not for {provider}", "leave it out, or name the other provider")
+
+
+def _add_imap(session: Session, options: ImapOptions) -> None:
+    from postroom.cli.account_imap import add_imap
+
+    account = add_imap(session, options)
+    if account is None:
+        typer.echo("Nothing was stored.", err=True)
+        return
+    session.show_line(_row(account), f"{account.email}  connected over IMAP  ({account.id})")
+    typer.echo(
+        f"Next: {session.command_line('serve')}, or look again: "
+        f"{session.command_line('preview --account ' + shlex.quote(account.email))}",
+        err=True,
+    )
+
+
+def _add_gmail(session: Session, email: str | None, level: str | None, no_browser: bool) -> None:
     from postroom.compose.google import google_app, scopes_beside, vault_of
     from postroom.gmail.scopes import LEVELS
     from postroom.manage.connecting import WantedConsent, add_gmail
 
-    if provider != "gmail":
-        raise BadInput("PROVIDER", f"{provider!r} is unknown", "use gmail")
     wanted_level = None if level is None else choice("--level", level, LEVELS)
     settings = session.settings
     connected = session.call(
@@ -158,7 +247,7 @@ def sync(session: Session, name: Name) -> None:
 
 @app.command()
 def remove(session: Session, name: Name) -> None:
-    """Remove an account: revoke its consent and wipe its secrets; its mail and history stay. Safe to repeat."""
+    """Remove an account: revoke its consent, wipe its secrets; its mail and history stay. Safe to repeat."""
     from postroom.compose.google import google_app, vault_of
     from postroom.manage.connecting import remove_account
 
@@ -179,7 +268,7 @@ def _show(account: "AccountView", session: Session) -> None:
 
 
 def _row(account: "AccountView") -> dict[str, object]:
-    consent = account.consent
+    consent, servers = account.consent, account.servers
     return {
         "id": account.id,
         "provider": account.provider,
@@ -192,6 +281,9 @@ def _row(account: "AccountView") -> dict[str, object]:
         "granted_at": consent and consent.granted_at,
         "refreshed_at": consent and consent.refreshed_at,
         "dies_at": consent and consent.dies_at,
+        "imap_host": servers and servers.imap_host,
+        "smtp_host": servers and servers.smtp_host,
+        "labels_as": servers and servers.labels_as,
         "created_at": account.created_at,
         "updated_at": account.updated_at,
     }

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -95,7 +95,7 @@ def preview(
     """
     if (path is None) == (account is None):
         raise BadInput("preview", "needs exactly one kind of mail", "give PATH, or --account ADDRESS")
-    now, drafts, users = datetime.now(UTC), _drafts(rules, starter), list(user or ())
+    drafts, users = _drafts(rules, starter), list(user or ())
     people = None if contacts is None else _contacts(contacts)
     ingestion, filters_source = _filters(session, filters or (SHIPPED if account is None else OWN))
     if account is not None:
@@ -104,18 +104,43 @@ def preview(
         mail: Mail = partial(iter, fetched.messages)
     else:
         mail = partial(_in_files, path or Path())
-    history = read_history(mail(), frozenset(map(own_address, users)), _looking)
-    recipient = recipient_of(history, users, people, ingestion)
-    chosen = choose_rules(session.settings, _source(rules, starter), drafts, recipient, now, session.call)
+    known = _Known(users, people, ingestion, filters_source)
+    shown = _previewed(session, account or str(path), mail, known, _source(rules, starter), drafts)
+    _show(session, shown, html, only_summary=summary)
+
+
+def preview_fetched(session: Session, fetched: FetchedMail) -> None:
+    """Show the summary for mail that was just read from a mailbox, by the rules in use or the starter rules."""
+    ingestion, filters_source = _filters(session, OWN)
+    known = _Known([fetched.email], fetched.contacts, ingestion, filters_source)
+    shown = _previewed(session, fetched.email, partial(iter, fetched.messages), known, "", None)
+    _show(session, shown, None, only_summary=True)
+
+
+class _Known(NamedTuple):
+    """Whose mail it is, the people they know, and the filters with a name for them."""
+
+    users: list[str]
+    people: frozenset[str] | None
+    ingestion: IngestionPolicy
+    filters_source: str
+
+
+def _previewed(
+    session: Session, name: str, mail: Mail, known: _Known, source: str, drafts: list[RuleDraft] | None
+) -> Shown:
+    now = datetime.now(UTC)
+    history = read_history(mail(), frozenset(map(own_address, known.users)), _looking)
+    recipient = recipient_of(history, known.users, known.people, known.ingestion)
+    chosen = choose_rules(session.settings, source, drafts, recipient, now, session.call)
     previewer = Previewer(chosen.rules, chosen.recipient, now)
     preview_all(mail(), previewer, history.senders.total(), _previewing)
     _progress("", 0)
     rows = previewer.finish()
-    check_is_mail(account or str(path), rows)
-    for warning in [*user_warnings(history, users, recipient), *_broken(chosen)]:
+    check_is_mail(name, rows)
+    for warning in [*user_warnings(history, known.users, recipient), *_broken(chosen)]:
         typer.echo(f"postroom: {cell(warning)}", err=True)
-    shown = Shown(rows, summarise(rows, session.settings.model), chosen.source, filters_source, recipient.email)
-    _show(session, shown, html, only_summary=summary)
+    return Shown(rows, summarise(rows, session.settings.model), chosen.source, known.filters_source, recipient.email)
 
 
 def _show(session: Session, shown: Shown, html: Path | None, *, only_summary: bool) -> None:
@@ -137,12 +162,12 @@ def _in_files(path: Path) -> Iterator[IncomingMessage]:
 def _fetched(session: Session, account: str, most: int) -> FetchedMail:
     """Return the newest mail of a mailbox, read over the network."""
     open_source = partial(session.application.open_source, session.settings)
-    found = session.call(fetch_mail, account, most, open_source, _fetching)
+    found = session.call(fetch_mail, account, most, open_source, reading)
     _progress("", 0)
     return found
 
 
-def _fetching(number: int) -> None:
+def reading(number: int) -> None:
     _progress(f"reading the mailbox: {number:,} messages", number)
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from postroom.accounts.mailbox_requests import EXPIRES, ConnectorRequests
 from postroom.core.errors import Fatal, NotFound, Parked, Retryable, TooManyRequests
-from postroom.core.mail.account_repair import consent_command, reactivate_command
+from postroom.core.mail.account_repair import connect_command, reactivate_command
 from postroom.core.mail.accounts import parking_key
 from postroom.core.mail.mailbox_requests import RequestKind
 from postroom.store import accounts
@@ -51,8 +51,13 @@ class AskingConnector:
             raise Fatal(str(error)) from None
         if account.state in ("paused", "needs_consent"):
             level = None if account.consent is None else account.consent.level
-            why = account.state_reason or f"run `{reactivate_command(account.state, account.email, level)}`"
+            why = (
+                account.state_reason
+                or f"run `{reactivate_command(account.state, account.email, level, account.provider)}`"
+            )
             raise Parked(parking_key(account.id), f"{account.email} is {account.state.replace('_', ' ')}: {why}")
         if account.state != "active":
-            raise Fatal(f"{account.email} was removed; connect it with `{consent_command(account.email, None)}`")
+            raise Fatal(
+                f"{account.email} was removed; connect it with `{connect_command(account.provider, account.email)}`"
+            )
         return account

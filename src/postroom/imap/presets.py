@@ -6,7 +6,7 @@ certificate and answers decide.
 
 from dataclasses import dataclass
 
-from postroom.imap.wire import Endpoint
+from postroom.imap.wire import Endpoint, is_loopback
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +147,9 @@ def preset_for(domain: str) -> Preset | None:
 
 
 def preset_at(host: str) -> Preset | None:
-    """The provider whose server this is."""
-    return next((each for each in PRESETS if host in (each.imap.host, each.submission.host)), None)
+    """The provider whose server this is. On this machine it may be anybody's."""
+    found = (each for each in PRESETS if host in (each.imap.host, each.submission.host))
+    return None if is_loopback(host) else next(found, None)
 
 
 def preset_of_hosts(mail_hosts: tuple[str, ...]) -> Preset | None:

@@ -94,6 +94,10 @@ class Submission:
             raise failure if isinstance(failure, BaseException) else self._failure(failure)
         await session.close()
 
+    async def check(self) -> None:
+        """Connect and sign in, and leave again. Raises ImapError."""
+        await (await self._open()).close()
+
     async def _open(self) -> Session:
         endpoint, given = self.endpoint, await self.credentials()
         plain = endpoint.security == "plain"

@@ -4,7 +4,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from postroom.core.errors import BadInput, Conflict, NotFound
-from postroom.core.mail.account_repair import consent_command, reactivate_command, repair_in, resume_command
+from postroom.core.mail.account_repair import connect_command, reactivate_command, repair_in, resume_command
 from postroom.core.mail.accounts import normalised_address
 from postroom.core.suggestions import did_you_mean
 from postroom.manage.pausing import forbid_and_wait
@@ -59,6 +59,8 @@ async def find_account(database: Database, name: str) -> AccountView:
         found = []
     if not found:
         raise NotFound(f"there is no account {name}; `postroom account list` lists them")
+    if len(used := [account for account in found if account.state != "removed"]) == 1:
+        return used[0]
     if len(found) > 1:
         ids = ", ".join(str(account.id) for account in found)
         raise Conflict("account", f"several have the address {name}", f"name one by its id: {ids}")
@@ -91,7 +93,7 @@ async def resume_account(database: Database, name: str, signed: Signature, clock
     """Use an account again: its jobs continue."""
     account = await find_account(database, name)
     if account.state == "removed":
-        remedy = f"connect it again with `{consent_command(account.email, None)}`"
+        remedy = f"connect it again with `{connect_command(account.provider, account.email)}`"
         raise BadInput("account", f"{account.email} was removed", remedy)
     return await forbid_and_wait(database, accounts.resume_account(account.id, signed, clock()))
 
@@ -120,7 +122,9 @@ def _not_in_use(account: AccountView) -> str:
         case "removed":
             return "was removed"
         case _:
-            return "has lost its consent" if repair is None else f"cannot be used: {repair.problem}"
+            if repair is not None:
+                return f"cannot be used: {repair.problem}"
+            return "waits for a new password" if account.provider == "imap" else "has lost its consent"
 
 
 def _use_again(account: AccountView) -> str:
@@ -128,4 +132,4 @@ def _use_again(account: AccountView) -> str:
     if repair := repair_in(account.state_reason, account.email):
         return f"{repair.remedy}, then run `{resume_command(account.email)}`"
     level = account.consent.level if account.consent else None
-    return f"run `{reactivate_command(account.state, account.email, level)}` first"
+    return f"run `{reactivate_command(account.state, account.email, level, account.provider)}` first"

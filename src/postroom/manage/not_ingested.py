@@ -14,7 +14,7 @@ from uuid import UUID
 from postroom.connectors.mail.refused import refused_in
 from postroom.connectors.mail.set_aside import set_aside_in
 from postroom.core.errors import BadInput
-from postroom.core.mail.account_repair import consent_command
+from postroom.core.mail.account_repair import connect_command
 from postroom.core.mail.accounts import same_mailbox
 from postroom.core.mail.mailbox_requests import is_message_id
 from postroom.manage.accounts import find_account
@@ -72,7 +72,7 @@ async def retry_ingest(
     """Ingest messages of an account once more: those with these ids, or all that were not ingested."""
     owner = await find_account(database, account)
     if owner.state == "removed":
-        remedy = f"connect it again with `{consent_command(owner.email, None)}`"
+        remedy = f"connect it again with `{connect_command(owner.provider, owner.email)}`"
         raise BadInput("--account", f"{owner.email} was removed", remedy)
     left_out = (each.message_id for each in list_not_ingested(data_dir) if same_mailbox(each.account, owner.email))
     wanted = list(dict.fromkeys(ids or left_out))

@@ -18,7 +18,7 @@ from postroom.store.engine.database import Database
 PAGE = 100
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 # Drafts and chats are no mail that arrives; spam and trash are not listed anyway.
-QUERY = "-in:drafts -in:chats"
+QUERIES = {"gmail": "-in:drafts -in:chats"}
 # A message that was archived since arrived in the inbox like any other.
 NOT_ON_ARRIVAL = frozenset({"STARRED", "IMPORTANT"})
 
@@ -46,19 +46,25 @@ async def fetch_mail(
         each.address for each in known if each.endpoint_identity in (EVERY_MAILBOX, view.endpoint_identity)
     )
     async with open_source(database, view.id) as source:
-        ids = await _newest(source, most)
-        found: list[IncomingMessage] = []
-        for at in range(0, len(ids), CHUNK):
-            for message in await source.get_messages(ids[at : at + CHUNK], "raw"):
-                if not isinstance(message, MailboxError):
-                    found.append(_fetched(message))
-            progress(len(found))
-    return FetchedMail(view.email, sorted(found, key=lambda each: each.at or LONG_AGO), contacts)
+        found = await fetch_newest(source, view.provider, most, progress)
+    return FetchedMail(view.email, found, contacts)
 
 
-async def _newest(source: MailSource, most: int) -> list[str]:
+async def fetch_newest(source: MailSource, provider: str, most: int, progress: Progress) -> list[IncomingMessage]:
+    """The newest messages of a mailbox, oldest first."""
+    ids = await _newest(source, QUERIES.get(provider, ""), most)
+    found: list[IncomingMessage] = []
+    for at in range(0, len(ids), CHUNK):
+        for message in await source.get_messages(ids[at : at + CHUNK], "raw"):
+            if not isinstance(message, MailboxError) and "DRAFT" not in message.label_ids:
+                found.append(_fetched(message))
+        progress(len(found))
+    return sorted(found, key=lambda each: each.at or LONG_AGO)
+
+
+async def _newest(source: MailSource, query: str, most: int) -> list[str]:
     found: list[str] = []
-    async with aclosing(source.message_pages(QUERY, (), min(PAGE, most))) as pages:
+    async with aclosing(source.message_pages(query, (), min(PAGE, most))) as pages:
         async for page in pages:
             found += [each.id for each in page.messages]
             if len(found) >= most:

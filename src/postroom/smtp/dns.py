@@ -1,4 +1,4 @@
-"""Questions to the DNS: the mail servers of a domain, the addresses of a host, and texts.
+"""Questions to the DNS: the mail servers of a domain, the hosts of a service, the addresses of a host, and texts.
 
 An answer is kept as long as it says, within bounds, and so is the answer that there is none. A failure is not kept.
 """
@@ -15,6 +15,7 @@ import dns.rdata
 import dns.resolver
 from dns.rdtypes.ANY.MX import MX
 from dns.rdtypes.ANY.TXT import TXT
+from dns.rdtypes.IN.SRV import SRV
 
 from postroom.core.errors import PostroomError
 from postroom.core.outbound.destinations import IPAddress, MailHost
@@ -25,6 +26,7 @@ NOTHING_S = 300.0
 MOST_KEPT = 20_000
 
 Found = tuple[str, ...]
+Kind = Literal["MX", "A", "AAAA", "TXT", "SRV"]
 
 
 class DnsFailed(PostroomError):
@@ -79,7 +81,17 @@ class Dns:
         except NoSuchName:
             return []
 
-    async def _records(self, name: str, kind: Literal["MX", "A", "AAAA", "TXT"]) -> Found:
+    async def services(self, name: str) -> list[tuple[int, int, int, str]]:
+        """Its SRV records as priority, weight, port and host, unordered; empty if it has none, or does not exist.
+        Raises DnsFailed.
+        """
+        try:
+            found = [each.split(" ") for each in await self._records(name, "SRV")]
+        except NoSuchName:
+            return []
+        return [(int(priority), int(weight), int(port), host) for priority, weight, port, host in found]
+
+    async def _records(self, name: str, kind: Kind) -> Found:
         now = self._clock()
         kept = self._kept.get((name, kind))
         if kept is None or kept.until <= now:
@@ -91,7 +103,7 @@ class Dns:
             raise NoSuchName(f"{name} does not exist")
         return kept.found
 
-    async def _ask(self, name: str, kind: Literal["MX", "A", "AAAA", "TXT"], now: float) -> _Kept:
+    async def _ask(self, name: str, kind: Kind, now: float) -> _Kept:
         try:
             answer = await self._resolver.resolve(
                 dns.name.from_text(name), kind, raise_on_no_answer=False, lifetime=self._timeout, search=False
@@ -117,6 +129,8 @@ def _written(record: dns.rdata.Rdata) -> str:
     match record:
         case MX():
             return f"{record.preference} {_host_name(record.exchange)}"
+        case SRV():
+            return f"{record.priority} {record.weight} {record.port} {_host_name(record.target)}"
         case TXT():
             return b"".join(record.strings).decode("utf-8", "replace")
         case _:

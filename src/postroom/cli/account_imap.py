@@ -1,0 +1,220 @@
+"""`postroom account add imap`: asks for what is missing, says what the server can do, and offers a preview first."""
+
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from postroom.cli.operator import operator_signature
+from postroom.cli.running import run_briefly
+from postroom.cli.session import Session
+from postroom.core.errors import BadInput
+from postroom.core.mail.accounts import normalised_address
+
+if TYPE_CHECKING:
+    from postroom.core.mail.servers import LabelsAs, Security
+    from postroom.manage.accounts import AccountView
+    from postroom.manage.imap_servers import FoundServers, TriedServers, WantedServers
+
+MOST_TRIES = 3
+MOST_PREVIEWED = 200
+SECURITIES: "tuple[Security, ...]" = ("tls", "starttls", "plain")
+LABELS: "tuple[LabelsAs, ...]" = ("keywords", "folders")
+_SECURITY = {"tls": "TLS", "starttls": "STARTTLS", "plain": "not encrypted"}
+
+
+@dataclass(frozen=True)
+class ImapOptions:
+    """The options of the command, as typed."""
+
+    email: str | None
+    imap_host: str | None
+    imap_port: int | None
+    imap_security: str | None
+    smtp_host: str | None
+    smtp_port: int | None
+    smtp_security: str | None
+    no_sending: bool
+    user: str | None
+    labels: str | None
+    ca_file: Path | None
+    other_smtp_password: bool
+    preview: bool
+
+
+@dataclass(frozen=True)
+class _Passwords:
+    imap: str
+    smtp: str | None
+
+
+def add_imap(session: Session, options: ImapOptions) -> "AccountView | None":
+    """Connect a mailbox, or renew its password. None if the owner only wanted a preview."""
+    from postroom.manage.connecting_imap import connect_imap, imap_account
+    from postroom.manage.google import vault_of
+    from postroom.manage.imap_servers import (
+        check_takes_passwords,
+        find_servers,
+        servers_of_last_time,
+    )
+
+    email = options.email or _asked("Mail address")
+    before = session.call(imap_account, normalised_address(email))
+    wanted = _wanted(options, email, before)
+    last = None if before is None else before.servers
+    if last is not None and not wanted.says_where:
+        found = servers_of_last_time(last)
+    else:
+        if wanted.imap.host is None:
+            _say(f"Looking for the mail server of {wanted.email} …")
+        found = run_briefly(find_servers(wanted, session.settings))
+    check_takes_passwords(found)
+    _announce(found, before)
+    tried, passwords = _signed_in(wanted, found, options.other_smtp_password)
+    _report(tried)
+    if not _agreed_after_preview(session, wanted, tried, passwords, options, is_new=last is None):
+        return None
+    return session.call(
+        connect_imap,
+        vault_of(session.settings),
+        wanted.email,
+        tried.servers,
+        passwords.imap,
+        operator_signature(),
+        passwords.smtp,
+    )
+
+
+def _wanted(options: ImapOptions, email: str, before: "AccountView | None") -> "WantedServers":
+    """What the owner said. Where an account is renewed, what they do not say stays as it was."""
+    from postroom.cli.options import choice
+    from postroom.manage.imap_servers import LARGEST_FILE, WantedServer, WantedServers
+
+    def security(name: str, given: str | None) -> "Security | None":
+        return None if given is None else choice(name, given, SECURITIES)
+
+    last = None if before is None else before.servers
+    certificates = None if last is None else last.trusted_certificates
+    if options.ca_file is not None:
+        from postroom.cli.rule_options import read_bytes
+
+        content = read_bytes(options.ca_file, LARGEST_FILE, "--ca-file", "name a file of certificates")
+        certificates = content.decode("ascii", "replace")
+    labels = None if options.labels is None else choice("--labels", options.labels, LABELS)
+    return WantedServers(
+        before.email if before is not None else normalised_address(email),
+        WantedServer(options.imap_host, options.imap_port, security("--imap-security", options.imap_security)),
+        WantedServer(options.smtp_host, options.smtp_port, security("--smtp-security", options.smtp_security)),
+        not options.no_sending,
+        options.user or (None if last is None else last.user_name),
+        labels or (None if last is None else last.labels_as),
+        certificates,
+    )
+
+
+def _announce(found: "FoundServers", before: "AccountView | None") -> None:
+    """Say where the password will go, before it is asked for."""
+    if before is not None and before.servers is not None:
+        _say(
+            f"{before.email} is already connected ({before.state}): its password is renewed; no second account is made."
+        )
+    imap = found.imap
+    _say(f"Server: {imap.host}, port {imap.port}, {_SECURITY[imap.security]} ({found.origin}).")
+    if found.is_foreign:
+        problem = f"the domain's records name {imap.host}, which is outside the domain"
+        if not sys.stdin.isatty():
+            raise BadInput("--imap-host", problem, f"confirm it with --imap-host {imap.host} --imap-port {imap.port}")
+        _say(f"Careful: {problem}.")
+        typer.confirm("Is that your mail provider?", abort=True, err=True)
+    if found.preset is not None:
+        _say(found.preset.password)
+
+
+def _signed_in(
+    wanted: "WantedServers", found: "FoundServers", other_smtp_password: bool
+) -> "tuple[TriedServers, _Passwords]":
+    """Sign in; on a terminal a wrong password may be corrected, though not often, since servers lock people out."""
+    from postroom.imap.errors import SignInRefused
+    from postroom.manage.imap_servers import try_servers
+
+    for left in reversed(range(MOST_TRIES)):
+        passwords = _Passwords(
+            _password("Password"), _password("Password for sending") if other_smtp_password else None
+        )
+        try:
+            trying = try_servers(wanted, found, passwords.imap, datetime.now(UTC), passwords.smtp)
+            return run_briefly(trying), passwords
+        except SignInRefused as refused:
+            if not left or not sys.stdin.isatty() or refused.cause not in ("password", "app_password"):
+                raise
+            _say(f"{refused}. Try again.")
+    raise AssertionError
+
+
+def _password(prompt: str) -> str:
+    """Ask without echo; from standard input, a line for each, if that is not a terminal."""
+    if sys.stdin.isatty():
+        return str(typer.prompt(prompt, hide_input=True, err=True))
+    line = sys.stdin.readline()
+    if not line.strip():
+        raise BadInput("password", "is missing", "type it on a terminal, or give it on standard input, in one line")
+    return line.rstrip("\r\n")
+
+
+def _report(tried: "TriedServers") -> None:
+    from postroom.imap.server_report import in_words
+
+    _say("\nSigned in. What that means for you:")
+    for line in in_words(tried.report, tried.servers.labels_as):
+        _say(f"  - {line}")
+    if tried.servers.smtp_host is not None:
+        copies = "" if tried.servers.files_sent_mail else ", with a copy in the sent folder"
+        _say(f"  - Mail is sent through {tried.servers.smtp_host}{copies}.")
+    else:
+        _say(f"  - Mail cannot be sent: {tried.cannot_send}. Give a server with --smtp-host, or leave it so.")
+    _say("")
+
+
+def _agreed_after_preview(
+    session: Session,
+    wanted: "WantedServers",
+    tried: "TriedServers",
+    passwords: _Passwords,
+    options: ImapOptions,
+    *,
+    is_new: bool,
+) -> bool:
+    """Show what the rules would do with the newest mail, if wanted; nothing is stored until the owner agrees."""
+    is_asked = is_new and sys.stdin.isatty() and not session.as_json
+    if not options.preview and not is_asked:
+        return True
+    question = f"See what Postroom would do with your newest {MOST_PREVIEWED} messages? Nothing is changed."
+    if options.preview or typer.confirm(question, default=True, err=True):
+        _show_preview(session, wanted.email, tried, passwords)
+    if options.preview:
+        return False
+    return typer.confirm(f"Connect {wanted.email}?", default=True, err=True)
+
+
+def _show_preview(session: Session, email: str, tried: "TriedServers", passwords: _Passwords) -> None:
+    from postroom.cli.preview import preview_fetched, reading
+    from postroom.manage.imap_servers import fetch_to_preview
+
+    if not tried.report.messages:
+        _say("The inbox is empty: there is nothing to show yet.")
+        return
+    fetching = fetch_to_preview(email, tried.servers, passwords.imap, MOST_PREVIEWED, reading)
+    preview_fetched(session, run_briefly(fetching))
+
+
+def _asked(what: str) -> str:
+    if not sys.stdin.isatty():
+        raise BadInput("--email", "is missing", "give the address of the mailbox")
+    return str(typer.prompt(what, err=True))
+
+
+def _say(text: str) -> None:
+    typer.echo(text, err=True)

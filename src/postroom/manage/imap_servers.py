@@ -1,0 +1,265 @@
+"""Find the mail servers of an address, and try them: before anything is stored."""
+
+import ssl
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import NamedTuple
+
+import dns.asyncresolver
+import dns.resolver
+
+from postroom.accounts.imap_sign_in import imap_endpoint_of, submission_endpoint_of, trusting
+from postroom.core.errors import BadInput
+from postroom.core.mail.servers import LabelsAs, MailServers, Security
+from postroom.imap.account import CredentialsProvider, ImapAccount, open_session
+from postroom.imap.connection import Connection
+from postroom.imap.discovery import Attempt, Candidate, Records, ServiceRecord, domain_of, find_server
+from postroom.imap.errors import ImapError
+from postroom.imap.labels import Keywords
+from postroom.imap.places import KnownPlaces
+from postroom.imap.presets import Preset, files_copies, preset_at
+from postroom.imap.server_report import ServerReport, look_at_server
+from postroom.imap.sign_in import Credentials
+from postroom.imap.source import ImapSource
+from postroom.imap.submission import TIMEOUTS, Submission
+from postroom.imap.wire import Endpoint
+from postroom.manage.preview_account import FetchedMail, Progress, fetch_newest
+from postroom.settings.reading import Settings
+from postroom.smtp.dns import Dns, NoSuchName
+
+# A server that a person waits for answers sooner, or not at all.
+TRY_S = 10.0
+DNS_S = 5.0
+LARGEST_FILE = 1_000_000
+_PORTS: dict[tuple[str, Security], int] = {
+    ("imap", "tls"): 993,
+    ("imap", "starttls"): 143,
+    ("imap", "plain"): 143,
+    ("smtp", "tls"): 465,
+    ("smtp", "starttls"): 587,
+    ("smtp", "plain"): 587,
+}
+
+
+class WantedServer(NamedTuple):
+    """A server as the owner named it; what is missing is filled in."""
+
+    host: str | None = None
+    port: int | None = None
+    security: Security | None = None
+
+
+class WantedServers(NamedTuple):
+    """What the owner said about the mailbox; everything but the address may be left open."""
+
+    email: str
+    imap: WantedServer = WantedServer()
+    smtp: WantedServer = WantedServer()
+    sends: bool = True
+    user_name: str | None = None
+    labels_as: LabelsAs | None = None
+    trusted_certificates: str | None = None
+
+    @property
+    def says_where(self) -> bool:
+        """Whether the owner named a server, so that those of last time do not count."""
+        return self.imap != WantedServer() or self.smtp != WantedServer() or not self.sends
+
+
+@dataclass(frozen=True, slots=True)
+class FoundServers:
+    """The servers to try. `origin` tells in words how they were found; `preset` is the provider's, if it is known."""
+
+    imap: Endpoint
+    submission: tuple[Endpoint, ...]
+    origin: str
+    preset: Preset | None = None
+    is_foreign: bool = False
+    is_submission_given: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TriedServers:
+    """Servers that have let the user in, what the one for reading can do, and why there is none for sending."""
+
+    servers: MailServers
+    report: ServerReport
+    cannot_send: str | None
+
+
+class DnsRecords:
+    """The records of mail servers, asked of the system's DNS."""
+
+    def __init__(self, dns_servers: Sequence[str] = ()) -> None:
+        try:
+            resolver = dns.asyncresolver.Resolver(configure=not dns_servers)
+        except dns.resolver.NoResolverConfiguration:
+            resolver = dns.asyncresolver.Resolver(configure=False)
+        if dns_servers:
+            resolver.nameservers = list(dns_servers)
+        self._dns = Dns(resolver, time.monotonic, DNS_S)
+
+    async def services(self, name: str) -> Sequence[ServiceRecord]:
+        return [ServiceRecord(*each) for each in await self._dns.services(name)]
+
+    async def mail_hosts(self, domain: str) -> Sequence[str]:
+        try:
+            found = await self._dns.mail_hosts(domain)
+        except NoSuchName:
+            return []
+        return [each.name for each in sorted(found, key=lambda each: each.preference)]
+
+
+async def find_servers(wanted: WantedServers, settings: Settings, records: Records | None = None) -> FoundServers:
+    """The servers of the address: those that were named, or that are found and answer with a valid certificate."""
+    domain, context = domain_of(wanted.email), checked_certificates(wanted.trusted_certificates)
+    if wanted.imap.host is not None:
+        imap = _endpoint("imap", wanted.imap, settings)
+        preset = preset_at(imap.host)
+        found = FoundServers(imap, (), "as you named it", preset)
+        if preset is not None:
+            found = replace(found, submission=(preset.submission,))
+    else:
+        _check_lone(wanted.imap)
+        records = records or DnsRecords(settings.delivery.dns_servers)
+        discovery = await find_server(domain, records, partial(_answers, context=context))
+        if discovery.found is None:
+            raise _nothing_found(domain, discovery.attempts)
+        found = _from_candidate(discovery.found, domain)
+    if not wanted.sends:
+        return replace(found, submission=())
+    if wanted.smtp.host is not None:
+        given = _endpoint("smtp", wanted.smtp, settings)
+        return replace(found, submission=(given,), is_submission_given=True)
+    return found
+
+
+def servers_of_last_time(servers: MailServers) -> FoundServers:
+    """The servers that the account has."""
+    submission = submission_endpoint_of(servers)
+    imap = imap_endpoint_of(servers)
+    return FoundServers(imap, () if submission is None else (submission,), "as before", preset_at(imap.host))
+
+
+def check_takes_passwords(found: FoundServers) -> None:
+    """Refuse a provider that is known to accept no password, before one is asked for."""
+    if found.preset is not None and not found.preset.takes_passwords:
+        problem = f"{found.preset.name} accepts no passwords over IMAP, app passwords neither, only access tokens"
+        raise BadInput("email", problem, "Postroom cannot get those yet; forward the mail to a mailbox elsewhere")
+
+
+async def try_servers(
+    wanted: WantedServers, found: FoundServers, password: str, now: datetime, smtp_password: str | None = None
+) -> TriedServers:
+    """Sign in to both servers. Raises ImapError if the one for reading, or a named one for sending, refuses."""
+    context = checked_certificates(wanted.trusted_certificates)
+    user = wanted.user_name or wanted.email
+    session = await open_session(found.imap, _giving(Credentials(user, password)), context, TRY_S)
+    try:
+        report = await look_at_server(session)
+    finally:
+        session.connection.close()
+    sending = _giving(Credentials(user, smtp_password or password))
+    submission, cannot_send = await _first_that_works(found, sending, context)
+    servers = MailServers(
+        imap_host=found.imap.host,
+        imap_port=found.imap.port,
+        imap_security=found.imap.security,
+        smtp_host=submission and submission.host,
+        smtp_port=submission and submission.port,
+        smtp_security=submission and submission.security,
+        user_name=user,
+        sign_in="password",
+        labels_as=wanted.labels_as or report.labels_as,
+        files_sent_mail=submission is not None and files_copies(submission.host),
+        given_at=now,
+        trusted_certificates=wanted.trusted_certificates,
+    )
+    return TriedServers(servers, report, cannot_send)
+
+
+async def fetch_to_preview(
+    email: str, servers: MailServers, password: str, most: int, progress: Progress
+) -> FetchedMail:
+    """Fetch the newest mail from servers that were tried, before anything is stored."""
+    context = checked_certificates(servers.trusted_certificates)
+    credentials = _giving(Credentials(servers.user_name, password))
+    account = ImapAccount(partial(open_session, imap_endpoint_of(servers), credentials, context, TRY_S))
+    try:
+        found = await fetch_newest(ImapSource(account, KnownPlaces(), Keywords()), "imap", most, progress)
+    finally:
+        await account.log_out()
+    return FetchedMail(email, found, frozenset())
+
+
+def checked_certificates(text: str | None) -> ssl.SSLContext:
+    """The context that trusts these certificates too. Raises BadInput if there are none in the text."""
+    try:
+        return trusting(text)
+    except (ssl.SSLError, ValueError):
+        problem = "contains no certificates in PEM"
+        raise BadInput("--ca-file", problem, "name a file that begins with -----BEGIN CERTIFICATE-----") from None
+
+
+async def _first_that_works(
+    found: FoundServers, sending: CredentialsProvider, context: ssl.SSLContext
+) -> tuple[Endpoint | None, str | None]:
+    if not found.submission:
+        return None, "no server for sending is known"
+    problem: str | None = None
+    timeouts = replace(TIMEOUTS, connect=TRY_S)
+    for each in found.submission:
+        try:
+            await Submission(each, sending, context, timeouts=timeouts).check()
+        except ImapError as error:
+            if found.is_submission_given:
+                raise
+            problem = str(error)
+        else:
+            return each, None
+    return None, problem
+
+
+def _giving(credentials: Credentials) -> CredentialsProvider:
+    async def give() -> Credentials:
+        return credentials
+
+    return give
+
+
+async def _answers(endpoint: Endpoint, context: ssl.SSLContext) -> None:
+    (await Connection.connect(endpoint, context, TRY_S)).close()
+
+
+def _endpoint(kind: str, wanted: WantedServer, settings: Settings) -> Endpoint:
+    security: Security = wanted.security or "tls"
+    if security == "plain" and not settings.imap.allow_plain:
+        raise BadInput(f"--{kind}-security", "plain is not allowed", "use tls or starttls, or set imap.allow_plain")
+    host = (wanted.host or "").strip().lower().rstrip(".")
+    if not host or any(each.isspace() or not each.isprintable() or each in "/@" for each in host):
+        raise BadInput(f"--{kind}-host", f"{host[:100]!r} is no host name", "use one such as imap.example.com")
+    return Endpoint(host, wanted.port or _PORTS[kind, security], security)
+
+
+def _check_lone(wanted: WantedServer) -> None:
+    if wanted.port is not None or wanted.security is not None:
+        raise BadInput("--imap-host", "is missing", "name the host beside its port and security")
+
+
+def _from_candidate(candidate: Candidate, domain: str) -> FoundServers:
+    origin = {
+        "preset": "known" if candidate.preset is None else f"{candidate.preset.name}, a known provider",
+        "records": f"named by the records of {domain}",
+        "guess": "a usual name, which answered",
+    }[candidate.origin]
+    return FoundServers(candidate.imap, candidate.submission, origin, candidate.preset, candidate.is_foreign)
+
+
+def _nothing_found(domain: str, attempts: Sequence[Attempt]) -> BadInput:
+    tried = "; ".join(f"{each.endpoint.host}:{each.endpoint.port} ({each.problem[:120]})" for each in attempts[:6])
+    return BadInput(
+        "--imap-host", f"no mail server was found for {domain}; tried: {tried}", "name it: --imap-host HOST"
+    )
