@@ -72,7 +72,7 @@ def test_the_list_shows_state_and_consent_and_no_secret(shell: Shell, pages: lis
     assert shell("account", "list", "--json") == 0
     assert shell.json() == [account]
     assert shell("account", "list") == 0
-    assert shell.out.splitlines()[0].split()[:4] == ["ID", "EMAIL", "STATE", "LEVEL"]
+    assert shell.out.splitlines()[0].split()[:4] == ["ID", "PROVIDER", "EMAIL", "STATE"]
     assert not SECRET.search(shell.out)
 
 
@@ -167,7 +167,7 @@ def test_less_than_asked_and_an_app_in_testing_are_reported(shell: Shell, pages:
 @pytest.mark.parametrize(
     ("arguments", "remedy"),
     [
-        (("imap",), "use gmail"),
+        (("pop",), "use gmail or imap"),
         (("gmail", "--level", "everything"), "use one of read, organise, send, full"),
         (("gmail", "--email", "nobody"), "ada@example.com"),
         ((), "PROVIDER"),

@@ -55,11 +55,7 @@ def add_imap(session: Session, options: ImapOptions) -> "AccountView | None":
     """Connect a mailbox, or renew its password. None if the owner only wanted a preview."""
     from postroom.manage.connecting_imap import connect_imap, imap_account
     from postroom.manage.google import vault_of
-    from postroom.manage.imap_servers import (
-        check_takes_passwords,
-        find_servers,
-        servers_of_last_time,
-    )
+    from postroom.manage.imap_servers import find_servers, servers_of_last_time
 
     email = options.email or _asked("Mail address")
     before = session.call(imap_account, normalised_address(email))
@@ -71,7 +67,6 @@ def add_imap(session: Session, options: ImapOptions) -> "AccountView | None":
         if wanted.imap.host is None:
             _say(f"Looking for the mail server of {wanted.email} …")
         found = run_briefly(find_servers(wanted, session.settings))
-    check_takes_passwords(found)
     _announce(found, before)
     tried, passwords = _signed_in(wanted, found, options.other_smtp_password)
     _report(tried)

@@ -20,7 +20,7 @@ from postroom.imap.discovery import Attempt, Candidate, Records, ServiceRecord, 
 from postroom.imap.errors import ImapError
 from postroom.imap.labels import Keywords
 from postroom.imap.places import KnownPlaces
-from postroom.imap.presets import Preset, files_copies, preset_at
+from postroom.imap.presets import Preset, files_copies, preset_at, preset_for
 from postroom.imap.server_report import ServerReport, look_at_server
 from postroom.imap.sign_in import Credentials
 from postroom.imap.source import ImapSource
@@ -124,11 +124,15 @@ async def find_servers(wanted: WantedServers, settings: Settings, records: Recor
             found = replace(found, submission=(preset.submission,))
     else:
         _check_lone(wanted.imap)
+        if (preset := preset_for(domain)) is not None:
+            _check_takes_passwords(preset)
         records = records or DnsRecords(settings.delivery.dns_servers)
         discovery = await find_server(domain, records, partial(_answers, context=context))
         if discovery.found is None:
             raise _nothing_found(domain, discovery.attempts)
         found = _from_candidate(discovery.found, domain)
+    if found.preset is not None:
+        _check_takes_passwords(found.preset)
     if not wanted.sends:
         return replace(found, submission=())
     if wanted.smtp.host is not None:
@@ -142,13 +146,6 @@ def servers_of_last_time(servers: MailServers) -> FoundServers:
     submission = submission_endpoint_of(servers)
     imap = imap_endpoint_of(servers)
     return FoundServers(imap, () if submission is None else (submission,), "as before", preset_at(imap.host))
-
-
-def check_takes_passwords(found: FoundServers) -> None:
-    """Refuse a provider that is known to accept no password, before one is asked for."""
-    if found.preset is not None and not found.preset.takes_passwords:
-        problem = f"{found.preset.name} accepts no passwords over IMAP, app passwords neither, only access tokens"
-        raise BadInput("email", problem, "Postroom cannot get those yet; forward the mail to a mailbox elsewhere")
 
 
 async def try_servers(
@@ -247,6 +244,13 @@ def _endpoint(kind: str, wanted: WantedServer, settings: Settings) -> Endpoint:
 def _check_lone(wanted: WantedServer) -> None:
     if wanted.port is not None or wanted.security is not None:
         raise BadInput("--imap-host", "is missing", "name the host beside its port and security")
+
+
+def _check_takes_passwords(preset: Preset) -> None:
+    """Refuse a provider that is known to accept no password, before one is asked for."""
+    if not preset.takes_passwords:
+        problem = f"{preset.name} accepts no passwords over IMAP, app passwords neither, only access tokens"
+        raise BadInput("email", problem, "Postroom cannot get those yet; forward the mail to a mailbox elsewhere")
 
 
 def _from_candidate(candidate: Candidate, domain: str) -> FoundServers:

@@ -1,0 +1,237 @@
+"""A mailbox over IMAP as its owner meets it: from `postroom account add imap` on a new Dovecot account to actions and
+undo, a refused password, and a new one.
+"""
+
+import asyncio
+import io
+import json
+import os
+import pty
+import re
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from postroom.manage.connecting_imap import connect_imap, imap_account
+from postroom.store.audit import Signature
+from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.opening import FILE
+from postroom.store.engine.sqlite import SqliteDatabase
+from postroom.vault.sealing import Vault
+from support.command import POSTROOM, announced, environment, running
+from support.imap_mailbox import Beside
+from support.imap_server import PASSWORD, ImapServer, authority
+from support.patience import PATIENCE_S
+from support.shell import Shell
+
+OWNER = "mara@lindqvist.example"
+MAIL = b"From: News <news@shop.example>\nTo: %b\nSubject: Offer %d\nMessage-ID: <o%d@shop.example>\n\nCheap!\n"
+
+
+class NewUser:
+    """Somebody with a new account at a mail server, and the command line."""
+
+    def __init__(self, shell: Shell, server: ImapServer, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.shell = shell
+        self.server = server
+        self.name = server.new_user()
+        self._patch = monkeypatch
+        self.ca_file = shell.folder / "ca.pem"
+        authority().cert_pem.write_to_path(str(self.ca_file))
+
+    def where(self, **more: str) -> list[str]:
+        """The options that name the server."""
+        port, options = str(self.server.tls_port), {"email": OWNER, "user": self.name, "ca-file": str(self.ca_file)}
+        given = {**options, "imap-host": "127.0.0.1", "imap-port": port, **more}
+        return [word for name, value in given.items() for word in (f"--{name}", value)]
+
+    def add(self, *options: str, password: str = PASSWORD) -> int:
+        self._patch.setattr(sys, "stdin", io.StringIO(f"{password}\n"))
+        return self.shell("account", "add", "imap", "--json", *options)
+
+    def account(self) -> dict[str, str]:
+        assert self.shell("account", "list", "--json") == 0, self.shell.err
+        return next(each for each in self.shell.json() if each["provider"] == "imap")
+
+
+@pytest.fixture
+def user(shell: Shell, dovecot: ImapServer, monkeypatch: pytest.MonkeyPatch) -> NewUser:
+    return NewUser(shell, dovecot, monkeypatch)
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Ask again and again: another process does it, and tells nobody here."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come true"
+        time.sleep(0.05)
+
+
+def test_a_mailbox_is_connected_with_a_password_from_standard_input(user: NewUser) -> None:
+    assert user.add(*user.where()) == 0, user.shell.err
+    (account,) = user.shell.json()
+    assert (account["email"], account["state"], account["imap_host"]) == (OWNER, "active", "127.0.0.1")
+    said = user.shell.err
+    assert "Server: 127.0.0.1, port" in said
+    assert "TLS" in said
+    assert "archive: Archive; sent mail: Sent; trash: Trash" in said
+    assert "New mail is noticed at once." in said
+    assert "Mail can be deleted for good" in said
+    assert "Labels are keywords" in said
+    assert "Mail cannot be sent" in said
+    assert PASSWORD not in said + user.shell.out
+    files = [each for each in Path("postroom-data").rglob("*") if each.is_file()]
+    assert files
+    assert not any(PASSWORD.encode() in each.read_bytes() for each in files)
+
+
+def test_adding_again_renews_the_password_and_keeps_what_is_not_said(user: NewUser) -> None:
+    assert user.add(*user.where(labels="folders")) == 0
+    first = user.account()
+    assert user.add("--email", OWNER.upper()) == 0, user.shell.err
+    assert "already connected (active)" in user.shell.err
+    again = user.account()
+    assert (again["id"], again["labels_as"], again["imap_host"]) == (first["id"], "folders", "127.0.0.1")
+
+
+def test_nothing_is_stored_if_the_sign_in_is_refused(user: NewUser) -> None:
+    assert user.add(*user.where(), password="wrong") == 1
+    assert "does not accept the user name or the password (AUTHENTICATIONFAILED)" in user.shell.err
+    assert "wrong\n" not in user.shell.err
+    assert user.shell("account", "list", "--json") == 0
+    assert user.shell.json() == []
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused_before_the_password_leaves(user: NewUser) -> None:
+    where = user.where()
+    at = where.index("--ca-file")
+    assert user.add(*where[:at], *where[at + 2 :]) == 1
+    assert "is not secure: its certificate is not valid" in user.shell.err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--email", OWNER, "--imap-host", "127.0.0.1", "--imap-security", "plain"], "imap.allow_plain"),
+        (["--email", OWNER, "--imap-host", "127.0.0.1", "--imap-security", "ssl"], "--imap-security"),
+        (["--email", OWNER, "--imap-port", "993"], "--imap-host: is missing"),
+        (["--email", OWNER, "--imap-host", "a b"], "is no host name"),
+        (["--email", "nobody"], "is not a mail address"),
+        (["--email", OWNER, "--level", "read"], "--level: is not for imap"),
+        (["--email", "ada@outlook.com"], "Microsoft accepts no passwords over IMAP"),
+        ([], "--email: is missing"),
+    ],
+)
+def test_options_that_cannot_be_meant_are_refused(user: NewUser, options: list[str], said: str) -> None:
+    assert user.add(*options) == 2
+    assert said in user.shell.err
+
+
+def test_a_preview_stores_nothing(user: NewUser) -> None:
+    beside = Beside(user.server, user.name)
+    for number in range(3):
+        beside.put(MAIL % (OWNER.encode(), number, number))
+    beside.close()
+    assert user.add(*user.where(), "--preview") == 0, user.shell.err
+    (summary,) = user.shell.json()
+    assert summary["messages"] == 3
+    assert "Nothing was stored." in user.shell.err
+    assert user.shell("account", "list", "--json") == 0
+    assert user.shell.json() == []
+
+
+def test_on_a_terminal_the_password_is_not_echoed_and_a_preview_is_offered_first(user: NewUser) -> None:
+    words = ["account", "add", "imap", *user.where()]
+    answers = [("Password: ", "wrong-horse"), ("Password: ", PASSWORD), ("See what", "n"), ("Connect", "y")]
+    seen = at_terminal(words, answers, environment(user.shell.folder, None))
+    assert "wrong-horse" not in seen
+    assert PASSWORD not in seen
+    assert "Try again." in seen
+    assert re.search(rf"{OWNER}  connected over IMAP", seen)
+
+
+def at_terminal(words: list[str], answers: list[tuple[str, str]], environment: dict[str, str]) -> str:
+    """Run a command on a terminal of its own; each answer is typed when its question appears."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(POSTROOM[0], [*POSTROOM, *words], environment)
+    seen, heard = "", 0
+    try:
+        while True:
+            try:
+                chunk = os.read(terminal, 4096).decode()
+            except OSError:
+                break
+            if not chunk:
+                break
+            seen += chunk
+            if answers and answers[0][0] in seen[heard:]:
+                heard = len(seen)
+                os.write(terminal, f"{answers.pop(0)[1]}\n".encode())
+    finally:
+        os.close(terminal)
+        os.waitpid(pid, 0)
+    assert not answers, f"never asked: {answers}; it said:\n{seen}"
+    return seen
+
+
+async def store_password(data: Path, password: str) -> None:
+    """As if the owner had changed the password at the provider: the stored one is wrong from now on."""
+    database = SqliteDatabase(data / FILE)
+    try:
+        account = await imap_account(database, OWNER)
+        assert account is not None
+        assert account.servers is not None
+        servers, signed = replace(account.servers, given_at=wall_clock()), Signature(new_id(), "test", "cli")
+        await connect_imap(database, Vault(data), OWNER, servers, password, signed)
+    finally:
+        await database.close()
+
+
+def test_mail_is_archived_and_brought_back_and_a_refused_password_parks_until_there_is_a_new_one(
+    user: NewUser,
+) -> None:
+    shell, beside = user.shell, Beside(user.server, user.name)
+    data = shell.folder / "data"
+    shell_data = ("--data-dir", str(data))
+
+    def inbox() -> list[str]:
+        return beside.ids("INBOX")
+
+    def account() -> dict[str, str]:
+        assert shell("account", "list", "--json", *shell_data) == 0
+        return next(each for each in shell.json() if each["provider"] == "imap")
+
+    def actions() -> list[dict[str, str]]:
+        assert shell("actions", "list", "--json", *shell_data) == 0
+        return [json.loads(line) for line in shell.out.splitlines()]
+
+    assert user.add(*user.where(), *shell_data) == 0, shell.err
+    rule = ("rules", "add", "--name", "shop", "--if", '{"sender_domain": "shop.example"}', "--then", "archive")
+    assert shell(*rule, *shell_data) == 0, shell.err
+    with running(shell.folder, "serve", "--port", "0", "--json") as process:
+        announced(process)
+        id = beside.put(MAIL % (OWNER.encode(), 1, 1))
+        until(lambda: inbox() == [] and beside.ids("Archive") == [id])
+        until(lambda: [each["state"] for each in actions()] == ["completed"])
+        assert shell("undo", actions()[0]["id"], *shell_data) == 0, shell.err
+        until(lambda: inbox() == [id] and beside.ids("Archive") == [])
+
+    asyncio.run(store_password(data, "wrong"))
+    with running(shell.folder, "serve", "--port", "0", "--json"):
+        until(lambda: account()["state"] == "needs_consent")
+        reason = account()["state_reason"]
+        assert "does not accept the user name or the password (AUTHENTICATIONFAILED)" in reason
+        assert f"run `postroom account add imap --email {OWNER}`" in reason
+    later = beside.put(MAIL % (OWNER.encode(), 2, 2))
+    assert user.add("--email", OWNER, *shell_data) == 0, shell.err
+    assert (account()["state"], account()["state_reason"]) == ("active", None)
+    with running(shell.folder, "serve", "--port", "0", "--json"):
+        until(lambda: beside.ids("Archive") == [later])
+    assert not any("\\Seen" in each.flags for folder in ("INBOX", "Archive") for each in beside.messages(folder))
+    beside.close()
