@@ -1,5 +1,5 @@
-"""An IMAP mailbox on Dovecot and Cyrus: every action and its undo with and without extensions, as a second client sees
-it; other clients beside ours; and servers on a bad day.
+"""An IMAP mailbox on Dovecot and Cyrus, as a second client sees it; other clients beside ours; and servers on a bad day.
+All actions and their undos are in `test_imap_actions.py`.
 """
 
 import contextlib
@@ -8,9 +8,6 @@ from collections.abc import Callable
 
 import pytest
 
-from postroom.act.label_changes import make_change
-from postroom.core.actions.action import ActionType, joint_change, label_change
-from postroom.core.actions.undo import inverse_change, undo_hint
 from postroom.core.errors import (
     LabelMissing,
     MailboxLater,
@@ -20,13 +17,11 @@ from postroom.core.errors import (
     NeedsPerson,
 )
 from postroom.core.mail.gate import ClearanceExpired
-from postroom.core.mail.mailbox import Placed
 from postroom.imap.errors import FolderForbidden, NotOffered
 from postroom.imap.mailbox import LabelsAs
 from support.gates import OpenGate
 from support.imap_mailbox import OpenedMailbox, opened_mailbox
 from support.imap_server import ImapServer, address_of
-from support.scale import SOAK
 from support.scripted_imap import Meddler
 
 SNOOZED = "Postroom/Snoozed"
@@ -58,84 +53,6 @@ OTHERS: dict[str, str] = {}
 
 def put_others(opened: OpenedMailbox) -> None:
     OTHERS[opened.user] = opened.beside.put(mail("others", "others@x.example"), flags="\\Deleted")
-
-
-async def act(opened: OpenedMailbox, id: str, kind: ActionType, label: str | None = None) -> dict[str, object]:
-    """Do it as the executor does; the hint for its undo."""
-    before = await opened.reader.labels_of(id)
-    wanted = joint_change([label_change(kind, label)], before)
-    placed = await make_change(opened.mailbox, Placed(id, before), wanted)
-    assert placed.labels == wanted.applied_to(before) == await opened.reader.labels_of(id)
-    return undo_hint(kind, before, wanted)
-
-
-async def undo(opened: OpenedMailbox, id: str, hint: dict[str, object]) -> None:
-    labels = await opened.reader.labels_of(id)
-    await make_change(opened.mailbox, Placed(id, labels), inverse_change(hint, labels))
-
-
-ALL_WAYS: list[tuple[str, str, LabelsAs]] = [
-    ("dovecot", "all", "keywords"),
-    ("cyrus", "all", "folders"),
-    ("cyrus", "no_move", "keywords"),
-    ("dovecot", "no_uidplus", "folders"),
-    ("dovecot", "bare", "keywords"),
-    ("dovecot", "all", "folders"),
-    ("dovecot", "no_move", "folders"),
-    ("dovecot", "neither", "keywords"),
-    ("cyrus", "all", "keywords"),
-    ("cyrus", "no_uidplus", "keywords"),
-    ("cyrus", "neither", "folders"),
-    ("cyrus", "bare", "folders"),
-]
-WAYS = ALL_WAYS if SOAK else ALL_WAYS[:5]
-
-
-@pytest.mark.parametrize(("server", "profile", "labels_as"), WAYS)
-async def test_every_action_and_its_undo(
-    request: pytest.FixtureRequest, server: str, profile: str, labels_as: LabelsAs
-) -> None:
-    running: ImapServer = request.getfixturevalue(server)
-    async with opened_mailbox(running, profile, labels_as, always_folders=[SNOOZED]) as opened:
-        put_others(opened)
-        id = opened.beside.put(mail("one", "one@x.example"), flags="$Forwarded")
-        label = await opened.mailbox.label_id("Receipts")
-        snooze = await opened.mailbox.label_id(SNOOZED)
-        assert snooze == f"folder:{SNOOZED}"
-        more = [SNOOZED, *(["Receipts"] if labels_as == "folders" else [])]
-        steps: list[tuple[ActionType, str | None]] = [
-            ("archive", None),
-            ("apply_label", label),
-            ("remove_label", label),
-            ("mark_read", None),
-            ("mark_unread", None),
-            ("star", None),
-            ("unstar", None),
-            ("trash", None),
-            ("snooze", snooze),
-            ("restore", None),
-        ]
-        for kind, named in steps:
-            if kind in ("remove_label", "mark_unread", "unstar", "restore"):
-                opposite: dict[str, ActionType] = {
-                    "remove_label": "apply_label",
-                    "mark_unread": "mark_read",
-                    "unstar": "star",
-                    "restore": "trash",
-                }
-                prepared = await act(opened, id, opposite[kind], named)
-            else:
-                prepared = None
-            before = view(opened, *more)
-            hint = await act(opened, id, kind, named)
-            changed = view(opened, *more)
-            assert changed != before, kind
-            assert sum(map(len, changed.values())) == 2, kind
-            await undo(opened, id, hint)
-            assert view(opened, *more) == before, kind
-            if prepared is not None:
-                await undo(opened, id, prepared)
-        assert (OTHERS[opened.user], frozenset({"\\Deleted"})) in view(opened)["INBOX"]
 
 
 async def test_a_copy_that_was_left_behind_comes_back_with_the_flags_of_now(dovecot: ImapServer) -> None:

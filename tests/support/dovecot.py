@@ -26,15 +26,26 @@ CAPABILITIES = (
 SPECIAL = {"Drafts": "Drafts", "Sent": "Sent", "Trash": "Trash", "Junk": "Spam", "Archive": "Archive"}
 
 
+LOCALISED = {
+    "Drafts": "Entwürfe",
+    "Sent": "Gesendet",
+    "Trash": "Papierkorb",
+    "Junk": "Unerwünscht",
+    "Archive": "Archiv",
+}
+
+
 @contextmanager
-def running_dovecot() -> Generator[ImapServer]:
-    """A server for the block."""
+def running_dovecot(*, is_odd: bool = False) -> Generator[ImapServer]:
+    """A server for the block. An odd one has all folders in a namespace with a prefix, parted by dots, with names in
+    German and no word on what they are for.
+    """
     program = system_program("dovecot", "dovecot-imapd")
     with server_folder("dovecot") as folder:
         port, tls_port = free_ports(2)
         server = ImapServer("dovecot", port, tls_port, folder)
         config = folder / "dovecot.conf"
-        config.write_text(_config(server))
+        config.write_text(_config(server, is_odd=is_odd))
         server.start([program, "-F", "-c", str(config)], subprocess.DEVNULL)
         try:
             server.wait_until_ready(folder / "log")
@@ -43,14 +54,17 @@ def running_dovecot() -> Generator[ImapServer]:
             server.stop()
 
 
-def _config(server: ImapServer) -> str:
+def _config(server: ImapServer, *, is_odd: bool) -> str:
     folder, user = server.folder, unprivileged()
     uid, gid = ids_of(user)
     mail = folder / "mail"
     mail.mkdir()
     os.chown(mail, uid, gid)
     certificate = write_certificate(folder, None)
-    special = "\n".join(f"mailbox {name} {{\nspecial_use = \\{use}\nauto = create\n}}" for use, name in SPECIAL.items())
+    uses = dict.fromkeys(LOCALISED, "") if is_odd else {use: f"special_use = \\{use}\n" for use in SPECIAL}
+    names = LOCALISED if is_odd else SPECIAL
+    special = "\n".join(f'mailbox "{name}" {{\n{uses[use]}auto = create\n}}' for use, name in names.items())
+    space = "prefix = INBOX.\n  separator = ." if is_odd else "separator = /"
     # As root, logins run as the user of the package; any other user cannot change, and needs no chroot.
     users = "" if os.geteuid() == 0 else f"default_internal_user = {user}\ndefault_login_user = {user}\n"
     services = "" if os.geteuid() == 0 else "".join(f"service {each} {{\nchroot =\n}}\n" for each in _CHROOTED)
@@ -107,7 +121,7 @@ userdb {{
 }}
 namespace inbox {{
   inbox = yes
-  separator = /
+  {space}
 {special}
 }}
 {_profiles()}

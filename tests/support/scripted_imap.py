@@ -131,9 +131,10 @@ class Meddler:
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            # First of all: the end of the block may interrupt what follows.
+            behind_writer.transport.abort()
             for each in tasks:
                 each.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            behind_writer.transport.abort()
             with contextlib.suppress(OSError):
                 await behind_writer.wait_closed()

@@ -46,7 +46,7 @@ def test_without_that_the_usual_names_do(name: str, role: Role) -> None:
     below = FolderMap(
         [listed("INBOX", separator="."), listed(f"INBOX.{name}", separator=".")], Namespace(b"INBOX.", ".")
     )
-    assert roles(below) == {"INBOX": "INBOX", role: f"INBOX/{name}"}
+    assert roles(below) == {"INBOX": "INBOX", role: name}
 
 
 def test_a_folder_of_this_name_deeper_down_is_the_users() -> None:
@@ -112,3 +112,21 @@ def test_a_folder_is_a_place_so_putting_a_message_there_takes_it_out_of_others()
     trashed = LabelChange(add=frozenset({"TRASH"})).effective(frozenset({"folder:Work/A", "Label_1"}))
     assert (trashed.add, trashed.remove) == ({"TRASH"}, {"folder:Work/A"})
     assert LabelChange(add=frozenset({"Label_1"})).effective(frozenset({"INBOX"})).remove == frozenset()
+
+
+def test_folders_are_named_without_the_prefix_that_all_have() -> None:
+    names = ["INBOX", "INBOX.Work.A", "INBOX.a/b", "INBOX.a.b", "Shared.x", "INBOX.Shared.x"]
+    found = FolderMap([listed(each, separator=".") for each in names], Namespace(b"INBOX.", "."))
+    assert [each.name for each in found.folders] == [
+        "INBOX", "Work/A", "a\u2215b", "a/b", "Shared.x", "Shared/x"
+    ]  # fmt: skip
+    for each in found.folders[1:]:
+        assert found.of_label(f"folder:{each.name}") == each
+
+
+def test_a_server_that_does_not_tell_its_prefix_shows_it() -> None:
+    below = FolderMap([listed("INBOX", separator="."), listed("INBOX.Trash", separator=".")], None)
+    assert below.to_create("Receipts") == b"INBOX.Receipts"
+    beside = FolderMap([listed("INBOX"), listed("INBOX/Work"), listed("Trash")], None)
+    assert beside.to_create("Receipts") == b"Receipts"
+    assert [each.name for each in beside.folders] == ["INBOX", "INBOX/Work", "Trash"]

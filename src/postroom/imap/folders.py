@@ -73,10 +73,11 @@ class FolderMap:
     def __init__(self, listed: Sequence[Listed], namespace: Namespace | None) -> None:
         shown = [each for each in listed if not each.attributes & _HIDDEN]
         own = _separator(listed, namespace)
-        self._separator, self._prefix = own, b"" if namespace is None else namespace.prefix
+        self._separator, self._prefix = own, _prefix(listed, namespace, own)
         roles = _roles(shown, self._prefix, own)
+        names = _names(shown, self._prefix, own)
         self.folders: tuple[Folder, ...] = tuple(
-            Folder(each.name, _readable(each.name, each.separator or own), roles.get(each.name)) for each in shown
+            Folder(each.name, names[each.name], roles.get(each.name)) for each in shown
         )
         self._by_label = {each.label: each for each in self.folders if each.label is not None}
         self._by_role = {each.role: each for each in self.folders if each.role is not None}
@@ -119,9 +120,30 @@ def _separator(listed: Sequence[Listed], namespace: Namespace | None) -> str:
     return next((each.separator for each in listed if each.separator), "/")
 
 
+def _prefix(listed: Sequence[Listed], namespace: Namespace | None, separator: str) -> bytes:
+    """What is before the names of all folders of the user. A server that does not say shows it by what it lists."""
+    if namespace is not None:
+        return namespace.prefix
+    below = b"INBOX" + separator.encode()
+    others = [each.name for each in listed if each.name.upper() != b"INBOX"]
+    return below if others and separator and all(each.startswith(below) for each in others) else b""
+
+
+def _names(listed: Sequence[Listed], prefix: bytes, separator: str) -> dict[bytes, str]:
+    """As the user names them: without what the server puts before all of their folders. No two have the same name: a
+    label would otherwise lead to the wrong folder.
+    """
+    found: dict[bytes, str] = {}
+    for each in sorted(listed, key=lambda one: not one.name.startswith(prefix)):
+        name = _readable(each.name.removeprefix(prefix) or each.name, each.separator or separator)
+        found[each.name] = name if name not in found.values() else decoded(each.name)
+    return found
+
+
 def _readable(wire: bytes, separator: str) -> str:
+    """With `/` between the parts. One that is part of a name is shown as another stroke that looks like it."""
     name = decoded(wire)
-    return name if separator in ("", "/") else name.replace(separator, "/")
+    return name if separator in ("", "/") else name.replace("/", "\u2215").replace(separator, "/")
 
 
 def _roles(listed: Sequence[Listed], prefix: bytes, separator: str) -> dict[bytes, Role]:

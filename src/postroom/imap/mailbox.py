@@ -144,8 +144,9 @@ class ImapMailbox:
         return await self._changed("untrash", provider_message_id, change)
 
     async def delete(self, provider_message_id: str) -> None:
-        """Delete for good, every copy; this cannot be undone. A server without UIDPLUS can only remove everything that
-        is marked, also by others: there the message is put into the trash, and NotOffered says so.
+        """Delete for good, every copy, also those that an interrupted move has marked; this cannot be undone. A server
+        without UIDPLUS can only remove everything that is marked, also by others: there the message is put into the
+        trash, and NotOffered says so.
         """
         message = _parsed(provider_message_id)
         async with self.changing("delete") as (finder, changer):

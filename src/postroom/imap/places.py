@@ -94,16 +94,12 @@ class Finder:
         raise NoSuchMessage
 
     async def everywhere(self, id: str) -> list[Place]:
-        """All copies of the message that are not marked as deleted."""
+        """All copies of the message, those that are marked as deleted last."""
         wanted = read_id(id)
         if wanted is None:
             return []
-        return [
-            each
-            for folder in self.folders.search_order()
-            for each in await self.in_folder(folder, wanted)
-            if not each.is_deleted
-        ]
+        found = [each for folder in self.folders.search_order() for each in await self.in_folder(folder, wanted)]
+        return sorted(found, key=lambda each: each.is_deleted)
 
     async def in_folder(self, folder: Folder, wanted: MessageId) -> list[Place]:
         """The message in this folder, also if it is marked as deleted. A folder that is gone or forbidden has none."""
