@@ -1,4 +1,4 @@
-"""An IMAP mailbox on Dovecot and Cyrus, as a second client sees it; other clients beside ours; and servers on a bad day.
+"""An IMAP mailbox on Dovecot and Cyrus as a second client sees it; other clients beside ours; servers on a bad day.
 All actions and their undos are in `test_imap_actions.py`.
 """
 
