@@ -136,7 +136,7 @@ def test_whoever_gives_no_address_is_the_one_whom_most_mail_is_for(shell: Shell,
 
 def test_a_wrong_address_is_told_with_those_that_the_mail_is_for(shell: Shell, mail: Path) -> None:
     assert shell("preview", str(mail), "--user", "marra@x.example") == 0
-    assert "--user: no message is for or from marra@x.example; most are for mara@x.example (2)" in shell.err
+    assert "no message is for or from marra@x.example; most are for mara@x.example (2)" in shell.err
 
 
 def test_the_page_is_written_for_its_owner_alone(shell: Shell, mail: Path, tmp_path: Path) -> None:

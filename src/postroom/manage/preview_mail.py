@@ -42,7 +42,7 @@ def user_warnings(history: MailHistory, users: Sequence[str], recipient: Recipie
         address = own_address(given)
         if history.recipients[address] == 0 and history.senders[address] == 0:
             often = ", ".join(f"{each} ({count:,})" for each, count in history.recipients.most_common(MOST_NAMED))
-            found.append(f"--user: no message is for or from {address}; most are for {often or 'nobody'}")
+            found.append(f"no message is for or from {address}; most are for {often or 'nobody'}")
     return found
 
 
