@@ -108,7 +108,7 @@ def test_single_messages_are_asked_for_by_their_ids(shell: Shell, folder: Path) 
     [
         ([], 2, "and --all are both missing; give one of the two"),
         (["--all", "--message", "18c0"], 2, "cannot be combined with --all; give one of the two"),
-        (["--message", "../18c0"], 2, "is not a Gmail id"),
+        (["--message", "../18c0"], 2, "is not the id of a message"),
         (["--account", BOB, "--all"], 1, "postroom account list"),
     ],
 )

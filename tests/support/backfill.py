@@ -30,6 +30,7 @@ from postroom.connectors.switchboard_client import (
 from postroom.core.backfill.cursor import Cursor
 from postroom.core.backfill.window import Window
 from postroom.core.errors import Conflict, LeaseLost, MailboxError, MessageGone, PostroomError, Refused
+from postroom.core.mail.categories import Category, queries_of
 from postroom.core.mail.ingestion import IngestionPolicy
 from postroom.core.tally import Tally
 from postroom.gmail.resources import Message, MessagePage, MessageRef, read_message
@@ -72,6 +73,9 @@ class MemoryArchive:
     def for_use(self, use: Literal["live", "bulk"]) -> "MemoryArchive":
         self.uses.append(use)
         return self
+
+    async def category_queries(self, categories: Sequence[Category], user_address: str) -> Sequence[str]:
+        return queries_of(categories, user_address)
 
     async def message_pages(
         self, query: str = "", label_ids: Collection[str] = (), most: int = 100

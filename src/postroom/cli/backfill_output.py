@@ -60,8 +60,8 @@ def estimate_lines(made: "MadeEstimate") -> dict[str, object]:
         "cost": f"{dollars(cost['expected'])}, from {dollars(cost['low'])} to {dollars(cost['high'])}",
         "instead_of": f"{dollars(naive['cost_cents'])} for everything ({form['saved_percent']} % saved), or "
         f"{dollars(on_demand['cost_cents'])} for 200 searches ({on_demand['saved_percent']} % saved)",
-        "time": f"{length(at_rate)} at {new.rate_limit_per_hour:,} messages an hour; the quota alone would allow it in "
-        f"{length(at_quota)}",
+        "time": f"{length(at_rate)} at {new.rate_limit_per_hour:,} messages an hour"
+        + (f"; the quota alone would allow it in {length(at_quota)}" if at_quota else ""),
         "days": f"{form['days']:,}"
         + (f", since a day may cost {cap}" if form["days_at_cap"] == form["days"] > 1 else ""),
         "based_on": "; ".join(form["notes"]),

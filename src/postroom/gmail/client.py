@@ -18,6 +18,7 @@ import httpx2
 
 from postroom.core.actions.permits import Permit
 from postroom.core.errors import BadInput
+from postroom.core.mail.categories import Category, queries_of
 from postroom.core.mail.gate import Gate
 from postroom.gmail import batch, calls
 from postroom.gmail.calls import Call, Format, HistoryType
@@ -83,6 +84,10 @@ class GmailClient:
         other = copy(self)
         other._use = use
         return other
+
+    async def category_queries(self, categories: Sequence[Category], user_address: str, /) -> Sequence[str]:
+        """Searches for the words of the categories, in Gmail's syntax."""
+        return queries_of(categories, user_address)
 
     @property
     def server_time(self) -> datetime | None:

@@ -13,6 +13,7 @@
         ├── FolderForbidden     [NOPERM], or a folder that can only be read
         ├── NotOffered          the server lacks the extension that this needs
         ├── CommandRefused      BAD, [CANNOT], [CLIENTBUG]
+        ├── QueryRefused        IMAP has no words for this search, and a wider one would find something else
         ├── NoPermit            a change without a permit: a bug of ours
         └── BadAnswer           not IMAP: the connection is closed, since nothing after it can be trusted
             └── AnswerTooLarge
@@ -179,6 +180,10 @@ class CommandRefused(ImapError, RequestRefused):
     def __init__(self, command: str, code: str | None = None) -> None:
         super().__init__(f"{command}: the server does not accept it ({code or 'BAD'})")
         self.code = code
+
+
+class QueryRefused(ImapError, RequestRefused):
+    """The search cannot be expressed for this server. The message says which part, and what to write instead."""
 
 
 class NoPermit(ImapError, MailboxRefused):

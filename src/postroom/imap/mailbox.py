@@ -5,7 +5,7 @@ user are keywords or folders, as they choose; a folder is a place (`labels.py`).
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from copy import copy
 from typing import Literal
 
@@ -30,7 +30,7 @@ from postroom.imap.gated import GatedCommands
 from postroom.imap.identity import MessageId, read_id
 from postroom.imap.labels import KEYWORD, Keywords, is_label, plan_of, written_keyword
 from postroom.imap.places import Finder, KnownPlaces, Place
-from postroom.imap.search import find_messages
+from postroom.imap.search import found_pages
 from postroom.imap.source import LARGEST_MESSAGE
 
 LabelsAs = Literal["keywords", "folders"]
@@ -102,8 +102,13 @@ class ImapMailbox:
             return bytes(content)
 
     async def find(self, query: str = "", label_ids: Collection[str] = ()) -> list[str]:
-        async with self.finding() as finder:
-            return await find_messages(finder, self._keywords, query, label_ids)
+        found: list[str] = []
+        async with aclosing(found_pages(self.finding, self._keywords, query, label_ids)) as pages:
+            async for page in pages:
+                for each in page.messages:
+                    self._known.keep(each.id, each.place)
+                    found.append(each.id)
+        return found
 
     async def labels(self) -> Sequence[MailboxLabel]:
         async with self.finding() as finder:

@@ -38,8 +38,9 @@ class Place:
 
 @dataclass
 class KnownPlaces:
-    """Where messages were last seen: it saves the search, and is never trusted without a look."""
+    """Where up to `most` messages were last seen: it saves the search, and is never trusted without a look."""
 
+    most: int = MOST_KNOWN
     _places: OrderedDict[str, tuple[bytes, int, int]] = field(default_factory=OrderedDict[str, tuple[bytes, int, int]])
 
     def get(self, id: str) -> tuple[bytes, int, int] | None:
@@ -48,7 +49,7 @@ class KnownPlaces:
     def keep(self, id: str, place: Place) -> None:
         self._places[id] = (place.folder.wire, place.uidvalidity, place.uid)
         self._places.move_to_end(id)
-        if len(self._places) > MOST_KNOWN:
+        if len(self._places) > self.most:
             self._places.popitem(last=False)
 
     def forget(self, id: str) -> None:

@@ -1,65 +1,237 @@
-"""Searches the folders of a mailbox: plain words, and labels."""
+"""Searches the folders of a mailbox, newest first, and looks at what it finds: a search may lie.
 
-from collections.abc import Collection
+First the server tells where messages are that may be meant, and when they came. Then they are identified and compared
+with the query page by page, so that whoever wants only the newest does not pay for all.
+"""
+
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
+from itertools import groupby
+from typing import Literal, NamedTuple, Protocol
 
-from postroom.imap.commands import Part, string
-from postroom.imap.errors import FolderForbidden, NoSuchFolder
+from postroom.core.errors import BadInput
+from postroom.core.mail.mailbox_query import (
+    EVERYTHING,
+    NOTHING,
+    HasAttachment,
+    Query,
+    looks_into,
+    read_mailbox_query,
+)
+from postroom.core.mail.mime import parse_message
+from postroom.imap.answers import Fetched
+from postroom.imap.commands import Part
+from postroom.imap.criteria import (
+    HEADERS_READ,
+    Criteria,
+    SeenMessage,
+    criteria_of,
+    fits,
+    in_folder,
+    needs,
+    needs_headers,
+    needs_text,
+    shows_attachment,
+)
+from postroom.imap.errors import CommandRefused, FolderForbidden, NoSuchFolder, QueryRefused, ServerFailed
 from postroom.imap.folders import Folder
 from postroom.imap.identity import id_of, items_for
 from postroom.imap.labels import KEYWORD, Keywords
-from postroom.imap.places import Finder
+from postroom.imap.places import Finder, Place
 
-MOST_FOUND = 10_000
-_FETCHED_AT_ONCE = 200
-_HIDDEN = frozenset({"TRASH", "SPAM"})
+AT_ONCE = 200
+# Where the server searches ASCII only, this many messages are read to find the others; each up to this size.
+MOST_READ = 500
+READ_AT_ONCE = 20
+LARGEST_READ = 256 * 1024
+_HIDDEN: tuple[Literal["TRASH", "SPAM"], ...] = ("TRASH", "SPAM")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-async def find_messages(finder: Finder, keywords: Keywords, query: str, label_ids: Collection[str]) -> list[str]:
-    """The ids of the messages that have all of the words and all of the labels, newest first; each once. Without a
-    place among the labels, the trash and spam are left out.
+class Spot(NamedTuple):
+    """Where a message is that may be meant, and when it came."""
+
+    date: datetime
+    folder: Folder
+    uidvalidity: int
+    uid: int
+
+
+class FoundMessage(NamedTuple):
+    id: str
+    place: Place
+
+
+class Found(NamedTuple):
+    """A part of what a search has found. There may be more if not `is_last`; `about` is how many all are at most."""
+
+    messages: Sequence[FoundMessage]
+    is_last: bool
+    about: int
+
+
+class Opening(Protocol):
+    """Opens the mailbox for one step: others may use its connection between two."""
+
+    def __call__(self) -> AbstractAsyncContextManager[Finder]: ...
+
+
+async def found_pages(
+    opening: Opening, keywords: Keywords, query: str, label_ids: Collection[str], most: int = AT_ONCE
+) -> AsyncGenerator[Found]:
+    """The messages that the query means and that have all of the labels, newest first, each once; at most this many on
+    a page. Without a place in either, the trash and spam are left out. Raises QueryRefused for a query that cannot be
+    searched for.
     """
-    criteria = [b"UNDELETED", *_criteria(keywords, query, label_ids)]
-    found: dict[str, datetime] = {}
-    for folder in _folders(finder, label_ids):
+    wanted = _parsed(query)
+    async with opening() as finder:
+        spots = await _spots(finder, keywords, wanted, label_ids)
+        step = AT_ONCE if finder.session.searches_utf8 or not needs_text(wanted) else READ_AT_ONCE
+    seen: set[str] = set()
+    page: list[FoundMessage] = []
+    for begin in range(0, len(spots), step):
+        async with opening() as finder:
+            for each in await _identified(finder, spots[begin : begin + step], wanted):
+                if each.id not in seen:
+                    seen.add(each.id)
+                    page.append(each)
+        while len(page) > most:
+            yield Found(page[:most], False, len(spots))
+            page = page[most:]
+    yield Found(page, True, len(spots))
+
+
+def _parsed(query: str) -> Query:
+    try:
+        return read_mailbox_query(query, datetime.now(UTC))
+    except BadInput as error:
+        raise QueryRefused(str(error)) from None
+
+
+async def _spots(finder: Finder, keywords: Keywords, query: Query, label_ids: Collection[str]) -> list[Spot]:
+    found: list[Spot] = []
+    own = _label_criteria(keywords, label_ids)
+    for folder in _folders(finder, query, label_ids):
+        here = in_folder(query, folder)
+        if here == NOTHING:
+            continue
         try:
-            await finder.open(folder)
-            uids = await finder.session.search(*criteria)
+            selected = await finder.open(folder)
+            uids = await _searched(finder, here, own)
         except (NoSuchFolder, FolderForbidden):
             continue
-        newest = uids[-MOST_FOUND:][::-1]
-        for begin in range(0, len(newest), _FETCHED_AT_ONCE):
-            part = newest[begin : begin + _FETCHED_AT_ONCE]
-            items = items_for(finder.scheme)
-            dated = items if "INTERNALDATE" in items else f"INTERNALDATE {items}"
-            for each in reversed(await finder.session.fetch(part, dated)):
-                if (id := id_of(each, finder.scheme)) is not None:
-                    found.setdefault(id, each.internal_date or datetime.fromtimestamp(0, UTC))
-    # The sort keeps the order of those that came in the same second.
-    return sorted(found, key=lambda id: found[id], reverse=True)[:MOST_FOUND]
+        for each in await finder.session.fetch(uids, "INTERNALDATE"):
+            found.append(Spot(each.internal_date or _EPOCH, folder, selected.uidvalidity, each.uid))
+    # Of those that came in the same second, the one that was put there last.
+    return sorted(found, key=lambda each: (each.date, each.uid), reverse=True)
 
 
-def _criteria(keywords: Keywords, query: str, label_ids: Collection[str]) -> list[Part]:
+async def _searched(finder: Finder, query: Query, own: Sequence[Part]) -> list[int]:
+    session = finder.session
+    if session.searches_utf8:
+        try:
+            return await session.search_for(_written(criteria_of(query), own))
+        except CommandRefused as error:
+            if error.code != "BADCHARSET":
+                raise
+            session.searches_utf8 = False
+    uids = await session.search_for(_written(criteria_of(query, ascii_only=True), own))
+    if needs_text(query) and len(uids) > MOST_READ:
+        raise QueryRefused(
+            f"query: the server searches for plain ASCII only, and {len(uids):,} messages would have to be read; "
+            f"add after: and before:, so that no more than {MOST_READ} are left"
+        )
+    return uids
+
+
+def _written(criteria: Criteria | None, own: Sequence[Part]) -> list[Part]:
+    return [b"UNDELETED", *own, *(() if criteria is None else (b" ", *criteria.parts))]
+
+
+async def _identified(finder: Finder, spots: Sequence[Spot], query: Query) -> list[FoundMessage]:
+    """Those of the messages that are meant, in their order."""
+    found: dict[tuple[bytes, int], FoundMessage] = {}
+    for folder, group in groupby(sorted(spots, key=lambda each: each.folder.wire), key=lambda each: each.folder):
+        there = list(group)
+        try:
+            selected = await finder.open(folder)
+        except (NoSuchFolder, FolderForbidden):
+            continue
+        if any(each.uidvalidity != selected.uidvalidity for each in there):
+            raise ServerFailed("UID SEARCH", "a folder was made anew meanwhile")
+        uids = [each.uid for each in there]
+        here = in_folder(query, folder)
+        items = items_for(finder.scheme)
+        dated = items if "INTERNALDATE" in items else f"INTERNALDATE {items}"
+        fetched = await finder.session.fetch(uids, f"FLAGS RFC822.SIZE {dated}")
+        read = await _read(finder, here, uids)
+        for each in fetched:
+            id = id_of(each, finder.scheme)
+            place = Place(folder, selected.uidvalidity, each.uid, each.flags)
+            if id is not None and not place.is_deleted and _is_meant(here, folder, each, read.get(each.uid)):
+                found[(folder.wire, each.uid)] = FoundMessage(id, place)
+    keys = [(each.folder.wire, each.uid) for each in spots]
+    return [found[key] for key in keys if key in found]
+
+
+async def _read(finder: Finder, query: Query, uids: Sequence[int]) -> Mapping[int, Fetched]:
+    """What the check needs beside the flags and the date."""
+    items: list[str] = []
+    if not finder.session.searches_utf8 and needs_text(query):
+        items.append(f"BODY.PEEK[]<0.{LARGEST_READ}>")
+    elif needs_headers(query):
+        items.append(f"BODY.PEEK[HEADER.FIELDS ({HEADERS_READ})]")
+    if needs(query, HasAttachment):
+        items.append("BODYSTRUCTURE")
+    if not items:
+        return {}
+    fetched = await finder.session.fetch(uids, " ".join(items), most=2 * len(uids) * LARGEST_READ)
+    return {each.uid: each for each in fetched}
+
+
+def _is_meant(query: Query, folder: Folder, message: Fetched, read: Fetched | None) -> bool:
+    if query == EVERYTHING:
+        return True
+    date, size = message.internal_date or _EPOCH, message.size
+    if read is None:
+        return fits(query, SeenMessage(folder, message.flags, date, size)) is not False
+    head = next((read.content(name) for name in read.items if name.startswith("BODY[HEADER")), None)
+    whole = read.content("BODY[]") if "BODY[]" in read.items else None
+    parsed = None if head is None and whole is None else parse_message(whole or head or b"")
+    structure = read.items.get("BODYSTRUCTURE")
+    seen = SeenMessage(
+        folder,
+        message.flags,
+        date,
+        size,
+        None if parsed is None else parsed.headers,
+        None if parsed is None or whole is None else parsed.text,
+        None if structure is None else shows_attachment(structure),
+    )
+    return fits(query, seen) is not False
+
+
+def _label_criteria(keywords: Keywords, label_ids: Collection[str]) -> list[Part]:
     criteria: list[Part] = []
-    for word in query.split():
-        criteria += [b"TEXT", string(word)]
     for label in label_ids:
         match label:
             case "UNREAD":
-                criteria.append(b"UNSEEN")
+                criteria.append(b" UNSEEN")
             case "STARRED":
-                criteria.append(b"FLAGGED")
+                criteria.append(b" FLAGGED")
             case _ if label.startswith(KEYWORD):
-                criteria += [b"KEYWORD", keywords.keyword_of(label).encode()]
+                criteria.append(b" KEYWORD " + keywords.keyword_of(label).encode())
             case _:
                 pass
     return criteria
 
 
-def _folders(finder: Finder, label_ids: Collection[str]) -> list[Folder]:
+def _folders(finder: Finder, query: Query, label_ids: Collection[str]) -> list[Folder]:
     """Where to search: a message is in one place, so two different places have none."""
     places = {each for each in label_ids if each not in ("UNREAD", "STARRED") and not each.startswith(KEYWORD)}
     if not places:
-        return [each for each in finder.folders.search_order() if each.role not in _HIDDEN]
+        left_out = [each for each in _HIDDEN if not looks_into(query, each)]
+        return [each for each in finder.folders.search_order() if each.role not in left_out]
     folder = finder.folders.of_label(next(iter(places))) if len(places) == 1 else None
     return [] if folder is None else [folder]

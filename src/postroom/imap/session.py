@@ -20,6 +20,7 @@ from postroom.imap.answers import (
 from postroom.imap.commands import (
     LARGEST_UID,
     MOST_IN_SET,
+    Command,
     Literal,
     Part,
     command,
@@ -42,6 +43,8 @@ class Session:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.selected: Selected | None = None
+        self.searches_utf8 = True
+        """Whether searches may have more than ASCII in them; a server tells by refusing one."""
 
     def offers(self, *extensions: str) -> bool:
         return self.connection.offers(*extensions)
@@ -119,10 +122,17 @@ class Session:
 
     async def search(self, *criteria: Part) -> list[int]:
         """The UIDs of the messages that match, in order."""
+        spaced: list[Part] = []
+        for each in criteria:
+            spaced += [b" ", each] if spaced else [each]
+        return await self.search_for(spaced)
+
+    async def search_for(self, written: Sequence[Part]) -> list[int]:
+        """The same for criteria that are written already, with their spaces and brackets."""
         esearch = self.offers("ESEARCH")
-        returning = [b"RETURN (ALL)"] if esearch else []
-        charset = [] if all(isinstance(each, bytes) for each in criteria) else [b"CHARSET UTF-8"]
-        answer = await self.connection.run(command("UID SEARCH", *returning, *charset, *criteria))
+        returning = b"RETURN (ALL) " if esearch else b""
+        charset = b"" if all(isinstance(each, bytes) for each in written) else b"CHARSET UTF-8 "
+        answer = await self.connection.run(Command("UID SEARCH", (b"UID SEARCH " + returning + charset, *written)))
         found: set[int] = set()
         for data in answer.of("ESEARCH"):
             values = list(data.values)

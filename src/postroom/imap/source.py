@@ -2,12 +2,14 @@
 
 import hashlib
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import aclosing, asynccontextmanager, suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
 
 from postroom.core.errors import MailboxError
+from postroom.core.mail.categories import Category
 from postroom.core.mail.headers import Headers, values
 from postroom.core.mail.mime import ParsedMessage, parse_message
 from postroom.imap.account import ImapAccount
@@ -18,10 +20,11 @@ from postroom.imap.folders import Folder
 from postroom.imap.identity import id_of, items_for, read_id
 from postroom.imap.labels import Keywords, labels_of
 from postroom.imap.places import Finder, KnownPlaces
-from postroom.imap.search import find_messages
+from postroom.imap.search import found_pages
 
 Form = Literal["full", "metadata", "minimal", "raw"]
 CHUNK = 25
+MOST_LISTED = 20_000
 BATCH = 200
 LARGEST_BATCH = 8 * 2**20
 # The part of a message that is read. The rest of a larger one, mostly attachments, is left out, except from `raw`.
@@ -85,11 +88,19 @@ class ImapSource:
         self._known = known
         self._keywords = keywords
         self._folders = folders or CachedFolders()
+        self._bulk: ImapSource | None = None
 
     def for_use(self, use: Literal["live", "bulk"], /) -> "ImapSource":
-        """The same: IMAP has no quota to share."""
-        del use
-        return self
+        """The same mailbox: IMAP has no quota to share. Bulk remembers where its messages are by itself: a list of many
+        must not make live mail forget.
+        """
+        if use == "live" or self._bulk is self:
+            return self
+        if self._bulk is None:
+            other = copy(self)
+            other._known = KnownPlaces(MOST_LISTED)
+            self._bulk = other._bulk = other
+        return self._bulk
 
     async def get_message(self, id: str, form: Form = "full", /) -> ImapMessage:
         (found,) = await self.get_messages([id], form)
@@ -117,14 +128,13 @@ class ImapSource:
 
     async def _groups(self, ids: Sequence[str]) -> list[list[str]]:
         """The ids in groups whose messages are not too large together."""
-        async with self._account.session() as session:
-            finder = Finder(session, await self._folders.of(session), self._known, self._keywords)
+        async with self._finding() as finder:
             sizes: dict[str, int] = {}
             for wire, places in self._by_folder(ids).items():
                 if (folder := finder.folders.at(wire)) is not None:
                     with suppress(NoSuchFolder, FolderForbidden):
                         await finder.open(folder)
-                        for each in await session.fetch(list(places), "RFC822.SIZE"):
+                        for each in await finder.session.fetch(list(places), "RFC822.SIZE"):
                             sizes[places[each.uid][0]] = min(each.size, LARGEST_READ)
         groups: list[list[str]] = [[]]
         size = 0
@@ -140,17 +150,30 @@ class ImapSource:
     async def message_pages(
         self, query: str = "", label_ids: Collection[str] = (), most: int = 100, /
     ) -> AsyncGenerator[FoundPage]:
+        shown = 0
+        async with aclosing(found_pages(self._finding, self._keywords, query, label_ids, most)) as pages:
+            async for page in pages:
+                shown += len(page.messages)
+                for each in page.messages:
+                    self._known.keep(each.id, each.place)
+                ids = [ListedId(each.id) for each in page.messages]
+                yield FoundPage(ids, None if page.is_last else str(shown), page.about)
+
+    async def category_queries(self, categories: Sequence[Category], user_address: str, /) -> Sequence[str]:
+        """All received mail: words in a text are found by some servers and missed by others, and there is no quota to
+        save. Which messages are in a category, their content tells when they are read.
+        """
+        del categories, user_address
+        return ["-in:sent -in:drafts"]
+
+    @asynccontextmanager
+    async def _finding(self) -> AsyncGenerator[Finder]:
         async with self._account.session() as session:
-            finder = Finder(session, await self._folders.of(session), self._known, self._keywords)
-            ids = await find_messages(finder, self._keywords, query, label_ids)
-        for begin in range(0, max(len(ids), 1), most):
-            token = str(begin + most) if begin + most < len(ids) else None
-            yield FoundPage([ListedId(each) for each in ids[begin : begin + most]], token, len(ids))
+            yield Finder(session, await self._folders.of(session), self._known, self._keywords)
 
     async def _read(self, ids: Sequence[str], form: Form) -> dict[int, ImapMessage | MailboxError]:
         """Messages whose place is known come in one answer for each folder; the others are looked for."""
-        async with self._account.session() as session:
-            finder = Finder(session, await self._folders.of(session), self._known, self._keywords)
+        async with self._finding() as finder:
             read: dict[str, ImapMessage | MailboxError] = {}
             for wire, places in self._by_folder(ids).items():
                 if (folder := finder.folders.at(wire)) is not None:

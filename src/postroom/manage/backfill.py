@@ -26,7 +26,7 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.model_calls import average_tokens
 
-CONNECTOR_TYPES = ("gmail",)
+CONNECTOR_TYPES = ("gmail", "imap")
 MOST_LISTED = 500
 
 

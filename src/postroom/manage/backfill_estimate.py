@@ -13,6 +13,7 @@ from postroom.accounts.mailbox_requests import ConnectorRequests
 from postroom.core.backfill.cursor import LONGEST_SPAN
 from postroom.core.backfill.estimate import (
     HOUR_S,
+    NO_QUOTA,
     Alternative,
     BackfillFacts,
     Count,
@@ -27,6 +28,7 @@ from postroom.core.backfill.estimate import (
 from postroom.core.backfill.job import NewBackfill, check_limits
 from postroom.core.backfill.window import DAY, Window
 from postroom.core.errors import MailboxLater
+from postroom.core.mail.accounts import provider_of
 from postroom.gmail.terms import PRICES
 from postroom.manage.backfill import Backfills, backfills_of, measured_tokens, token_prices
 from postroom.settings.reading import Settings
@@ -174,7 +176,7 @@ class BackfillEstimates:
                 total=found.total,
                 candidates=found.candidates,
                 sample=found.sample,
-                quota=self._quota,
+                quota=self._quota if provider_of(wanted.endpoint_identity) == "gmail" else NO_QUOTA,
                 rate_limit_per_hour=wanted.rate_limit_per_hour,
                 daily_cost_cap_cents=wanted.daily_cost_cap_cents,
                 prices=prices,

@@ -58,7 +58,9 @@ def list_not_ingested(data_dir: Path) -> list[NotIngested]:
 def check_message_ids(ids: Sequence[str]) -> None:
     for id in ids:
         if not is_message_id(id):
-            raise BadInput("--message", f"{id[:80]!r} is not a Gmail id", "give one of `postroom connector refused`")
+            raise BadInput(
+                "--message", f"{id[:80]!r} is not the id of a message", "give one of `postroom connector refused`"
+            )
 
 
 async def retry_ingest(

@@ -15,7 +15,7 @@ def enqueue_slices(catalogue: Catalogue, seed: UUID, now: datetime) -> Script[in
     """Enqueue a slice for each mailbox that has a backfill to work on and no slice yet; return how many. Their ids
     derive from the seed.
     """
-    accounts = [as_uuid(id) for (id,) in (yield sql("select_accounts_with_backfills", "gmail"))]
+    accounts = [as_uuid(id) for (id,) in (yield sql("select_accounts_with_backfills"))]
     if not accounts:
         return 0
     wanted = [backfill_job(catalogue, id)._replace(id=uuid5(seed, str(id)), traceparent=None) for id in accounts]
@@ -29,7 +29,7 @@ def beginning(backfill_id: UUID, seed: UUID, now: datetime) -> Script[None]:
 
     The minute's check is for what this misses: a slice that is just ending.
     """
-    for (account_id,) in (yield sql("select_account_to_backfill", backfill_id, "gmail")):
+    for (account_id,) in (yield sql("select_account_to_backfill", backfill_id)):
         slice = backfill_job(CATALOGUE, as_uuid(account_id))
         wanted = slice._replace(id=uuid5(seed, str(account_id)), traceparent=None)
         [enqueued] = yield from enqueue_many.script([wanted], now)

@@ -21,7 +21,7 @@ from postroom.connectors.mail.source import CHUNK, MailSource, SourceMessage
 from postroom.core.backfill.estimate import Count, Sample, exactly
 from postroom.core.backfill.window import Window, zone_named
 from postroom.core.errors import MailboxLater
-from postroom.core.mail.categories import CATEGORIES, categories_of, queries_of
+from postroom.core.mail.categories import CATEGORIES, categories_of
 from postroom.core.mail.ingestion import IngestionFacts
 from postroom.core.mail.mailbox_requests import checked_arguments
 
@@ -60,7 +60,10 @@ class BackfillSampler:
         ends_at = asyncio.get_running_loop().time() + SAMPLES_UNTIL_S
         everything = Listed(_within(window))
         lists = {
-            name: [Listed(_within(window, query)) for query in queries_of([CATEGORIES[name]], self._email)]
+            name: [
+                Listed(_within(window, query))
+                for query in await self._source.category_queries([CATEGORIES[name]], self._email)
+            ]
             for name in names
         }
         flat = [each for of_category in lists.values() for each in of_category]

@@ -146,7 +146,7 @@ async def _in_time() -> AsyncGenerator[None]:
         async with asyncio.timeout(WORKS_FOR_S):
             yield
     except TimeoutError:
-        problem = f"it took more than {WORKS_FOR_S:.0f} s, since other work uses Gmail's quota"
+        problem = f"it took more than {WORKS_FOR_S:.0f} s, since other work uses the mailbox, or its quota"
         raise TookTooLong(f"{problem}; try again later, or ask for less") from None
 
 

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from postroom.core.errors import MailboxError
+from postroom.core.mail.categories import Category
 from postroom.core.mail.headers import Headers
 from postroom.core.mail.mime import ParsedMessage
 
@@ -76,7 +77,15 @@ class MailSource(Protocol):
     def message_pages(
         self, query: str = "", label_ids: Collection[str] = (), most: int = 100, /
     ) -> AsyncGenerator[ListPage]:
-        """Search in the provider's own syntax; results newest first, at most this many per page."""
+        """Search, in the syntax of `core/mail/mailbox_query.py`; results newest first, at most this many per page. A
+        provider may understand more; what it does not understand it refuses.
+        """
+        ...
+
+    async def category_queries(self, categories: Sequence[Category], user_address: str, /) -> Sequence[str]:
+        """The searches that together find all mail that may be in these categories. Each is one part: a date range may
+        be put before it.
+        """
         ...
 
     def for_use(self, use: Literal["live", "bulk"], /) -> "MailSource":

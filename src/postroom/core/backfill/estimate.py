@@ -106,6 +106,10 @@ class QuotaPace(NamedTuple):
     page_size: int
 
 
+NO_QUOTA = QuotaPace(1, 0, 0, 500)
+"""Of a mailbox whose provider counts nothing, as on IMAP."""
+
+
 class Learned(NamedTuple):
     """The correction from finished backfills, in thousandths, and how many there were."""
 

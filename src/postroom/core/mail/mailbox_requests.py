@@ -24,7 +24,8 @@ LONGEST_QUERY = 1_000
 LONGEST_SLICE_S = 45
 # The requester knows which day it is; here only days that exist matter.
 LATEST = date(9000, 1, 1)
-_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+# Gmail's ids, and those of IMAP (imap/identity.py), which may end with a Message-ID.
+_ID = re.compile(r"[A-Za-z0-9_-]{1,128}|[gemd]-[!-~]{1,300}")
 
 
 def checked_arguments(kind: RequestKind, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,7 +55,7 @@ def checked_arguments(kind: RequestKind, given: Mapping[str, Any]) -> dict[str, 
 
 
 def is_message_id(text: str) -> bool:
-    """Whether the text looks like a Gmail message id."""
+    """Whether the text looks like the id of a message at a provider."""
     return _ID.fullmatch(text) is not None
 
 
@@ -66,7 +67,7 @@ def refuse_unknown_arguments(arguments: Mapping[str, Any], known: Collection[str
 
 
 def message_ids(given: object) -> list[str]:
-    remedy = f"give a list of 1 to {MOST_INGESTED} ids, as Gmail lists them"
+    remedy = f"give a list of 1 to {MOST_INGESTED} ids, as a search lists them"
     if not isinstance(given, list):
         raise BadInput("message_ids", "is missing" if given is None else f"is a {type(given).__name__}", remedy)
     ids = cast("list[object]", given)
@@ -75,7 +76,7 @@ def message_ids(given: object) -> list[str]:
     found: dict[str, None] = {}
     for place, id in enumerate(ids):
         if not isinstance(id, str) or not is_message_id(id):
-            raise BadInput(f"message_ids.{place}", f"{str(id)[:80]!r} is not an id of Gmail", remedy)
+            raise BadInput(f"message_ids.{place}", f"{str(id)[:80]!r} is not the id of a message", remedy)
         found[id] = None
     return list(found)
 

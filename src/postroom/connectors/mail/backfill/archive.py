@@ -15,6 +15,7 @@ from postroom.connectors.mail.message_reader import BATCH_ERRORS, NOT_ITS_OWN
 from postroom.connectors.mail.source import MailSource
 from postroom.core.backfill.window import Window
 from postroom.core.errors import MailboxError, MailboxLater, NotAllowed, NotInMailbox, UnreadableAnswer
+from postroom.core.mail.categories import Category
 
 PAGE = 500
 PAUSES_S = (1.0, 4.0, 10.0)
@@ -24,24 +25,24 @@ SLACK = timedelta(seconds=1)
 
 
 class Archive:
-    """The mailbox as a backfill reads it. `queries` are searches in the provider's syntax; a message that one of them
-    finds is listed.
-    """
+    """The mailbox as a backfill reads it. A message that one of the searches of the categories finds is listed."""
 
     def __init__(
         self,
         source: MailSource,
-        queries: Sequence[str],
+        categories: Sequence[Category],
+        user_address: str,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._source = source.for_use("bulk")
-        self._queries = queries
+        self._categories = categories
+        self._user_address = user_address
         self._sleep = sleep
 
     async def ids(self, span: Window) -> set[str]:
         """The ids of the messages in these days; perhaps also of some a second before and after them."""
         found: set[str] = set()
-        for query in self._queries:
+        for query in await self._queries():
             async with aclosing(self._source.message_pages(_within(span, query), (), PAGE)) as pages:
                 async for page in pages:
                     found.update(each.id for each in page.messages)
@@ -49,11 +50,14 @@ class Archive:
 
     async def has_mail(self, span: Window) -> bool:
         """Whether there is any message in these days."""
-        for query in self._queries:
+        for query in await self._queries():
             async with aclosing(self._source.message_pages(_within(span, query), (), 1)) as pages:
                 if (await anext(pages)).messages:
                     return True
         return False
+
+    async def _queries(self) -> Sequence[str]:
+        return await self._source.category_queries(self._categories, self._user_address)
 
     async def read(self, ids: Sequence[str]) -> FetchResult:
         """Read all of them: each is read, gone or unreadable at the end. Raises if the mailbox itself fails."""

@@ -13,7 +13,7 @@ from postroom.connectors.mail.ingester import MailIngester
 from postroom.connectors.mail.knowledge import Knowledge
 from postroom.connectors.mail.source import MailSource
 from postroom.connectors.switchboard_client import BackfillAssignment, BackfillSource
-from postroom.core.mail.categories import chosen_categories, queries_of
+from postroom.core.mail.categories import chosen_categories
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class BackfillMailbox:
         categories = chosen_categories(assignment.categories)
         return Walk(
             assignment,
-            Archive(self.source, queries_of(categories, self.email)),
+            Archive(self.source, categories, self.email),
             Selection(
                 assignment.job_id,
                 categories,

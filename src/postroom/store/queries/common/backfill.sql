@@ -123,13 +123,13 @@ UPDATE backfill_mail SET waits = false WHERE inbox_id = :inbox_id AND waits RETU
 SELECT provider_message_id AS message_id, reason FROM backfill_failures WHERE job_id = :id
 ORDER BY at DESC, provider_message_id LIMIT :most
 
--- name: select_accounts_with_backfills(provider)
+-- name: select_accounts_with_backfills()
 SELECT DISTINCT a.id FROM backfill_jobs j JOIN accounts a ON a.endpoint_identity = j.endpoint_identity
-WHERE j.status IN ('pending', 'active') AND a.provider = :provider AND a.state = 'active' ORDER BY a.id
+WHERE j.status IN ('pending', 'active') AND a.state = 'active' ORDER BY a.id
 
--- name: select_account_to_backfill(id, provider)
+-- name: select_account_to_backfill(id)
 SELECT a.id FROM backfill_jobs j JOIN accounts a ON a.endpoint_identity = j.endpoint_identity
-WHERE j.id = :id AND a.provider = :provider AND a.state = 'active'
+WHERE j.id = :id AND a.state = 'active'
 
 -- name: select_backfill_days(id, most)
 SELECT day, micros FROM backfill_days WHERE job_id = :id ORDER BY day DESC LIMIT :most
