@@ -58,24 +58,21 @@ async def _listening(
 ) -> AsyncGenerator[int]:
     """Serve until the end of the block, and leave nothing behind."""
     tasks: set[asyncio.Task[None]] = set()
+    writers: list[asyncio.StreamWriter] = []
 
     async def run(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        tasks.add(task)
-        try:
+        # When the block has ended, it is canceled. asyncio would log a canceled connection as an error.
+        with contextlib.suppress(asyncio.CancelledError):
             await serve(reader, writer)
             writer.close()
-        except asyncio.CancelledError:
-            # The block has ended. asyncio would log a canceled connection as an error.
-            pass
-        finally:
-            if not writer.is_closing():
-                writer.transport.abort()
-            with contextlib.suppress(OSError, ssl.SSLError):
-                await writer.wait_closed()
+        await _ended(writer)
 
-    server = await asyncio.start_server(run, "127.0.0.1", 0, ssl=context)
+    def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """At once, in the call that accepts the connection: a task that never began would leave it open."""
+        writers.append(writer)
+        tasks.add(asyncio.create_task(run(reader, writer)))
+
+    server = await asyncio.start_server(begin, "127.0.0.1", 0, ssl=context)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
@@ -83,7 +80,17 @@ async def _listening(
         for each in tasks:
             each.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for each in writers:
+            await _ended(each)
         await server.wait_closed()
+
+
+async def _ended(writer: asyncio.StreamWriter) -> None:
+    if not writer.is_closing():
+        writer.transport.abort()
+    # What is waited for is canceled with whoever waited for it first.
+    with contextlib.suppress(OSError, ssl.SSLError, asyncio.CancelledError):
+        await writer.wait_closed()
 
 
 @dataclass
