@@ -118,7 +118,7 @@ async def test_a_renamed_label_is_lost_under_its_old_name_and_rules_that_use_its
     await setup.database.run(sync_labels(account, renamed, setup.clock()))
     rules = await _rules(setup)
     assert {name for name, rule in rules.items() if not rule.enabled} == {"by name"}
-    assert rules["by name"].disabled_reason == "the label 'Receipts' was renamed to 'Invoices' in Gmail"
+    assert rules["by name"].disabled_reason == "the label 'Receipts' was renamed to 'Invoices' in the mailbox"
 
 
 async def test_rules_of_another_account_are_left_alone(setup: JobSetup) -> None:
@@ -206,7 +206,7 @@ async def test_a_list_that_was_asked_for_before_a_label_was_made_does_not_take_i
     assert (synced.gone, synced.disabled) == ((), ())
     later = setup.clock.forward(1)
     assert (await setup.database.run(sync_labels(account, [INBOX], later, later))).gone == ("Receipts",)
-    assert (await _rules(setup))["receipts"].disabled_reason == "the label 'Receipts' was deleted in Gmail"
+    assert (await _rules(setup))["receipts"].disabled_reason == "the label 'Receipts' was deleted in the mailbox"
 
 
 @pytest.mark.parametrize(("renamed", "reason"), [(False, "was deleted"), (True, "was renamed to 'Bills'")])

@@ -261,7 +261,7 @@ def test_messages_that_were_refused_or_set_aside_are_counted():
         "`postroom connector refused` lists them with the reason; "
         "`postroom connector retry --account mara@lindqvist.example --all` tries them again"
     )
-    aside = f"{MARA}: 3 messages are set aside because Gmail does not return them; they are tried again"
+    aside = f"{MARA}: 3 messages are set aside because the mailbox does not return them; they are tried again"
     assert found == [
         Check("refused", "warn", f"{MARA}: 1,200 messages were refused", remedy),
         Check("set aside", "warn", aside, remedy),

@@ -144,7 +144,7 @@ async def test_every_state_of_an_account_has_its_words_and_its_remedy() -> None:
 
 async def test_a_page_without_accounts_says_how_to_connect_one() -> None:
     async with visiting(ScriptedFeed()) as client:
-        assert "postroom account add gmail" in (await client.get("/")).text
+        assert "postroom account add imap" in (await client.get("/")).text
 
 
 async def test_a_page_without_mail_says_so() -> None:

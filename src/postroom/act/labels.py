@@ -36,11 +36,11 @@ class LabelFinder:
     async def _why_not(self, action: Action, name: str, is_removed: bool) -> str | None:
         lost = await self.database.run(store.why_not_created(action.account_id, name, action.asked_at))
         if lost is not None:
-            return f"{lost} in Gmail; it is created again only if you ask for it"
+            return f"{lost} in the mailbox; it is created again only if you ask for it"
         if is_removed:
-            return "does not exist in Gmail"
+            return "does not exist in the mailbox"
         if action.actor == "model" or action.asked_at is None:
-            return "does not exist in Gmail, and only people and their rules create labels"
+            return "does not exist in the mailbox, and only people and their rules create labels"
         return None
 
     async def _create(self, mailbox: Mailbox, action: Action, name: str) -> str:

@@ -1,4 +1,4 @@
-"""The `action.gmail` job: carry out one action in Gmail."""
+"""The `action.gmail` job: carry out one action in a mailbox."""
 
 import contextlib
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Read the labels of each mailbox every half minute, so that changes in Gmail are known soon.
+"""Read the labels of each mailbox every half minute, so that changes there are known soon.
 
 Not a job: a failed read loses nothing, since the next one sees everything (decision 0029). Nothing is written while
 nothing has changed.

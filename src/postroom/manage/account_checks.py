@@ -17,11 +17,12 @@ from postroom.core.mail.account_repair import (
     PUBLISH,
     consent_command,
     dies_soon,
+    reactivate_command,
     repair_in,
     resume_command,
     retry_command,
 )
-from postroom.core.mail.accounts import gmail_endpoint
+from postroom.core.mail.accounts import gmail_endpoint, imap_endpoint
 from postroom.core.rules.rule import Rule
 from postroom.gmail.scopes import LEVELS, Level, missing_scopes
 from postroom.manage.checks import Check, passes_if
@@ -135,13 +136,14 @@ def account_checks(known: Known, now: datetime) -> list[Check]:
 def _state_of(account: AccountView, client_id: str | None, now: datetime) -> Check:
     name, email, consent = "account", account.email, account.consent
     level = None if consent is None else consent.level
-    again = f"run `{consent_command(email, level)}`"
+    again = f"run `{reactivate_command('needs_consent', email, level, account.provider)}`"
     why = f": {account.state_reason}" if account.state_reason else ""
     if (mending := repair_in(account.state_reason, email)) and account.state == "needs_consent":
         remedy = f"{mending.remedy}, then run `{resume_command(email)}`"
         return Check(name, "fail", f"{email}: {mending.problem}", remedy)
     if account.state == "needs_consent":
-        return Check(name, "fail", f"{email}: its consent is gone{why}", again)
+        gone = "its password is not accepted" if account.provider == "imap" else "its consent is gone"
+        return Check(name, "fail", f"{email}: {gone}{why}", again)
     if account.state == "paused":
         return Check(name, "warn", f"{email}: paused{why}", f"run `{resume_command(email)}` to use it again")
     if consent is not None and consent.client_id != client_id:
@@ -234,13 +236,15 @@ def _left_behind(connector: ConnectorView) -> list[Check]:
     """Report messages that were refused, which a person has to look at, or set aside, which arrive late."""
     who, found = connector.endpoint_identity, list[Check]()
     remedy = "they are in its stream's companion, whose name ends in :refused, with the reason"
-    if connector.connector_type == "gmail":
-        again = retry_command(who.removeprefix(gmail_endpoint("")))
+    if connector.connector_type in ("gmail", "imap"):
+        again = retry_command(who.removeprefix(gmail_endpoint("")).removeprefix(imap_endpoint("")))
         remedy = f"`postroom connector refused` lists them with the reason; `{again}` tries them again"
     if refused := connector.counters.get("refused", 0):
         found.append(Check("refused", "warn", f"{who}: {refused:,} messages were refused", remedy))
     if aside := connector.counters.get("set_aside", 0):
-        found_text = f"{who}: {aside:,} messages are set aside because Gmail does not return them; they are tried again"
+        found_text = (
+            f"{who}: {aside:,} messages are set aside because the mailbox does not return them; they are tried again"
+        )
         found.append(Check("set aside", "warn", found_text, remedy))
     return found
 

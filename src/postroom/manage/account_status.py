@@ -4,7 +4,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from postroom.core.heartbeat import liveness
-from postroom.core.mail.account_repair import consent_command, dies_soon, repair_in, resume_command, retry_command
+from postroom.core.mail.account_repair import (
+    consent_command,
+    dies_soon,
+    reactivate_command,
+    repair_in,
+    resume_command,
+    retry_command,
+)
 from postroom.store import accounts, connectors
 from postroom.store.engine.database import Database
 
@@ -35,6 +42,9 @@ class AccountLine:
     """The command that fixes it, if there is something to fix."""
     retry: str | None = None
     """The command that retries mail that was not ingested, if there is any."""
+    provider: str = "gmail"
+    server: str | None = None
+    """The server that the mail is read from, over IMAP."""
 
 
 async def account_lines(database: Database, now: datetime) -> list[AccountLine]:
@@ -52,14 +62,18 @@ def _line(account: accounts.AccountView, now: datetime) -> AccountLine:
     consent = account.consent
     level = None if consent is None else consent.level
     dies_at = consent.dies_at if consent is not None and dies_soon(consent.dies_at, now) else None
-    line = AccountLine(account.email, account.state, account.state_reason, level)
+    server = None if account.servers is None else account.servers.imap_host
+    line = AccountLine(
+        account.email, account.state, account.state_reason, level, provider=account.provider, server=server
+    )
+    again = reactivate_command(account.state, account.email, level, account.provider)
     match account.state:
         case "paused":
             return replace(line, command=resume_command(account.email))
         case "needs_consent" if repair := repair_in(account.state_reason, account.email):
             return replace(line, reason=repair.problem, remedy=repair.remedy, command=resume_command(account.email))
         case "needs_consent":
-            return replace(line, command=consent_command(account.email, level))
+            return replace(line, command=again)
         case _ if dies_at is not None:
             return replace(line, dies_at=dies_at, command=consent_command(account.email, level))
         case _:

@@ -41,7 +41,7 @@ async def needs_attention(
         Attention("proposals", proposals),
     ]
     if not accounts:
-        found.append(Attention("no_account", 1, command="postroom account add gmail"))
+        found.append(Attention("no_account", 1, command="postroom account add imap"))
     return [each for each in found if each.count]
 
 

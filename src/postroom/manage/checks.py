@@ -139,7 +139,7 @@ def protected_label(name: str, now_called: str | None) -> Check:
     """Warn that a protected label was renamed or no longer exists in any mailbox."""
     forget = f"`postroom protect remove label {shlex.quote(name)}`"
     if now_called is None:
-        remedy = f"create the label in Gmail again, or remove the protection with {forget}"
+        remedy = f"create the label in the mailbox again, or remove the protection with {forget}"
         return Check("protected label", "warn", f"no mailbox has the label {name!r}: it protects nothing", remedy)
     protect = f"`postroom protect add label {shlex.quote(now_called)}`"
     found = f"the label {name!r} is now called {now_called!r}; mail with it is still protected"

@@ -193,7 +193,7 @@ def _disable_rules(
         lost = lost_here if is_for_one else lost_everywhere
         for label in sorted(labels_used(from_json(rule["conditions_json"]), from_json(rule["parameters_json"]))):
             if why := lost.get(label) or lost.get(label.casefold()):
-                yield sql("disable_rule", id, f"the label {label!r} {why} in Gmail", False, now)
+                yield sql("disable_rule", id, f"the label {label!r} {why} in the mailbox", False, now)
                 disabled.append(id)
                 break
     return disabled

@@ -188,7 +188,7 @@ def _refusal(permit: Permit, row: Mapping[str, Any], pauses: Mapping[str, str]) 
         why = row["state_reason"] or f"run `{reactivate_command(state, email, None)}`"
         return Parked(parking_key(permit.account_id), f"{email} is {state.replace('_', ' ')}: {why}")
     if state != "active":
-        return Fatal("the account was removed; connect it with `postroom account add gmail`")
+        return Fatal("the account was removed; connect it again with `postroom account add`")
     if (permit.claim and row["job_seq"] is None) or (permit.delivery and row["delivery_id"] is None):
         return LeaseLost("the work was taken over by another process; this one changes nothing")
     if row["cancel_requested"]:

@@ -180,7 +180,7 @@ def admit_mail(
     yield from completing_one(job, now)
     for state, _ in (yield sql("lock_account", account_id)):
         if state == "removed":
-            raise Fatal("the account was removed; connect it with `postroom account add gmail`")
+            raise Fatal("the account was removed; connect it again with `postroom account add`")
     yield from unless_paused(account_id)
     if (refused := (yield from _refusal(new, account_id, guard, now))) is not None:
         yield from moves.canceling(new.action_id, refused, now)

@@ -83,7 +83,7 @@ def _resolve_label(value: str) -> Script[None]:
         if value in (row["provider_label_id"].casefold(), row["name"].casefold())
     ]
     if not found and value not in _SYSTEM_LABELS:
-        remedy = "see `postroom labels list`; create the label in Gmail, run `postroom labels sync`, and try again"
+        remedy = "see `postroom labels list`; create the label there, run `postroom labels sync`, and try again"
         raise BadInput("label", f"no mailbox has a label {value!r}, so it would protect nothing", remedy)
     for account_id, label_id in found:
         yield sql("insert_protected_label", value, account_id, label_id)

@@ -70,7 +70,7 @@ FOLDER = "folder:"
 INSTEAD: Mapping[str, str] = {
     "INBOX": "use archive, or restore for what is in the trash; undo brings back what was archived",
     "TRASH": "use trash, or restore",
-    "SPAM": "use trash, or report it as spam in Gmail",
+    "SPAM": "use trash, or report it as spam in your mail program",
     "UNREAD": "use mark_unread, or mark_read",
     "STARRED": "use star, or unstar",
     "IMPORTANT": "use star; Gmail itself decides what is important",

@@ -1,0 +1,115 @@
+"""Connecting a mailbox over IMAP on the page, with a real Dovecot behind it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from postroom.dashboard.pages.connecting_imap import ConnectImapPage
+from postroom.dashboard.pages.connectors import pages
+from postroom.dashboard.site import Site
+from postroom.manage.accounts import list_accounts
+from postroom.settings.reading import load_settings
+from postroom.store.accounts import refuse_sign_in
+from postroom.store.engine.database import Database
+from postroom.web.application import create_application
+from support.attacks import ATTACKS, assert_harmless
+from support.clocks import ManualClock
+from support.imap_server import PASSWORD, ImapServer, authority
+from support.intake_pages import IntakeSetup, said_in
+from support.page_app import as_visitor, visitor
+from support.page_forms import submit
+from support.store.fault_cases_registry import signed
+
+OWNER = "mara@lindqvist.example"
+
+
+@pytest.fixture
+def setup(sqlite: Database, tmp_path: Path, clock: ManualClock) -> IntakeSetup:
+    return IntakeSetup(sqlite, tmp_path, clock)
+
+
+@pytest.fixture
+async def page(setup: IntakeSetup, tmp_path: Path) -> AsyncIterator[httpx2.AsyncClient]:
+    settings = load_settings({"data_dir": tmp_path}, environ={}, cwd=tmp_path)
+    site = Site("owner@example.org", setup.clock())
+    shown = [ConnectImapPage(site, setup.database, settings), *pages(site, setup.database, settings)]
+    whole = create_application(site, shown, allowed_hosts=("127.0.0.1",))
+    transport = httpx2.ASGITransport(app=as_visitor(whole, visitor("admin")))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8025") as client:
+        yield client
+
+
+def filled_in(server: ImapServer, user: str, password: str = PASSWORD) -> dict[str, str]:
+    where = {"imap_host": "127.0.0.1", "imap_port": str(server.tls_port), "imap_security": "tls", "user_name": user}
+    trusted = authority().cert_pem.bytes().decode()
+    return {"email": OWNER, "password": password, "certificates": trusted, **where}
+
+
+async def test_a_mailbox_is_connected_and_its_password_renewed(
+    setup: IntakeSetup, page: httpx2.AsyncClient, dovecot: ImapServer
+) -> None:
+    answer = await submit(page, "/connectors/imap/connect", filled_in(dovecot, dovecot.new_user()))
+    said = said_in(answer)
+    assert said.mood == "good", said.sentence
+    assert f"{OWNER} is connected to 127.0.0.1" in said.sentence
+    assert "Labels are keywords" in said.sentence
+    assert answer.headers["location"] == "/connectors/imap/imap%3Auser%3Amara%40lindqvist.example"
+    shown = (await page.get(answer.headers["location"])).text
+    assert "port" in shown
+    assert "no server was given" in shown
+    (account,) = await list_accounts(setup.database)
+    assert account.servers is not None
+    reason = "it does not accept the password; run `postroom account add imap --email x`"
+    refusing = refuse_sign_in(account.id, account.servers.given_at, reason, signed(), setup.clock())
+    assert await setup.database.run(refusing)
+    shown = (await page.get("/connectors")).text
+    assert "needs its password" in shown
+    assert "it does not accept the password" in shown
+    assert f"/connectors/imap?email={OWNER.replace('@', '%40')}" in shown
+    assert "its password is renewed" in (await page.get("/connectors/imap", params={"email": OWNER})).text
+    again = said_in(await submit(page, "/connectors/imap/connect", {"email": OWNER, "password": PASSWORD}))
+    assert again.mood == "good", again.sentence
+    (renewed,) = await list_accounts(setup.database)
+    assert (renewed.id, renewed.state) == (account.id, "active")
+
+
+async def test_what_is_wrong_is_said_and_nothing_is_stored(
+    setup: IntakeSetup, page: httpx2.AsyncClient, dovecot: ImapServer
+) -> None:
+    right = filled_in(dovecot, dovecot.new_user())
+    for change, said in [
+        ({"password": "wrong"}, "does not accept the user name or the password"),
+        ({"password": ""}, "password: is empty"),
+        ({"imap_port": "70000"}, "is no port"),
+        ({"imap_port": "²"}, "is no port"),
+        ({"imap_security": "plain"}, "is none of them"),
+        ({"labels_as": "stickers"}, "is none of them"),
+        ({"certificates": "none"}, "contains no certificates"),
+        ({"certificates": ""}, "is not secure"),
+        ({"imap_host": "a/b"}, "is no host name"),
+        ({"email": "nobody"}, "is not a mail address"),
+    ]:
+        answer = said_in(await submit(page, "/connectors/imap/connect", right | change))
+        assert answer.mood == "bad", change
+        assert said in answer.sentence
+        assert PASSWORD not in answer.sentence
+    assert await list_accounts(setup.database) == []
+
+
+async def test_an_address_from_a_link_is_shown_as_text(page: httpx2.AsyncClient) -> None:
+    for attack in filter(str.isprintable, ATTACKS):
+        answer = await page.get("/connectors/imap", params={"email": attack})
+        assert_harmless(answer.text)
+
+
+async def test_only_an_administrator_connects(setup: IntakeSetup, tmp_path: Path, clock: ManualClock) -> None:
+    settings = load_settings({"data_dir": tmp_path}, environ={}, cwd=tmp_path)
+    site = Site("owner@example.org", clock())
+    whole = create_application(site, [ConnectImapPage(site, setup.database, settings)], allowed_hosts=("127.0.0.1",))
+    transport = httpx2.ASGITransport(app=as_visitor(whole, visitor("operator")))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8025") as client:
+        assert 'type="password"' not in (await client.get("/connectors/imap")).text
+        given = {"email": OWNER, "password": PASSWORD}
+        assert (await submit(client, "/connectors/imap/connect", given)).status_code == 403
