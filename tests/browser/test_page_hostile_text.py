@@ -19,7 +19,15 @@ from support.sqlite import new_sqlite
 from support.store.mail_setup import Sample
 
 NAVIGATION = [place.address for group in GROUPS for place in group.places]
-FORMS = ["/rules/new", "/rules/import", "/rules/starter", "/connectors/new", "/backfill/new", "/outbound/simulate"]
+FORMS = [
+    "/rules/new",
+    "/rules/import",
+    "/rules/starter",
+    "/connectors/new",
+    "/connectors/imap",
+    "/backfill/new",
+    "/outbound/simulate",
+]
 LISTS = ["/mail?kind=mail", "/approvals", "/rules", "/audit"]
 """Lists that go on at another address; their pages have all texts."""
 

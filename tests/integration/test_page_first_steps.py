@@ -48,7 +48,7 @@ async def test_a_fresh_folder_leads_and_every_link_works(page: httpx2.AsyncClien
     assert re.findall(r"<h2>(.*?)</h2>", text) == TITLES
     assert await steps(page) == ["next", "later", "later", "later"]
     links = re.findall(r'href="([^"]+)"', text)
-    assert {"/connectors/new", "/rules/starter", "/rules/new", "/rules/import", "/rules"} <= set(links)
+    assert {"/connectors/imap", "/rules/starter", "/rules/new", "/rules/import", "/rules"} <= set(links)
     for link in links:
         assert (await page.get(link)).status_code == 200, link
     assert "No mailbox is connected yet" not in await shown(page), "said once"
@@ -84,4 +84,4 @@ async def test_who_uses_it_without_a_mailbox_is_not_led(page: httpx2.AsyncClient
 async def test_a_viewer_is_shown_the_way_and_no_button(sqlite: Database, tmp_path: Path) -> None:
     async with visiting_pages(sqlite, tmp_path, visitor("viewer")) as page:
         assert await steps(page) == ["next", "later", "later", "later"]
-        assert 'href="/connectors/new"' not in await shown(page)
+        assert 'href="/connectors/imap"' not in await shown(page)
