@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from postroom.connectors.imap import follow
 from postroom.connectors.imap.idle import IdleHints
 from postroom.core.errors import MailboxLater, SwitchboardUnavailable
 from postroom.store.engine.database import Database
@@ -236,3 +237,67 @@ async def test_a_message_of_which_nothing_comes_is_not_ingested_as_an_empty_one(
         assert await setup.connector().sync() == 1
         assert emptied
         assert "Hello one" in str((await setup.waiting())[id]["payload"])
+
+
+async def test_mail_that_was_marked_as_deleted_is_ingested_when_it_is_restored(setup: ImapSetup) -> None:
+    ids = [setup.beside.put(mail(each)) for each in ("one", "two", "three")]
+    client, uid = setup.beside.client, str(setup.beside.messages()[1].uid)
+    client.select("INBOX")
+    client.uid("STORE", uid, "+FLAGS", "(\\Deleted)")
+    connector = setup.connector()
+    assert await connector.sync() == 2
+    client.select("INBOX")
+    client.uid("STORE", uid, "-FLAGS", "(\\Deleted)")
+    assert await connector.sync() == 1
+    assert set(await setup.waiting()) == set(ids)
+
+
+async def test_many_new_messages_are_kept_part_by_part(setup: ImapSetup, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "MOST_NEW", 2)
+    ids = {setup.beside.put(mail(f"n{number}")) for number in range(5)}
+
+    def fail(count: int) -> None:
+        if count > 2:
+            raise SwitchboardUnavailable("not now")
+
+    setup.board.before = fail
+    with pytest.raises(SwitchboardUnavailable):
+        await setup.connector().sync()
+    setup.board.before = lambda _count: None
+    assert len(await setup.waiting()) == 4
+    setup.beside.client.select("INBOX")
+    setup.beside.client.uid("STORE", "1", "+FLAGS", "(\\Flagged)")
+    connector = setup.connector()
+    assert await connector.sync() == 1
+    assert await connector.sync() == 0
+    assert set(await setup.waiting()) == ids
+    assert [each["labels_added"] for each in setup.board.reports] == [["STARRED"]]
+
+
+async def test_a_round_costs_as_much_as_what_has_changed(
+    dovecot: ImapServer, database: Database, clock: ManualClock, tmp_path: Path
+) -> None:
+    came: list[bytes] = []
+
+    def answer(chunk: bytes) -> bytes:
+        came.append(chunk)
+        return chunk
+
+    async with (
+        Meddler(answers=answer).before(dovecot.port) as port,
+        imap_setup(dovecot, database, clock, tmp_path, port=port) as setup,
+    ):
+        connector, sizes = setup.connector(), list[int]()
+        for count in (4, 80):
+            for number in range(count):
+                setup.beside.client.append("INBOX", "", "", mail(f"n{count}-{number}"))
+            await connector.sync()
+            setup.beside.client.select("INBOX")
+            setup.beside.client.uid("STORE", "1", "+FLAGS", "(\\Deleted)")
+            setup.beside.client.uid("STORE", "2", f"{'+' if count == 4 else '-'}FLAGS", "(\\Flagged)")
+            came.clear()
+            await connector.sync()
+            sizes.append(sum(map(len, came)))
+            await connector.sync()
+    assert setup.board.reports
+    assert sizes[1] < sizes[0] + 100

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from postroom.imap.commands import read_uid_set
+from postroom.imap.commands import read_ranges, read_uid_set
 from postroom.imap.connection import Answer
 from postroom.imap.errors import BadAnswer
 from postroom.imap.responses import Data, Value
@@ -93,6 +93,14 @@ class Copied:
 
 
 @dataclass(frozen=True, slots=True)
+class Changes:
+    """What changed in a folder: flags by UID, and ranges of UIDs that are gone; None if the server cannot tell."""
+
+    flags: Mapping[int, frozenset[str]]
+    vanished: Sequence[tuple[int, int]] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Namespace:
     prefix: bytes
     separator: str
@@ -147,6 +155,12 @@ def vanished_in(answers: Sequence[Data]) -> tuple[int, ...]:
         for each in named:
             found += read_uid_set(each)
     return tuple(found)
+
+
+def vanished_ranges(data: Data) -> list[tuple[int, int]]:
+    """The UIDs that VANISHED names as ranges, which may be very large: they may also name UIDs that never were."""
+    texts = [each for each in data.values if isinstance(each, str)]
+    return [(min(each), max(each)) for text in texts for each in read_ranges(text)]
 
 
 def selected_in(folder: bytes, answer: Answer, read_only: bool) -> Selected:

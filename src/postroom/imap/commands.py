@@ -114,15 +114,25 @@ def uid_set(uids: Collection[int]) -> str:
     return ",".join(f"{first}:{last}" if last > first else f"{first}" for first, last in ranges)
 
 
-def read_uid_set(text: str, most: int = 300_000) -> list[int]:
-    """The UIDs of a set from the server, in its order. Raises BadAnswer for anything else, or for more than `most`."""
-    found: list[int] = []
+def read_ranges(text: str) -> list[tuple[int, int]]:
+    """The ranges of a set of UIDs from the server, as they are written. Raises BadAnswer for anything else."""
+    found: list[tuple[int, int]] = []
     for part in text.split(","):
         given = _RANGE.fullmatch(part)
         if given is None:
             raise BadAnswer("a set of UIDs is malformed")
         first, last = int(given.group(1)), int(given.group(2) or given.group(1))
-        if not (1 <= first <= LARGEST_UID and 1 <= last <= LARGEST_UID) or len(found) + abs(last - first) >= most:
+        if not (1 <= first <= LARGEST_UID and 1 <= last <= LARGEST_UID):
+            raise BadAnswer("a set of UIDs is out of range")
+        found.append((first, last))
+    return found
+
+
+def read_uid_set(text: str, most: int = 300_000) -> list[int]:
+    """The UIDs of a set from the server, in its order. Raises BadAnswer for anything else, or for more than `most`."""
+    found: list[int] = []
+    for first, last in read_ranges(text):
+        if len(found) + abs(last - first) >= most:
             raise BadAnswer("a set of UIDs is out of range")
         found += range(first, last + 1) if first <= last else range(first, last - 1, -1)
     return found

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Collection, Sequence
 from itertools import pairwise
 
 from postroom.imap.answers import (
+    Changes,
     Copied,
     Fetched,
     Listed,
@@ -16,6 +17,7 @@ from postroom.imap.answers import (
     listed_in,
     selected_in,
     status_in,
+    vanished_ranges,
 )
 from postroom.imap.commands import (
     LARGEST_UID,
@@ -30,11 +32,12 @@ from postroom.imap.commands import (
     uid_set,
 )
 from postroom.imap.connection import LARGEST_ANSWER, Check, Connection
-from postroom.imap.errors import BadAnswer, NoSuchFolder, ServerFailed, refusal
+from postroom.imap.errors import AnswerTooLarge, BadAnswer, NoSuchFolder, ServerFailed, refusal
 from postroom.imap.folder_names import decoded
 from postroom.imap.responses import Data
 
 BODY_CHUNK = 512 * 2**10
+MOST_CHANGES = 1_000_000
 
 
 class Session:
@@ -45,6 +48,8 @@ class Session:
         self.selected: Selected | None = None
         self.searches_utf8 = True
         """Whether searches may have more than ASCII in them; a server tells by refusing one."""
+        self.enabled: frozenset[str] = frozenset()
+        self._asked_for: set[str] = set()
 
     def offers(self, *extensions: str) -> bool:
         return self.connection.offers(*extensions)
@@ -103,6 +108,27 @@ class Session:
         """The same for a set that is written already, such as `812:*`."""
         answer = await self.connection.run(command("UID FETCH", f"{uids} ({items})".encode()), most=most)
         return fetched_in(answer.of("FETCH"))
+
+    async def changes(self, uids: str, since: int) -> Changes:
+        """The flags of those of these messages that changed since this modification sequence, and with QRESYNC, which
+        must be enabled, those that are gone. However many there are, only this is kept of each.
+        """
+        with_vanished = "QRESYNC" in self.enabled
+        flags: dict[int, frozenset[str]] = {}
+        vanished: list[tuple[int, int]] = []
+
+        def keep(data: Data) -> bool:
+            if data.kind == "FETCH":
+                flags.update((each.uid, each.flags) for each in fetched_in([data]) if "FLAGS" in each.items)
+            elif data.kind == "VANISHED":
+                vanished.extend(vanished_ranges(data))
+            if len(flags) + len(vanished) > MOST_CHANGES:
+                raise AnswerTooLarge(f"more than {MOST_CHANGES:,} changes in one folder")
+            return data.kind in ("FETCH", "VANISHED")
+
+        modifier = f"(CHANGEDSINCE {since}{' VANISHED' if with_vanished else ''})"
+        await self.connection.run(command("UID FETCH", f"{uids} (FLAGS) {modifier}".encode()), sink=keep)
+        return Changes(flags, vanished if with_vanished else None)
 
     async def body(self, uid: int, size: int, part: str = "") -> AsyncGenerator[bytes]:
         """A message, or a part of it such as HEADER, in chunks: no answer is larger than one chunk. Empty if gone."""
@@ -231,12 +257,14 @@ class Session:
         await self.connection.ask(command("SUBSCRIBE", string(folder)), check=check)
 
     async def enable(self, *extensions: str) -> frozenset[str]:
-        """Enable what the server offers of these; what it then says it has enabled."""
-        wanted = [each for each in extensions if self.offers(each)]
+        """Enable what the server offers of these, each once; what it says it has enabled."""
+        wanted = [each for each in extensions if self.offers(each) and each not in self._asked_for]
         if not wanted or not self.offers("ENABLE"):
-            return frozenset()
+            return self.enabled
+        self._asked_for.update(wanted)
         answer = await self.connection.run(command("ENABLE", " ".join(wanted).encode()))
-        return frozenset(each.upper() for data in answer.of("ENABLED") for each in data.values if isinstance(each, str))
+        self.enabled |= {each.upper() for data in answer.of("ENABLED") for each in data.values if isinstance(each, str)}
+        return self.enabled
 
     async def identify(self, name: str, version: str) -> None:
         """Tell the server who we are, as some require."""

@@ -5,11 +5,13 @@ A message that has left its folder may be on its way to another: it counts as de
 find it either. Mail in the trash, in spam and in drafts is not read; if it is moved elsewhere, it is new there.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from typing import Any
 
-from postroom.connectors.imap.looking import Seen, look_at
+from postroom.connectors.imap.looking import Identified, identify, look_at
 from postroom.connectors.imap.place_index import FolderNews, FolderState, PlaceIndex
 from postroom.connectors.mail.ingester import MailIngester
 from postroom.connectors.mail.message_reader import MessageReader
@@ -22,6 +24,10 @@ from postroom.imap.labels import Keywords
 from postroom.imap.places import Finder, KnownPlaces, Place
 from postroom.imap.session import Session
 
+# How many new messages are handed in before the place is kept.
+MOST_NEW = 500
+_NOTHING = Identified({}, {})
+_AT_ONCE = 200
 _FIGURES = ("UIDVALIDITY", "UIDNEXT", "HIGHESTMODSEQ")
 _NOT_READ = frozenset({"TRASH", "SPAM", "DRAFT"})
 _USUAL = PLACES | {"UNREAD", "STARRED"}
@@ -53,37 +59,56 @@ class Follower:
         self._ingester = ingester
         self._clock = clock
         self._folders = CachedFolders()
+        self._turn = 0
 
     async def round(self, since: datetime) -> int:
         """Ingest and report everything that changed; return how many messages were new. Mail from before `since` is not
         ingested: somebody has only moved it.
         """
-        began, fresh = self._clock(), 0
+        began, self._turn = self._clock(), self._turn + 1
         suspects = self._index.missing()
         news: list[FolderNews] = []
         read: set[str] = set()
+        fresh = 0
         for folder in await self._changed_folders():
-            is_all = False
-            while not is_all:
-                seen = await self._look(folder, since)
-                if seen is None:
-                    break
-                wanted = self._wanted(folder, seen, since)
-                fresh += await self._reader.take(wanted)
-                read.update(wanted)
-                is_all = seen.is_all
-                if is_all:
-                    news.append(seen.news)
-                else:
-                    # A first look at a large folder is kept part by part.
-                    self._index.settle([seen.news], {}, (), None)
+            with suppress(NoSuchFolder, FolderForbidden):
+                fresh += await self._read_folder(folder, since, news, read)
         await self._settle(news, suspects, read, began)
+        return fresh
+
+    async def _read_folder(self, folder: Folder, since: datetime, news: list[FolderNews], read: set[str]) -> int:
+        """Ingest what is new in the folder; add to `news` and `read`. Many new messages are kept part by part."""
+        async with self._finding() as finder:
+            seen = await look_at(finder, folder, self._index, since, self._turn)
+        gone, fresh, read_until = seen.gone, 0, seen.begun.uidnext
+        if seen.is_anew:
+            # The new UIDs would be taken for the old ones.
+            lost = self._index.held_at(folder.wire, gone)
+            self._index.settle([], {each.id: each.labels for each in lost.values()}, (), None)
+            self._index.forget_folder(folder.wire)
+            gone = frozenset[int]()
+        for begin in range(0, max(len(seen.new), 1), MOST_NEW):
+            part = seen.new[begin : begin + MOST_NEW]
+            async with self._finding() as finder:
+                found = await identify(finder, folder, seen.state.uidvalidity, part) if part else _NOTHING
+            if found is None:
+                return fresh
+            wanted = self._wanted(folder, seen.state.uidvalidity, found, since)
+            fresh += await self._reader.take(wanted)
+            read.update(wanted)
+            if begin + MOST_NEW >= len(seen.new):
+                news.append(FolderNews(folder.wire, seen.state, {**seen.changed, **found.held}, gone))
+            else:
+                read_until = max(read_until, part[-1] + 1)
+                state = seen.begun._replace(uidnext=read_until)
+                self._index.settle([FolderNews(folder.wire, state, found.held, frozenset())], {}, (), None)
         return fresh
 
     async def _changed_folders(self) -> list[Folder]:
         async with self._account.session() as session:
             # The figures of an open folder are those of when it was last asked for news.
             await session.unselect()
+            await session.enable("QRESYNC")
             folders = await self._folders.read(session)
             figures = await session.all_statuses(*_FIGURES)
             changed = [each for each in folders.folders if await self._has_changed(session, each, figures)]
@@ -102,28 +127,23 @@ class Follower:
         now = FolderState(found.get("UIDVALIDITY", 0), found.get("UIDNEXT", 0), found.get("HIGHESTMODSEQ"))
         return now != before
 
-    async def _look(self, folder: Folder, since: datetime) -> Seen | None:
+    @asynccontextmanager
+    async def _finding(self) -> AsyncGenerator[Finder]:
         async with self._account.session() as session:
-            finder = Finder(session, await self._folders.of(session), self._known, self._keywords)
-            held = self._index.held_in(folder.wire)
-            try:
-                return await look_at(finder, folder, self._index.state(folder.wire), held, since)
-            except (NoSuchFolder, FolderForbidden):
-                return None
+            yield Finder(session, await self._folders.of(session), self._known, self._keywords)
 
-    def _wanted(self, folder: Folder, seen: Seen, since: datetime) -> list[str]:
+    def _wanted(self, folder: Folder, uidvalidity: int, found: Identified, since: datetime) -> list[str]:
         """The messages to read: new ones, by date, whose places the reader is told."""
         if folder.role in _NOT_READ:
             return []
-        uids = {held.id: uid for uid, held in seen.news.held.items()}
         wanted = [
             id
-            for id, arrived in sorted(seen.arrived.items(), key=lambda each: each[1])
+            for id, arrived in sorted(found.arrived.items(), key=lambda each: each[1])
             if arrived >= since and not self._ingester.has(id)
         ]
+        uids = {held.id: uid for uid, held in found.held.items()}
         for id in wanted:
-            if id in uids:
-                self._known.keep(id, Place(folder, seen.news.state.uidvalidity, uids[id], frozenset()))
+            self._known.keep(id, Place(folder, uidvalidity, uids[id], frozenset()))
         return wanted
 
     async def _settle(
@@ -131,23 +151,30 @@ class Follower:
     ) -> None:
         """Report the differences between the index and the mailbox, then write them."""
         vanished = self._of_lost_folders()
-        after = self._labels_after([*news, *vanished])
+        after = await self._labels_after([*news, *vanished])
         reports: list[dict[str, Any]] = []
         missing: dict[str, frozenset[str]] = {}
         found_again: set[str] = set(suspects)
+        # Those of a folder that was made anew are missing only until they are found in it.
+        lost = self._index.missing()
         for id, (before, now) in after.items():
-            old = suspects.get(id, before or frozenset())
+            old = lost.get(id, before or frozenset())
             if now is None:
                 missing[id] = old
                 found_again.discard(id)
             elif id in read:
                 continue
-            elif before is not None or id in suspects:
+            elif before is not None or id in lost:
                 reports += _report(id, now - old, old - now)
+                found_again.add(id)
             elif self._ingester.has(id):
                 # It was moved here from where the index does not reach.
                 reports += _report(id, now, _USUAL - now)
-        reports += [_report(id, (), (), deleted=True)[0] for id in suspects if id not in after]
+        reports += [
+            _report(id, (), (), deleted=True)[0]
+            for id in suspects
+            if id not in after and not self._index.labels_by_place(id)
+        ]
         await self._ingester.report(reports)
         self._index.settle([*news, *vanished], missing, found_again, began)
         for each in vanished:
@@ -157,26 +184,28 @@ class Follower:
         """The messages of folders that no longer exist."""
         listed = self._folders.listed()
         return [
-            FolderNews(each, state, {}, frozenset(self._index.held_in(each)))
+            FolderNews(each, state, {}, self._index.uids_in(each))
             for each in self._index.folders()
             if each not in listed and (state := self._index.state(each)) is not None
         ]
 
-    def _labels_after(
+    async def _labels_after(
         self, news: Sequence[FolderNews]
     ) -> dict[str, tuple[frozenset[str] | None, frozenset[str] | None]]:
         """For each message that the news are about, its labels before and after: None if it is in no folder."""
         gone: set[_Spot] = set()
         now_at: dict[str, dict[_Spot, frozenset[str]]] = {}
         for each in news:
-            held = self._index.held_in(each.folder) if each.gone else {}
-            for uid in each.gone & held.keys():
+            for uid, item in self._index.held_at(each.folder, each.gone).items():
                 gone.add((each.folder, uid))
-                now_at.setdefault(held[uid].id, {})
+                now_at.setdefault(item.id, {})
             for uid, item in each.held.items():
                 now_at.setdefault(item.id, {})[each.folder, uid] = item.labels
         found: dict[str, tuple[frozenset[str] | None, frozenset[str] | None]] = {}
-        for id, places in now_at.items():
+        for number, (id, places) in enumerate(now_at.items()):
+            if number % _AT_ONCE == 0:
+                # Somebody may have marked a whole folder as read: others in this process have work to do too.
+                await asyncio.sleep(0)
             before = self._index.labels_by_place(id)
             stayed = {spot: labels for spot, labels in before.items() if spot not in gone}
             found[id] = (_union(before.values()), _union({**stayed, **places}.values()))

@@ -1,61 +1,98 @@
 """Looks at a folder: which messages are new in it, which have other flags, and which are gone, since it was last read.
 
-With CONDSTORE the server tells whose flags changed; without, all are read that the index knows. Messages that are
-marked as deleted count as gone.
+With CONDSTORE the server tells whose flags changed, and with QRESYNC which messages are gone: its answer is as large as
+the change. Without, one search tells which messages of the index are still there, and the flags of the newest are read,
+with those of some older ones in each round. Messages that are marked as deleted count as gone.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from postroom.connectors.imap.place_index import FolderNews, FolderState, Held
+from postroom.connectors.imap.place_index import FolderState, Held, PlaceIndex
 from postroom.imap.answers import Fetched, Selected, written_day
 from postroom.imap.folders import Folder
 from postroom.imap.identity import id_of, items_for
 from postroom.imap.labels import DELETED, labels_of
 from postroom.imap.places import Finder
 
-# How many new messages are handed in before the place is kept.
-MOST_NEW = 500
-# Without CONDSTORE, the flags of this many messages are read in each round, the newest.
+# Without CONDSTORE, the flags of this many messages are read in each round: the newest, and as many older ones.
 MOST_FLAGS = 2_000
+# Messages that the index does not know although it has read their UIDs: old ones, or such as were marked as deleted.
+# The newest of those that changed are identified in each round.
+MOST_UNKNOWN = 500
 _AT_ONCE = 250
 
 
 class Seen(NamedTuple):
-    """A look at a folder. `arrived` are new messages with their times; there are more if not `is_all`."""
+    """A look at a folder. `begun` is the state as long as `new` has not been read, `state` the one afterwards.
+    `is_anew`: its UIDs are new ones, and those that the index knows mean nothing.
+    """
 
-    news: FolderNews
+    begun: FolderState
+    state: FolderState
+    new: Sequence[int]
+    changed: Mapping[int, Held]
+    gone: frozenset[int]
+    is_anew: bool
+
+
+class Identified(NamedTuple):
+    """Some messages of a folder, and when they arrived, by their ids."""
+
+    held: Mapping[int, Held]
     arrived: Mapping[str, datetime]
-    is_all: bool
 
 
-async def look_at(
-    finder: Finder, folder: Folder, before: FolderState | None, held: Mapping[int, Held], since: datetime
-) -> Seen:
-    """Look at the folder. One that is new, or was made anew, is read from `since` on, the oldest first."""
+@dataclass
+class _Changes:
+    """What happened to messages that were read before. `unknown` are not in the index, but there."""
+
+    held: dict[int, Held] = field(default_factory=dict[int, Held])
+    gone: frozenset[int] = frozenset()
+    unknown: Sequence[int] = ()
+
+
+async def look_at(finder: Finder, folder: Folder, index: PlaceIndex, since: datetime, turn: int) -> Seen:
+    """Look at the folder. One that is new, or was made anew, is read from `since` on. `turn` counts the rounds."""
     finder.session.selected = None
     selected = await finder.open(folder)
-    gone = set[int]()
-    if before is not None and before.uidvalidity != selected.uidvalidity:
-        gone, before = set(held), None
-        held = {}
+    before, gone = index.state(folder.wire), frozenset[int]()
+    is_anew = before is not None and before.uidvalidity != selected.uidvalidity
+    if is_anew:
+        gone, before = index.uids_in(folder.wire), None
     new = await _new_uids(finder, before, selected, since)
-    part, is_all = new[:MOST_NEW], len(new) <= MOST_NEW
-    fetched = await _identified(finder, part)
-    found = {each.uid: Held(id, labels_of(folder, each.flags)) for id, each in fetched}
-    changed = await _changed(finder, folder, before, selected, held)
-    there = await _still_there(finder, held)
-    gone |= held.keys() - there
-    if is_all:
-        uidnext = max(selected.uidnext, (new[-1] + 1) if new else 0, 0 if before is None else before.uidnext)
-    else:
-        uidnext = part[-1] + 1
-    modseq = selected.highest_modseq if is_all else (None if before is None else before.modseq)
-    state = FolderState(selected.uidvalidity, uidnext, modseq)
-    kept = {uid: each for uid, each in changed.items() if uid in there}
-    arrived = {id: each.internal_date or since for id, each in fetched}
-    return Seen(FolderNews(folder.wire, state, {**kept, **found}, frozenset(gone)), arrived, is_all)
+    changes = _Changes(gone=gone)
+    if before is not None:
+        changes = await _changes(finder, folder, before, selected, index, turn)
+    uidnext = max(selected.uidnext, (new[-1] + 1) if new else 0, 0 if before is None else before.uidnext)
+    return Seen(
+        FolderState(selected.uidvalidity, 0, selected.highest_modseq) if before is None else before,
+        FolderState(selected.uidvalidity, uidnext, selected.highest_modseq),
+        [*changes.unknown, *new],
+        changes.held,
+        changes.gone,
+        is_anew,
+    )
+
+
+async def identify(finder: Finder, folder: Folder, uidvalidity: int, uids: Sequence[int]) -> Identified | None:
+    """Those of these messages that are there; None if the folder is not the same any more."""
+    selected = await finder.open(folder)
+    if selected.uidvalidity != uidvalidity:
+        return None
+    own = items_for(finder.scheme)
+    items = own if "INTERNALDATE" in own else f"INTERNALDATE {own}"
+    held: dict[int, Held] = {}
+    arrived: dict[str, datetime] = {}
+    for begin in range(0, len(uids), _AT_ONCE):
+        for each in await finder.session.fetch(uids[begin : begin + _AT_ONCE], f"FLAGS {items}"):
+            id = id_of(each, finder.scheme)
+            if id is not None and not _is_deleted(each.flags):
+                held[each.uid] = Held(id, labels_of(folder, each.flags))
+                arrived[id] = _arrival(each)
+    return Identified(held, arrived)
 
 
 async def _new_uids(finder: Finder, before: FolderState | None, selected: Selected, since: datetime) -> list[int]:
@@ -66,47 +103,68 @@ async def _new_uids(finder: Finder, before: FolderState | None, selected: Select
         return await finder.session.search(b"UNDELETED SINCE", written_day(since - timedelta(days=1)))
     if selected.uidnext and selected.uidnext <= before.uidnext:
         return []
-    found = await finder.session.search(f"UNDELETED UID {before.uidnext}:*".encode())
+    found = await finder.session.search(f"UNDELETED UID {max(before.uidnext, 1)}:*".encode())
     # `n:*` always names the last message too.
     return [uid for uid in found if uid >= before.uidnext]
 
 
-async def _identified(finder: Finder, uids: Sequence[int]) -> list[tuple[str, Fetched]]:
-    own = items_for(finder.scheme)
-    items = own if "INTERNALDATE" in own else f"INTERNALDATE {own}"
-    found: list[tuple[str, Fetched]] = []
-    for begin in range(0, len(uids), _AT_ONCE):
-        for each in await finder.session.fetch(uids[begin : begin + _AT_ONCE], f"FLAGS {items}"):
-            id = id_of(each, finder.scheme)
-            if id is not None and not _is_deleted(each):
-                found.append((id, each))
-    return found
+async def _changes(
+    finder: Finder, folder: Folder, before: FolderState, selected: Selected, index: PlaceIndex, turn: int
+) -> _Changes:
+    if before.uidnext <= 1:
+        return _Changes()
+    if before.modseq is None or selected.highest_modseq is None:
+        return await _compared(finder, folder, before, index, turn)
+    if before.modseq == selected.highest_modseq:
+        return _Changes()
+    told = await finder.session.changes(f"1:{before.uidnext - 1}", before.modseq)
+    deleted = [uid for uid, flags in told.flags.items() if _is_deleted(flags)]
+    gone = index.held_at(folder.wire, deleted).keys()
+    if told.vanished is None:
+        known = index.uids_in(folder.wire)
+        gone |= known - await _still_there(finder, known)
+    else:
+        gone |= index.uids_within(folder.wire, told.vanished)
+    return _sorted(folder, index, {uid: flags for uid, flags in told.flags.items() if uid not in gone}, gone)
 
 
-async def _changed(
-    finder: Finder, folder: Folder, before: FolderState | None, selected: Selected, held: Mapping[int, Held]
-) -> dict[int, Held]:
-    """The messages that the index knows with other labels."""
-    if not held or before is None:
-        return {}
-    since = before.modseq if selected.highest_modseq is not None else None
-    if since is not None and since == selected.highest_modseq:
-        return {}
-    wanted = sorted(held) if since is not None else sorted(held)[-MOST_FLAGS:]
-    found: dict[int, Held] = {}
-    for each in await finder.session.fetch(wanted, "FLAGS", changed_since=since):
-        labels = labels_of(folder, each.flags)
-        if each.uid in held and labels != held[each.uid].labels and not _is_deleted(each):
-            found[each.uid] = Held(held[each.uid].id, labels)
-    return found
+async def _compared(finder: Finder, folder: Folder, before: FolderState, index: PlaceIndex, turn: int) -> _Changes:
+    """The changes by comparison, on a server that cannot tell."""
+    known = index.uids_in(folder.wire)
+    there = await _still_there(finder, known)
+    ordered = sorted(known & there)
+    older, newest = ordered[:-MOST_FLAGS], ordered[-MOST_FLAGS:]
+    begin = turn * MOST_FLAGS % max(len(older), 1)
+    found = await finder.session.fetch([*older[begin : begin + MOST_FLAGS], *newest], "FLAGS")
+    made = _sorted(folder, index, {each.uid: each.flags for each in found}, known - there)
+    made.unknown = sorted(uid for uid in there - known if uid < before.uidnext)[-MOST_UNKNOWN:]
+    return made
 
 
-async def _still_there(finder: Finder, held: Mapping[int, Held]) -> frozenset[int]:
-    if not held:
+def _sorted(
+    folder: Folder, index: PlaceIndex, flags: Mapping[int, frozenset[str]], gone: frozenset[int] | set[int]
+) -> _Changes:
+    """These messages, whose flags were told: those with other labels than in the index, and those it does not know."""
+    known = index.held_at(folder.wire, flags)
+    there = {uid: each for uid, each in flags.items() if not _is_deleted(each)}
+    labels = {uid: labels_of(folder, each) for uid, each in there.items() if uid in known}
+    return _Changes(
+        {uid: Held(known[uid].id, now) for uid, now in labels.items() if now != known[uid].labels},
+        frozenset(gone),
+        sorted(there.keys() - known.keys())[-MOST_UNKNOWN:],
+    )
+
+
+async def _still_there(finder: Finder, known: frozenset[int]) -> frozenset[int]:
+    if not known:
         return frozenset()
-    found = await finder.session.search(f"UNDELETED UID {min(held)}:{max(held)}".encode())
-    return frozenset(held.keys() & set(found))
+    return frozenset(await finder.session.search(f"UNDELETED UID {min(known)}:{max(known)}".encode()))
 
 
-def _is_deleted(message: Fetched) -> bool:
-    return DELETED.lower() in {each.lower() for each in message.flags}
+def _arrival(message: Fetched) -> datetime:
+    """When it arrived. If the server does not say, it counts as new."""
+    return message.internal_date or datetime.max.replace(tzinfo=UTC)
+
+
+def _is_deleted(flags: frozenset[str]) -> bool:
+    return DELETED.lower() in {each.lower() for each in flags}

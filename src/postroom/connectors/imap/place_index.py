@@ -86,8 +86,18 @@ class PlaceIndex:
     def folders(self) -> list[bytes]:
         return [folder for (folder,) in self._rows("SELECT folder FROM folders")]
 
-    def held_in(self, folder: bytes) -> dict[int, Held]:
-        rows = self._rows("SELECT uid, id, labels FROM places WHERE folder = ?", folder)
+    def uids_in(self, folder: bytes) -> frozenset[int]:
+        return frozenset(uid for (uid,) in self._rows("SELECT uid FROM places WHERE folder = ?", folder))
+
+    def uids_within(self, folder: bytes, ranges: Iterable[tuple[int, int]]) -> frozenset[int]:
+        """The UIDs in the index that are in one of these ranges."""
+        sql = "SELECT uid FROM places WHERE folder = ? AND uid BETWEEN ? AND ?"
+        return frozenset(uid for first, last in ranges for (uid,) in self._rows(sql, folder, first, last))
+
+    def held_at(self, folder: bytes, uids: Iterable[int]) -> dict[int, Held]:
+        """Those of these messages that the index knows."""
+        sql = "SELECT uid, id, labels FROM places WHERE folder = ? AND uid IN (SELECT value FROM json_each(?))"
+        rows = self._rows(sql, folder, orjson.dumps(sorted(uids)).decode())
         return {uid: Held(id, _labels(labels)) for uid, id, labels in rows}
 
     def labels_by_place(self, id: str) -> dict[tuple[bytes, int], frozenset[str]]:
