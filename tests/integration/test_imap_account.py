@@ -25,6 +25,7 @@ from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.vault.sealing import Vault
 from support.command import POSTROOM, announced, environment, running
 from support.imap_mailbox import Beside
+from support.imap_sending import submission_in_a_thread
 from support.imap_server import PASSWORD, ImapServer, authority
 from support.patience import PATIENCE_S
 from support.shell import Shell
@@ -234,4 +235,32 @@ def test_mail_is_archived_and_brought_back_and_a_refused_password_parks_until_th
     with running(shell.folder, "serve", "--port", "0", "--json"):
         until(lambda: beside.ids("Archive") == [later])
     assert not any("\\Seen" in each.flags for folder in ("INBOX", "Archive") for each in beside.messages(folder))
+    beside.close()
+
+
+def test_mail_is_forwarded_through_the_submission_server_with_a_copy_in_sent_mail(user: NewUser) -> None:
+    shell, beside = user.shell, Beside(user.server, user.name)
+    shell_data = ("--data-dir", str(shell.folder / "data"))
+
+    def approved() -> bool:
+        """What cannot be undone is asked first."""
+        assert shell("approvals", "list", "--json", *shell_data) == 0
+        ids = [json.loads(line)["id"] for line in shell.out.splitlines()]
+        return bool(ids) and shell("approvals", "approve", ids[0], "--yes", *shell_data) == 0
+
+    with submission_in_a_thread() as smtp:
+        where = user.where(**{"smtp-host": "127.0.0.1", "smtp-port": str(smtp.port), "smtp-security": "starttls"})
+        assert user.add(*where, *shell_data) == 0, shell.err
+        rule = ("rules", "add", "--name", "shop", "--if", '{"sender_domain": "shop.example"}', "--then", "forward")
+        assert shell(*rule, "--param", "to=ada@example.com", *shell_data) == 0, shell.err
+        with running(shell.folder, "serve", "--port", "0", "--json") as process:
+            announced(process)
+            beside.put(MAIL % (OWNER.encode(), 1, 1))
+            until(approved)
+            until(lambda: len(beside.ids("Sent")) == 1)
+            until(lambda: beside.ids("Drafts") == [])
+        (mail,) = [each for each in smtp.received if each.recipients]
+        assert (mail.recipients, mail.username, mail.encrypted) == (("ada@example.com",), user.name, True)
+        assert b"Subject: Fwd: Offer 1" in mail.content
+        assert beside.flags("Sent") == [{"\\Seen"}]
     beside.close()

@@ -1,11 +1,14 @@
 """The way out of a mailbox on a real IMAP server: a submission server of the sandbox, which answers as it is told."""
 
+import asyncio
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from email.message import EmailMessage
 from functools import cache
+from queue import Queue
+from threading import Thread
 from uuid import UUID
 
 from postroom.core.mail.carrier import MARK
@@ -19,6 +22,7 @@ from postroom_sandbox.smtp_server import EXTENSIONS, Answers, SmtpServer
 from support.gates import BY_HAND
 from support.imap_mailbox import OpenedMailbox, opened_mailbox
 from support.imap_server import ImapServer, authority, trusting
+from support.patience import PATIENCE_S
 
 OWNER = "mara@lindqvist.example"
 WITH_AUTH = (*EXTENSIONS, "AUTH PLAIN LOGIN XOAUTH2 OAUTHBEARER")
@@ -97,3 +101,24 @@ async def sending_mailbox(
     ):
         submission = submission_to(smtp.port, files_copies=files_copies)
         yield SendingMailbox(opened, smtp, ImapCarrier(opened.mailbox, submission, address, sleep))
+
+
+@contextmanager
+def submission_in_a_thread() -> Generator[SmtpServer]:
+    """A submission server with a loop of its own, for tests that run commands."""
+    started: Queue[tuple[SmtpServer, Callable[[], object]]] = Queue()
+
+    async def serve() -> None:
+        ended, loop = asyncio.Event(), asyncio.get_running_loop()
+        async with submission_server() as smtp:
+            started.put((smtp, lambda: loop.call_soon_threadsafe(ended.set)))
+            await ended.wait()
+
+    thread = Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    smtp, end = started.get(timeout=PATIENCE_S)
+    try:
+        yield smtp
+    finally:
+        end()
+        thread.join()
