@@ -11,7 +11,7 @@ from uuid import UUID
 
 import dns.asyncresolver
 import trustme
-from dnslib import AAAA, CNAME, MX, QTYPE, RCODE, RR, TXT, A, DNSRecord
+from dnslib import AAAA, CNAME, MX, QTYPE, RCODE, RR, SRV, TXT, A, DNSRecord
 
 from postroom.core.outbound.transport import MailOptions, OutgoingMail, OutgoingRecipient, RecipientOutcome
 from postroom.smtp.dns import Dns
@@ -25,6 +25,7 @@ KINDS: dict[str, Callable[[Any], Any]] = {
     "AAAA": AAAA,
     "CNAME": CNAME,
     "MX": lambda value: MX(value[1], value[0]),
+    "SRV": lambda value: SRV(*value),
     "TXT": lambda value: TXT(value),
 }
 Zone = dict[str, dict[str, list[Any]] | str]

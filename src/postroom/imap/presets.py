@@ -29,6 +29,10 @@ class Preset:
 
 
 _STARTTLS = "starttls"
+_ZOHO = (
+    "Zoho wants IMAP switched on first (Settings, Mail accounts), and with two-factor authentication an app-specific "
+    "password."
+)
 
 PRESETS = (
     Preset(
@@ -108,9 +112,26 @@ PRESETS = (
         ("zoho.com", "zohomail.com"),
         Endpoint("imap.zoho.com", 993),
         Endpoint("smtp.zoho.com", 465),
-        "Zoho wants IMAP switched on first (Settings, Mail accounts), and with two-factor authentication an "
-        "app-specific password.",
-        ("zoho.com", "zoho.eu"),
+        _ZOHO,
+        files_copies=True,
+    ),
+    # Organisations with a domain of their own have other servers.
+    Preset(
+        "Zoho for organisations",
+        (),
+        Endpoint("imappro.zoho.com", 993),
+        Endpoint("smtppro.zoho.com", 465),
+        _ZOHO,
+        ("zoho.com",),
+        files_copies=True,
+    ),
+    Preset(
+        "Zoho for organisations, Europe",
+        (),
+        Endpoint("imappro.zoho.eu", 993),
+        Endpoint("smtppro.zoho.eu", 465),
+        _ZOHO,
+        ("zoho.eu",),
         files_copies=True,
     ),
     Preset(

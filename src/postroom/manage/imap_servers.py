@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import dns.asyncresolver
 import dns.resolver
@@ -91,16 +91,21 @@ class TriedServers:
 
 
 class DnsRecords:
-    """The records of mail servers, asked of the system's DNS."""
+    """The records of mail servers."""
 
-    def __init__(self, dns_servers: Sequence[str] = ()) -> None:
+    def __init__(self, dns: Dns) -> None:
+        self._dns = dns
+
+    @classmethod
+    def of_system(cls, dns_servers: Sequence[str] = ()) -> Self:
+        """Asked of these servers, or those of the system."""
         try:
             resolver = dns.asyncresolver.Resolver(configure=not dns_servers)
         except dns.resolver.NoResolverConfiguration:
             resolver = dns.asyncresolver.Resolver(configure=False)
         if dns_servers:
             resolver.nameservers = list(dns_servers)
-        self._dns = Dns(resolver, time.monotonic, DNS_S)
+        return cls(Dns(resolver, time.monotonic, DNS_S))
 
     async def services(self, name: str) -> Sequence[ServiceRecord]:
         return [ServiceRecord(*each) for each in await self._dns.services(name)]
@@ -126,7 +131,7 @@ async def find_servers(wanted: WantedServers, settings: Settings, records: Recor
         _check_lone(wanted.imap)
         if (preset := preset_for(domain)) is not None:
             _check_takes_passwords(preset)
-        records = records or DnsRecords(settings.delivery.dns_servers)
+        records = records or DnsRecords.of_system(settings.delivery.dns_servers)
         discovery = await find_server(domain, records, partial(_answers, context=context))
         if discovery.found is None:
             raise _nothing_found(domain, discovery.attempts)

@@ -23,7 +23,7 @@ from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.mailbox_jobs import ask_for_messages
 
-PREFIX = "gmail-"
+PROVIDERS = ("gmail", "imap")
 # Per transaction.
 AT_ONCE = 1_000
 
@@ -51,8 +51,8 @@ class IngestRetry:
 
 def list_not_ingested(data_dir: Path) -> list[NotIngested]:
     """List the mail that the connectors of all mailboxes have not ingested."""
-    folders = sorted((data_dir / "connectors").glob(f"{PREFIX}*"))
-    return [each for folder in folders for each in _of_connector(folder)]
+    found = ((data_dir / "connectors").glob(f"{provider}-*") for provider in PROVIDERS)
+    return [each for folders in found for folder in sorted(folders) for each in _of_connector(folder)]
 
 
 def check_message_ids(ids: Sequence[str]) -> None:
@@ -88,7 +88,7 @@ async def retry_ingest(
 
 
 def _of_connector(folder: Path) -> Iterator[NotIngested]:
-    account = folder.name.removeprefix(PREFIX)
+    account = folder.name.partition("-")[2]
     for each in refused_in(folder):
         yield NotIngested(account, each.id, "refused", each.reason, _moment(each.at))
     for each in set_aside_in(folder):

@@ -1,0 +1,49 @@
+"""The servers of an address, by real questions to a DNS server, and a real mail server that answers."""
+
+import time
+
+import pytest
+
+from postroom.core.errors import BadInput
+from postroom.imap.wire import Endpoint
+from postroom.manage.imap_servers import DnsRecords, WantedServers, find_servers
+from postroom.settings.reading import Settings, load_settings
+from postroom.smtp.dns import Dns
+from support.imap_server import ImapServer, authority
+from support.smtp import Zone, dns_server
+
+ADA = "ada@ada.example"
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return load_settings({}, environ={})
+
+
+async def test_the_records_of_the_domain_lead_to_its_servers(dovecot: ImapServer, settings: Settings) -> None:
+    zone: Zone = {
+        "_imaps._tcp.ada.example": {"SRV": [(10, 0, dovecot.tls_port, "localhost"), (0, 0, 1, "localhost")]},
+        "_submissions._tcp.ada.example": {"SRV": [(0, 0, 465, "out.ada.example")]},
+        "ada.example": {"MX": [(10, "mx.ada.example")]},
+    }
+    async with dns_server(zone) as (resolver, _):
+        trusted = authority().cert_pem.bytes().decode()
+        wanted = WantedServers(ADA, trusted_certificates=trusted)
+        found = await find_servers(wanted, settings, DnsRecords(Dns(resolver, time.monotonic)))
+    # The first, on port 1, does not answer.
+    assert found.imap == Endpoint("localhost", dovecot.tls_port)
+    assert found.submission == (Endpoint("out.ada.example", 465),)
+    assert found.is_foreign, "the owner has to confirm a host outside the domain"
+    assert found.origin == "named by the records of ada.example"
+
+
+async def test_a_server_without_a_valid_certificate_is_not_found(dovecot: ImapServer, settings: Settings) -> None:
+    zone: Zone = {"_imaps._tcp.ada.example": {"SRV": [(0, 0, dovecot.tls_port, "localhost")]}}
+    async with dns_server(zone) as (resolver, _):
+        with pytest.raises(BadInput, match=r"localhost.*its certificate is not valid.*--imap-host HOST"):
+            await find_servers(WantedServers(ADA), settings, DnsRecords(Dns(resolver, time.monotonic)))
+
+
+async def test_a_domain_at_microsoft_is_refused_before_a_password_is_asked_for(settings: Settings) -> None:
+    with pytest.raises(BadInput, match="Microsoft accepts no passwords over IMAP"):
+        await find_servers(WantedServers("ada@hotmail.com"), settings, DnsRecords.of_system(["127.0.0.1"]))
