@@ -15,6 +15,7 @@ from postroom.core.mail.accounts import imap_endpoint
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
+from postroom.store.inbox import LeaseRef
 from postroom.store.mail import keep_account
 from support.crash.gmail_setup import CountingIntake
 from support.crash.imap_other_client import OtherClient, kind_of
@@ -119,6 +120,7 @@ class ImapCrashSetup:
                 self.arrived[id] = number = int(found[1])
                 if (kind := kind_of(number)) is not None:
                     self.orders.add(id, kind)
+            await self.board.services.buffer.ack([LeaseRef(each.message_id, each.lease_token) for each in leased])
 
     async def read_until(self, must: set[int]) -> None:
         """Read until all of these were taken in."""
