@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import datetime
+import socket
 import ssl
 from collections.abc import AsyncGenerator
 
@@ -27,7 +28,7 @@ from postroom.imap.folder_names import decoded, encoded
 from postroom.imap.responses import Data
 from postroom.imap.session import BODY_CHUNK, Session
 from postroom.imap.sign_in import Credentials, sign_in
-from postroom.imap.wire import Endpoint
+from postroom.imap.wire import PROBE_AFTER_S, Endpoint
 from support.imap_server import PASSWORD, ImapServer, address_of, authority, trusting
 from support.patience import PATIENCE_S
 from support.scripted_imap import GREETING, Script, Talk, scripted_imap
@@ -328,8 +329,9 @@ async def test_no_downgrade_to_plain(greeting: bytes) -> None:
         (b"P99 OK done\r\n", BadAnswer),
         (b"%T OK done\r\n%T OK done\r\n", None),
         (b"* BYE [INUSE] other\r\n", Busy),
+        (b"* BYE [OVERQUOTA] too much\r\n", Busy),
         (b"%T NO [LIMIT] slow down\r\n", Busy),
-        (b"%T NO [OVERQUOTA] full\r\n", NeedsPerson),
+        (b"%T NO [OVERQUOTA] too much\r\n", Busy),
         (b"%T NO [UNAVAILABLE] later\r\n", ServerFailed),
         (b"%T BAD what\r\n", CommandRefused),
     ],
@@ -383,6 +385,20 @@ async def test_a_byte_now_and_then_does_not_hold_us() -> None:
         with pytest.raises(Unreachable, match="within"):
             await connection.run(command("NOOP"), limit_s=0.2)
         assert not connection.is_open
+
+
+async def test_a_dead_connection_is_probed_by_tcp() -> None:
+    async with scripted_imap(answering()) as port:
+        connection = await connected(port)
+        wire = connection._wire  # pyright: ignore[reportPrivateUsage]
+        assert wire is not None
+        transport = wire._transport  # pyright: ignore[reportPrivateUsage]
+        assert transport is not None
+        found: socket.socket = transport.get_extra_info("socket")
+        probed = found.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        after_s = found.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE)
+        connection.close()
+    assert (probed, after_s) == (1, PROBE_AFTER_S)
 
 
 async def test_a_canceled_command_closes_the_connection() -> None:

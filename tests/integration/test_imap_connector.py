@@ -11,12 +11,16 @@ import pytest
 from postroom.connectors.imap import follow
 from postroom.connectors.imap.idle import IdleHints
 from postroom.core.errors import MailboxLater, SwitchboardUnavailable
+from postroom.imap import connection as imap_connection
+from postroom.imap.account import open_session
+from postroom.imap.sign_in import Credentials
+from postroom.imap.wire import Endpoint
 from postroom.store.engine.database import Database
 from support.clocks import ManualClock
 from support.imap_server import ImapServer
 from support.imap_setup import ENDPOINT, OWNER, ImapSetup, imap_setup
 from support.patience import PATIENCE_S
-from support.scripted_imap import Meddler
+from support.scripted_imap import Meddler, Talk, scripted_imap
 from support.sqlite import new_sqlite
 
 
@@ -301,3 +305,38 @@ async def test_a_round_costs_as_much_as_what_has_changed(
             await connector.sync()
     assert setup.board.reports
     assert sizes[1] < sizes[0] + 100
+
+
+async def test_hints_leave_a_server_alone_that_refuses_or_falls_silent_and_return_to_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is too busy at first, then it never answers the end of IDLE, then it is well."""
+    monkeypatch.setattr(imap_connection, "COMMAND_S", 0.05)
+    connections, pauses = [0], list[float]()
+
+    async def script(talk: Talk) -> None:
+        connections[0] += 1
+        if connections[0] <= 2:
+            talk.say(b"* BYE [LIMIT] too many")
+            return
+        talk.say(b"* OK [CAPABILITY IMAP4rev1 SASL-IR AUTH=PLAIN IDLE] ready")
+        opened = b"* 1 EXISTS\r\n* OK [UIDVALIDITY 1] x\r\n%T OK [READ-ONLY] done\r\n"
+        await talk.obey({b"EXAMINE": opened, b"IDLE": b"+ idling\r\n", b"DONE": b""})
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    async with scripted_imap(script) as port, asyncio.timeout(PATIENCE_S):
+        endpoint = Endpoint("127.0.0.1", port, "plain")
+
+        async def credentials() -> Credentials:
+            return Credentials("ada", "secret")
+
+        hints = IdleHints(lambda: open_session(endpoint, credentials, None, PATIENCE_S), renew_s=0, sleep=sleep)
+        await hints.wait()
+        assert [int(each) // 300 for each in pauses] == [1, 2]
+        # The renewal is not answered: the connection counts as lost, and the next one says that something may be new.
+        await hints.wait()
+        hints.close()
+    assert connections[0] == 4
+    assert len(pauses) == 3

@@ -361,7 +361,7 @@ class Connection:
     def _gone(self) -> ImapError:
         """The error for a server that has said BYE."""
         code = None if self._bye is None else self._bye.code
-        if code in ("LIMIT", "INUSE"):
+        if code in ("LIMIT", "INUSE", "OVERQUOTA"):
             return Busy("connection", code)
         if code in ("UNAVAILABLE", "SERVERBUG", "CONTACTADMIN", "ALERT"):
             return ServerFailed("connection", code)

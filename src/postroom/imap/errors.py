@@ -22,6 +22,7 @@ Each is also one of the kinds of `MailboxError`, which is all that others need t
 nor the server's own text, which may quote it or the mail; only its response code is kept.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Literal
@@ -207,13 +208,16 @@ class AnswerTooLarge(BadAnswer):
 
 
 _BUSY = frozenset({"LIMIT", "INUSE"})
+_ADDING = frozenset({"APPEND", "UID COPY", "UID MOVE", "CREATE"})
+_TOO_MANY = re.compile(r"too many (simultaneous )?(connections|logins)|(connection|bandwidth) limit", re.IGNORECASE)
 _FAILED = frozenset({"UNAVAILABLE", "SERVERBUG", "CONTACTADMIN", "CORRUPTION", "EXPUNGEISSUED"})
 _FORBIDDEN = frozenset({"NOPERM", "READ-ONLY"})
 
 
 def refusal(command: str, kind: str, code: str | None) -> ImapError:
     """The error for an answer NO or BAD with this response code."""
-    if code in _BUSY:
+    if code in _BUSY or (code == "OVERQUOTA" and command not in _ADDING):
+        # Gmail says OVERQUOTA, too, for too many commands or bytes.
         return Busy(command, code)
     if code == "OVERQUOTA":
         return MailboxFull(command)
@@ -227,9 +231,9 @@ def refusal(command: str, kind: str, code: str | None) -> ImapError:
 
 
 def sign_in_refusal(host: str, code: str | None, text: str = "") -> ImapError:
-    """The error for a refused LOGIN or AUTHENTICATE."""
-    if code in _BUSY:
-        return Busy("sign-in", code)
+    """The error for a refused LOGIN or AUTHENTICATE. Gmail has no code for too many connections, only a text."""
+    if code in _BUSY or code == "OVERQUOTA" or _TOO_MANY.search(text):
+        return Busy("sign-in", code or "too many connections")
     if code in ("UNAVAILABLE", "SERVERBUG"):
         return ServerFailed("sign-in", code)
     said = text.casefold()

@@ -2,6 +2,7 @@
 
 import asyncio
 import ipaddress
+import socket
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from postroom.imap.errors import BadAnswer, ImapError, NotSecure, Unreachable
 from postroom.imap.responses import Response, ResponseReader
 from postroom.imap.tls import TlsSession
 
+PROBE_AFTER_S, PROBE_EVERY_S, PROBES = 120, 30, 4
 Security = Literal["tls", "starttls", "plain"]
 
 
@@ -63,6 +65,7 @@ class Wire(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         # Without a buffer a write is the system call itself, also in uvloop: the gate's check is right before it.
         self._transport.set_write_buffer_limits(0)
+        _probe(transport.get_extra_info("socket"))
 
     def expect_end_of_plain(self) -> None:
         """From the next response on, nothing may come before TLS: it would be somebody else's."""
@@ -147,6 +150,16 @@ class Wire(asyncio.Protocol):
         # Responses are parsed as they come: what is left is of no use, and may be large.
         self._reader = ResponseReader()
         self._on_lost(error)
+
+
+def _probe(connected: socket.socket) -> None:
+    """Let TCP ask whether the other end is still there: in IDLE nothing may be sent for half an hour, and a router that
+    has forgotten the connection says nothing.
+    """
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", PROBE_AFTER_S), ("TCP_KEEPINTVL", PROBE_EVERY_S), ("TCP_KEEPCNT", PROBES)):
+        if hasattr(socket, name):
+            connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 async def open_wire(

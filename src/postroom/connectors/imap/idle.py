@@ -1,11 +1,17 @@
-"""Hints from IDLE: one connection of its own waits in the inbox, and is renewed before the server would end it."""
+"""Hints from IDLE: one connection of its own waits in the inbox, and is renewed before the server would end it.
+
+They only make the next round come sooner: from a server that never tells anything, mail comes with the next poll. A
+connection whose other end is gone is noticed by TCP's own probes (`imap/wire.py`).
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from random import Random, SystemRandom
 
 import structlog
 
+from postroom.connectors.imap.backoff import pause_after
 from postroom.core.errors import MailboxError, NeedsPerson, PostroomError
 from postroom.imap.session import Session
 
@@ -25,11 +31,16 @@ class IdleHints:
         open_session: Callable[[], Awaitable[Session]],
         renew_s: float = RENEW_S,
         after_trouble: timedelta = AFTER_TROUBLE,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        rng: Random | None = None,
     ) -> None:
         self.problem: PostroomError | None = None
         self._open_session = open_session
         self._renew_s = renew_s
         self._after_trouble = after_trouble
+        self._sleep = sleep
+        self._rng = rng or SystemRandom()
+        self._failures = 0
         self._session: Session | None = None
 
     async def wait(self) -> None:
@@ -48,7 +59,9 @@ class IdleHints:
                 # A round meets the same error, and tells it.
                 self.problem = error if isinstance(error, NeedsPerson) else None
                 log.info("connector.idle_interrupted", error=type(error).__name__)
-                await asyncio.sleep(self._after_trouble.total_seconds())
+                self._failures += 1
+                pause = pause_after(error, self._failures, self._after_trouble, self._rng)
+                await self._sleep(pause.total_seconds())
             except BaseException:
                 self.close()
                 raise
@@ -75,6 +88,9 @@ class IdleHints:
             return True
         if not session.offers("IDLE"):
             # Some servers say what is new with the answer to any command.
-            await asyncio.sleep(self._after_trouble.total_seconds())
-            return bool({each.kind for each in await session.noop()} & _NEWS)
-        return bool({each.kind for each in await session.connection.idle(self._renew_s)} & _NEWS)
+            await self._sleep(self._after_trouble.total_seconds())
+            told = await session.noop()
+        else:
+            told = await session.connection.idle(self._renew_s)
+        self._failures = 0
+        return bool({each.kind for each in told} & _NEWS)

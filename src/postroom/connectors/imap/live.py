@@ -1,9 +1,11 @@
 """The IMAP connector: ingests what has arrived in the folders of a mailbox, and only then moves on."""
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
+from random import Random, SystemRandom
 
+from postroom.connectors.imap.backoff import pause_after
 from postroom.connectors.imap.follow import Follower
 from postroom.connectors.imap.place_index import PlaceIndex
 from postroom.connectors.mail.connector import MailConnector
@@ -13,6 +15,7 @@ from postroom.connectors.mail.sent_mail import FIRST
 from postroom.connectors.mail.window import OVERLAP, window_start
 from postroom.connectors.runtime import ConnectorHealth
 from postroom.connectors.switchboard_client import SwitchboardClient
+from postroom.core.errors import MailboxError
 from postroom.core.tally import Tally
 from postroom.imap.account import ImapAccount
 from postroom.imap.labels import Keywords
@@ -37,6 +40,7 @@ class ImapConnector(MailConnector):
         knowledge: Knowledge | None = None,
         folder: Path | None = None,
         hints: Hints | None = None,
+        rng: Random | None = None,
     ) -> None:
         known, keywords = KnownPlaces(), Keywords()
         self.source = ImapSource(account, known, keywords)
@@ -53,6 +57,7 @@ class ImapConnector(MailConnector):
             hints=hints,
         )
         self._index = index
+        self._rng = rng or SystemRandom()
         self._follower = Follower(account, index, known, keywords, self._reader, self._ingester, clock)
 
     async def _check_mailbox(self) -> None:
@@ -70,3 +75,8 @@ class ImapConnector(MailConnector):
         fresh = await self._follower.round(window_start(self._clock(), reached))
         self._health.reach(self._clock().isoformat())
         return fresh
+
+    def _pause_after(self, error: Exception, poll: timedelta, failures: int) -> timedelta:
+        """Servers of mail count attempts and lock accounts, so the pauses grow further than for others."""
+        usual = super()._pause_after(error, poll, failures)
+        return pause_after(error, failures, poll, self._rng) if isinstance(error, MailboxError) else usual
