@@ -43,6 +43,8 @@ class AccountLineForm(Answer):
     """An account: whether it is in use, and its connector's last report."""
 
     email: str
+    provider: str = Field(description="`gmail`, or `imap`.")
+    server: str | None = Field(description="The server that the mail is read from, over IMAP.")
     state: str
     level: str | None
     connector: str
