@@ -27,6 +27,7 @@ from postroom_sandbox.mailbox import Mailbox as Gmail
 from postroom_sandbox.server import running_emulator
 from support.folder_mailbox import FolderCarrier, FolderMailbox, Folders
 from support.gates import BY_HAND, ProtectingGate
+from support.gmail_imap import GmailOverImap, opened_gmail
 from support.imap_mailbox import opened_mailbox
 from support.imap_sending import sending_mailbox
 from support.imap_server import ImapServer
@@ -85,6 +86,13 @@ async def on_imap(server: ImapServer, profile: str, labels_as: LabelsAs) -> Asyn
         yield Provider(opened.mailbox, opened.reader, gate, opened.beside.put)
 
 
+@asynccontextmanager
+async def at_gmail_over_imap() -> AsyncGenerator[Provider]:
+    gmail, gate = GmailOverImap(), ProtectingGate()
+    async with gmail.serving() as port, opened_gmail(port, gate) as reader:
+        yield Provider(reader.under(BY_HAND), reader, gate, gmail.deliver)
+
+
 SENDING: dict[str, Callable[[], AbstractAsyncContextManager[SendingProvider]]] = {
     "gmail": at_gmail,
     "folders": in_folders,
@@ -96,10 +104,13 @@ ON_IMAP: dict[str, tuple[str, str, LabelsAs]] = {
 }
 
 
-@pytest.fixture(params=[*SENDING, *ON_IMAP])
+@pytest.fixture(params=[*SENDING, *ON_IMAP, "gmail over IMAP"])
 async def provider(request: pytest.FixtureRequest) -> AsyncGenerator[Provider]:
+    opened: AbstractAsyncContextManager[Provider]
     if request.param in SENDING:
-        opened: AbstractAsyncContextManager[Provider] = SENDING[request.param]()
+        opened = SENDING[request.param]()
+    elif request.param == "gmail over IMAP":
+        opened = at_gmail_over_imap()
     else:
         server, profile, labels_as = ON_IMAP[request.param]
         opened = on_imap(request.getfixturevalue(server), profile, labels_as)

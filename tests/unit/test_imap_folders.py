@@ -130,3 +130,27 @@ def test_a_server_that_does_not_tell_its_prefix_shows_it() -> None:
     beside = FolderMap([listed("INBOX"), listed("INBOX/Work"), listed("Trash")], None)
     assert beside.to_create("Receipts") == b"Receipts"
     assert [each.name for each in beside.folders] == ["INBOX", "INBOX/Work", "Trash"]
+
+
+def test_at_gmail_folders_are_labels_unless_all_mail_is_hidden() -> None:
+    usual = [
+        listed("INBOX"),
+        listed("[Google Mail]", "\\noselect"),
+        listed("[Google Mail]/Alle Nachrichten", "\\all"),
+        listed("[Google Mail]/Papierkorb", "\\trash"),
+        listed("[Google Mail]/Spam", "\\junk"),
+        listed("[Google Mail]/Gesendet", "\\sent"),
+        listed("[Google Mail]/Wichtig", "\\important"),
+        listed("Work/Old"),
+    ]
+    found = FolderMap(usual, None, is_gmail=True)
+    assert [each.name for each in found.search_order()] == [
+        "[Google Mail]/Alle Nachrichten",
+        "[Google Mail]/Spam",
+        "[Google Mail]/Papierkorb",
+    ]
+    assert [each.id for each in found.labels() if not each.is_system] == ["label:Work/Old"]
+    hidden = FolderMap([each for each in usual if "\\all" not in each.attributes], None, is_gmail=True)
+    assert not hidden.is_gmail
+    assert "folder:Work/Old" in {each.id for each in hidden.labels()}
+    assert len(hidden.search_order()) == 6

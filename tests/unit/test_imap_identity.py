@@ -74,7 +74,7 @@ def test_what_is_no_id_is_none(text: str) -> None:
 def test_the_servers_own_ids_are_used_where_there_are_any() -> None:
     schemes: list[Scheme] = [scheme_of(frozenset({each})) for each in ("X-GM-EXT-1", "OBJECTID", "IDLE")]
     assert schemes == ["gmail", "objectid", "hash"]
-    assert [items_for(each) for each in schemes[:2]] == ["X-GM-MSGID", "EMAILID"]
+    assert [items_for(each) for each in schemes[:2]] == ["X-GM-MSGID X-GM-LABELS", "EMAILID"]
     assert id_of(Fetched(1, {"X-GM-MSGID": "42"}), "gmail") == "g-42"
     assert id_of(Fetched(1, {"EMAILID": ("M1",)}), "objectid") == "e-M1"
     assert id_of(Fetched(1, {"EMAILID": b"M1"}), "objectid") is None

@@ -8,8 +8,10 @@ from datetime import UTC, datetime
 from postroom.imap.commands import read_ranges, read_uid_set
 from postroom.imap.connection import Answer
 from postroom.imap.errors import BadAnswer
+from postroom.imap.folder_names import decoded
 from postroom.imap.responses import Data, Value
 
+GMAIL_LABEL = "\\Label:"
 _PARTIAL = re.compile(r"<\d+>\Z")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _DATE = re.compile(rb" ?(\d{1,2})-([A-Za-z]{3})-(\d{4}) (\d\d):(\d\d):(\d\d) ([+-])(\d\d)(\d\d)")
@@ -24,8 +26,14 @@ class Fetched:
 
     @property
     def flags(self) -> frozenset[str]:
+        """Its flags; and Gmail's labels, each written as a flag that begins with GMAIL_LABEL."""
         found = self.items.get("FLAGS")
-        return frozenset(each for each in found if isinstance(each, str)) if isinstance(found, tuple) else frozenset()
+        flags = {each for each in found if isinstance(each, str)} if isinstance(found, tuple) else set[str]()
+        labels = self.items.get("X-GM-LABELS")
+        for each in labels if isinstance(labels, tuple) else ():
+            if isinstance(each, (str, bytes)):
+                flags.add(GMAIL_LABEL + decoded(each.encode("latin-1") if isinstance(each, str) else each))
+        return frozenset(flags)
 
     @property
     def modseq(self) -> int | None:

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Collection
 from contextlib import ExitStack
 from typing import TypeVar
 
-from postroom.imap.answers import Copied
+from postroom.imap.answers import GMAIL_LABEL, Copied
 from postroom.imap.connection import Check
 from postroom.imap.errors import FolderForbidden, NoSuchFolder, ServerFailed
 from postroom.imap.folders import CREATED, Folder, FolderMap, Role
@@ -117,7 +117,8 @@ class Changer:
         if not found:
             raise PlaceLost
         arrived = max(found, key=lambda each: each.uid)
-        lost = {each for each in place.flags if each.lower() not in _lower(arrived.flags) | _OWN}
+        kept = _lower(arrived.flags) | _OWN
+        lost = {each for each in place.flags if each.lower() not in kept and not each.startswith(GMAIL_LABEL)}
         return await self._store(message, arrived, "+", lost - {DELETED})
 
     async def _store(self, message: MessageId, place: Place, sign: str, flags: Collection[str]) -> Place:

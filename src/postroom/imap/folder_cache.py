@@ -22,7 +22,9 @@ class CachedFolders:
         return self._map
 
     async def read(self, session: Session) -> FolderMap:
-        self._map = FolderMap(await session.list_folders(), await session.namespace())
+        self._map = FolderMap(
+            await session.list_folders(), await session.namespace(), is_gmail=session.offers("X-GM-EXT-1")
+        )
         self._read_at = asyncio.get_running_loop().time()
         return self._map
 

@@ -16,6 +16,10 @@ Role = Literal["INBOX", "TRASH", "SPAM", "SENT", "DRAFT", "ARCHIVE"]
 ROLES: tuple[Role, ...] = ("INBOX", "ARCHIVE", "SENT", "DRAFT", "SPAM", "TRASH")
 LABELLED: frozenset[str] = frozenset({"INBOX", "TRASH", "SPAM", "SENT", "DRAFT"})
 """The roles that are labels of core; what is in the archive has none."""
+LABEL = "label:"
+"""Begins the labels of the user at Gmail, of which a message can have several."""
+_AT_GMAIL: frozenset[Role] = frozenset({"ARCHIVE", "SPAM", "TRASH"})
+_VIEWS = frozenset({"\\important", "\\flagged"})
 CREATED: Mapping[Role, str] = {
     "TRASH": "Trash",
     "SPAM": "Junk",
@@ -58,27 +62,41 @@ class Folder:
     wire: bytes
     name: str
     role: Role | None = None
+    is_label: bool = False
+    """Whether it only shows the messages with a label, as at Gmail."""
 
     @property
     def label(self) -> str | None:
         """The label of the messages in it; None for the archive."""
         if self.role is None:
-            return FOLDER + self.name
+            return (LABEL if self.is_label else FOLDER) + self.name
         return self.role if self.role in LABELLED else None
 
 
 class FolderMap:
-    """The folders of one mailbox, by what they are for and by their labels."""
+    """The folders of one mailbox, by what they are for and by their labels.
 
-    def __init__(self, listed: Sequence[Listed], namespace: Namespace | None) -> None:
-        shown = [each for each in listed if not each.attributes & _HIDDEN]
+    At Gmail a message is in one of all mail, spam and trash, and every other folder shows those with a label. If its
+    owner hides all mail or the trash from IMAP, the folders are taken for folders.
+    """
+
+    def __init__(self, listed: Sequence[Listed], namespace: Namespace | None, *, is_gmail: bool = False) -> None:
+        uses = {each for folder in listed for each in folder.attributes}
+        self.is_gmail = is_gmail and {"\\all", "\\trash"} <= uses
+        hidden = _HIDDEN | _VIEWS if self.is_gmail else _HIDDEN
+        shown = [each for each in listed if not each.attributes & hidden]
         own = _separator(listed, namespace)
         self._separator, self._prefix = own, _prefix(listed, namespace, own)
         roles = _roles(shown, self._prefix, own)
         names = _names(shown, self._prefix, own)
         self.folders: tuple[Folder, ...] = tuple(
-            Folder(each.name, names[each.name], roles.get(each.name)) for each in shown
+            Folder(each.name, names[each.name], roles.get(each.name), self.is_gmail and each.name not in roles)
+            for each in shown
         )
+        self.stores: tuple[Folder, ...] = (
+            tuple(each for each in self.folders if each.role in _AT_GMAIL) if self.is_gmail else self.folders
+        )
+        """The folders that together have every message."""
         self._by_label = {each.label: each for each in self.folders if each.label is not None}
         self._by_role = {each.role: each for each in self.folders if each.role is not None}
 
@@ -103,7 +121,7 @@ class FolderMap:
         def rank(folder: Folder) -> int:
             return {"INBOX": 0, "ARCHIVE": 1, None: 2, "SENT": 3, "DRAFT": 4, "SPAM": 5, "TRASH": 6}[folder.role]
 
-        return sorted(self.folders, key=rank)
+        return sorted(self.stores, key=rank)
 
     def labels(self) -> Iterable[MailboxLabel]:
         """The labels of core that every mailbox has, and one for each folder of the user."""

@@ -37,7 +37,7 @@ def items_for(scheme: Scheme) -> str:
     """The items to fetch in order to tell a message's id."""
     match scheme:
         case "gmail":
-            return "X-GM-MSGID"
+            return "X-GM-MSGID X-GM-LABELS"
         case "objectid":
             return "EMAILID"
         case "hash":

@@ -10,14 +10,18 @@ from dataclasses import dataclass
 
 from postroom.core.actions.action import FOLDER
 from postroom.core.mail.mailbox import MailboxLabel
+from postroom.imap.answers import GMAIL_LABEL
 from postroom.imap.commands import is_keyword
 from postroom.imap.errors import NoSuchFolder
-from postroom.imap.folders import Folder, FolderMap
+from postroom.imap.folders import LABEL, Folder, FolderMap
 
 KEYWORD = "keyword:"
 SEEN, FLAGGED, DELETED = "\\Seen", "\\Flagged", "\\Deleted"
 # Marks of mail programs about the message, which are nobody's label.
 _MARKS = frozenset({"junk", "nonjunk", "notjunk", "forwarded", "redirected", "hasattachment", "hasnoattachment"})
+# Gmail's own labels. Important is its guess, and may be changed like a label.
+_SYSTEM = {"\\inbox": "INBOX", "\\sent": "SENT", "\\draft": "DRAFT", "\\drafts": "DRAFT", "\\important": "IMPORTANT"}
+_CHANGEABLE = {"INBOX": b"\\Inbox", "IMPORTANT": b"\\Important"}
 _ESCAPE = re.compile(r"=([0-9A-Fa-f]{2})")
 _PLAIN = re.compile(r"[A-Za-z0-9._/-]")
 
@@ -32,6 +36,9 @@ class Plan:
     remove_flags: frozenset[str]
     folder: Folder | None
     to_archive: bool
+    add_labels: frozenset[bytes] = frozenset()
+    remove_labels: frozenset[bytes] = frozenset()
+    """Gmail's labels, as they are written on the wire."""
 
 
 def labels_of(folder: Folder, flags: Collection[str]) -> frozenset[str]:
@@ -42,9 +49,20 @@ def labels_of(folder: Folder, flags: Collection[str]) -> frozenset[str]:
         found.add("UNREAD")
     if "\\flagged" in lower:
         found.add("STARRED")
+    found |= {label for each in flags if (label := _gmail_label(each)) is not None}
+    if folder.role in ("TRASH", "SPAM"):
+        found.discard("INBOX")
     if folder.label is not None:
         found.add(folder.label)
     return frozenset(found)
+
+
+def _gmail_label(flag: str) -> str | None:
+    """The label of core for one of Gmail's; its own starred, which is a flag too, has none here."""
+    if not flag.startswith(GMAIL_LABEL):
+        return None
+    name = flag.removeprefix(GMAIL_LABEL)
+    return _SYSTEM.get(name.lower()) if name.startswith("\\") else LABEL + name
 
 
 def is_label(flag: str) -> bool:
@@ -95,6 +113,8 @@ def plan_of(
     folders: FolderMap, keywords: Keywords, here: Folder, add: Collection[str], remove: Collection[str]
 ) -> Plan:
     """The commands for this change of labels on a message in this folder. Raises NoSuchFolder for an unknown label."""
+    if folders.is_gmail:
+        return _gmail_plan(folders, keywords, here, add, remove)
     add_flags, remove_flags = set[str](), set[str]()
     target: Folder | None = None
     for label in sorted(add):
@@ -124,3 +144,46 @@ def plan_of(
                     raise NoSuchFolder(label)
     moves = target is not None and target != here
     return Plan(frozenset(add_flags), frozenset(remove_flags), target if moves else None, leaves and target is None)
+
+
+def _gmail_plan(
+    folders: FolderMap, keywords: Keywords, here: Folder, add: Collection[str], remove: Collection[str]
+) -> Plan:
+    """The same at Gmail, where only the trash and spam are places."""
+    flags = _plan_flags(keywords, add, remove)
+    target = next((folders.of_role(each) for each in ("TRASH", "SPAM") if each in add), None)
+    leaves = here.role in ("TRASH", "SPAM") and (here.label in remove or "INBOX" in add)
+    moves = target is not None and target != here
+    return Plan(
+        *flags,
+        target if moves else None,
+        leaves and target is None,
+        frozenset(_written(folders, each) for each in add if not _is_flag_or_place(each)),
+        frozenset(_written(folders, each) for each in remove if not _is_flag_or_place(each)),
+    )
+
+
+def _is_flag_or_place(label: str) -> bool:
+    return label in ("UNREAD", "STARRED", "TRASH", "SPAM") or label.startswith(KEYWORD)
+
+
+def _written(folders: FolderMap, label: str) -> bytes:
+    if label in _CHANGEABLE:
+        return _CHANGEABLE[label]
+    folder = folders.of_label(label)
+    if folder is None or not folder.is_label:
+        raise NoSuchFolder(label.removeprefix(LABEL))
+    return folder.wire
+
+
+def _plan_flags(
+    keywords: Keywords, add: Collection[str], remove: Collection[str]
+) -> tuple[frozenset[str], frozenset[str]]:
+    """The flags to add and to remove for this change. Unread is the opposite of a flag."""
+
+    def of(labels: Collection[str], opposite: Collection[str]) -> frozenset[str]:
+        found = {keywords.keyword_of(each) for each in labels if each.startswith(KEYWORD)}
+        found |= {FLAGGED} if "STARRED" in labels else set()
+        return frozenset(found | ({SEEN} if "UNREAD" in opposite else set()))
+
+    return of(add, remove), of(remove, add)

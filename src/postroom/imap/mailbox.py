@@ -27,6 +27,7 @@ from postroom.imap.errors import (
 from postroom.imap.folder_cache import CachedFolders
 from postroom.imap.folders import Folder
 from postroom.imap.gated import GatedCommands
+from postroom.imap.gmail_changes import GmailChanger
 from postroom.imap.identity import MessageId, read_id
 from postroom.imap.labels import KEYWORD, Keywords, is_label, plan_of, written_keyword
 from postroom.imap.places import Finder, KnownPlaces, Place
@@ -84,9 +85,13 @@ class ImapMailbox:
     async def entered_inbox_since(self, provider_message_id: str, history_id: int) -> bool:
         """False if it is no longer there: IMAP does not remember where a message was."""
         async with self.finding() as finder:
-            place = await finder.find(provider_message_id)
-            position = _position(place.uidvalidity, place.uid)
-            return place.folder.role == "INBOX" and position >= history_id and _same_inbox(position, history_id)
+            found = [await finder.find(provider_message_id)]
+            inbox = finder.folders.of_role("INBOX")
+            if finder.folders.is_gmail and inbox is not None:
+                # There the inbox only shows what has its label; a message that gets it again has a new UID in it.
+                found = await finder.in_folder(inbox, _parsed(provider_message_id))
+            positions = [_position(each.uidvalidity, each.uid) for each in found if each.folder.role == "INBOX"]
+            return any(each >= history_id and _same_inbox(each, history_id) for each in positions)
 
     async def raw(self, provider_message_id: str) -> bytes:
         async with self.finding() as finder:
@@ -106,7 +111,8 @@ class ImapMailbox:
         async with aclosing(found_pages(self.finding, self._keywords, query, label_ids)) as pages:
             async for page in pages:
                 for each in page.messages:
-                    self._known.keep(each.id, each.place)
+                    if not each.place.folder.is_label:
+                        self._known.keep(each.id, each.place)
                     found.append(each.id)
         return found
 
@@ -169,7 +175,7 @@ class ImapMailbox:
             if (found := find_label(await self._list_labels(finder), name)) is not None:
                 await changer.ask("create_label")
                 return found.id
-            if not self._is_folder(name):
+            if not finder.folders.is_gmail and not self._is_folder(name):
                 await changer.ask("create_label")
                 keyword = written_keyword(name)
                 self._keywords.learn([keyword])
@@ -252,7 +258,8 @@ class ImapMailbox:
                 return await self._list_labels(finder)
 
             gated = GatedCommands(self._gate, self._permit, labels_of, list_labels)
-            yield finder, Changer(finder, gated, lambda: self._folders.read(finder.session))
+            changer = GmailChanger if finder.folders.is_gmail else Changer
+            yield finder, changer(finder, gated, lambda: self._folders.read(finder.session))
 
     async def _list_labels(self, finder: Finder) -> list[MailboxLabel]:
         finder.folders = await self._folders.read(finder.session)
@@ -262,7 +269,8 @@ class ImapMailbox:
                     # Opened anew: it tells which keywords its messages have.
                     finder.session.selected = None
                     await finder.open(folder)
-        return [*finder.folders.labels(), *self._keywords.labels()]
+        keywords = () if finder.folders.is_gmail else self._keywords.labels()
+        return [*finder.folders.labels(), *keywords]
 
 
 def _parsed(id: str) -> MessageId:

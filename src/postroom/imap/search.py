@@ -4,6 +4,7 @@ First the server tells where messages are that may be meant, and when they came.
 with the query page by page, so that whoever wants only the newest does not pay for all.
 """
 
+import re
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from typing import Literal, NamedTuple, Protocol
 from postroom.core.errors import BadInput
 from postroom.core.mail.mailbox_query import (
     EVERYTHING,
+    LONGEST_QUERY,
     NOTHING,
     HasAttachment,
     Query,
@@ -21,7 +23,7 @@ from postroom.core.mail.mailbox_query import (
 )
 from postroom.core.mail.mime import parse_message
 from postroom.imap.answers import Fetched
-from postroom.imap.commands import Part
+from postroom.imap.commands import Part, string
 from postroom.imap.criteria import (
     HEADERS_READ,
     Criteria,
@@ -46,6 +48,7 @@ MOST_READ = 500
 READ_AT_ONCE = 20
 LARGEST_READ = 256 * 1024
 _HIDDEN: tuple[Literal["TRASH", "SPAM"], ...] = ("TRASH", "SPAM")
+_HIDDEN_AT_GMAIL = re.compile(r"\b(?:in|is):(?:trash|bin|spam|anywhere)\b", re.IGNORECASE)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -84,16 +87,16 @@ async def found_pages(
     a page. Without a place in either, the trash and spam are left out. Raises QueryRefused for a query that cannot be
     searched for.
     """
-    wanted = _parsed(query)
     async with opening() as finder:
-        spots = await _spots(finder, keywords, wanted, label_ids)
+        wanted, raw = (EVERYTHING, query.strip()) if finder.folders.is_gmail else (_parsed(query), "")
+        spots = await _spots(finder, keywords, wanted, label_ids, raw)
         step = AT_ONCE if finder.session.searches_utf8 or not needs_text(wanted) else READ_AT_ONCE
     seen: set[str] = set()
     page: list[FoundMessage] = []
     for begin in range(0, len(spots), step):
         async with opening() as finder:
             for each in await _identified(finder, spots[begin : begin + step], wanted):
-                if each.id not in seen:
+                if each.id not in seen and places_among(label_ids) <= each.place.labels:
                     seen.add(each.id)
                     page.append(each)
         while len(page) > most:
@@ -109,10 +112,15 @@ def _parsed(query: str) -> Query:
         raise QueryRefused(str(error)) from None
 
 
-async def _spots(finder: Finder, keywords: Keywords, query: Query, label_ids: Collection[str]) -> list[Spot]:
+async def _spots(finder: Finder, keywords: Keywords, query: Query, label_ids: Collection[str], raw: str) -> list[Spot]:
+    """`raw` is a query that Gmail reads itself."""
     found: list[Spot] = []
     own = _label_criteria(keywords, label_ids)
-    for folder in _folders(finder, query, label_ids):
+    if raw:
+        if len(raw) > 2 * LONGEST_QUERY or any(ord(each) < 0x20 for each in raw):
+            raise QueryRefused("query: is too long or has control characters; write it on one line")
+        own += [b" X-GM-RAW ", string(raw)]
+    for folder in _folders(finder, query, label_ids, raw):
         here = in_folder(query, folder)
         if here == NOTHING:
             continue
@@ -227,11 +235,21 @@ def _label_criteria(keywords: Keywords, label_ids: Collection[str]) -> list[Part
     return criteria
 
 
-def _folders(finder: Finder, query: Query, label_ids: Collection[str]) -> list[Folder]:
-    """Where to search: a message is in one place, so two different places have none."""
-    places = {each for each in label_ids if each not in ("UNREAD", "STARRED") and not each.startswith(KEYWORD)}
+def _folders(finder: Finder, query: Query, label_ids: Collection[str], raw: str) -> list[Folder]:
+    """Where to search: a message is in one place, so two different places have none. At Gmail it can have two labels:
+    then each message found must have both.
+    """
+    places = places_among(label_ids)
     if not places:
         left_out = [each for each in _HIDDEN if not looks_into(query, each)]
+        if _HIDDEN_AT_GMAIL.search(raw):
+            left_out = []
         return [each for each in finder.folders.search_order() if each.role not in left_out]
-    folder = finder.folders.of_label(next(iter(places))) if len(places) == 1 else None
+    is_one = len(places) == 1 or finder.folders.is_gmail
+    folder = finder.folders.of_label(min(places)) if is_one else None
     return [] if folder is None else [folder]
+
+
+def places_among(label_ids: Collection[str]) -> frozenset[str]:
+    """The labels that are folders: they are not searched for, but in."""
+    return frozenset(each for each in label_ids if each not in ("UNREAD", "STARRED") and not each.startswith(KEYWORD))

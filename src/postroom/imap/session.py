@@ -109,17 +109,24 @@ class Session:
         answer = await self.connection.run(command("UID FETCH", f"{uids} ({items})".encode()), most=most)
         return fetched_in(answer.of("FETCH"))
 
+    @property
+    def flag_items(self) -> str:
+        """The items to fetch for the flags of a message; at Gmail its labels are among them."""
+        return "FLAGS X-GM-LABELS" if self.offers("X-GM-EXT-1") else "FLAGS"
+
     async def changes(self, uids: str, since: int) -> Changes:
         """The flags of those of these messages that changed since this modification sequence, and with QRESYNC, which
         must be enabled, those that are gone. However many there are, only this is kept of each.
         """
         with_vanished = "QRESYNC" in self.enabled
+        wanted = frozenset(self.flag_items.split())
         flags: dict[int, frozenset[str]] = {}
         vanished: list[tuple[int, int]] = []
 
         def keep(data: Data) -> bool:
             if data.kind == "FETCH":
-                flags.update((each.uid, each.flags) for each in fetched_in([data]) if "FLAGS" in each.items)
+                found = [each for each in fetched_in([data]) if each.items.keys() >= wanted]
+                flags.update((each.uid, each.flags) for each in found)
             elif data.kind == "VANISHED":
                 vanished.extend(vanished_ranges(data))
             if len(flags) + len(vanished) > MOST_CHANGES:
@@ -127,7 +134,7 @@ class Session:
             return data.kind in ("FETCH", "VANISHED")
 
         modifier = f"(CHANGEDSINCE {since}{' VANISHED' if with_vanished else ''})"
-        await self.connection.run(command("UID FETCH", f"{uids} (FLAGS) {modifier}".encode()), sink=keep)
+        await self.connection.run(command("UID FETCH", f"{uids} ({self.flag_items}) {modifier}".encode()), sink=keep)
         return Changes(flags, vanished if with_vanished else None)
 
     async def body(self, uid: int, size: int, part: str = "") -> AsyncGenerator[bytes]:

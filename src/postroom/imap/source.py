@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from postroom.core.errors import MailboxError
-from postroom.core.mail.categories import Category
+from postroom.core.mail.categories import Category, queries_of
 from postroom.core.mail.headers import Headers, values
 from postroom.core.mail.mime import ParsedMessage, parse_message
 from postroom.imap.account import ImapAccount
-from postroom.imap.answers import Fetched
+from postroom.imap.answers import Fetched, number_of
 from postroom.imap.errors import AnswerTooLarge, FolderForbidden, NoSuchFolder, NoSuchMessage, ServerFailed
 from postroom.imap.folder_cache import CachedFolders
 from postroom.imap.folders import Folder
@@ -161,9 +161,11 @@ class ImapSource:
 
     async def category_queries(self, categories: Sequence[Category], user_address: str, /) -> Sequence[str]:
         """All received mail: words in a text are found by some servers and missed by others, and there is no quota to
-        save. Which messages are in a category, their content tells when they are read.
+        save. Which messages are in a category, their content tells when they are read. Gmail searches as Gmail.
         """
-        del categories, user_address
+        async with self._finding() as finder:
+            if finder.folders.is_gmail:
+                return queries_of(categories, user_address)
         return ["-in:sent -in:drafts"]
 
     @asynccontextmanager
@@ -236,7 +238,7 @@ class ImapSource:
             found.size,
             content,
             content if is_whole else None,
-            _thread_of(parse_message(content[:LARGEST_HEAD]).headers) if content else "",
+            _thread_of(found, content),
         )
 
 
@@ -249,11 +251,17 @@ def _items(finder: Finder, form: Form) -> str:
     own = items_for(finder.scheme)
     dated = own if "INTERNALDATE" in own else f"INTERNALDATE {own}"
     body = "" if form == "minimal" else f" {_BODY[form][0]}"
-    return f"FLAGS RFC822.SIZE {dated}{body}"
+    thread = " X-GM-THRID" if finder.scheme == "gmail" else ""
+    return f"FLAGS RFC822.SIZE {dated}{thread}{body}"
 
 
-def _thread_of(headers: Headers) -> str:
-    """The conversation: the first message that it refers to, or itself. As a hash: the ids are a stranger's text."""
+def _thread_of(found: Fetched, content: bytes) -> str:
+    """The conversation: as Gmail says, or the first message that it refers to, or itself. As a hash: the ids are a
+    stranger's text.
+    """
+    if thread := number_of(found.items.get("X-GM-THRID")):
+        return f"t-{thread}"
+    headers = parse_message(content[:LARGEST_HEAD]).headers if content else ()
     for name in ("references", "in-reply-to", "message-id"):
         for value in values(headers, name):
             if words := value.split():

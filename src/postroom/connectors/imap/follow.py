@@ -111,7 +111,7 @@ class Follower:
             await session.enable("QRESYNC")
             folders = await self._folders.read(session)
             figures = await session.all_statuses(*_FIGURES)
-            changed = [each for each in folders.folders if await self._has_changed(session, each, figures)]
+            changed = [each for each in folders.stores if await self._has_changed(session, each, figures)]
         return sorted(changed, key=lambda each: _ORDER[each.role])
 
     async def _has_changed(self, session: Session, folder: Folder, figures: Mapping[bytes, Mapping[str, int]]) -> bool:

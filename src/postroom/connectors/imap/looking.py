@@ -135,7 +135,7 @@ async def _compared(finder: Finder, folder: Folder, before: FolderState, index: 
     ordered = sorted(known & there)
     older, newest = ordered[:-MOST_FLAGS], ordered[-MOST_FLAGS:]
     begin = turn * MOST_FLAGS % max(len(older), 1)
-    found = await finder.session.fetch([*older[begin : begin + MOST_FLAGS], *newest], "FLAGS")
+    found = await finder.session.fetch([*older[begin : begin + MOST_FLAGS], *newest], finder.session.flag_items)
     made = _sorted(folder, index, {each.uid: each.flags for each in found}, known - there)
     made.unknown = sorted(uid for uid in there - known if uid < before.uidnext)[-MOST_UNKNOWN:]
     return made
