@@ -146,6 +146,26 @@ async def test_a_folder_made_anew_hands_in_nothing_twice(
         assert not [each for each in setup.board.reports if each["deleted"]]
 
 
+async def test_mail_of_long_ago_is_found_again_in_a_folder_made_anew(
+    dovecot: ImapServer, database: Database, clock: ManualClock, tmp_path: Path
+) -> None:
+    validity = {"now": b"111"}
+    meddler = Meddler(answers=lambda chunk: re.sub(rb"UIDVALIDITY \d+", b"UIDVALIDITY " + validity["now"], chunk))
+    async with (
+        meddler.before(dovecot.port) as port,
+        imap_setup(dovecot, database, clock, tmp_path, port=port) as setup,
+    ):
+        connector = setup.connector()
+        await connector.sync()
+        # As mail is that was ingested when it was new.
+        setup.beside.client.append("INBOX", "", '"01-Jan-2020 10:00:00 +0000"', mail("old"))
+        await connector.sync()
+        validity["now"] = b"222"
+        for _ in range(3):
+            await connector.sync()
+        assert setup.board.reports == []
+
+
 async def test_connections_that_break_at_every_answer_lose_and_double_nothing(
     dovecot: ImapServer, database: Database, clock: ManualClock, tmp_path: Path
 ) -> None:

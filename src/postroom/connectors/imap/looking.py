@@ -55,14 +55,16 @@ class _Changes:
 
 
 async def look_at(finder: Finder, folder: Folder, index: PlaceIndex, since: datetime, turn: int) -> Seen:
-    """Look at the folder. One that is new, or was made anew, is read from `since` on. `turn` counts the rounds."""
+    """Look at the folder. A new one is read from `since` on; one that was made anew as a whole, since messages that the
+    index knows would otherwise seem to be gone. `turn` counts the rounds.
+    """
     finder.session.selected = None
     selected = await finder.open(folder)
     before, gone = index.state(folder.wire), frozenset[int]()
     is_anew = before is not None and before.uidvalidity != selected.uidvalidity
     if is_anew:
         gone, before = index.uids_in(folder.wire), None
-    new = await _new_uids(finder, before, selected, since)
+    new = await _new_uids(finder, before, selected, None if gone else since)
     changes = _Changes(gone=gone)
     if before is not None:
         changes = await _changes(finder, folder, before, selected, index, turn)
@@ -95,12 +97,15 @@ async def identify(finder: Finder, folder: Folder, uidvalidity: int, uids: Seque
     return Identified(held, arrived)
 
 
-async def _new_uids(finder: Finder, before: FolderState | None, selected: Selected, since: datetime) -> list[int]:
+async def _new_uids(
+    finder: Finder, before: FolderState | None, selected: Selected, since: datetime | None
+) -> list[int]:
     if selected.exists == 0:
         return []
     if before is None:
         # Days are compared in the server's time zone.
-        return await finder.session.search(b"UNDELETED SINCE", written_day(since - timedelta(days=1)))
+        days = [] if since is None else [b"SINCE", written_day(since - timedelta(days=1))]
+        return await finder.session.search(b"UNDELETED", *days)
     if selected.uidnext and selected.uidnext <= before.uidnext:
         return []
     found = await finder.session.search(f"UNDELETED UID {max(before.uidnext, 1)}:*".encode())
