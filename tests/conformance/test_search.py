@@ -2,6 +2,7 @@
 
 import asyncio
 import unicodedata
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
@@ -215,6 +216,18 @@ async def test_what_the_mailbox_has_lost_is_not_found_and_labels_are_those_of_no
     assert await subjects(database, "words") == ["Kept"]
     assert await subjects(database, "label:starred") == ["Kept"]
     assert await subjects(database, "label:inbox") == []
+
+
+async def test_mail_that_comes_back_over_imap_is_found_again(database: Database, clock: ManualClock):
+    await keep_mail(database, clock, 1, subject="Restored", provider="imap")
+    await keep_mail(database, clock, 2, subject="Lost", provider="gmail")
+    gone, back = Change("mail-1", deleted=True), Change("mail-1", frozenset({"INBOX"}))
+    for provider, number in (("imap", 1), ("gmail", 2)):
+        for change in (gone, back):
+            named = replace(change, message_id=f"mail-{number}")
+            await database.run(apply_changes(f"{provider}:user:{OWNER}", [named], clock()))
+    assert await subjects(database, "words") == ["Restored"]
+    assert await subjects(database, "restored") == ["Restored"]
 
 
 @transaction

@@ -21,8 +21,8 @@ from support import storing
 OWNER = "ada@example.com"
 
 
-async def keep_account(database: Database, now: datetime, email: str = OWNER) -> mail.Account:
-    return await database.run(mail.keep_account(new_id(), "gmail", f"gmail:user:{email}", email, now))
+async def keep_account(database: Database, now: datetime, email: str = OWNER, provider: str = "gmail") -> mail.Account:
+    return await database.run(mail.keep_account(new_id(), provider, f"{provider}:user:{email}", email, now))
 
 
 async def keep_mail(
@@ -42,15 +42,16 @@ async def keep_mail(
     files: Iterable[str] = (),
     message_id: UUID | None = None,
     policy_tier: str = "default",
+    provider: str = "gmail",
 ) -> UUID:
     """The id of the message; of one that was known by its metadata, the same as before."""
-    account = await keep_account(database, clock(), owner)
+    account = await keep_account(database, clock(), owner, provider)
     heads = [["From", sender], ["To", owner], ["Subject", subject], *(list(pair) for pair in headers)]
     full = tier == "full"
     payload: dict[str, Any] = {"headers": heads, "labels": list(labels), "sent_at": sent_at}
     envelope: dict[str, Any] = {
         "schema_version": "ingest.v1",
-        "source": {"channel": "email", "provider": "gmail", "endpoint_identity": account.endpoint_identity},
+        "source": {"channel": "email", "provider": provider, "endpoint_identity": account.endpoint_identity},
         "event": {"external_event_id": event_id or f"mail-{number}", "observed_at": "2026-11-15T08:00:00Z"},
         "sender": {"identity": sender},
         "payload": {"raw": payload if full else None, "normalized_text": body if full else subject},

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from postroom.core.mail.accounts import provider_of
 from postroom.core.rules.agreement import OwnerLabelChange
 from postroom.store import decisions
 from postroom.store.engine.codecs import as_uuid, from_json, json_text
@@ -27,8 +28,10 @@ class Change:
 def apply_changes(endpoint_identity: str, changes: Sequence[Change], now: datetime) -> Script[int]:
     """Update stored messages; return how many changed. Unknown messages are skipped.
 
-    Safe to repeat: a label that is on is not added again.
+    Safe to repeat: a label that is on is not added again. A message over IMAP may come back after it was deleted, with
+    the same id: from a backup, or from a folder that was away. One whose labels change is there.
     """
+    may_return = provider_of(endpoint_identity) == "imap"
     rows = yield sql("select_messages_of", endpoint_identity, sorted({each.message_id for each in changes}))
     moves: dict[UUID, OwnerLabelChange] = {}
     for id, provider_id, labels_json, deleted_at, account_id in rows:
@@ -37,12 +40,14 @@ def apply_changes(endpoint_identity: str, changes: Sequence[Change], now: dateti
         for each in changes:
             if each.message_id == provider_id:
                 after = (after | each.labels_added) - each.labels_removed
-                deleted = deleted or each.deleted
+                deleted = each.deleted or (deleted and not may_return)
         if after != before:
             yield sql("update_message_labels", as_uuid(id), json_text(sorted(after)), now)
             yield from noticing_labels(as_uuid(account_id), after - before, now)
         if deleted and deleted_at is None:
             yield sql("mark_message_deleted", as_uuid(id), now)
+        if deleted_at is not None and not deleted:
+            yield sql("mark_message_returned", as_uuid(id), now)
         moved = OwnerLabelChange(after - before, before - after, deleted and deleted_at is None)
         if moved != OwnerLabelChange():
             moves[as_uuid(id)] = moved

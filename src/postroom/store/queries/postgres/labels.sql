@@ -13,6 +13,9 @@ JOIN accounts a ON a.id = m.account_id
 WHERE a.endpoint_identity = :endpoint_identity AND m.provider_message_id = ANY(:ids::text[])
 ORDER BY m.id FOR UPDATE OF m
 
+-- name: mark_message_returned(id, now)
+UPDATE messages SET deleted_at = NULL, updated_at = :now WHERE id = :id
+
 -- name: upsert_lost_labels(account_id, rows, now)
 INSERT INTO lost_labels (account_id, word, reason, lost_at)
 SELECT :account_id, e ->> 0, e ->> 1, :now FROM jsonb_array_elements(:rows::jsonb) AS e ORDER BY 2
