@@ -17,8 +17,9 @@ from postroom.core.errors import (
     NeedsPerson,
 )
 from postroom.core.mail.gate import ClearanceExpired
+from postroom.imap import places
 from postroom.imap.errors import FolderForbidden, NotOffered
-from postroom.imap.mailbox import LabelsAs
+from postroom.imap.mailbox import ImapMailbox, LabelsAs
 from support.gates import OpenGate
 from support.imap_mailbox import OpenedMailbox, opened_mailbox
 from support.imap_server import ImapServer, address_of
@@ -238,6 +239,33 @@ async def test_a_search_that_lies_touches_no_other_message(dovecot: ImapServer, 
         with pytest.raises(MessageGone):
             await opened.mailbox.trash(others[2])
         assert opened.beside.ids() == others
+
+
+async def test_of_several_copies_the_snoozed_one_is_found_first(dovecot: ImapServer) -> None:
+    async with opened_mailbox(dovecot, always_folders=[SNOOZED]) as opened:
+        id = opened.beside.put(mail("one"))
+        others = ("A", "Projects", "Postroom/A", "Zoo")
+        for name in others:
+            opened.beside.client.create(name)
+            opened.beside.client.select("INBOX")
+            opened.beside.client.uid("COPY", "1:*", name)
+        label = await opened.mailbox.create_label(SNOOZED)
+        await opened.mailbox.modify(id, add=[label], remove=["INBOX"])
+        # As after a start: nothing is known about where it was put.
+        later = ImapMailbox(opened.account, OpenGate(), always_folders=[SNOOZED])
+        assert label in await later.labels_of(id)
+
+
+async def test_many_messages_with_the_same_message_id_hide_no_other(
+    dovecot: ImapServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "CANDIDATES", 2)
+    async with opened_mailbox(dovecot) as opened:
+        id = opened.beside.put(mail("real", "m1@example.com"))
+        for number in range(5):
+            opened.beside.put(mail(f"spoofed {number}", "m1@example.com"))
+        assert "STARRED" in (await opened.mailbox.modify(id, add=["STARRED"])).labels
+        assert opened.beside.flags() == [{"\\Flagged"}, *[set[str]()] * 5]
 
 
 async def test_flags_that_do_not_stick_are_an_error(dovecot: ImapServer) -> None:

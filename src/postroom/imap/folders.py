@@ -3,7 +3,7 @@
 The server says what a folder is for (SPECIAL-USE); where it does not, the usual names in many languages do.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -115,10 +115,14 @@ class FolderMap:
         inner = name.replace("/", self._separator) if self._separator and self._separator != "/" else name
         return self._prefix + encoded(inner)
 
-    def search_order(self) -> list[Folder]:
-        """The folders in which a message is looked for, the likely ones first; the trash and spam last."""
+    def search_order(self, first: Collection[str] = ()) -> list[Folder]:
+        """The folders in which a message is looked for, the likely ones first; the trash and spam last. Of the user's
+        own folders, those named `first`, in lower case.
+        """
 
-        def rank(folder: Folder) -> int:
+        def rank(folder: Folder) -> float:
+            if folder.role is None and folder.name.casefold() in first:
+                return 0.5
             return {"INBOX": 0, "ARCHIVE": 1, None: 2, "SENT": 3, "DRAFT": 4, "SPAM": 5, "TRASH": 6}[folder.role]
 
         return sorted(self.stores, key=rank)

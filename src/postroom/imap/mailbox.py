@@ -237,7 +237,8 @@ class ImapMailbox:
     async def finding(self) -> AsyncGenerator[Finder]:
         """Use the connection, to read."""
         async with self._account.session() as session:
-            yield Finder(session, await self._folders.of(session), self._known, self._keywords)
+            folders = await self._folders.of(session)
+            yield Finder(session, folders, self._known, self._keywords, self._always_folders)
 
     @asynccontextmanager
     async def changing(self, name: str) -> AsyncGenerator[tuple[Finder, Changer]]:

@@ -1,7 +1,7 @@
 """Finds messages in a mailbox by their ids: where each was last seen, or by a search through the folders."""
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -14,8 +14,10 @@ from postroom.imap.labels import labels_of as labels_in
 from postroom.imap.session import Session
 
 MOST_KNOWN = 2_000
-# A search by a Message-ID finds one message, or its copies; more than this is somebody's game.
-MOST_CANDIDATES = 200
+# A search by a Message-ID finds one message, or its copies; but anybody may send more with the same one, or with one
+# that is a part of many. So many are looked at together, the newest first, and so many in all.
+CANDIDATES = 200
+MOST_CANDIDATES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +59,24 @@ class KnownPlaces:
 
 
 class Finder:
-    """Finds messages on one connection."""
+    """Finds messages on one connection. Of copies in several folders of the user, one in the folders named `first` (in
+    lower case) is the message: snoozed mail must come back, wherever else somebody has put a copy.
+    """
 
-    def __init__(self, session: Session, folders: FolderMap, known: KnownPlaces, keywords: Keywords) -> None:
+    def __init__(
+        self,
+        session: Session,
+        folders: FolderMap,
+        known: KnownPlaces,
+        keywords: Keywords,
+        first: Collection[str] = (),
+    ) -> None:
         self.session = session
         self.folders = folders
         self.scheme: Scheme = scheme_of(session.connection.capabilities)
         self._known = known
         self._keywords = keywords
+        self._first = first
 
     async def open(self, folder: Folder, *, is_fresh: bool = False) -> Selected:
         """Open the folder. In one that is open, messages are shown as they were at the last command, so it is asked for
@@ -86,7 +98,7 @@ class Finder:
         if (place := await self._still_there(wanted)) is not None:
             return place
         # Twice: somebody may move it into a folder that was just searched.
-        for folder in self.folders.search_order() * 2:
+        for folder in self.folders.search_order(self._first) * 2:
             for each in await self.in_folder(folder, wanted):
                 if not each.is_deleted:
                     self._known.keep(id, each)
@@ -111,7 +123,12 @@ class Finder:
             return []
         if wanted.is_dated:
             uids = await self._of_that_time(uids, wanted)
-        return await self.matching(folder, selected.uidvalidity, uids[-MOST_CANDIDATES:], wanted)
+        newest = uids[::-1][:MOST_CANDIDATES]
+        for begin in range(0, len(newest), CANDIDATES):
+            some = newest[begin : begin + CANDIDATES]
+            if found := await self.matching(folder, selected.uidvalidity, some, wanted):
+                return found
+        return []
 
     async def matching(self, folder: Folder, uidvalidity: int, uids: Sequence[int], wanted: MessageId) -> list[Place]:
         """Those of these messages, in the open folder, that are the one: a search may lie."""
