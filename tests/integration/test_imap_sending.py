@@ -4,6 +4,7 @@ what is in the folders.
 
 import asyncio
 import ssl
+from dataclasses import replace
 from datetime import UTC, datetime
 from email import message_from_bytes
 from typing import Any
@@ -11,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from postroom.core.errors import BadInput, MailboxLater, NeedsPerson, RequestRefused
+from postroom.core.errors import BadInput, MailboxLater, NeedsPerson, RequestRefused, SafetyRefused
 from postroom.imap.answers import Fetched
 from postroom.imap.errors import Busy, NotOffered, NotSecure, ServerFailed, SignInRefused, Unreachable
 from postroom.imap.sending import LOOKS
@@ -19,6 +20,7 @@ from postroom.imap.sign_in import Credentials
 from postroom.imap.submission import MailNotTaken, NoReply
 from postroom.imap.wire import Endpoint, Security
 from postroom_sandbox.smtp_server import EXTENSIONS, Answer, Drop, Silence
+from support.gates import OpenGate
 from support.imap_mailbox import OpenedMailbox
 from support.imap_sending import (
     OWNER,
@@ -200,6 +202,28 @@ async def test_a_server_without_a_sign_in_of_this_kind() -> None:
     assert smtp.received == []
 
 
+class RefusesOnce(OpenGate):
+    """Refuses the request of this number."""
+
+    def __init__(self, number: int) -> None:
+        self.left = number
+
+    async def clear(self, permits: Any, labels: Any, listed: Any) -> Any:
+        cleared = await super().clear(permits, labels, listed)
+        self.left -= 1
+        return replace(cleared, refused={0: SafetyRefused("paused")}) if self.left == 0 else cleared
+
+
+async def test_the_gate_is_asked_about_the_content_too_after_the_draft_was_marked(dovecot: ImapServer) -> None:
+    # The draft is made, and marked; then its content would leave.
+    async with sending_mailbox(dovecot, gate=RefusesOnce(3)) as made:
+        draft = await drafted(made)
+        with pytest.raises(SafetyRefused, match="paused"):
+            await made.carrier.send_draft(draft)
+        assert await made.carrier.has_draft(draft)
+    assert made.smtp.received == []
+
+
 # doubt
 
 
@@ -221,7 +245,13 @@ async def test_mail_without_a_reply_is_not_sent_again_and_is_found_only_by_its_c
         found = await made.carrier.find_sent(mark, (), _EVER)
         assert (found is not None) == files_copies
         assert await counts(made.opened) == ((0, 1) if files_copies else (1, 0))
-    assert made.smtp.received == []
+        if not files_copies:
+            # A person has looked, and says that it was not sent.
+            again = await made.carrier.create_draft(letter(mark), None)
+            assert await counts(made.opened) == (1, 0)
+            assert await made.carrier.send_draft(again.id) is not None
+            assert await counts(made.opened) == (0, 1)
+    assert len(made.smtp.received) == (0 if files_copies else 1)
 
 
 async def test_a_server_that_files_copies_is_given_time_and_no_second_copy(dovecot: ImapServer) -> None:

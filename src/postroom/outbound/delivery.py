@@ -2,7 +2,7 @@
 
     no draft known   after an earlier attempt, look for a draft with our mark and use it; otherwise make one. Its id is
                      stored before it is sent.
-    draft known      still there: it was not sent, so send it now. Gone: it was sent, so look for it in sent mail.
+    draft known      still there: it was not sent, so send it now. Gone, or marked as leaving: look for it in sent mail.
     not found there  nobody can tell: the mail is `unknown`, and a person is asked.
 
 A process may die between any two of these steps, and any answer may be lost: the next attempt begins with a question.
@@ -54,7 +54,7 @@ EXPIRED = "it could not be sent within {days:g} days: {why}"
 NO_LONGER_WANTED = "its action was ended before it was sent"
 REMOVED = "the account was removed before it was sent"
 DOUBTFUL = (
-    "its draft is gone, and sent mail does not show it: it was sent, or somebody deleted the draft; look in the "
+    "its draft is gone or was being sent, and sent mail does not show it: nobody can tell whether it left; look in the "
     "mailbox, then run `postroom outbound resolve {id} --sent` or `--not-sent`"
 )
 
