@@ -204,7 +204,7 @@ def odd_dovecot() -> Iterator[ImapServer]:
 
 ODD = Names("INBOX.Archiv", "INBOX.Papierkorb", "INBOX.Gesendet", "INBOX.Entwürfe", "INBOX.", ".")
 ODD_NAMES = {
-    "dovecot": ["Größe/Ä 😀", 'A "b" & c', "a\\b %*", "rødgrød"],
+    "dovecot": ['A "b" & c/Ä 😀', "Größe/Ä", "a\\b %*", "rødgrød"],
     # Cyrus allows no quotes, ampersands and wildcards in the names of folders.
     "cyrus": ["Größe/Ä 😀", "rødgrød"],
 }
@@ -219,7 +219,7 @@ async def test_folders_in_another_language_under_a_prefix(odd_dovecot: ImapServe
 @pytest.mark.parametrize("server", ["dovecot", "cyrus"])
 async def test_folders_with_odd_names(request: pytest.FixtureRequest, opened: Open, server: str) -> None:
     async with opened(request.getfixturevalue(server), "all", "folders") as acting:
-        for name in ODD_NAMES[server] if SOAK else ODD_NAMES[server][:2]:
+        for name in ODD_NAMES[server] if SOAK else ODD_NAMES[server][:1]:
             id = await acting.receive("apply_label", flags=FLAGS)
             before = acting.view()
             done = await acting.ask(id, "apply_label", label=name)
@@ -275,6 +275,14 @@ async def test_a_flag_that_does_not_stick_fails_the_action_and_changes_nothing(
 # interrupted
 
 
+INTERRUPTED = [
+    ("no_move", b"UID EXPUNGE"),
+    ("neither", b"UID STORE"),
+    ("no_move", b"UID COPY"),
+    ("no_move", b"UID STORE"),
+]
+
+
 class CutBefore(Meddler):
     """Ends the connection when a command comes for the first time, before the server has it."""
 
@@ -291,10 +299,7 @@ class CutBefore(Meddler):
         return None
 
 
-@pytest.mark.parametrize(
-    ("profile", "command"),
-    [("no_move", b"UID COPY"), ("no_move", b"UID STORE"), ("no_move", b"UID EXPUNGE"), ("neither", b"UID STORE")],
-)
+@pytest.mark.parametrize(("profile", "command"), INTERRUPTED if SOAK else INTERRUPTED[:2])
 async def test_a_move_without_move_that_is_interrupted_is_finished_and_undone_with_nothing_left_over(
     dovecot: ImapServer, opened: Open, profile: str, command: bytes
 ) -> None:

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from postroom.core.errors import BadInput, MailboxLater, NeedsPerson, RequestRefused, SafetyRefused
+from postroom.core.errors import BadInput, MailboxError, MailboxLater, NeedsPerson, RequestRefused, SafetyRefused
 from postroom.imap.answers import Fetched
 from postroom.imap.errors import Busy, NotOffered, NotSecure, ServerFailed, SignInRefused, Unreachable
 from postroom.imap.sending import LOOKS
@@ -160,22 +160,30 @@ CASES: list[tuple[str, Answer, type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("command", "answer", "error", "says"), CASES, ids=[f"{c[0]} {c[1]}"[:20] for c in CASES])
-async def test_a_refusal_says_why_and_the_draft_is_a_draft_again(
-    dovecot: ImapServer, command: str, answer: Answer, error: type[Exception], says: str
-) -> None:
+async def test_a_refusal_says_why(command: str, answer: Answer, error: type[Exception], says: str) -> None:
+    async with submission_server({command: answer}) as smtp:
+        with pytest.raises(error, match=says) as raised:
+            await submission_to(smtp.port).submit(letter(uuid4()), _nothing)
+    assert "secret" not in str(raised.value)
+    assert smtp.received == []
+    # For good, or for now: the sender of the product tells by these.
+    assert isinstance(raised.value, RequestRefused if error is MailNotTaken else MailboxLater | NeedsPerson)
+
+
+@pytest.mark.parametrize(
+    ("command", "answer"), [("MAIL", "550 5.7.60 no"), (".", "554 5.6.0 no"), (".", "452 4.3.1 no")]
+)
+async def test_after_a_refusal_the_draft_is_a_draft_again(dovecot: ImapServer, command: str, answer: str) -> None:
     async with sending_mailbox(dovecot, answers={command: answer}) as made:
         draft = await drafted(made)
-        with pytest.raises(error, match=says) as raised:
+        with pytest.raises(MailboxError):
             await made.carrier.send_draft(draft)
-        assert "secret" not in str(raised.value)
         assert await made.carrier.has_draft(draft)
         assert await counts(made.opened) == (1, 0)
         made.smtp.answers = {}
         assert await made.carrier.send_draft(draft) is not None
         assert await counts(made.opened) == (0, 1)
     assert len(made.smtp.received) == 1
-    # For good, or for now: the sender of the product tells by these.
-    assert isinstance(raised.value, RequestRefused if error is MailNotTaken else MailboxLater | NeedsPerson)
 
 
 async def test_a_mail_too_large_for_the_server_is_not_even_begun(dovecot: ImapServer) -> None:

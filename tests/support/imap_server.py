@@ -45,8 +45,9 @@ def authority() -> trustme.CA:
     return trustme.CA()
 
 
+@cache
 def trusting() -> ssl.SSLContext:
-    """A client's context that trusts the servers of the tests."""
+    """A client's context that trusts the servers of the tests. To load the system's authorities takes a while."""
     context = ssl.create_default_context()
     authority().configure_trust(context)
     return context
