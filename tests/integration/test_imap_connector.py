@@ -352,11 +352,30 @@ async def test_hints_leave_a_server_alone_that_refuses_or_falls_silent_and_retur
         async def credentials() -> Credentials:
             return Credentials("ada", "secret")
 
-        hints = IdleHints(lambda: open_session(endpoint, credentials, None, PATIENCE_S), renew_s=0, sleep=sleep)
+        hints = IdleHints(lambda: open_session(endpoint, credentials, None, PATIENCE_S), look_s=0, sleep=sleep)
         await hints.wait()
         assert [int(each) // 300 for each in pauses] == [1, 2]
-        # The renewal is not answered: the connection counts as lost, and the next one says that something may be new.
+        assert hints.is_watching
+        # The end of IDLE is not answered: the connection counts as lost, so that rounds look by themselves.
         await hints.wait()
+        assert not hints.is_watching
+        await hints.wait()
+        assert hints.is_watching
         hints.close()
     assert connections[0] == 4
     assert len(pauses) == 3
+
+
+async def test_what_happens_in_any_folder_is_noticed_where_one_waits_for_news(setup: ImapSetup) -> None:
+    """In time with IDLE or without it, by figures or, where the server has none, by looking each time."""
+    setup.beside.put(mail("one"), "Archive")
+    hints = IdleHints(setup.account().open, look_s=0.05)
+    async with asyncio.timeout(PATIENCE_S):
+        await hints.wait()
+        assert hints.is_watching
+        waiting = asyncio.create_task(hints.wait())
+        setup.beside.client.select("Archive")
+        setup.beside.client.uid("STORE", "1", "+FLAGS", "(\\Seen)")
+        await waiting
+    hints.close()
+    assert not hints.is_watching

@@ -87,7 +87,7 @@ def connector_parts(
     with (
         contextlib.closing(SentIndex(folder / "sent.db")) as sent,
         contextlib.closing(PlaceIndex(folder / "places.db")) as index,
-        contextlib.closing(IdleHints(open_session)) as hints,
+        contextlib.closing(IdleHints(open_session, settings.imap.poll_s)) as hints,
     ):
         connector = ImapConnector(
             account,

@@ -60,7 +60,7 @@ async def main(arguments: argparse.Namespace) -> None:
             clock=wall_clock,
             knowledge=Knowledge([arguments.email], sent=SentIndex(folder / "sent.db")),
             folder=folder,
-            hints=IdleHints(opened, after_trouble=POLL),
+            hints=IdleHints(opened, POLL.total_seconds(), after_trouble=POLL),
         )
         mailbox = ImapMailbox(acting, OpenGate(), always_folders=[FILED]).under(BY_HAND)
         announce("ready")

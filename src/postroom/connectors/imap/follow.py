@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from typing import Any
 
+from postroom.connectors.imap.idle import FIGURES
 from postroom.connectors.imap.looking import Identified, identify, look_at
 from postroom.connectors.imap.place_index import FolderNews, FolderState, PlaceIndex
 from postroom.connectors.mail.ingester import MailIngester
@@ -28,7 +29,6 @@ from postroom.imap.session import Session
 MOST_NEW = 500
 _NOTHING = Identified({}, {})
 _AT_ONCE = 200
-_FIGURES = ("UIDVALIDITY", "UIDNEXT", "HIGHESTMODSEQ")
 _NOT_READ = frozenset({"TRASH", "SPAM", "DRAFT"})
 _USUAL = PLACES | {"UNREAD", "STARRED"}
 _ORDER = {"SENT": 0, "INBOX": 1, None: 2, "ARCHIVE": 3, "DRAFT": 4, "SPAM": 5, "TRASH": 6}
@@ -110,7 +110,7 @@ class Follower:
             await session.unselect()
             await session.enable("QRESYNC")
             folders = await self._folders.read(session)
-            figures = await session.all_statuses(*_FIGURES)
+            figures = await session.all_statuses(*FIGURES)
             changed = [each for each in folders.stores if await self._has_changed(session, each, figures)]
         return sorted(changed, key=lambda each: _ORDER[each.role])
 
@@ -121,7 +121,7 @@ class Follower:
         if before is None or before.modseq is None or not condstore:
             return True
         try:
-            found = figures.get(folder.wire) or await session.status(folder.wire, *_FIGURES)
+            found = figures.get(folder.wire) or await session.status(folder.wire, *FIGURES)
         except (NoSuchFolder, FolderForbidden):
             return False
         now = FolderState(found.get("UIDVALIDITY", 0), found.get("UIDNEXT", 0), found.get("HIGHESTMODSEQ"))

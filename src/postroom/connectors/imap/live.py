@@ -7,6 +7,7 @@ from random import Random, SystemRandom
 
 from postroom.connectors.imap.backoff import pause_after
 from postroom.connectors.imap.follow import Follower
+from postroom.connectors.imap.idle import IdleHints
 from postroom.connectors.imap.place_index import PlaceIndex
 from postroom.connectors.mail.connector import MailConnector
 from postroom.connectors.mail.hints import Hints
@@ -21,6 +22,9 @@ from postroom.imap.account import ImapAccount
 from postroom.imap.labels import Keywords
 from postroom.imap.places import KnownPlaces
 from postroom.imap.source import ImapSource
+
+WATCHED = timedelta(minutes=10)
+"""The pause between two rounds of a mailbox that is watched, in case that something was not noticed."""
 
 
 class ImapConnector(MailConnector):
@@ -57,6 +61,7 @@ class ImapConnector(MailConnector):
             hints=hints,
         )
         self._index = index
+        self._hints = hints
         self._rng = rng or SystemRandom()
         self._follower = Follower(account, index, known, keywords, self._reader, self._ingester, clock)
 
@@ -75,6 +80,10 @@ class ImapConnector(MailConnector):
         fresh = await self._follower.round(window_start(self._clock(), reached))
         self._health.reach(self._clock().isoformat())
         return fresh
+
+    def _pause_after_round(self, poll: timedelta) -> timedelta:
+        """Long while a connection of its own watches the whole mailbox."""
+        return max(poll, WATCHED) if isinstance(self._hints, IdleHints) and self._hints.is_watching else poll
 
     def _pause_after(self, error: Exception, poll: timedelta, failures: int) -> timedelta:
         """Servers of mail count attempts and lock accounts, so the pauses grow further than for others."""

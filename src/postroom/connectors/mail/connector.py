@@ -171,6 +171,7 @@ class MailConnector(ABC):
                 pause, ended = poll, self._ingester.ended
                 try:
                     await self.sync()
+                    pause = self._pause_after_round(poll)
                     self._report_healthy()
                     failures = 0
                 except SettingsError:
@@ -181,6 +182,10 @@ class MailConnector(ABC):
                     pause = self._pause_after(error, poll, failures)
                     log.warning("connector.waiting", error=type(error).__name__, seconds=pause.total_seconds())
                 await self._waiting.wait(pause, stop, hurried=not failures)
+
+    def _pause_after_round(self, poll: timedelta) -> timedelta:
+        """The pause after a round that went well."""
+        return poll
 
     def _report_healthy(self) -> None:
         self._health.well()
