@@ -243,8 +243,8 @@ class ImapSource:
 
 
 def _is_empty(found: Fetched, form: Form) -> bool:
-    """Whether nothing came of a message that is not empty: so servers answer if somebody removes it meanwhile."""
-    return form != "minimal" and found.size > 0 and not found.content(_BODY[form][1])
+    """Whether nothing came of a message: so servers answer if somebody removes it meanwhile, some with a size of 0."""
+    return form != "minimal" and not found.content(_BODY[form][1])
 
 
 def _items(finder: Finder, form: Form) -> str:
