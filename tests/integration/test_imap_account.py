@@ -17,18 +17,20 @@ from pathlib import Path
 import pytest
 
 from postroom.manage.connecting_imap import connect_imap, imap_account
+from postroom.store.accounts import Consent, connect_account
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import FILE
 from postroom.store.engine.sqlite import SqliteDatabase
-from postroom.vault.sealing import Vault
+from postroom.vault.sealing import Sealed, Vault
 from support.command import POSTROOM, announced, environment, running
 from support.imap_mailbox import Beside
 from support.imap_sending import submission_in_a_thread
 from support.imap_server import PASSWORD, ImapServer, authority
 from support.patience import PATIENCE_S
-from support.shell import Shell
+from support.shell import Shell, on_database
 
 OWNER = "mara@lindqvist.example"
 MAIL = b"From: News <news@shop.example>\nTo: %b\nSubject: Offer %d\nMessage-ID: <o%d@shop.example>\n\nCheap!\n"
@@ -131,6 +133,19 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_before_the_password_le
 def test_options_that_cannot_be_meant_are_refused(user: NewUser, options: list[str], said: str) -> None:
     assert user.add(*options) == 2
     assert said in user.shell.err
+
+
+def test_a_mailbox_connected_through_gmails_api_is_refused_before_the_password_is_asked_for(user: NewUser) -> None:
+    assert user.add(*user.where()) == 0
+    on_database(user.shell, _connect_gmail)
+    assert user.add("--email", "bo@gmail.com", password="") == 2
+    assert "bo@gmail.com is already connected through Gmail's API" in user.shell.err
+
+
+async def _connect_gmail(database: Database) -> None:
+    consent = Consent("app", "read", frozenset(), wall_clock())
+    signed = Signature(new_id(), "test", "cli")
+    await database.run(connect_account(new_id(), "bo@gmail.com", consent, Sealed("key", "x"), signed, wall_clock()))
 
 
 def test_a_preview_stores_nothing(user: NewUser) -> None:

@@ -47,6 +47,12 @@ FORMS = (
     ("/outbound/destinations/pause", ("destination", "reason"), {}),
     ("/connectors/new/begin", ("email", "level"), {}),
     ("/connectors/new/finish", ("answer",), {}),
+    ("/connectors/imap/connect", ("email", "imap_host", "labels_as", "certificates"), {"password": "x"}),
+    (
+        "/connectors/imap/connect",
+        ("password", "user_name"),
+        {"email": "ada@example.org", "imap_host": "127.0.0.1", "imap_port": "1"},
+    ),
     ("/outbound/suppress", ("tenant", "address"), {}),
     ("/jobs/cause/retry", ("cause",), {}),
     ("/queues/dismiss", ("queue", "message"), {}),

@@ -14,9 +14,12 @@ from postroom.vault.sealing import Vault
 
 
 async def imap_account(database: Database, email: str) -> AccountView | None:
-    """Return the IMAP account of an address, in any spelling, removed or not; None if there is none."""
+    """Return the IMAP account of an address, in any spelling, removed or not; None if there is none. Raise Conflict if
+    the mailbox is connected through Gmail's API.
+    """
     await prepare(database)
     found = await database.run(accounts.accounts_with_address(normalised_address(email)))
+    accounts.refuse_second_way(found, "imap")
     return next((account for account in found if account.provider == "imap"), None)
 
 

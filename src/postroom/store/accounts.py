@@ -214,6 +214,16 @@ def account_with_secret(id: UUID, field: str = REFRESH_TOKEN) -> Script[AccountW
     return AccountWithSecret(view, read_first(Sealed, rows))
 
 
+def refuse_second_way(same_address: Sequence[AccountView], provider: Provider) -> None:
+    """Raise Conflict if a mailbox, of which these are the accounts, is connected in another way than this."""
+    others = [each for each in same_address if each.provider != provider and each.state != "removed"]
+    # One over IMAP without servers was never connected, and works on nothing.
+    if others and (others[0].provider == "gmail" or others[0].servers is not None):
+        way = "over IMAP" if others[0].provider == "imap" else "through Gmail's API"
+        problem = f"{others[0].email} is already connected {way}, and two accounts would work on one mailbox"
+        raise Conflict("email", problem, f"keep that one, or run `postroom account remove {others[0].id}` first")
+
+
 def _connecting(
     id: UUID, provider: Provider, endpoint_identity: str, email: str, now: datetime
 ) -> Script[AccountState | None]:
@@ -221,12 +231,7 @@ def _connecting(
     yield sql("lock_connecting")
     same_address = yield from _with_address(email)
     found = [each for each in same_address if each.provider == provider]
-    others = [each for each in same_address if each.provider != provider and each.state != "removed"]
-    # One over IMAP without servers was never connected, and works on nothing.
-    if others and (others[0].provider == "gmail" or others[0].servers is not None):
-        way = "over IMAP" if others[0].provider == "imap" else "through Gmail's API"
-        problem = f"{email} is already connected {way}, and two accounts would work on one mailbox"
-        raise Conflict("email", problem, f"keep that one, or run `postroom account remove {others[0].id}` first")
+    refuse_second_way(same_address, provider)
     if found:
         if found[0].id != id:
             problem = f"{found[0].email} was connected in the meantime"
