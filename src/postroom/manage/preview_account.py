@@ -18,7 +18,7 @@ from postroom.store.engine.database import Database
 PAGE = 100
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 # Drafts and chats are no mail that arrives; spam and trash are not listed anyway.
-QUERIES = {"gmail": "-in:drafts -in:chats"}
+QUERIES = {"gmail": "-in:drafts -in:chats", "imap": "-in:drafts"}
 # A message that was archived since arrived in the inbox like any other.
 NOT_ON_ARRIVAL = frozenset({"STARRED", "IMPORTANT"})
 

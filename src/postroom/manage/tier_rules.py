@@ -99,7 +99,7 @@ async def load_tier_rules(database: Database, settings: Settings, clock: Clock =
             _freshness(each.connector.contacts_generated_at, stale, now),
         )
         for each in await list_connectors(database, clock)
-        if each.connector.connector_type == "gmail"
+        if each.connector.connector_type in ("gmail", "imap")
     ]
     refresh = timedelta(seconds=settings.connector.contacts_refresh_s)
     is_more = sum(each.count for each in sources) >= MOST_COUNTED
