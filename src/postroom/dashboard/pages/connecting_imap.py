@@ -80,9 +80,9 @@ class ConnectImapPage(Page):
         account = await connect_imap(
             self._database, vault_of(self._settings), email, tried.servers, password, form.signed(), smtp_password
         )
-        words = in_words(tried.report, tried.servers.labels_as)
-        if tried.servers.smtp_host is None:
-            words.append(f"Mail cannot be sent: {tried.cannot_send}.")
+        # What is missing comes first: what is shown has an end.
+        words = [] if tried.servers.smtp_host else [f"Mail cannot be sent: {tried.cannot_send}."]
+        words += in_words(tried.report, tried.servers.labels_as)
         to = f"/connectors/imap/{quote(account.endpoint_identity, safe='')}"
         return Done(" ".join((f"{account.email} is connected to {tried.servers.imap_host}.", *words)), to)
 
