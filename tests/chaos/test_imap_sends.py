@@ -139,11 +139,15 @@ async def sends_on(server: ImapServer, place: Place, processes: ProcessGroup, fi
         await database.close()
 
 
-@pytest.mark.parametrize("files", [False, True], ids=["we file the copy", "the server files the copy"])
+WAYS = [("dovecot", False), ("dovecot", True), *([("cyrus", False)] if SOAK else [])]
+
+
+@pytest.mark.parametrize(("server", "files"), WAYS, ids=[f"{each[0]}{' files copies' * each[1]}" for each in WAYS])
 async def test_a_sender_killed_at_any_step_sends_once_or_asks(
-    dovecot: ImapServer, tmp_path: Path, children: ProcessGroup, rng: Random, files: bool
+    request: pytest.FixtureRequest, tmp_path: Path, children: ProcessGroup, rng: Random, server: str, files: bool
 ) -> None:
-    async with sends_on(dovecot, Place(tmp_path), children, files) as sends:
+    running: ImapServer = request.getfixturevalue(server)
+    async with sends_on(running, Place(tmp_path), children, files) as sends:
         steps = await sends.live(await sends.queued())
         assert steps is not None
         every = [Step(what, hit) for what, times in steps.items() for hit in range(1, times + 1)]

@@ -17,7 +17,7 @@ from postroom.imap.answers import Fetched
 from postroom.imap.errors import Busy, NotOffered, NotSecure, ServerFailed, SignInRefused, Unreachable
 from postroom.imap.sending import LOOKS
 from postroom.imap.sign_in import Credentials
-from postroom.imap.submission import MailNotTaken, NoReply
+from postroom.imap.submission import MailNotTaken, NoReply, Submission
 from postroom.imap.wire import Endpoint, Security
 from postroom_sandbox.smtp_server import EXTENSIONS, Answer, Drop, Silence
 from support.gates import OpenGate
@@ -99,7 +99,7 @@ async def test_without_extensions_the_draft_is_marked_as_deleted(dovecot: ImapSe
 async def test_every_sign_in_comes_after_tls(kind: Any, security: Security) -> None:
     async with submission_server(implicit=security == "tls") as smtp:
         submission = submission_to(smtp.port, security, credentials=Credentials("m=ra,x", "sésame", kind))
-        await submission.submit(letter(uuid4()), _nothing)
+        await submitted(submission)
     [mail] = smtp.received
     assert mail.encrypted
     words = [each.split(" ")[0] for each in smtp.commands]
@@ -109,9 +109,14 @@ async def test_every_sign_in_comes_after_tls(kind: Any, security: Security) -> N
 async def _nothing() -> None: ...
 
 
+async def submitted(submission: Submission) -> None:
+    goodbye = await submission.submit(letter(uuid4()), _nothing)
+    await goodbye()
+
+
 async def test_auth_login_is_used_where_plain_is_not_offered() -> None:
     async with submission_server(extensions=("AUTH LOGIN",)) as smtp:
-        await submission_to(smtp.port).submit(letter(uuid4()), _nothing)
+        await submitted(submission_to(smtp.port))
     assert smtp.received[0].username == "mara"
 
 
@@ -119,7 +124,7 @@ async def test_a_server_without_starttls_gets_neither_password_nor_mail() -> Non
     async with submission_server() as smtp:
         smtp.tls = None
         with pytest.raises(NotSecure, match="no encryption"):
-            await submission_to(smtp.port).submit(letter(uuid4()), _nothing)
+            await submitted(submission_to(smtp.port))
     assert [each.split(" ")[0] for each in smtp.commands] == ["EHLO"]
 
 
@@ -128,14 +133,14 @@ async def test_a_certificate_of_somebody_else_gets_nothing() -> None:
         submission = submission_to(smtp.port, "tls")
         object.__setattr__(submission, "context", ssl.create_default_context())
         with pytest.raises(NotSecure, match=r"self-signed|unable to get local issuer"):
-            await submission.submit(letter(uuid4()), _nothing)
+            await submitted(submission)
     assert smtp.commands == []
 
 
 async def test_plain_is_for_this_machine_only() -> None:
     async with submission_server() as smtp:
         smtp.tls = None
-        await submission_to(smtp.port, "plain").submit(letter(uuid4()), _nothing)
+        await submitted(submission_to(smtp.port, "plain"))
     assert smtp.received[0].username == "mara"
     with pytest.raises(BadInput, match="plain is not allowed"):
         Endpoint("mail.example.org", 587, "plain")
@@ -163,7 +168,7 @@ CASES: list[tuple[str, Answer, type[Exception], str]] = [
 async def test_a_refusal_says_why(command: str, answer: Answer, error: type[Exception], says: str) -> None:
     async with submission_server({command: answer}) as smtp:
         with pytest.raises(error, match=says) as raised:
-            await submission_to(smtp.port).submit(letter(uuid4()), _nothing)
+            await submitted(submission_to(smtp.port))
     assert "secret" not in str(raised.value)
     assert smtp.received == []
     # For good, or for now: the sender of the product tells by these.
@@ -206,7 +211,7 @@ async def test_if_one_recipient_is_refused_nobody_gets_it(dovecot: ImapServer) -
 async def test_a_server_without_a_sign_in_of_this_kind() -> None:
     async with submission_server(extensions=EXTENSIONS) as smtp:
         with pytest.raises(NotOffered, match="cannot be signed in to"):
-            await submission_to(smtp.port).submit(letter(uuid4()), _nothing)
+            await submitted(submission_to(smtp.port))
     assert smtp.received == []
 
 
@@ -315,6 +320,22 @@ async def test_a_process_that_stops_waits_for_the_reply_to_what_has_left(dovecot
             await sending
         assert [each.delivery_id for each in await made.carrier.newest_sent()] == [mark]
         assert await counts(made.opened) == (0, 1)
+
+
+async def test_mail_that_was_taken_is_so_however_the_server_says_goodbye(dovecot: ImapServer) -> None:
+    answers = Heard("QUIT", Silence())
+    async with sending_mailbox(dovecot, answers=answers) as made:
+        carrier = made.carrier_by(submission_to(made.smtp.port), grace_s=0.01)
+        draft = await carrier.create_draft(letter(mark := uuid4()), None)
+        sending = asyncio.create_task(carrier.send_draft(draft.id))
+        await answers.asked.wait()
+        assert await counts(made.opened) == (0, 1)
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending
+        assert not await carrier.has_draft(draft.id)
+        assert [each.delivery_id for each in await carrier.newest_sent()] == [mark]
+    assert len(made.smtp.received) == 1
 
 
 async def test_a_process_that_stops_in_vain_for_a_reply_leaves_it_in_doubt(dovecot: ImapServer) -> None:

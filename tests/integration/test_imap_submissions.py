@@ -42,7 +42,8 @@ class Connected:
         return servers
 
     async def submit(self) -> None:
-        await self.submissions.submit(self.id, letter(uuid4()), _nothing)
+        goodbye = await self.submissions.submit(self.id, letter(uuid4()), _nothing)
+        await goodbye()
 
 
 async def _nothing() -> None: ...

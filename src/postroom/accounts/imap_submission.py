@@ -14,7 +14,7 @@ from postroom.core.mail.servers import MailServers
 from postroom.imap.errors import ImapError, SignInRefused
 from postroom.imap.presets import files_copies
 from postroom.imap.sign_in import Credentials
-from postroom.imap.submission import Leaving, Submission
+from postroom.imap.submission import Goodbye, Leaving, Submission
 from postroom.store.engine.clock import Clock, wall_clock
 
 REFUSED_FOR = timedelta(hours=1)
@@ -43,10 +43,10 @@ class Submissions:
         """Raise ImapError if the account cannot send now: there is no server for it, or its password was refused."""
         await self._access(account_id)
 
-    async def submit(self, account_id: UUID, mail: bytes, leaving: Leaving) -> None:
+    async def submit(self, account_id: UUID, mail: bytes, leaving: Leaving) -> Goodbye:
         submission, given_at = await self._access(account_id)
         try:
-            await submission.submit(mail, leaving)
+            return await submission.submit(mail, leaving)
         except SignInRefused as error:
             self._refusals[account_id] = _Refusal(error, given_at, self._clock() + REFUSED_FOR)
             raise
@@ -72,8 +72,8 @@ class AccountSubmission:
     account_id: UUID
     files_copies: bool
 
-    async def submit(self, mail: bytes, leaving: Leaving) -> None:
-        await self.submissions.submit(self.account_id, mail, leaving)
+    async def submit(self, mail: bytes, leaving: Leaving) -> Goodbye:
+        return await self.submissions.submit(self.account_id, mail, leaving)
 
 
 def _again(error: SignInRefused) -> ImapError:

@@ -160,7 +160,7 @@ class ImapCarrier:
                     await changer.begin("send", on_the_wire)
 
             try:
-                await self._submission.submit(content, leaving)
+                goodbye = await self._submission.submit(content, leaving)
             except PlaceLost:
                 return None
             except NoReply:
@@ -169,7 +169,10 @@ class ImapCarrier:
                 if leaves.is_set():
                     await self._give_back(draft)
                 raise
-        return await self._filed(draft, content)
+        try:
+            return await self._filed(draft, content)
+        finally:
+            await goodbye()
 
     async def _give_back(self, draft: OurMail) -> None:
         """Make it a draft again: it was certainly not sent. If that fails, a person is asked in the end."""

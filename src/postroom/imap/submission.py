@@ -35,6 +35,10 @@ Leaving = Callable[[], Awaitable[None]]
 """Called right before the first byte of the content leaves; raises if it may not."""
 
 
+Goodbye = Callable[[], Awaitable[None]]
+"""Ends the conversation. It comes last: nothing that it does may keep a mail that was taken from being recorded so."""
+
+
 class Submitter(Protocol):
     """A way out of a mailbox."""
 
@@ -43,9 +47,9 @@ class Submitter(Protocol):
         """Whether the server puts a copy into sent mail by itself."""
         ...
 
-    async def submit(self, mail: bytes, leaving: Leaving) -> None:
-        """Send the mail to the recipients in its header. Raises an error: after NoReply it may have been taken; after
-        any other it was not.
+    async def submit(self, mail: bytes, leaving: Leaving) -> Goodbye:
+        """Send the mail to the recipients in its header; once this returns, it was taken. Raises an error: after
+        NoReply it may have been taken; after any other it was not.
         """
         ...
 
@@ -75,7 +79,7 @@ class Submission:
     files_copies: bool = False
     timeouts: Timeouts = field(default=TIMEOUTS)
 
-    async def submit(self, mail: bytes, leaving: Leaving) -> None:
+    async def submit(self, mail: bytes, leaving: Leaving) -> Goodbye:
         """See `Submitter`."""
         envelope, recipients = _envelope(mail)
         session = await self._open()
@@ -92,7 +96,7 @@ class Submission:
         if failure is not None:
             session.abort()
             raise failure if isinstance(failure, BaseException) else self._failure(failure)
-        await session.close()
+        return session.close
 
     async def check(self) -> None:
         """Connect and sign in, and leave again. Raises ImapError."""
