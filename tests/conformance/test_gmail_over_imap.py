@@ -193,6 +193,8 @@ async def test_following_hands_in_once_what_many_folders_show_and_reports_what_o
             assert set(reports[ids[0]]["labels_removed"]) == {"INBOX", "label:Work"}
             assert reports[ids[1]]["labels_added"] == ["TRASH"]
             assert reports[ids[2]]["deleted"]
+            opened = {line.split(b'"')[1].decode() for line in gmail.heard if b" SELECT " in line}
+            assert opened <= {ALL, TRASH, SPAM}, "only these have messages of their own"
             finance = chosen_categories(["finance"])
             assert await connector.source.category_queries(finance, OWNER) == queries_of(finance, OWNER)
             assert not any("\\Seen" in each.flags for each in gmail.messages.values())

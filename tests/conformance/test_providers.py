@@ -22,6 +22,7 @@ from postroom.gmail.carrier import GmailCarrier
 from postroom.gmail.client import GmailClient
 from postroom.gmail.mailbox import GmailMailbox
 from postroom.imap.mailbox import LabelsAs
+from postroom.imap.sending import ImapCarrier
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox as Gmail
 from postroom_sandbox.server import running_emulator
@@ -29,7 +30,7 @@ from support.folder_mailbox import FolderCarrier, FolderMailbox, Folders
 from support.gates import BY_HAND, ProtectingGate
 from support.gmail_imap import GmailOverImap, opened_gmail
 from support.imap_mailbox import opened_mailbox
-from support.imap_sending import sending_mailbox
+from support.imap_sending import at_once, sending_mailbox, submission_server, submission_to
 from support.imap_server import ImapServer
 from support.patience import PATIENCE_S
 
@@ -126,10 +127,21 @@ async def sending_on_imap(server: ImapServer, profile: str) -> AsyncGenerator[Se
         yield SendingProvider(opened.mailbox, opened.reader, gate, opened.beside.put, made.carrier)
 
 
-@pytest.fixture(params=[*SENDING, *ON_IMAP])
+@asynccontextmanager
+async def sending_at_gmail_over_imap() -> AsyncGenerator[SendingProvider]:
+    gmail, gate = GmailOverImap(), ProtectingGate()
+    async with gmail.serving() as port, opened_gmail(port, gate) as reader, submission_server() as smtp:
+        mailbox = reader.under(BY_HAND)
+        carrier = ImapCarrier(mailbox, submission_to(smtp.port), AUTHOR, at_once)
+        yield SendingProvider(mailbox, reader, gate, gmail.deliver, carrier)
+
+
+@pytest.fixture(params=[*SENDING, *ON_IMAP, "gmail over IMAP"])
 async def sending(request: pytest.FixtureRequest) -> AsyncGenerator[SendingProvider]:
     if request.param in SENDING:
         opened = SENDING[request.param]()
+    elif request.param == "gmail over IMAP":
+        opened = sending_at_gmail_over_imap()
     else:
         server, profile, _ = ON_IMAP[request.param]
         opened = sending_on_imap(request.getfixturevalue(server), profile)

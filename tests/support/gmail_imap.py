@@ -270,17 +270,19 @@ class _Connection:
             case _:
                 return None
 
-    def _do_uid_search(self, given: list[str]) -> None:
+    def _do_uid_search(self, given: list[str]) -> str | None:
         left, found = [each for each in given if each not in ("(", ")")], self._there()
         while left:
             key = left.pop(0).upper()
             match key:
+                case "ALL":
+                    pass
                 case "UNDELETED":
                     found = [each for each in found if "\\Deleted" not in each.flags]
                 case "UNSEEN":
                     found = [each for each in found if "\\Seen" not in each.flags]
-                case "FLAGGED":
-                    found = [each for each in found if "\\Flagged" in each.flags]
+                case "FLAGGED" | "ANSWERED" | "DRAFT" | "DELETED" | "SEEN":
+                    found = [each for each in found if f"\\{key.title()}" in each.flags]
                 case "CHARSET" | "SINCE" | "BEFORE":
                     left.pop(0)
                 case "UID":
@@ -289,12 +291,16 @@ class _Connection:
                 case "X-GM-MSGID":
                     wanted = int(left.pop(0))
                     found = [each for each in found if each.msgid == wanted]
+                case "HEADER":
+                    name, value = left.pop(0), left.pop(0)
+                    found = [each for each in found if value in (message_from_bytes(each.raw)[name] or "\0")]
                 case "X-GM-RAW":
                     words = [each.lower().encode() for each in left.pop(0).split() if not each.startswith("-in:")]
                     found = [each for each in found if all(word in each.raw.lower() for word in words)]
                 case _:
-                    raise AssertionError(f"the emulator does not know the search {key}")
+                    return f"BAD the search {key} is unknown here"
         self._talk.say(" ".join(["* SEARCH", *(str(each.uids[self._folder]) for each in found)]).encode())
+        return None
 
     def _do_uid_store(self, given: list[str]) -> None:
         uids, what, *values = [each for each in given if each not in ("(", ")")]
@@ -306,6 +312,24 @@ class _Connection:
                 each for each in values if of_labels and not each.startswith("\\") and each not in self._gmail.labels
             ]
             self._gmail.touch(message)
+
+    def _do_append(self, given: list[str]) -> str:
+        """Into a folder: with its label."""
+        folder, *flags, content = [each for each in given if each not in ("(", ")")]
+        self._gmail.deliver(content.encode("latin-1"))
+        message = list(self._gmail.messages.values())[-1]
+        message.labels, message.flags = {_LABEL_OF.get(folder, folder)}, set(flags)
+        self._gmail.settle()
+        return f"OK [APPENDUID 7 {message.uids[folder]}] kept"
+
+    def _do_uid_copy(self, given: list[str]) -> str:
+        """To give it the label of the folder."""
+        for message in list(self._named(given[0])):
+            self._gmail.move(message, given[1])
+            old = message.uids[self._folder]
+            self._gmail.settle()
+            self._talk.say(f"* OK [COPYUID 7 {old} {message.uids[given[1]]}] copied".encode())
+        return "OK done"
 
     def _do_uid_move(self, given: list[str]) -> str:
         moved = list(self._named(given[0]))
@@ -338,8 +362,8 @@ def _tokens(line: bytes) -> Iterator[re.Match[bytes]]:
 
 def _text(token: re.Match[bytes]) -> str:
     if token.group(1) is not None:
-        return re.sub(rb"\\(.)", rb"\1", token.group(1)).decode()
-    return next(each for each in token.groups() if each is not None).decode()
+        return re.sub(rb"\\(.)", rb"\1", token.group(1), flags=re.DOTALL).decode("latin-1")
+    return next(each for each in token.groups() if each is not None).decode("latin-1")
 
 
 def _quoted(name: str) -> str:
