@@ -4,8 +4,9 @@ import pytest
 
 from postroom.accounts.imap_sign_in import refusal_reason
 from postroom.core.mail.account_repair import repair_in
-from postroom.imap.errors import Busy, ImapError, NotOffered, ServerFailed, SignInRefused, sign_in_refusal
-from postroom.imap.presets import preset_at
+from postroom.imap.errors import REMEDIES, Busy, ImapError, NotOffered, ServerFailed, SignInRefused, sign_in_refusal
+from postroom.imap.presets import PRESETS, preset_at
+from postroom.telemetry.logs import without_secrets
 
 ADA = "ada@example.com"
 AGAIN = f"run `postroom account add imap --email {ADA}` and give the new one"
@@ -67,6 +68,13 @@ def test_where_no_password_helps_the_account_is_resumed_after_the_repair(error: 
     assert repair.problem
     assert repair.remedy
     assert "app password" not in reason
+
+
+def test_nothing_in_what_owners_are_told_looks_like_a_secret() -> None:
+    """Whatever follows `password: ` is hidden where errors are printed and logged."""
+    told = [refusal_reason(ADA, SignInRefused(each.imap.host, "X", "password")) for each in PRESETS]
+    told += [str(SignInRefused("imap.example.com", "X", cause)) for cause in REMEDIES]
+    assert [each for each in told if without_secrets(each) != each] == []
 
 
 def test_a_server_on_this_machine_is_nobody_in_particular() -> None:

@@ -155,7 +155,7 @@ def _password(prompt: str) -> str:
         return str(typer.prompt(prompt, hide_input=True, err=True))
     line = sys.stdin.readline()
     if not line.strip():
-        raise BadInput("password", "is missing", "type it on a terminal, or give it on standard input, in one line")
+        raise BadInput("standard input", "has no line left for a password", "give one, or use a terminal")
     return line.rstrip("\r\n")
 
 

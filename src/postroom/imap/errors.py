@@ -70,7 +70,7 @@ _CAUSES: Mapping[SignInCause, str] = {
     "insecure": "wants the connection to be secured first",
 }
 REMEDIES: Mapping[SignInCause, str] = {
-    "password": "the password may have been changed, or the provider may want an app password: give the right one",
+    "password": "give the right one, which may be a new one, or an app password of the provider",
     "app_password": "create one at the provider and give it",
     "expired": "set a new one at the provider and give it",
     "policy": "ask the provider, or whoever administers the server, to allow IMAP for this user",

@@ -40,7 +40,7 @@ PRESETS = (
         ("gmail.com", "googlemail.com"),
         Endpoint("imap.gmail.com", 993),
         Endpoint("smtp.gmail.com", 465),
-        "Google wants an app password: turn on 2-Step Verification, then create one at "
+        "Google wants an app password. Turn on 2-Step Verification, then create one at "
         "https://myaccount.google.com/apppasswords. Organisations may have switched them off.",
         ("google.com", "googlemail.com"),
         files_copies=True,
@@ -50,8 +50,7 @@ PRESETS = (
         ("outlook.com", "hotmail.com", "live.com", "msn.com", "outlook.de", "hotmail.co.uk", "hotmail.fr"),
         Endpoint("outlook.office365.com", 993),
         Endpoint("smtp-mail.outlook.com", 587, _STARTTLS),
-        "Microsoft accepts no passwords over IMAP, app passwords neither: register an app of your own and use its "
-        "access tokens.",
+        "Microsoft accepts no passwords over IMAP, app passwords neither, only the access tokens of a registered app.",
         ("mail.protection.outlook.com", "olc.protection.outlook.com"),
         takes_passwords=False,
         files_copies=True,
@@ -61,7 +60,7 @@ PRESETS = (
         ("yahoo.com", "yahoo.co.uk", "yahoo.de", "yahoo.fr", "yahoo.it", "yahoo.es", "ymail.com", "rocketmail.com"),
         Endpoint("imap.mail.yahoo.com", 993),
         Endpoint("smtp.mail.yahoo.com", 465),
-        "Yahoo wants an app password: create one under Account security.",
+        "Yahoo wants an app password. Create one under Account security.",
         ("yahoodns.net",),
         files_copies=True,
     ),
@@ -70,7 +69,7 @@ PRESETS = (
         ("aol.com", "aim.com"),
         Endpoint("imap.aol.com", 993),
         Endpoint("smtp.aol.com", 465),
-        "AOL wants an app password: create one under Account security.",
+        "AOL wants an app password. Create one under Account security.",
         files_copies=True,
     ),
     Preset(
@@ -78,7 +77,7 @@ PRESETS = (
         ("icloud.com", "me.com", "mac.com"),
         Endpoint("imap.mail.me.com", 993),
         Endpoint("smtp.mail.me.com", 587, _STARTTLS),
-        "Apple wants an app-specific password: turn on two-factor authentication, then create one at "
+        "Apple wants an app-specific password. Turn on two-factor authentication, then create one at "
         "https://account.apple.com.",
         ("mail.icloud.com",),
         files_copies=True,
@@ -88,7 +87,7 @@ PRESETS = (
         ("fastmail.com", "fastmail.fm", "messagingengine.com"),
         Endpoint("imap.fastmail.com", 993),
         Endpoint("smtp.fastmail.com", 465),
-        "Fastmail wants an app password with access to mail: create one under Settings, Privacy & Security.",
+        "Fastmail wants an app password with access to mail. Create one under Settings, Privacy & Security.",
         ("messagingengine.com",),
     ),
     Preset(
@@ -147,7 +146,7 @@ PRESETS = (
         ("mail.ru", "inbox.ru", "list.ru", "bk.ru"),
         Endpoint("imap.mail.ru", 993),
         Endpoint("smtp.mail.ru", 465),
-        "Mail.ru wants a password for external apps: create one under Security.",
+        "Mail.ru wants a password for external apps. Create one under Security.",
         ("mxs.mail.ru", "emx.mail.ru"),
     ),
     Preset(

@@ -267,8 +267,12 @@ def _from_candidate(candidate: Candidate, domain: str) -> FoundServers:
     return FoundServers(candidate.imap, candidate.submission, origin, candidate.preset, candidate.is_foreign)
 
 
+def _short(problem: str) -> str:
+    return problem.partition("; ")[0][:120]
+
+
 def _nothing_found(domain: str, attempts: Sequence[Attempt]) -> BadInput:
-    tried = "; ".join(f"{each.endpoint.host}:{each.endpoint.port} ({each.problem[:120]})" for each in attempts[:6])
+    tried = ", ".join(f"{each.endpoint.host}:{each.endpoint.port} ({_short(each.problem)})" for each in attempts[:6])
     return BadInput(
         "--imap-host", f"no mail server was found for {domain}; tried: {tried}", "name it: --imap-host HOST"
     )
