@@ -84,8 +84,8 @@ class Backfilling:
         board.ingest_batch = ingest_batch
 
 
-async def begun(setup: ImapSetup, last: date = LAST) -> Backfilling:
-    new = NewBackfill("imap", ENDPOINT, ("finance",), FIRST, last, rate_limit_per_hour=1_000_000, consent=True)
+async def begun(setup: ImapSetup, last: date = LAST, first: date = FIRST) -> Backfilling:
+    new = NewBackfill("imap", ENDPOINT, ("finance",), first, last, rate_limit_per_hour=1_000_000, consent=True)
     created = await setup.services.backfills.create(new, SIGNED)
     return Backfilling(setup, created.job.id)
 
@@ -121,6 +121,13 @@ async def test_a_backfill_ingests_its_window_from_all_folders_and_marks_nothing_
     assert set(arrived) == wanted
     assert {each["control"]["backfill_job_id"] for each in arrived.values()} == {str(backfilling.id)}
     assert not any("\\Seen" in each for folder in ("INBOX", "Archive") for each in setup.beside.flags(folder))
+
+
+async def test_a_window_from_1970_on_ends_where_the_mail_begins(setup: ImapSetup) -> None:
+    backfilling = await begun(setup, first=date(1970, 1, 1))
+    wanted = backfilling.put(3)
+    assert await backfilling.until_stopped() == "completed"
+    assert set(await setup.waiting()) == wanted
 
 
 async def test_one_message_in_two_folders_and_live_mail_are_ingested_once(setup: ImapSetup, clock: ManualClock) -> None:

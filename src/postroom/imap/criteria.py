@@ -9,7 +9,7 @@ words somewhere in the text the server is believed, where it can search for them
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from postroom.core.actions.action import FOLDER
@@ -59,6 +59,7 @@ _NAMES: dict[Header, tuple[str, ...]] = {
     "deliveredto": ("delivered-to",),
 }
 _DAY = timedelta(days=1)
+_EARLIEST, _LATEST = datetime(1970, 1, 3, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
 _SEPARATORS = re.compile(r"[\s/]")
 
 
@@ -175,6 +176,9 @@ def _leaf(leaf: Leaf, is_not: bool, ascii_only: bool) -> Criteria | None:
             keys = (b"TEXT",) if header is None else _KEYS[header]
             each = [Criteria((sign + key + b" ", string(text))) for key in keys]
             return _both(each) if is_not else _either(each)
+        case Since(moment) if not _EARLIEST < moment < _LATEST:
+            # Days that servers may not know.
+            return None
         case Since(moment) if is_not:
             return Criteria((b"BEFORE " + written_day(moment + 2 * _DAY),))
         case Since(moment):

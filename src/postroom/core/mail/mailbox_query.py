@@ -144,7 +144,8 @@ _TOKEN = re.compile(
     r'(?:(?P<name>[A-Za-z0-9_]{1,20}):(?=[^\s)}]))|(?P<word>[^\s(){}"]+))'
 )
 _DAY = re.compile(r"(\d{4})[/-](\d{1,2})[/-](\d{1,2})")
-_SECONDS = re.compile(r"\d{5,12}")
+# A year alone is no moment.
+_SECONDS = re.compile(r"(?![12]\d{3}\Z)\d{1,12}")
 _AGE = re.compile(r"(\d{1,5})([dmy])", re.IGNORECASE)
 _DAYS = {"d": 1, "m": 30, "y": 365}
 _SIZE = re.compile(r"(\d{1,12})([km]?)b?", re.IGNORECASE)
