@@ -31,6 +31,7 @@ from support.imap_sending import (
     submission_to,
 )
 from support.imap_server import ImapServer
+from support.scripted_imap import Meddler
 
 _EVER = datetime(2020, 1, 1, tzinfo=UTC)
 
@@ -297,6 +298,26 @@ async def test_a_copy_that_cannot_be_filed_changes_nothing_and_is_filed_with_the
         await made.carrier.send_draft(await drafted(made))
         assert await counts(made.opened) == (0, 3)
     assert len(made.smtp.received) == 3
+
+
+async def test_a_connection_that_is_lost_before_the_mail_is_marked_as_taken_is_opened_again(
+    dovecot: ImapServer,
+) -> None:
+    cuts: list[bytes] = []
+
+    def cut(line: bytes) -> bytes | None:
+        if b"+FLAGS (\\Flagged)" not in line or cuts:
+            return line
+        cuts.append(line)
+        meddler.cut()
+        return None
+
+    meddler = Meddler(ask=cut)
+    async with meddler.before(dovecot.port) as port, sending_mailbox(dovecot, port=port) as made:
+        assert await made.carrier.send_draft(await drafted(made)) is not None
+        assert cuts
+        assert await counts(made.opened) == (0, 1)
+    assert len(made.smtp.received) == 1
 
 
 async def test_mail_that_was_sent_is_found_wherever_its_owner_has_put_it(dovecot: ImapServer) -> None:

@@ -24,7 +24,7 @@ from uuid import UUID
 
 import structlog
 
-from postroom.core.errors import MailboxRefused, PostroomError
+from postroom.core.errors import MailboxRefused, MailboxUnreachable, PostroomError
 from postroom.core.mail.carrier import MARK, DraftKept, MarkedDraft, SentMail
 from postroom.imap import our_mail
 from postroom.imap.changes import Changer, PlaceLost
@@ -43,6 +43,8 @@ LEAVING, TAKEN = "\\Answered", "\\Flagged"
 NEWEST = 50
 # How long a server that files copies itself is given to do so, in seconds between the looks.
 LOOKS = (0.0, 1.0, 4.0, 10.0)
+# The waits before it is marked as taken once more.
+MARKING = (0.0, 1.0, 5.0)
 # How long a stopping process waits for a mail whose content is under way.
 GRACE_S = 30.0
 FILING_S = 60.0
@@ -188,14 +190,24 @@ class ImapCarrier:
         """File the copy of a mail that was taken. A failure changes nothing about that: it is filed later."""
         try:
             async with asyncio.timeout(FILING_S + sum(LOOKS)):
-                async with self._mailbox.changing("file") as (finder, changer):
-                    await _flag(finder, changer, draft, "+", TAKEN)
+                await self._mark_taken(draft)
                 await self._wait_for_copy(draft)
                 async with self._mailbox.changing("file") as (finder, changer):
                     return await self._file(finder, changer, draft, content)
         except (PostroomError, PlaceLost, TimeoutError, OSError) as error:
             log.warning("imap.copy_not_filed", delivery=draft.mark, error=type(error).__name__)
             return draft.message_id
+
+    async def _mark_taken(self, draft: OurMail) -> None:
+        """Mark it, also if the connection was lost while the mail was handed over."""
+        for wait_s in MARKING:
+            try:
+                async with self._mailbox.changing("file") as (finder, changer):
+                    return await _flag(finder, changer, draft, "+", TAKEN)
+            except MailboxUnreachable:
+                await self._sleep(wait_s)
+        async with self._mailbox.changing("file") as (finder, changer):
+            await _flag(finder, changer, draft, "+", TAKEN)
 
     async def _wait_for_copy(self, draft: OurMail) -> None:
         for wait_s in LOOKS if self._submission.files_copies else ():
