@@ -63,6 +63,8 @@ class Sends:
     smtp: SmtpServer
     processes: ProcessGroup
     account_id: UUID
+    files: bool
+    """Whether the submission server files copies, a moment after its answer."""
     started: int = 0
     ends: Counter[str] = field(default_factory=Counter[str])
 
@@ -86,6 +88,7 @@ class Sends:
         self.started += 1
         words = ["--imap", str(self.server.port), "--user", self.user, "--smtp", str(self.smtp.port)]
         words += ["--mail", str(mail), "--minutes", str(LEASE_MINUTES * self.started)]
+        words += ["--files"] if self.files else []
         words += [] if step is None else ["--die", str(step)]
         child = await self.processes.start(PROCESS, "--data-dir", str(self.place.folder), *words)
         code = await child.ended()
@@ -108,7 +111,7 @@ class Sends:
     def taken(self, mail: UUID) -> int:
         return sum(str(mail).encode() in each.content.partition(b"\r\n\r\n")[0] for each in self.smtp.received)
 
-    async def check(self, mail: UUID, step: Step, *, files: bool) -> None:
+    async def check(self, mail: UUID, step: Step) -> None:
         """It went out once and is filed once; or nobody can tell, it went out at most once, and the draft is there."""
         view = await self.database.run(outbound.load_mail(mail))
         drafts, sent = self.marks("Drafts")[str(mail)], self.marks("Sent")[str(mail)]
@@ -119,7 +122,7 @@ class Sends:
                 assert (self.taken(mail), drafts, sent) == (1, 0, 1), told
             case "unknown":
                 assert (self.taken(mail), drafts, sent) in ((0, 1, 0), (1, 1, 0)), told
-                assert not (files and self.taken(mail)), told
+                assert not (self.files and self.taken(mail)), told
                 assert "postroom outbound resolve" in (view.error or ""), told
             case _:
                 raise AssertionError(told)
@@ -133,7 +136,7 @@ async def sends_on(server: ImapServer, place: Place, processes: ProcessGroup, fi
         account = await database.run(keep_account(new_id(), "imap", f"imap:{OWNER}", OWNER, wall_clock()))
         async with SmtpServer({}, WITH_AUTH) as smtp:
             smtp.received = Filed(beside if files else None)
-            yield Sends(place, database, server, user, beside, smtp, processes, account.id)
+            yield Sends(place, database, server, user, beside, smtp, processes, account.id, files)
     finally:
         beside.close()
         await database.close()
@@ -159,6 +162,7 @@ async def test_a_sender_killed_at_any_step_sends_once_or_asks(
             mail = await sends.queued()
             deaths += await sends.live(mail, step) is None
             await sends.live(mail)
-            await sends.check(mail, step, files=files)
-        assert deaths >= len(chosen) * 3 // 4
+            await sends.check(mail, step)
+        # How often it looks for a copy is a matter of time: not every step comes again.
+        assert deaths >= (len(chosen) // 2 if SOAK else 1)
     print(f"{len(every)} steps, {len(chosen)} struck, {deaths} deaths: {dict(sends.ends)}")

@@ -1,7 +1,7 @@
 """A process that sends mail from an IMAP mailbox, as the product does, and dies at a step of its way.
 
     python -m support.crash.imap_sends_process --data-dir FOLDER --imap PORT --user USER --smtp PORT --mail ID
-        --minutes 4 [--die "IMAP UID STORE before#2"]
+        --minutes 4 [--files] [--die "IMAP UID STORE before#2"]
 
 Steps are those of the store, and for each command of IMAP and each part of the conversation over SMTP two: `before` it
 is sent, and `answered`, when the answer is here and nobody has looked at it. It announces `dies`, or `passed` with the
@@ -84,7 +84,8 @@ async def main(arguments: argparse.Namespace) -> None:
 
     server = Endpoint("127.0.0.1", arguments.imap, "plain")
     account = ImapAccount(partial(open_session, server, mailbox_password, None))
-    submission = Submission(Endpoint("127.0.0.1", arguments.smtp, "plain"), mailbox_password)
+    way_out = Endpoint("127.0.0.1", arguments.smtp, "plain")
+    submission = Submission(way_out, mailbox_password, files_copies=arguments.files)
     async with MailboxGate.open(opened) as gate:
         mailbox = ImapMailbox(account, gate)
 
@@ -112,6 +113,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         parser.add_argument(number, type=int, required=True)
     parser.add_argument("--user", required=True)
     parser.add_argument("--mail", type=UUID, required=True)
+    parser.add_argument("--files", action="store_true")
     parser.add_argument("--die")
     return parser.parse_args(words)
 
