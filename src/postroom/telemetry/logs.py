@@ -54,7 +54,13 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u206
 _HIDDEN_IN_TEXT: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?i)\b(bearer)\s+[\w.~+/=-]+"), r"\1 ***"),
     (re.compile(r"(?i)(cookie|authorization)(['\"]?\s*[:=]\s*).+"), r"\1\2***"),
-    (re.compile(r"(?i)(token|password|passwd|secret|api_?key)(['\"]?\s*[:=]\s*)(?!\*)[^\s&,;]+"), r"\1\2***"),
+    # `password: is missing` is no password.
+    (
+        re.compile(
+            r"(?i)(token|password|passwd|secret|api_?key)(['\"]?\s*[:=]\s*)(?!\*|(?:is|contains|give) )[^\s&,;]+"
+        ),
+        r"\1\2***",
+    ),
     (re.compile(r"https?://[^\s/@]+@"), "https://***@"),
     (re.compile(r"\bya29\.[\w-]+"), "***"),
     (re.compile(r"\bpostroom_[0-9a-f]{32}_[\w-]+"), "***"),
