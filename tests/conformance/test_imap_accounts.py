@@ -69,6 +69,20 @@ async def test_a_mailbox_is_connected_through_gmails_api_or_over_imap_but_not_bo
         await connected(setup)
 
 
+async def test_one_mailbox_under_two_addresses_is_refused(setup: JobSetup) -> None:
+    first, now = await connected_imap(setup), setup.clock()
+    same = replace(servers(now), imap_host="IMAP.example.com", user_name=ADA.upper())
+    for _ in range(2):
+        with pytest.raises(Conflict, match=f"signs in to the mailbox of {ADA}"):
+            await setup.database.run(
+                accounts.connect_imap_account(new_id(), "alias@example.com", same, {}, signed(), now)
+            )
+    assert [each.email for each in await setup.database.run(accounts.list_accounts())] == [ADA]
+    await setup.database.run(accounts.remove_account(first.id, signed(), now))
+    connecting = accounts.connect_imap_account(new_id(), "alias@example.com", same, {}, signed(), now)
+    assert (await setup.database.run(connecting)).state == "active"
+
+
 async def test_an_id_that_is_not_the_accounts_is_refused(setup: JobSetup) -> None:
     await connected_imap(setup)
     with pytest.raises(Conflict, match="connected in the meantime"):

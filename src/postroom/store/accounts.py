@@ -100,6 +100,7 @@ def connect_imap_account(
     all: a secret that is not among these is deleted.
     """
     before = yield from _connecting(id, "imap", imap_endpoint(email), email, now)
+    _refuse_second_account(id, servers, read_rows(AccountView, (yield sql("select_account_views"))))
     yield sql("delete_credentials", id)
     for key_id in sorted({each.key_id for each in secrets.values()}):
         yield from using_key(key_id, now)
@@ -222,6 +223,18 @@ def refuse_second_way(same_address: Sequence[AccountView], provider: Provider) -
         way = "over IMAP" if others[0].provider == "imap" else "through Gmail's API"
         problem = f"{others[0].email} is already connected {way}, and two accounts would work on one mailbox"
         raise Conflict("email", problem, f"keep that one, or run `postroom account remove {others[0].id}` first")
+
+
+def _refuse_second_account(id: UUID, servers: MailServers, all_accounts: Sequence[AccountView]) -> None:
+    """Raise Conflict if one of these is the same mailbox under another address: each mail would be handled twice."""
+    for each in all_accounts:
+        if each.id != id and each.servers is not None and _mailbox(each.servers) == _mailbox(servers):
+            problem = f"signs in to the mailbox of {each.email}, and two accounts would work on one mailbox"
+            raise Conflict("user", problem, f"keep that one, or run `postroom account remove {each.id}` first")
+
+
+def _mailbox(servers: MailServers) -> tuple[str, int, str]:
+    return servers.imap_host.lower(), servers.imap_port, servers.user_name.lower()
 
 
 def _connecting(
