@@ -57,8 +57,8 @@ async def _sort(source: MailSource, id: str, outcome: SourceMessage | MailboxErr
 
 
 async def _fetch_otherwise(source: MailSource, id: str, error: UnreadableAnswer, fetched: FetchResult) -> None:
-    """Fetch it in another form: raw if Gmail's parts cannot be parsed; only headers if it is too large."""
-    problem = f"Gmail's parts of it could not be parsed ({type(error).__name__})"
+    """Fetch it in another form: raw if the provider's parts cannot be parsed; only headers if it is too large."""
+    problem = f"its parts could not be parsed ({type(error).__name__})"
     forms: tuple[Form, ...] = ("metadata",) if error.is_too_large else ("raw", "metadata")
     for form in forms:
         try:
