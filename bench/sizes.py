@@ -30,6 +30,10 @@ class Sizes:
     accounts_s: int
     new_mail: int
     bulk_before_s: int
+    imap_mail: int
+    imap_accounts: int
+    imap_idle_s: int
+    imap_new: int
     road: int
     road_s: int
     replayed: int
@@ -68,6 +72,10 @@ FULL = Sizes(
     accounts_s=30,
     new_mail=120,
     bulk_before_s=65,
+    imap_mail=5_000,
+    imap_accounts=1_000,
+    imap_idle_s=60,
+    imap_new=100,
     road=3_000,
     road_s=30,
     replayed=50_000,
@@ -105,6 +113,10 @@ QUICK = Sizes(
     accounts_s=3,
     new_mail=20,
     bulk_before_s=3,
+    imap_mail=200,
+    imap_accounts=10,
+    imap_idle_s=2,
+    imap_new=5,
     road=300,
     road_s=5,
     replayed=2_000,

@@ -45,13 +45,19 @@ async def live_through(setup: ImapCrashSetup, rng: Random) -> None:
         setup.orders.settle(connector)
     must = {number for number, left in setup.other.messages.items() if not left.was_hidden}
     await setup.read_until(must)
-    await connector.until(lambda: all_done(setup, connector))
+    await all_done(setup, connector)
     await connector.kill()
 
 
-async def all_done(setup: ImapCrashSetup, connector: Child) -> bool:
-    setup.orders.settle(connector)
-    return not setup.orders.waiting
+async def all_done(setup: ImapCrashSetup, connector: Child) -> None:
+    """However long it takes, as long as actions are done."""
+
+    async def is_further() -> bool:
+        setup.orders.settle(connector)
+        return len(setup.orders.waiting) < left
+
+    while left := len(setup.orders.waiting):
+        await connector.until(is_further)
 
 
 def check_places(setup: ImapCrashSetup, found: list[Placed]) -> None:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from postroom.core.errors import MailboxError
 from postroom.core.mail.categories import Category, queries_of
-from postroom.core.mail.headers import Headers, values
+from postroom.core.mail.headers import Headers, head_of, read_head, values, with_line_ends
 from postroom.core.mail.mime import ParsedMessage, parse_message
 from postroom.imap.account import ImapAccount
 from postroom.imap.answers import Fetched, number_of
@@ -31,6 +31,7 @@ LARGEST_BATCH = 8 * 2**20
 LARGEST_READ = 1024 * 1024
 LARGEST_HEAD = 256 * 1024
 LARGEST_MESSAGE = 100 * 2**20
+_OF_THREAD = frozenset({b"references", b"in-reply-to", b"message-id"})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _BODY: Mapping[Form, tuple[str, str]] = {
     "full": (f"BODY.PEEK[]<0.{LARGEST_READ}>", "BODY[]"),
@@ -61,7 +62,7 @@ class ImapMessage:
         return replace(found, problems=(problem, *found.problems))
 
     def readable_headers(self) -> Headers:
-        return parse_message(self.content).headers
+        return read_head(head_of(with_line_ends(self.content[:LARGEST_HEAD]))).headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +262,7 @@ def _thread_of(found: Fetched, content: bytes) -> str:
     """
     if thread := number_of(found.items.get("X-GM-THRID")):
         return f"t-{thread}"
-    headers = parse_message(content[:LARGEST_HEAD]).headers if content else ()
+    headers = read_head(head_of(with_line_ends(content[:LARGEST_HEAD])), _OF_THREAD).headers if content else ()
     for name in ("references", "in-reply-to", "message-id"):
         for value in values(headers, name):
             if words := value.split():
