@@ -26,8 +26,8 @@ class Credentials:
         for field, value in (("user", self.user), ("password", self.secret)):
             if not value:
                 raise BadInput(field, "is empty", "give it")
-            if "\0" in value:
-                raise BadInput(field, "contains a NUL character", "leave it out")
+            if any(each in value for each in "\0\r\n"):
+                raise BadInput(field, "contains a NUL character or a line break", "leave it out")
         if self.kind != "password" and "\x01" in self.user + self.secret:
             raise BadInput("user", "contains a control character", "leave it out")
 

@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from typing import Any
 
+import structlog
+
 from postroom.connectors.imap.idle import FIGURES
 from postroom.connectors.imap.looking import Identified, identify, look_at
 from postroom.connectors.imap.place_index import FolderNews, FolderState, PlaceIndex
@@ -18,12 +20,14 @@ from postroom.connectors.mail.ingester import MailIngester
 from postroom.connectors.mail.message_reader import MessageReader
 from postroom.core.actions.action import PLACES
 from postroom.imap.account import ImapAccount
-from postroom.imap.errors import FolderForbidden, NoSuchFolder
+from postroom.imap.errors import FolderForbidden, NoSuchFolder, ServerFailed
 from postroom.imap.folder_cache import CachedFolders
 from postroom.imap.folders import Folder
 from postroom.imap.labels import Keywords
 from postroom.imap.places import Finder, KnownPlaces, Place
 from postroom.imap.session import Session
+
+log = structlog.get_logger()
 
 # How many new messages are handed in before the place is kept.
 MOST_NEW = 500
@@ -78,8 +82,15 @@ class Follower:
 
     async def _read_folder(self, folder: Folder, since: datetime, news: list[FolderNews], read: set[str]) -> int:
         """Ingest what is new in the folder; add to `news` and `read`. Many new messages are kept part by part."""
-        async with self._finding() as finder:
-            seen = await look_at(finder, folder, self._index, since, self._turn)
+        try:
+            async with self._finding() as finder:
+                seen = await look_at(finder, folder, self._index, since, self._turn)
+        except ServerFailed as error:
+            if folder.role == "INBOX":
+                raise
+            # One folder that the server cannot open must not hold up the others. It is tried again in each round.
+            log.warning("connector.folder_left_out", code=error.code)
+            return 0
         gone, fresh, read_until = seen.gone, 0, seen.begun.uidnext
         if seen.is_anew:
             # The new UIDs would be taken for the old ones.
