@@ -12,7 +12,6 @@ import httpx2
 import pytest
 
 from postroom.gmail.errors import ConsentLost, ScopeMissing, TokenUnavailable
-from postroom.gmail.loopback import FINISHED, listening
 from postroom.gmail.oauth import (
     AppRefused,
     ConsentLife,
@@ -38,6 +37,7 @@ from postroom.gmail.scopes import (
     missing_scopes,
     needs_more,
 )
+from postroom.oauth.loopback import FINISHED, listening
 from support.patience import PATIENCE_S
 
 NOW = datetime(2026, 11, 15, 8, tzinfo=UTC)

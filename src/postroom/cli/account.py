@@ -174,8 +174,8 @@ class _Browsing(_Dialog):
     async def code(self, begin: "Begin") -> "tuple[ConsentRequest, str]":
         import asyncio
 
-        from postroom.gmail.loopback import listening
         from postroom.gmail.oauth import ConsentRefused
+        from postroom.oauth.loopback import listening
 
         async with listening() as loopback:
             request = begin(loopback.redirect_uri)

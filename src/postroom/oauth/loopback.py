@@ -1,4 +1,4 @@
-"""Waits on this machine for the browser to return from Google's consent page, and tells the user to close it.
+"""Waits on this machine for the browser to return from a provider's consent page, and tells the user to close it.
 
 A server for one visitor on a free port of 127.0.0.1. Visitors without the `state` of the request get an error and
 change nothing.
@@ -11,8 +11,8 @@ from html import escape
 from typing import cast
 from urllib.parse import urlsplit
 
-from postroom.gmail.errors import GmailError
-from postroom.gmail.oauth import ConsentRequest, answer_in
+from postroom.core.errors import MailboxError
+from postroom.oauth.consent import ConsentRequest, answer_in
 
 LARGEST_REQUEST = 16_384
 SLOWEST_S = 10.0
@@ -82,7 +82,7 @@ class Loopback:
     def _arrived(self, request: ConsentRequest, query: str) -> tuple[int, str]:
         try:
             code, error = answer_in(request, query), None
-        except GmailError as refused:
+        except MailboxError as refused:
             code, error = "", refused
         if not self._code.done():
             self._code.set_exception(error) if error else self._code.set_result(code)

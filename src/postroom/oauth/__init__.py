@@ -1,0 +1,1 @@
+"""OAuth for a program on the user's own machine, whoever issues the tokens: consent, exchange, refresh."""
