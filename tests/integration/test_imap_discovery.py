@@ -1,16 +1,21 @@
 """The servers of an address, by real questions to a DNS server, and a real mail server that answers."""
 
 import time
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from postroom.core.errors import BadInput
 from postroom.imap.wire import Endpoint
-from postroom.manage.imap_servers import DnsRecords, WantedServers, find_servers
+from postroom.manage.imap_servers import DnsRecords, WantedServer, WantedServers, app_at, find_servers
 from postroom.settings.reading import Settings, load_settings
 from postroom.smtp.dns import Dns
 from support.imap_server import ImapServer, authority
 from support.smtp import Zone, dns_server
+from support.store.fault_cases_accounts import servers
+
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
 
 ADA = "ada@ada.example"
 
@@ -47,3 +52,16 @@ async def test_a_server_without_a_valid_certificate_is_not_found(dovecot: ImapSe
 async def test_a_domain_at_microsoft_is_refused_before_a_password_is_asked_for(settings: Settings) -> None:
     with pytest.raises(BadInput, match="Microsoft accepts no passwords over IMAP"):
         await find_servers(WantedServers("ada@hotmail.com"), settings, DnsRecords.of_system(["127.0.0.1"]))
+
+
+async def test_with_an_app_microsofts_servers_are_used_and_the_app_is_known_again_by_them(settings: Settings) -> None:
+    named = WantedServers("ada@hotmail.com", WantedServer("outlook.office365.com"))
+    with pytest.raises(BadInput, match="--sign-in microsoft"):
+        await find_servers(named, settings)
+    found = await find_servers(named._replace(app="microsoft"), settings)
+    assert [each.host for each in found.submission] == ["smtp-mail.outlook.com"]
+    stored = replace(servers(NOW), imap_host=found.imap.host, sign_in="xoauth2")
+    assert app_at(stored) == "microsoft"
+    assert app_at(replace(stored, imap_host="imap.gmail.com")) == "google"
+    assert app_at(replace(stored, imap_host="127.0.0.1")) is None
+    assert app_at(replace(stored, sign_in="password")) is None

@@ -2,8 +2,9 @@
 
 import os
 import subprocess
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 from support.imap_server import (
     PASSWORD,
@@ -36,16 +37,17 @@ LOCALISED = {
 
 
 @contextmanager
-def running_dovecot(*, is_odd: bool = False) -> Generator[ImapServer]:
+def running_dovecot(*, is_odd: bool = False, checks: Mapping[str, str] | None = None) -> Generator[ImapServer]:
     """A server for the block. An odd one has all folders in a namespace with a prefix, parted by dots, with names in
-    German and no word on what they are for.
+    German and no word on what they are for. With `checks`, access tokens are accepted too: each address tells about the
+    token that is put after it, and names its user in this field.
     """
     program = system_program("dovecot", "dovecot-imapd")
     with server_folder("dovecot") as folder:
         port, tls_port = free_ports(2)
         server = ImapServer("dovecot", port, tls_port, folder)
         config = folder / "dovecot.conf"
-        config.write_text(_config(server, is_odd=is_odd))
+        config.write_text(_config(server, is_odd=is_odd, checks=checks or {}))
         server.start([program, "-F", "-c", str(config)], subprocess.DEVNULL)
         try:
             server.wait_until_ready(folder / "log")
@@ -54,7 +56,7 @@ def running_dovecot(*, is_odd: bool = False) -> Generator[ImapServer]:
             server.stop()
 
 
-def _config(server: ImapServer, *, is_odd: bool) -> str:
+def _config(server: ImapServer, *, is_odd: bool, checks: Mapping[str, str]) -> str:
     folder, user = server.folder, unprivileged()
     uid, gid = ids_of(user)
     mail = folder / "mail"
@@ -83,7 +85,7 @@ ssl = yes
 ssl_cert = <{certificate}
 ssl_key = <{certificate}
 disable_plaintext_auth = no
-auth_mechanisms = plain login
+auth_mechanisms = plain login{" xoauth2 oauthbearer" if checks else ""}
 auth_cache_size = 0
 mail_max_userip_connections = 10000
 imap_idle_notify_interval = 2 mins
@@ -111,6 +113,7 @@ service anvil {{
 service auth {{
   client_limit = 8000
 }}
+{_token_checks(folder, checks)}
 passdb {{
   driver = static
   args = password={PASSWORD}
@@ -126,6 +129,17 @@ namespace inbox {{
 }}
 {_profiles()}
 """
+
+
+def _token_checks(folder: Path, checks: Mapping[str, str]) -> str:
+    found: list[str] = []
+    for number, (url, name) in enumerate(checks.items()):
+        file = folder / f"oauth2-{number}.conf"
+        where = "tokeninfo_url" if "tokeninfo" in url else "introspection_mode = get\nintrospection_url"
+        active = "" if "tokeninfo" in url else "active_attribute = active\nactive_value = true\n"
+        file.write_text(f"{where} = {url}\nusername_attribute = {name}\n{active}")
+        found.append(f"passdb {{\ndriver = oauth2\nmechanisms = xoauth2 oauthbearer\nargs = {file}\n}}")
+    return "\n".join(found)
 
 
 _CHROOTED = ("imap-login", "anvil", "stats")

@@ -1,9 +1,10 @@
-"""Signs in to mail servers with the stored passwords of accounts.
+"""Signs in to mail servers with the stored passwords of accounts, or with access tokens by their consents.
 
 The account is read before each connection, so that a new password or another server counts at once, and one that is
 paused or removed is not used. A refused sign-in parks the account, with the reason: it becomes `needs_consent`, and
 nobody tries the same password again, which could lock the owner out. Each account signs in once at a time, so that two
-connections do not both try a password that is wrong.
+connections do not both try a password that is wrong. A refused access token is replaced once; then the account is
+parked too, as it is when the consent behind it has ended.
 """
 
 import asyncio
@@ -15,9 +16,25 @@ from uuid import UUID
 
 import structlog
 
-from postroom.core.errors import MailboxFailed, NeedsPerson, NotAllowed, NotFound, StoreError, VaultError
-from postroom.core.mail.account_repair import connect_command, password_command, repair_for, resume_command
-from postroom.core.mail.servers import MailServers
+from postroom.accounts.imap_tokens import HeldConsent, MailTokens
+from postroom.core.errors import (
+    MailboxFailed,
+    MailboxUnreachable,
+    NeedsPerson,
+    NotAllowed,
+    NotFound,
+    SettingsError,
+    StoreError,
+    VaultError,
+)
+from postroom.core.mail.account_repair import (
+    connect_command,
+    password_command,
+    repair_for,
+    resume_command,
+    sign_in_command,
+)
+from postroom.core.mail.servers import AppName, MailServers
 from postroom.imap.account import OpenSession, open_session
 from postroom.imap.connection import CONNECT_S
 from postroom.imap.errors import REMEDIES, ImapError, NotOffered, SignInRefused
@@ -25,8 +42,9 @@ from postroom.imap.presets import preset_at
 from postroom.imap.session import Session
 from postroom.imap.sign_in import Credentials
 from postroom.imap.wire import Endpoint
+from postroom.oauth.errors import AppRefused, GrantEnded, TokenUnavailable
 from postroom.store import accounts
-from postroom.store.accounts import PASSWORD, SMTP_PASSWORD, AccountView
+from postroom.store.accounts import PASSWORD, REFRESH_TOKEN, SMTP_PASSWORD, AccountView
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
@@ -50,6 +68,10 @@ class AccountUnreadable(ImapError, MailboxFailed):
     """The database does not tell the account's servers now."""
 
 
+class TokenLater(ImapError, MailboxUnreachable):
+    """There is no access token now; it is asked for again."""
+
+
 class SubmissionAccess(NamedTuple):
     """Where an account hands over its mail, with what."""
 
@@ -63,12 +85,18 @@ class ImapSignIns:
     """The ways into the mailboxes of all accounts that are reached over IMAP."""
 
     def __init__(
-        self, database: Database, vault: Callable[[], Vault], clock: Clock = wall_clock, connect_s: float = CONNECT_S
+        self,
+        database: Database,
+        vault: Callable[[], Vault],
+        clock: Clock = wall_clock,
+        connect_s: float = CONNECT_S,
+        tokens: MailTokens | None = None,
     ) -> None:
         self._database = database
         self._vault = vault
         self._clock = clock
         self._connect_s = connect_s
+        self._tokens = tokens
         self._turns: dict[UUID, asyncio.Lock] = {}
 
     def opener(self, account_id: UUID) -> OpenSession:
@@ -78,15 +106,21 @@ class ImapSignIns:
         """Open a connection and sign in. Raises ImapError; AccountWaits once a person must act."""
         async with self._turns.setdefault(account_id, asyncio.Lock()):
             account, servers, secret = await self._usable(account_id, PASSWORD)
-            endpoint = imap_endpoint_of(servers)
-
-            async def credentials() -> Credentials:
-                return Credentials(servers.user_name, secret, servers.sign_in)
-
+            credentials = await self._credentials(account, servers, secret)
             try:
-                return await open_session(endpoint, credentials, context_for(servers), self._connect_s)
-            except (SignInRefused, NotOffered) as error:
+                return await self._session(servers, credentials)
+            except SignInRefused as error:
+                if not self.discard(account_id, credentials):
+                    raise await self.refused(account, error) from None
+            except NotOffered as error:
                 raise await self.refused(account, error) from None
+            # The token may have ended before its time; another one tells whether it was the token.
+            credentials = await self._credentials(account, servers, secret)
+            try:
+                return await self._session(servers, credentials)
+            except (SignInRefused, NotOffered) as error:
+                self.discard(account_id, credentials)
+                raise await self.refused(account, error, HeldConsent.read(secret).app) from None
 
     async def submission(self, account_id: UUID) -> SubmissionAccess:
         """How to hand over mail of the account. Raises ImapError, also if it was connected without a server for it."""
@@ -97,12 +131,23 @@ class ImapSignIns:
                 f"{account.email} cannot send: no server for sending was given; run "
                 f"`{password_command(account.email)} --smtp-host HOST`"
             )
-        credentials = Credentials(servers.user_name, secret, servers.sign_in)
+        credentials = await self._credentials(account, servers, secret)
         return SubmissionAccess(account, endpoint, credentials, context_for(servers))
 
-    async def refused(self, account: AccountView, error: SignInRefused | NotOffered) -> ImapError:
+    def discard(self, account_id: UUID, credentials: Credentials) -> bool:
+        """Discard an access token that a server did not accept. False for a password, which stays what it is."""
+        if self._tokens is None or credentials.kind == "password":
+            return False
+        self._tokens.refused(account_id, credentials.secret)
+        return True
+
+    async def refused(
+        self, account: AccountView, error: SignInRefused | NotOffered, app: AppName | None = None
+    ) -> ImapError:
         """Park the account, unless it has another password by now; return the error that says what to do."""
-        reason = refusal_reason(account.email, error)
+        return await self._parked(account, refusal_reason(account.email, error, app), error.code)
+
+    async def _parked(self, account: AccountView, reason: str, code: str | None) -> ImapError:
         signed = Signature(new_id(), "process:imap", "process")
         servers = account.servers
         if servers is None:
@@ -114,14 +159,49 @@ class ImapSignIns:
             return AccountUnreadable("the refused sign-in could not be stored; this is retried")
         if not is_parked:
             return AccountUnreadable(f"{account.email} was given another password meanwhile; this is retried")
-        log.warning("account.sign_in_refused", account=account.id, code=error.code)
+        log.warning("account.sign_in_refused", account=account.id, code=code)
         return AccountWaits(reason)
 
+    async def _session(self, servers: MailServers, credentials: Credentials) -> Session:
+        async def given() -> Credentials:
+            return credentials
+
+        return await open_session(imap_endpoint_of(servers), given, context_for(servers), self._connect_s)
+
+    async def _credentials(self, account: AccountView, servers: MailServers, secret: str) -> Credentials:
+        """The password, or an access token by the consent. Raises ImapError; AccountWaits if the consent has ended."""
+        if servers.sign_in == "password":
+            return Credentials(servers.user_name, secret)
+        if self._tokens is None:
+            raise AccountGone(f"{account.email} signs in with access tokens, which are not available here")
+        try:
+            token = await self._tokens.of(account.id, servers.given_at)
+        except GrantEnded as error:
+            reason = f"{error}; run `{sign_in_command(account.email, HeldConsent.read(secret).app)}`"
+            raise await self._parked(account, reason, error.reason) from None
+        except AppRefused as error:
+            again = f", then run `{sign_in_command(account.email, HeldConsent.read(secret).app)}`"
+            reason = f"{error}{again}" if error.needs_consent else repair_for(str(error), account.email)
+            raise await self._parked(account, reason, "app") from None
+        except SettingsError as error:
+            raise await self._parked(account, repair_for(str(error), account.email), "settings") from None
+        except TokenUnavailable as error:
+            raise TokenLater(str(error)) from None
+        except VaultError as error:
+            raise AccountWaits(str(error)) from None
+        except StoreError as error:
+            raise AccountUnreadable(f"the account cannot be read now ({type(error).__name__})") from None
+        return Credentials(servers.user_name, token, servers.sign_in)
+
     async def _usable(self, account_id: UUID, field: str) -> tuple[AccountView, MailServers, str]:
-        """The account with its secret; mail is sent with the password for reading if there is no other."""
+        """The account with its password or consent; mail is sent with those for reading if there is no other."""
         try:
             held = await self._database.run(accounts.account_with_secret(account_id, field))
-            if held.sealed is None and field == SMTP_PASSWORD:
+            servers = held.account.servers
+            if servers is not None and servers.sign_in != "password":
+                field = REFRESH_TOKEN
+                held = await self._database.run(accounts.account_with_secret(account_id, field))
+            elif held.sealed is None and field == SMTP_PASSWORD:
                 field = PASSWORD
                 held = await self._database.run(accounts.account_with_secret(account_id, field))
             account, sealed = held
@@ -164,11 +244,13 @@ def trusting(certificates: str | None) -> ssl.SSLContext:
     return context
 
 
-def refusal_reason(email: str, error: SignInRefused | NotOffered) -> str:
+def refusal_reason(email: str, error: SignInRefused | NotOffered, app: AppName | None = None) -> str:
     """Why the account waits, and what its owner does about it, with the word of a known provider on its passwords."""
     if isinstance(error, NotOffered):
         return repair_for(f"{error}; {REMEDIES['policy']}", email)
     problem, _, remedy = str(error).rpartition("; ")
+    if error.cause == "token" and app is not None:
+        return f"{problem}; run `{sign_in_command(email, app)}`"
     if error.cause not in _WITH_A_NEW_PASSWORD:
         return repair_for(str(error), email)
     preset = preset_at(error.host)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from postroom.accounts.imap_sign_in import ImapSignIns
+from postroom.accounts.imap_sign_in import ImapSignIns, SubmissionAccess
 from postroom.core.mail.servers import MailServers
 from postroom.imap.errors import ImapError, SignInRefused
 from postroom.imap.presets import files_copies
@@ -44,24 +44,37 @@ class Submissions:
         await self._access(account_id)
 
     async def submit(self, account_id: UUID, mail: bytes, leaving: Leaving) -> Goodbye:
-        submission, given_at = await self._access(account_id)
-        try:
-            return await submission.submit(mail, leaving)
-        except SignInRefused as error:
-            self._refusals[account_id] = _Refusal(error, given_at, self._clock() + REFUSED_FOR)
-            raise
+        access, given_at = await self._access(account_id)
+        has_begun = False
 
-    async def _access(self, account_id: UUID) -> tuple[Submission, datetime | None]:
-        account, endpoint, credentials, context = await self._sign_ins.submission(account_id)
-        given_at = None if account.servers is None else account.servers.given_at
+        async def begin() -> None:
+            nonlocal has_begun
+            has_begun = True
+            await leaving()
+
+        try:
+            return await _submission(access).submit(mail, begin)
+        except SignInRefused as error:
+            if has_begun or not self._sign_ins.discard(account_id, access.credentials):
+                raise self._remembered(account_id, error, given_at) from None
+        # The token may have ended before its time; another one tells whether it was the token.
+        access, given_at = await self._access(account_id)
+        try:
+            return await _submission(access).submit(mail, leaving)
+        except SignInRefused as error:
+            raise self._remembered(account_id, error, given_at) from None
+
+    def _remembered(self, account_id: UUID, error: SignInRefused, given_at: datetime | None) -> SignInRefused:
+        self._refusals[account_id] = _Refusal(error, given_at, self._clock() + REFUSED_FOR)
+        return error
+
+    async def _access(self, account_id: UUID) -> tuple[SubmissionAccess, datetime | None]:
+        access = await self._sign_ins.submission(account_id)
+        given_at = None if access.account.servers is None else access.account.servers.given_at
         refusal = self._refusals.get(account_id)
         if refusal is not None and refusal.given_at == given_at and self._clock() < refusal.until:
             raise _again(refusal.error)
-
-        async def given() -> Credentials:
-            return credentials
-
-        return Submission(endpoint, given, context), given_at
+        return access, given_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +87,13 @@ class AccountSubmission:
 
     async def submit(self, mail: bytes, leaving: Leaving) -> Goodbye:
         return await self.submissions.submit(self.account_id, mail, leaving)
+
+
+def _submission(access: SubmissionAccess) -> Submission:
+    async def given() -> Credentials:
+        return access.credentials
+
+    return Submission(access.endpoint, given, access.context)
 
 
 def _again(error: SignInRefused) -> ImapError:

@@ -1,27 +1,24 @@
 """`postroom account`: connect mailboxes; list, pause, resume or remove them."""
 
 import shlex
-import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from postroom.cli.account_imap import ImapOptions
+from postroom.cli.consent import Browsing, Pasting
 from postroom.cli.operator import operator_signature
 from postroom.cli.options import choice
 from postroom.cli.session import Session, command_group
 from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from postroom.gmail.oauth import ConsentRequest
     from postroom.manage.accounts import AccountView
-    from postroom.manage.connecting import Begin
 
 app = command_group("Connect mailboxes; list, pause, resume or remove them.")
 
 COLUMNS = ("id", "provider", "email", "state", "level", "granted_at", "refreshed_at", "state_reason")
-PATIENCE_S = 600
 
 Name = Annotated[str, typer.Argument(metavar="ID_OR_ADDRESS", help="The account's id or mail address.")]
 
@@ -42,8 +39,16 @@ def add(
         ),
     ] = None,
     no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="gmail: print the address of Google's page and ask for the code here.")
+        bool, typer.Option("--no-browser", help="Print the address of the consent page and ask for the code here.")
     ] = False,
+    sign_in: Annotated[
+        str | None,
+        typer.Option(
+            "--sign-in",
+            help="imap: password, or google or microsoft for a consent by your own app there. Default: as before, or "
+            "password.",
+        ),
+    ] = None,
     imap_host: Annotated[
         str | None, typer.Option("--imap-host", metavar="HOST", help="imap: the server; if omitted, it is looked for.")
     ] = None,
@@ -83,10 +88,10 @@ def add(
     """Connect a mailbox, or renew its consent or password.
 
     gmail: Google asks you in the browser. imap: any mailbox; its server is looked for, and the password is asked for
-    here, or read from standard input.
+    here, or read from standard input; with --sign-in google or microsoft, those ask you in the browser.
     """
     if provider == "imap":
-        _refuse_options("imap", {"--level": level, "--no-browser": no_browser})
+        _refuse_options("imap", {"--level": level})
         options = ImapOptions(
             email,
             imap_host,
@@ -101,12 +106,20 @@ def add(
             ca_file,
             other_smtp_password,
             preview,
+            sign_in,
+            no_browser,
         )
         _add_imap(session, options)
         return
     if provider != "gmail":
         raise BadInput("PROVIDER", f"{provider!r} is unknown", "use gmail or imap")
-    given = {"--imap-host": imap_host, "--smtp-host": smtp_host, "--user": user, "--labels": labels}
+    given = {
+        "--imap-host": imap_host,
+        "--smtp-host": smtp_host,
+        "--user": user,
+        "--labels": labels,
+        "--sign-in": sign_in,
+    }
     _refuse_options("gmail", {**given, "--ca-file": ca_file, "--preview": preview})
     _add_gmail(session, email, level, no_browser)
 
@@ -145,7 +158,7 @@ def _add_gmail(session: Session, email: str | None, level: str | None, no_browse
         google_app(settings),
         settings.gmail.base_url,
         WantedConsent(email, wanted_level, scopes_beside(settings)),
-        _Pasting() if no_browser else _Browsing(),
+        Pasting() if no_browser else Browsing(),
         operator_signature(),
     )
     account = connected.account
@@ -154,55 +167,6 @@ def _add_gmail(session: Session, email: str | None, level: str | None, no_browse
     session.show_line(_row(account), line)
     for warning in connected.warnings:
         typer.echo(warning, err=True)
-
-
-class _Dialog:
-    """The steps that both ways to get consent share."""
-
-    def renewing(self, account: "AccountView") -> None:
-        level = f", level {account.consent.level}" if account.consent else ""
-        typer.echo(
-            f"{account.email} is already connected ({account.id}, {account.state}{level}): "
-            "its consent is renewed; no second account is created.",
-            err=True,
-        )
-
-
-class _Browsing(_Dialog):
-    """Receive the code from the browser, which Google redirects to a page on this machine."""
-
-    async def code(self, begin: "Begin") -> "tuple[ConsentRequest, str]":
-        import asyncio
-
-        from postroom.gmail.oauth import ConsentRefused
-        from postroom.oauth.loopback import listening
-
-        async with listening() as loopback:
-            request = begin(loopback.redirect_uri)
-            loopback.expect(request)
-            typer.echo(f"Google asks for your consent at this address:\n\n{request.url}\n", err=True)
-            opened = await asyncio.to_thread(webbrowser.open, request.url)
-            hint = (
-                "It opens in your browser." if opened else "Open it in a browser on this machine, or use --no-browser."
-            )
-            typer.echo(hint, err=True)
-            try:
-                async with asyncio.timeout(PATIENCE_S):
-                    return request, await loopback.code()
-            except TimeoutError:
-                raise ConsentRefused("no answer came within 10 minutes; start again") from None
-
-
-class _Pasting(_Dialog):
-    """Ask the user to paste the code: the browser is on another machine and stops at an unreachable address."""
-
-    async def code(self, begin: "Begin") -> "tuple[ConsentRequest, str]":
-        from postroom.gmail.oauth import NOWHERE, answer_in
-
-        request = begin(NOWHERE)
-        typer.echo(f"Open this address in any browser, and give your consent:\n\n{request.url}\n", err=True)
-        typer.echo("The browser then stops at a page that cannot be reached. Its address contains the code.", err=True)
-        return request, answer_in(request, typer.prompt("Paste that address, or the code", err=True))
 
 
 @app.command("list")
@@ -256,7 +220,13 @@ def remove(session: Session, name: Name) -> None:
     google = google_app(settings) if has_app else None
     removed = session.call(remove_account, vault_of(settings), google, name, operator_signature())
     _show(removed.account, session)
-    if not removed.consent_ended:
+    if not removed.consent_ended and removed.account.provider == "imap":
+        typer.echo(
+            "The provider was not told: remove the app's consent yourself, at https://myaccount.google.com/connections "
+            "or https://account.microsoft.com/privacy/app-access",
+            err=True,
+        )
+    elif not removed.consent_ended:
         typer.echo(
             "Google could not be told: revoke the consent yourself at https://myaccount.google.com/connections",
             err=True,

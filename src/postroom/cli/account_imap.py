@@ -1,10 +1,10 @@
 """`postroom account add imap`: asks for what is missing, says what the server can do, and offers a preview first."""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
@@ -15,13 +15,15 @@ from postroom.core.errors import BadInput
 from postroom.core.mail.accounts import normalised_address
 
 if TYPE_CHECKING:
-    from postroom.core.mail.servers import LabelsAs, Security
+    from postroom.accounts.imap_tokens import HeldConsent
+    from postroom.core.mail.servers import AppName, LabelsAs, MailServers, Security
     from postroom.manage.accounts import AccountView
     from postroom.manage.imap_servers import FoundServers, TriedServers, WantedServers
 
 MOST_TRIES = 3
 MOST_PREVIEWED = 200
 SECURITIES: "tuple[Security, ...]" = ("tls", "starttls", "plain")
+SIGN_INS: "tuple[Literal['password'] | AppName, ...]" = ("password", "google", "microsoft")
 LABELS: "tuple[LabelsAs, ...]" = ("keywords", "folders")
 _SECURITY = {"tls": "TLS", "starttls": "STARTTLS", "plain": "not encrypted"}
 
@@ -43,17 +45,22 @@ class ImapOptions:
     ca_file: Path | None
     other_smtp_password: bool
     preview: bool
+    sign_in: str | None
+    no_browser: bool
 
 
 @dataclass(frozen=True)
 class _Passwords:
-    imap: str
-    smtp: str | None
+    """What to sign in with: passwords, or the first access token and the consent to keep."""
+
+    imap: str = field(repr=False)
+    smtp: str | None = field(default=None, repr=False)
+    consent: "HeldConsent | None" = None
 
 
 def add_imap(session: Session, options: ImapOptions) -> "AccountView | None":
-    """Connect a mailbox, or renew its password. None if the owner only wanted a preview."""
-    from postroom.manage.connecting_imap import connect_imap, imap_account
+    """Connect a mailbox, or renew its password or consent. None if the owner only wanted a preview."""
+    from postroom.manage.connecting_imap import connect_imap, connect_imap_by_consent, imap_account
     from postroom.manage.google import vault_of
     from postroom.manage.imap_servers import find_servers, servers_of_last_time
 
@@ -67,14 +74,22 @@ def add_imap(session: Session, options: ImapOptions) -> "AccountView | None":
         if wanted.imap.host is None:
             _say(f"Looking for the mail server of {wanted.email} …")
         found = run_briefly(find_servers(wanted, session.settings))
-    _announce(found, before)
-    tried, passwords = _signed_in(wanted, found, options.other_smtp_password)
+    _announce(found, before, wanted.app)
+    if wanted.app is None:
+        tried, passwords = _signed_in(wanted, found, options.other_smtp_password)
+    else:
+        tried, passwords = _consented(session, wanted, found, wanted.app, options.no_browser)
     _report(tried)
     if not _agreed_after_preview(session, wanted, tried, passwords, options, is_new=last is None):
         return None
+    vault = vault_of(session.settings)
+    if passwords.consent is not None:
+        return session.call(
+            connect_imap_by_consent, vault, wanted.email, tried.servers, passwords.consent, operator_signature()
+        )
     return session.call(
         connect_imap,
-        vault_of(session.settings),
+        vault,
         wanted.email,
         tried.servers,
         passwords.imap,
@@ -98,6 +113,7 @@ def _wanted(options: ImapOptions, email: str, before: "AccountView | None") -> "
 
         content = read_bytes(options.ca_file, LARGEST_FILE, "--ca-file", "name a file of certificates")
         certificates = content.decode("ascii", "replace")
+    app = _app(options, last)
     labels = None if options.labels is None else choice("--labels", options.labels, LABELS)
     return WantedServers(
         before.email if before is not None else normalised_address(email),
@@ -107,15 +123,33 @@ def _wanted(options: ImapOptions, email: str, before: "AccountView | None") -> "
         options.user or (None if last is None else last.user_name),
         labels or (None if last is None else last.labels_as),
         certificates,
+        app,
     )
 
 
-def _announce(found: "FoundServers", before: "AccountView | None") -> None:
-    """Say where the password will go, before it is asked for."""
+def _app(options: ImapOptions, last: "MailServers | None") -> "AppName | None":
+    """Whose app gets the access tokens, as the owner says, or as before; None for a password."""
+    from postroom.cli.options import choice
+    from postroom.manage.imap_servers import app_at
+
+    if options.sign_in is None and last is not None and last.sign_in != "password":
+        if (app := app_at(last)) is None:
+            raise BadInput("--sign-in", "is missing", "say whose app has the consent: google or microsoft")
+        return app
+    chosen = "password" if options.sign_in is None else choice("--sign-in", options.sign_in, SIGN_INS)
+    refused = {"--no-browser": options.no_browser} if chosen == "password" else {}
+    refused |= {"--other-smtp-password": options.other_smtp_password} if chosen != "password" else {}
+    for name, value in refused.items():
+        if value:
+            raise BadInput(name, f"is not for a sign-in by {chosen}", "leave it out")
+    return None if chosen == "password" else chosen
+
+
+def _announce(found: "FoundServers", before: "AccountView | None", app: "AppName | None") -> None:
+    """Say where the password or token will go, before it is asked for."""
     if before is not None and before.servers is not None:
-        _say(
-            f"{before.email} is already connected ({before.state}): its password is renewed; no second account is made."
-        )
+        what = "password" if app is None else "consent"
+        _say(f"{before.email} is already connected ({before.state}): its {what} is renewed; no second account is made.")
     imap = found.imap
     _say(f"Server: {imap.host}, port {imap.port}, {_SECURITY[imap.security]} ({found.origin}).")
     if found.is_foreign:
@@ -124,7 +158,7 @@ def _announce(found: "FoundServers", before: "AccountView | None") -> None:
             raise BadInput("--imap-host", problem, f"confirm it with --imap-host {imap.host} --imap-port {imap.port}")
         _say(f"Careful: {problem}.")
         typer.confirm("Is that your mail provider?", abort=True, err=True)
-    if found.preset is not None:
+    if found.preset is not None and app is None:
         _say(found.preset.password)
 
 
@@ -147,6 +181,22 @@ def _signed_in(
                 raise
             _say(f"{refused}. Try again.")
     raise AssertionError
+
+
+def _consented(
+    session: Session, wanted: "WantedServers", found: "FoundServers", app: "AppName", no_browser: bool
+) -> "tuple[TriedServers, _Passwords]":
+    """Ask for consent on the provider's page, and sign in with the first access token."""
+    from postroom.cli.consent import Browsing, Pasting
+    from postroom.manage.connecting_imap import ask_consent
+    from postroom.manage.imap_servers import try_servers
+    from postroom.manage.mail_apps import mail_app
+
+    user = wanted.user_name or wanted.email
+    dialog = Pasting() if no_browser else Browsing()
+    given = run_briefly(ask_consent(mail_app(session.settings, app), user, dialog))
+    tried = run_briefly(try_servers(wanted, found, given.access_token, datetime.now(UTC)))
+    return tried, _Passwords(given.access_token, consent=given.consent)
 
 
 def _password(prompt: str) -> str:

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from postroom.accounts.imap_sign_in import ImapSignIns
 from postroom.accounts.imap_submission import Submissions
+from postroom.accounts.imap_tokens import MailTokens
 from postroom.compose.google import vault_of
 from postroom.compose.imap import watch_within
 from postroom.imap.account import ImapAccount
@@ -19,6 +21,7 @@ from postroom.imap.mailbox import ImapMailbox
 from postroom.imap.places import KnownPlaces
 from postroom.imap.sending import ImapCarrier
 from postroom.imap.source import ImapSource
+from postroom.manage.mail_apps import mail_app
 from postroom.store import accounts
 
 if TYPE_CHECKING:
@@ -46,7 +49,7 @@ class _Opened:
 
 
 class ImapProvider:
-    """Access by the account's own password, which is read for each connection."""
+    """Access by the account's own password or consent, which is read for each connection."""
 
     def __init__(
         self,
@@ -56,11 +59,12 @@ class ImapProvider:
         credentials: AccessTokens | None,
         gate: Gate,
     ) -> None:
-        del http, credentials
+        del credentials
         self._settings = settings
         self._database = database
         self._gate = gate
-        self._sign_ins = ImapSignIns(database, lambda: vault_of(settings))
+        self._tokens = MailTokens(database, lambda: vault_of(settings), partial(mail_app, settings), http)
+        self._sign_ins = ImapSignIns(database, lambda: vault_of(settings), tokens=self._tokens)
         self._submissions = Submissions(self._sign_ins)
         self._slots = asyncio.Semaphore(settings.imap.most_connections)
         self._opened: dict[UUID, _Opened] = {}
@@ -101,6 +105,7 @@ class ImapProvider:
         for each in self._opened.values():
             await each.account.log_out()
         self._opened.clear()
+        await self._tokens.aclose()
 
     async def _carrier(self, account_id: UUID, permit: Permit | None = None) -> ImapCarrier:
         """Return a carrier that only reads, unless there is a permit."""

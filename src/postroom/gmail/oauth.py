@@ -14,6 +14,7 @@ from postroom.gmail.scopes import LEVELS, Level
 from postroom.oauth import consent, tokens
 from postroom.oauth.consent import NOWHERE, App, Authority, ConsentRequest, answer_in
 from postroom.oauth.errors import GrantEnded
+from postroom.oauth.mail_apps import GOOGLE_OFFLINE, GOOGLE_REMEDIES
 from postroom.oauth.tokens import Grant
 
 __all__ = [
@@ -35,17 +36,6 @@ __all__ = [
 
 LATE = timedelta(hours=1)
 
-# Google's errors when the program itself, not the user, is at fault, with the remedies.
-_APP_REMEDIES = {
-    "invalid_client": "check google.client_id and google.client_secret against the app in the Google Cloud console",
-    "deleted_client": "the app was deleted in the Google Cloud console: make a new one, and connect the account again",
-    "unauthorized_client": "the consent belongs to another app than google.client_id: connect the account again",
-    "redirect_uri_mismatch": "set the app's type to Desktop app in the Google Cloud console",
-    "invalid_scope": "add the Gmail API to the project in the Google Cloud console",
-    "org_internal": "the app is for its own organisation only: make it External, or use an account of it",
-    "admin_policy_enforced": "ask the administrator of the domain to trust the app",
-}
-
 
 class ConsentRefused(GmailError):
     """There is no consent: the user refused, or the answer does not match the request."""
@@ -58,14 +48,12 @@ class AppRefused(GmailError):
     """
 
     def __init__(self, reason: str) -> None:
-        super().__init__(f"Google does not accept the app ({reason}); {_APP_REMEDIES[reason]}")
+        super().__init__(f"Google does not accept the app ({reason}); {GOOGLE_REMEDIES[reason]}")
         self.reason = reason
         self.needs_consent = reason in ("deleted_client", "unauthorized_client")
 
 
-GOOGLE = Authority("Google", frozenset(_APP_REMEDIES), AppRefused, ConsentRefused, TokenUnavailable)
-# Google shows its page even if the user agreed before, and so gives a refresh token.
-OFFLINE: Mapping[str, str] = {"access_type": "offline", "prompt": "consent"}
+GOOGLE = Authority("Google", frozenset(GOOGLE_REMEDIES), AppRefused, ConsentRefused, TokenUnavailable)
 
 
 @dataclass(frozen=True)
@@ -104,7 +92,7 @@ def begin_consent(
     app: GoogleApp, redirect_uri: str, level: Level, email: str | None = None, also: Collection[str] = ()
 ) -> ConsentRequest:
     """Request consent for a level and further scopes."""
-    return consent.begin_consent(app.general, redirect_uri, (*LEVELS[level], *also), email, OFFLINE)
+    return consent.begin_consent(app.general, redirect_uri, (*LEVELS[level], *also), email, GOOGLE_OFFLINE)
 
 
 class GoogleOAuth:

@@ -43,7 +43,7 @@ from postroom.core.errors import (
 
 BUSY_FOR = timedelta(minutes=5)
 
-SignInCause = Literal["password", "app_password", "expired", "policy", "web", "insecure"]
+SignInCause = Literal["password", "app_password", "expired", "policy", "web", "insecure", "token"]
 """What keeps us out: what was given, or what no password changes."""
 
 
@@ -68,6 +68,7 @@ _CAUSES: Mapping[SignInCause, str] = {
     "policy": "does not let this user in, whatever the password",
     "web": "wants the owner to sign in on the web once, and to confirm that it was them",
     "insecure": "wants the connection to be secured first",
+    "token": "does not accept the access token",
 }
 REMEDIES: Mapping[SignInCause, str] = {
     "password": "give the right one, which may be a new one, or an app password of the provider",
@@ -76,6 +77,7 @@ REMEDIES: Mapping[SignInCause, str] = {
     "policy": "ask the provider, or whoever administers the server, to allow IMAP for this user",
     "web": "do that in a browser, and try again",
     "insecure": "use its port for TLS, or STARTTLS",
+    "token": "consent again, as the owner of this mailbox",
 }
 _CAUSE_OF_CODE: Mapping[str | None, SignInCause] = {
     "AUTHORIZATIONFAILED": "policy",
@@ -230,8 +232,10 @@ def refusal(command: str, kind: str, code: str | None) -> ImapError:
     return CommandRefused(command, code)
 
 
-def sign_in_refusal(host: str, code: str | None, text: str = "") -> ImapError:
-    """The error for a refused LOGIN or AUTHENTICATE. Gmail has no code for too many connections, only a text."""
+def sign_in_refusal(host: str, code: str | None, text: str = "", usual: SignInCause = "password") -> ImapError:
+    """The error for a refused LOGIN or AUTHENTICATE; `usual` is the cause if it names none. Gmail has no code for too
+    many connections, only a text.
+    """
     if code in _BUSY or code == "OVERQUOTA" or _TOO_MANY.search(text):
         return Busy("sign-in", code or "too many connections")
     if code in ("UNAVAILABLE", "SERVERBUG"):
@@ -240,4 +244,4 @@ def sign_in_refusal(host: str, code: str | None, text: str = "") -> ImapError:
     for phrase, cause in _CAUSE_OF_PHRASE.items():
         if phrase in said:
             return SignInRefused(host, code, cause)
-    return SignInRefused(host, code, _CAUSE_OF_CODE.get(code) or "password")
+    return SignInRefused(host, code, _CAUSE_OF_CODE.get(code) or usual)

@@ -3,13 +3,13 @@ which `Endpoint` guarantees.
 """
 
 import base64
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from postroom.core.errors import BadInput
 from postroom.imap.commands import Command, command, string
 from postroom.imap.connection import Connection
-from postroom.imap.errors import NotOffered, sign_in_refusal
+from postroom.imap.errors import NotOffered, SignInCause, sign_in_refusal
 
 Kind = Literal["password", "xoauth2", "oauthbearer"]
 
@@ -43,12 +43,9 @@ async def sign_in(connection: Connection, credentials: Credentials) -> None:
     if credentials.kind == "password":
         await _with_password(connection, credentials)
     else:
-        mechanism = credentials.kind.upper()
-        if f"AUTH={mechanism}" not in before:
-            raise NotOffered("the server cannot be signed in to with a token", f"AUTH={mechanism}")
-        await _authenticate(
-            connection, mechanism, _token_message(connection, credentials), _last_word(credentials.kind)
-        )
+        credentials = _as_offered(connection, credentials)
+        message, last_word = _token_message(connection, credentials), _last_word(credentials.kind)
+        await _authenticate(connection, credentials.kind.upper(), message, last_word, "token")
     if connection.capabilities is before:
         # It did not say what it can do for somebody who is signed in.
         await connection.run(command("CAPABILITY"))
@@ -64,15 +61,28 @@ async def _with_password(connection: Connection, credentials: Credentials) -> No
     await _ended(connection, command("LOGIN", string(credentials.user), string(credentials.secret)), None, b"")
 
 
-async def _authenticate(connection: Connection, mechanism: str, message: bytes, last_word: bytes) -> None:
+def _as_offered(connection: Connection, credentials: Credentials) -> Credentials:
+    """With the mechanism for tokens that the server offers: the wanted one, if it has both."""
+    kinds: tuple[Kind, ...] = (credentials.kind, "oauthbearer" if credentials.kind == "xoauth2" else "xoauth2")
+    for kind in kinds:
+        if f"AUTH={kind.upper()}" in connection.capabilities:
+            return replace(credentials, kind=kind)
+    raise NotOffered("the server cannot be signed in to with a token", f"AUTH={credentials.kind.upper()}")
+
+
+async def _authenticate(
+    connection: Connection, mechanism: str, message: bytes, last_word: bytes, usual: SignInCause = "password"
+) -> None:
     encoded = base64.b64encode(message)
     if "SASL-IR" in connection.capabilities:
-        await _ended(connection, command("AUTHENTICATE", mechanism.encode(), encoded), None, last_word)
+        await _ended(connection, command("AUTHENTICATE", mechanism.encode(), encoded), None, last_word, usual)
     else:
-        await _ended(connection, command("AUTHENTICATE", mechanism.encode()), encoded, last_word)
+        await _ended(connection, command("AUTHENTICATE", mechanism.encode()), encoded, last_word, usual)
 
 
-async def _ended(connection: Connection, wanted: Command, message: bytes | None, last_word: bytes) -> None:
+async def _ended(
+    connection: Connection, wanted: Command, message: bytes | None, last_word: bytes, usual: SignInCause = "password"
+) -> None:
     """Answer the first prompt with the message, if it was not sent yet; any other one with the last word."""
     left = [message] if message is not None else []
 
@@ -83,7 +93,7 @@ async def _ended(connection: Connection, wanted: Command, message: bytes | None,
     answer = await connection.ask(wanted, reply=None if wanted.name == "LOGIN" else reply)
     if answer.status.kind != "OK":
         status = answer.status
-        raise sign_in_refusal(connection.endpoint.host, status.code, status.text)
+        raise sign_in_refusal(connection.endpoint.host, status.code, status.text, usual)
 
 
 def _token_message(connection: Connection, credentials: Credentials) -> bytes:

@@ -17,7 +17,16 @@ from postroom.core.outbound.destinations import Address, smtp_address
 from postroom.core.outbound.replies import Reply, asks_to_slow_down
 from postroom.core.outbound.transport import RecipientOutcome
 from postroom.imap.account import CredentialsProvider
-from postroom.imap.errors import Busy, ImapError, NotOffered, NotSecure, ServerFailed, SignInRefused, Unreachable
+from postroom.imap.errors import (
+    Busy,
+    ImapError,
+    NotOffered,
+    NotSecure,
+    ServerFailed,
+    SignInCause,
+    SignInRefused,
+    Unreachable,
+)
 from postroom.imap.wire import Endpoint, Security
 from postroom.smtp.errors import ConnectionLost, HostFailed
 from postroom.smtp.lines import dot_stuffed, with_whole_line_ends
@@ -112,16 +121,16 @@ class Submission:
         try:
             return await open_session(place, options, TlsContexts(context, context), credentials)
         except (HostFailed, ConnectionLost) as error:
-            raise self._error(error.reply) from None
+            raise self._error(error.reply, "password" if given.kind == "password" else "token") from None
 
-    def _error(self, reply: Reply) -> ImapError:
+    def _error(self, reply: Reply, usual: SignInCause = "password") -> ImapError:
         """The error for a server that could not be used; nothing was sent to it."""
         host, code = self.endpoint.host, _code(reply)
         match reply.phase:
             case "auth" if reply.code is None:
                 return NotOffered("the submission server cannot be signed in to", "AUTH for this kind of sign-in")
             case "auth" if reply.severity == 5:
-                return SignInRefused(host, code)
+                return SignInRefused(host, code, usual)
             case "starttls" if reply.enhanced in ("4.7.4", "4.7.5") and reply.code is None:
                 return NotSecure(host, reply.text)
             case "connect" | "greeting" | "ehlo" if reply.code is None:

@@ -63,6 +63,7 @@ def google_checks(settings: Settings) -> list[Check]:
         "google.auth_url": google.auth_url,
         "google.token_url": google.token_url,
         "google.revoke_url": google.revoke_url,
+        "microsoft.base_url": settings.microsoft.base_url,
     }
     secret = None if google.client_secret is None else google.client_secret.get_secret_value()
     is_google = not _is_loopback(google.token_url)

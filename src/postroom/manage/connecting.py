@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol, cast
 
 import httpx2
 
+from postroom.accounts.imap_tokens import HeldConsent
 from postroom.accounts.sealing import with_newest_key
 from postroom.core.errors import VaultError
 from postroom.core.mail.account_repair import consent_command
@@ -48,12 +49,16 @@ Begin = Callable[[str], ConsentRequest]
 """Creates a consent request whose answer comes back to the given address."""
 
 
-class ConsentDialog(Protocol):
-    """How the owner gets to Google's page, and Google's answer back to Postroom."""
+class CodeDialog(Protocol):
+    """How the owner gets to the provider's page, and its answer back to Postroom."""
 
     async def code(self, begin: Begin) -> tuple[ConsentRequest, str]:
         """Show the request that `begin` creates, and return it with the code that answers it."""
         ...
+
+
+class ConsentDialog(CodeDialog, Protocol):
+    """The same for a mailbox of which only that page tells whose it is."""
 
     def renewing(self, account: AccountView) -> None:
         """Tell the owner that the mailbox is already connected and its consent is renewed."""
@@ -198,6 +203,10 @@ async def remove(
     sealed = (await database.run(accounts.account_with_secret(account.id))).sealed
     try:
         secret = None if sealed is None else vault.open(sealed, account.id, REFRESH_TOKEN)
+        if secret is not None and account.provider == "imap":
+            consent = HeldConsent.read(secret)
+            # Microsoft has no call that ends a single consent; its token is nobody else's business.
+            secret = consent.refresh_token if consent.app == "google" else None
     except VaultError:
         secret = None
     await forbid_and_wait(database, accounts.remove_account(account.id, signed, now))

@@ -1,11 +1,21 @@
-"""Connect mailboxes over IMAP: store the servers that were tried, and the sealed password."""
+"""Connect mailboxes over IMAP: store the servers that were tried, and the sealed password or consent."""
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import httpx2
+
+from postroom.accounts.imap_tokens import HeldConsent
 from postroom.accounts.sealing import with_newest_key
 from postroom.core.mail.accounts import normalised_address
 from postroom.core.mail.servers import MailServers
+from postroom.manage.connecting import TIMEOUT_S, CodeDialog
 from postroom.manage.database import prepare
+from postroom.oauth.errors import ConsentRefused
+from postroom.oauth.mail_apps import MailApp
+from postroom.oauth.tokens import exchange
 from postroom.store import accounts, secret_keys
-from postroom.store.accounts import PASSWORD, SMTP_PASSWORD, AccountView
+from postroom.store.accounts import PASSWORD, REFRESH_TOKEN, SMTP_PASSWORD, AccountView
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database, Transaction
@@ -34,12 +44,59 @@ async def connect_imap(
     clock: Clock = wall_clock,
 ) -> AccountView:
     """Store servers and password, for the mailbox's existing account or a new one. Safe to repeat."""
+    secrets = {PASSWORD: password} | ({} if smtp_password is None else {SMTP_PASSWORD: smtp_password})
+    return await _store(database, vault, email, servers, secrets, signed, clock)
+
+
+async def connect_imap_by_consent(
+    database: Database,
+    vault: Vault,
+    email: str,
+    servers: MailServers,
+    consent: HeldConsent,
+    signed: Signature,
+    clock: Clock = wall_clock,
+) -> AccountView:
+    """The same with a consent, by which access tokens are got."""
+    return await _store(database, vault, email, servers, {REFRESH_TOKEN: consent.text}, signed, clock)
+
+
+class GivenConsent(NamedTuple):
+    """What the owner consented to: to be stored, and the first access token."""
+
+    consent: HeldConsent
+    access_token: str
+
+    def __repr__(self) -> str:
+        return f"GivenConsent({self.consent!r})"
+
+
+async def ask_consent(app: MailApp, email: str, dialog: CodeDialog) -> GivenConsent:
+    """Ask the owner for consent to the mailbox of this address, on the provider's page. Whether it is for that mailbox,
+    its server tells.
+    """
+    request, code = await dialog.code(lambda redirect_uri: app.begin(redirect_uri, email))
+    async with httpx2.AsyncClient(timeout=TIMEOUT_S) as http:
+        grant = await exchange(http, app.app, request, code)
+    if grant.refresh_token is None:
+        raise ConsentRefused(f"{app.provider} gave no refresh token; remove the app's consent there and start again")
+    return GivenConsent(HeldConsent(app.name, grant.refresh_token), grant.access_token)
+
+
+async def _store(
+    database: Database,
+    vault: Vault,
+    email: str,
+    servers: MailServers,
+    secrets: Mapping[str, str],
+    signed: Signature,
+    clock: Clock,
+) -> AccountView:
     found = await imap_account(database, email)
     account_id = new_id() if found is None else found.id
     address = normalised_address(email) if found is None else found.email
     uses = await database.run(secret_keys.list_key_uses())
     vault.prepare([use.id for use in uses if use.secrets], clock())
-    secrets = {PASSWORD: password} | ({} if smtp_password is None else {SMTP_PASSWORD: smtp_password})
 
     def storing() -> Transaction[AccountView]:
         sealed = {field: vault.seal(account_id, field, secret) for field, secret in secrets.items()}

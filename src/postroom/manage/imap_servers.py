@@ -13,7 +13,7 @@ import dns.resolver
 
 from postroom.accounts.imap_sign_in import imap_endpoint_of, submission_endpoint_of, trusting
 from postroom.core.errors import BadInput
-from postroom.core.mail.servers import LabelsAs, MailServers, Security
+from postroom.core.mail.servers import AppName, LabelsAs, MailServers, Security, SignInKind
 from postroom.imap.account import CredentialsProvider, ImapAccount, open_session
 from postroom.imap.connection import Connection
 from postroom.imap.discovery import Attempt, Candidate, Records, ServiceRecord, domain_of, find_server
@@ -44,6 +44,9 @@ _PORTS: dict[tuple[str, Security], int] = {
 }
 
 
+_APPS: dict[str, AppName] = {"Gmail": "google", "Microsoft": "microsoft"}
+
+
 class WantedServer(NamedTuple):
     """A server as the owner named it; what is missing is filled in."""
 
@@ -62,6 +65,8 @@ class WantedServers(NamedTuple):
     user_name: str | None = None
     labels_as: LabelsAs | None = None
     trusted_certificates: str | None = None
+    app: AppName | None = None
+    """Whose app gets access tokens to sign in with; None for a password."""
 
     @property
     def says_where(self) -> bool:
@@ -130,14 +135,14 @@ async def find_servers(wanted: WantedServers, settings: Settings, records: Recor
     else:
         _check_lone(wanted.imap)
         if (preset := preset_for(domain)) is not None:
-            _check_takes_passwords(preset)
+            _check_takes_passwords(preset, wanted.app)
         records = records or DnsRecords.of_system(settings.delivery.dns_servers)
         discovery = await find_server(domain, records, partial(_answers, context=context))
         if discovery.found is None:
             raise _nothing_found(domain, discovery.attempts)
         found = _from_candidate(discovery.found, domain)
     if found.preset is not None:
-        _check_takes_passwords(found.preset)
+        _check_takes_passwords(found.preset, wanted.app)
     if not wanted.sends:
         return replace(found, submission=())
     if wanted.smtp.host is not None:
@@ -156,15 +161,18 @@ def servers_of_last_time(servers: MailServers) -> FoundServers:
 async def try_servers(
     wanted: WantedServers, found: FoundServers, password: str, now: datetime, smtp_password: str | None = None
 ) -> TriedServers:
-    """Sign in to both servers. Raises ImapError if the one for reading, or a named one for sending, refuses."""
+    """Sign in to both servers, with an access token as password if there is an app. Raises ImapError if the one for
+    reading, or a named one for sending, refuses.
+    """
     context = checked_certificates(wanted.trusted_certificates)
     user = wanted.user_name or wanted.email
-    session = await open_session(found.imap, _giving(Credentials(user, password)), context, TRY_S)
+    kind: SignInKind = "password" if wanted.app is None else "xoauth2"
+    session = await open_session(found.imap, _giving(Credentials(user, password, kind)), context, TRY_S)
     try:
         report = await look_at_server(session)
     finally:
         session.connection.close()
-    sending = _giving(Credentials(user, smtp_password or password))
+    sending = _giving(Credentials(user, smtp_password or password, kind))
     submission, cannot_send = await _first_that_works(found, sending, context)
     servers = MailServers(
         imap_host=found.imap.host,
@@ -174,7 +182,7 @@ async def try_servers(
         smtp_port=submission and submission.port,
         smtp_security=submission and submission.security,
         user_name=user,
-        sign_in="password",
+        sign_in=kind,
         labels_as=wanted.labels_as or report.labels_as,
         files_sent_mail=submission is not None and files_copies(submission.host),
         given_at=now,
@@ -188,7 +196,7 @@ async def fetch_to_preview(
 ) -> FetchedMail:
     """Fetch the newest mail from servers that were tried, before anything is stored."""
     context = checked_certificates(servers.trusted_certificates)
-    credentials = _giving(Credentials(servers.user_name, password))
+    credentials = _giving(Credentials(servers.user_name, password, servers.sign_in))
     account = ImapAccount(partial(open_session, imap_endpoint_of(servers), credentials, context, TRY_S))
     try:
         found = await fetch_newest(ImapSource(account, KnownPlaces(), Keywords()), "imap", most, progress)
@@ -251,11 +259,18 @@ def _check_lone(wanted: WantedServer) -> None:
         raise BadInput("--imap-host", "is missing", "name the host beside its port and security")
 
 
-def _check_takes_passwords(preset: Preset) -> None:
+def _check_takes_passwords(preset: Preset, app: AppName | None) -> None:
     """Refuse a provider that is known to accept no password, before one is asked for."""
-    if not preset.takes_passwords:
+    if not preset.takes_passwords and app is None:
         problem = f"{preset.name} accepts no passwords over IMAP, app passwords neither, only access tokens"
-        raise BadInput("email", problem, "Postroom cannot get those yet; forward the mail to a mailbox elsewhere")
+        remedy = "use `postroom account add imap --sign-in microsoft`; docs/how-to/imap.md says what it needs"
+        raise BadInput("email", problem, remedy)
+
+
+def app_at(servers: MailServers) -> AppName | None:
+    """Whose app has the consent to an account, as far as its server tells; None also if it has a password."""
+    preset = None if servers.sign_in == "password" else preset_at(servers.imap_host)
+    return None if preset is None else _APPS.get(preset.name)
 
 
 def _from_candidate(candidate: Candidate, domain: str) -> FoundServers:

@@ -10,6 +10,7 @@ from postroom.core.errors import MailboxError, NeedsPerson
 
 # Most tokens are valid for an hour. One that expires within this time is replaced early.
 EARLY = timedelta(minutes=5)
+CLOSING_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,11 @@ class TokenCache(Generic[T]):
             self._refused = token
 
     async def aclose(self) -> None:
-        """Wait for a running fetch: a refresh token that comes with it is stored."""
-        if self._fetching is not None:
-            await asyncio.wait({self._fetching})
+        """Wait for a running fetch, though not for long: a refresh token may come with it, and is stored."""
+        if (fetching := self._fetching) is not None:
+            await asyncio.wait({fetching}, timeout=CLOSING_S)
+            fetching.cancel()
+            await asyncio.wait({fetching})
 
     async def _next(self) -> T:
         """The current fetch, or a new one. It is not canceled together with one of its waiting callers."""

@@ -34,6 +34,7 @@ from postroom.settings.sections import (
     InboxSettings,
     JobsSettings,
     LogSettings,
+    MicrosoftSettings,
     ModelSettings,
     RedisSettings,
     RetentionSettings,
@@ -99,6 +100,7 @@ class Settings(Section):
     gmail: GmailSettings = GmailSettings.model_validate({})
     imap: ImapSettings = ImapSettings.model_validate({})
     google: GoogleSettings = GoogleSettings.model_validate({})
+    microsoft: MicrosoftSettings = MicrosoftSettings.model_validate({})
     model: ModelSettings = ModelSettings.model_validate({})
     safety: SafetySettings = SafetySettings.model_validate({})
     approvals: ApprovalsSettings = ApprovalsSettings.model_validate({})

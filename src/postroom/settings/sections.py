@@ -182,6 +182,31 @@ class GoogleSettings(Section):
         return value
 
 
+class MicrosoftSettings(Section):
+    client_id: str | None = Field(
+        None, min_length=1, description="The application (client) id of your own app at Microsoft."
+    )
+    client_secret: SecretStr | None = Field(
+        None, description="The client secret of that app; one for mobile and desktop has none."
+    )
+    tenant: str = Field(
+        "common",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]*$",
+        description="Whose accounts may consent: `common`, `consumers`, `organizations`, or an organisation's id or "
+        "domain.",
+    )
+    base_url: str = Field(
+        "https://login.microsoftonline.com", description="Where Microsoft asks for consent and issues tokens."
+    )
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_an_address(cls, value: str) -> str:
+        if not re.fullmatch(r"https?://[^\s/@?#]+[^\s@?#]*", value):
+            raise ValueError("an address such as https://login.microsoftonline.com, without user or password")
+        return value.rstrip("/")
+
+
 class ModelSettings(Section):
     provider: Literal["none", "openai", "anthropic"] = Field(
         "none",

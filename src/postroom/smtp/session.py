@@ -154,11 +154,13 @@ class Session:
 
     async def _with_token(self, credentials: Credentials, methods: Sequence[str]) -> Reply:
         """By an access token. A server that refuses it explains itself first, and waits for an empty answer."""
-        mechanism = credentials.kind.upper()
-        if mechanism not in methods:
-            raise HostFailed(found_out("4.7.0", f"it does not offer AUTH {mechanism}", "auth", self._host))
+        wanted = credentials.kind.upper()
+        other = "OAUTHBEARER" if wanted == "XOAUTH2" else "XOAUTH2"
+        mechanism = next((each for each in (wanted, other) if each in methods), None)
+        if mechanism is None:
+            raise HostFailed(found_out("4.7.0", f"it does not offer AUTH {wanted}", "auth", self._host))
         user, token = credentials.username, credentials.password
-        if credentials.kind == "xoauth2":
+        if mechanism == "XOAUTH2":
             message, last_word = f"user={user}\x01auth=Bearer {token}\x01\x01", ""
         else:
             name = user.replace("=", "=3D").replace(",", "=2C")

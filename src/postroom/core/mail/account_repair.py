@@ -20,6 +20,11 @@ def password_command(email: str) -> str:
     return f"postroom account add imap --email {shlex.quote(email)}"
 
 
+def sign_in_command(email: str, app: str) -> str:
+    """The command to consent again to a mailbox that is reached over IMAP with access tokens."""
+    return f"{password_command(email)} --sign-in {app}"
+
+
 def consent_command(email: str, level: str | None) -> str:
     """The command to consent again, at the same level or a higher one."""
     wanted = "" if level is None else f" --level {shlex.quote(level)}"

@@ -6,6 +6,8 @@ from typing import Literal
 
 Security = Literal["tls", "starttls", "plain"]
 SignInKind = Literal["password", "xoauth2", "oauthbearer"]
+AppName = Literal["google", "microsoft"]
+"""Whose app gets the access tokens."""
 LabelsAs = Literal["keywords", "folders"]
 
 
