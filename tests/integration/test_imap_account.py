@@ -105,7 +105,7 @@ def test_adding_again_renews_the_password_and_keeps_what_is_not_said(user: NewUs
 def test_nothing_is_stored_if_the_sign_in_is_refused(user: NewUser) -> None:
     assert user.add(*user.where(), password="wrong") == 1
     assert "does not accept the user name or the password (AUTHENTICATIONFAILED)" in user.shell.err
-    assert "the provider may want an app password: give the right one" in user.shell.err
+    assert "give the right one, which may be a new one, or an app password of the provider" in user.shell.err
     assert "wrong\n" not in user.shell.err
     assert user.shell("account", "list", "--json") == 0
     assert user.shell.json() == []
@@ -113,7 +113,7 @@ def test_nothing_is_stored_if_the_sign_in_is_refused(user: NewUser) -> None:
 
 def test_a_missing_password_is_named_and_asked_for(user: NewUser) -> None:
     assert user.add(*user.where(), password="") == 2
-    assert "password: is missing; type it on a terminal, or give it on standard input" in user.shell.err
+    assert "standard input: has no line left for a password; give one, or use a terminal" in user.shell.err
 
 
 def test_a_certificate_that_nobody_vouches_for_is_refused_before_the_password_leaves(user: NewUser) -> None:
