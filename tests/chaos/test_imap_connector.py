@@ -38,9 +38,11 @@ async def live_through(setup: ImapCrashSetup, rng: Random) -> None:
     kinds = rng.sample(["kill"] * KILLS + ["cut"] * CUTS, count)
     connector = await setup.start()
     for step in range(steps):
+        before = setup.intake.fresh
         await asyncio.to_thread(setup.other.deliver, AT_ONCE)
         for _ in range(count * (step + 1) // steps - count * step // steps):
-            await setup.intake.until(rng.randint(setup.intake.fresh, setup.intake.fresh + 3) if step else 0)
+            # Nobody hides what was just delivered yet, so that at least so many come.
+            await setup.intake.until(before + rng.randint(0, AT_ONCE // 2))
             connector = await disturb(setup, connector, kinds.pop(), rng)
         await asyncio.to_thread(lambda: [setup.other.meddle() for _ in range(AT_ONCE // 2)])
         await setup.read_inbox()
