@@ -120,6 +120,8 @@ def _opened(path: Path) -> apsw.Connection:
             connection.execute(statement).fetchall()
         if (verdict := connection.execute("PRAGMA quick_check").fetchall()) != [("ok",)]:
             raise apsw.CorruptError(str(verdict[:3]))
+        # The check has read all of it; a process may hold the indexes of a thousand accounts that rest.
+        connection.execute("PRAGMA shrink_memory").fetchall()
     except BaseException:
         connection.close()
         raise
