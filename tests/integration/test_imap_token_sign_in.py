@@ -80,13 +80,16 @@ class Setup:
     port: int
 
     def __post_init__(self) -> None:
-        self.sign_ins = self.process()
+        self.tokens = self.new_tokens()
+        self.sign_ins = self.process(self.tokens)
 
-    def process(self) -> ImapSignIns:
-        """The sign-ins of another process."""
+    def new_tokens(self) -> MailTokens:
         app = microsoft_mail_app(CLIENT_ID, None, self.microsoft.address, "common")
-        tokens = MailTokens(self.database, lambda: self.vault, lambda _name: app, self.http, self.clock)
-        return ImapSignIns(self.database, lambda: self.vault, self.clock, tokens=tokens)
+        return MailTokens(self.database, lambda: self.vault, lambda _name: app, self.http, self.clock)
+
+    def process(self, tokens: MailTokens | None = None) -> ImapSignIns:
+        """The sign-ins of a process, with tokens of its own."""
+        return ImapSignIns(self.database, lambda: self.vault, self.clock, tokens=tokens or self.new_tokens())
 
     async def consent(self, smtp_port: int | None = None) -> AccountView:
         token = self.microsoft.issue(ADA)["refresh_token"]
@@ -155,6 +158,27 @@ async def test_many_connections_share_one_token_and_the_new_refresh_token_is_sto
     assert now == setup.microsoft.issued[-1], "the one before is not valid any more"
     (await setup.process().open(account.id)).connection.close()
     assert setup.microsoft.refreshes == 2
+
+
+async def test_the_new_refresh_token_is_stored_also_if_nobody_waits_for_the_token_any_more(setup: Setup) -> None:
+    account = await setup.consent()
+    asked, may_answer = asyncio.Event(), asyncio.Event()
+
+    async def slowly() -> None:
+        asked.set()
+        await may_answer.wait()
+
+    setup.microsoft.before_refresh = slowly
+    opening = asyncio.create_task(setup.open(account))
+    await asked.wait()
+    opening.cancel()
+    await asyncio.wait({opening})
+    assert opening.cancelled()
+    may_answer.set()
+    await setup.tokens.aclose()
+    assert await setup.stored(account.id) == setup.microsoft.issued[-1]
+    await setup.open(account)
+    assert setup.microsoft.refreshes == 1
 
 
 async def test_a_token_is_replaced_shortly_before_its_end(setup: Setup) -> None:

@@ -14,13 +14,11 @@ from uuid import UUID
 import httpx2
 import pytest
 
-from postroom.accounts.imap_sign_in import ImapSignIns
-from postroom.accounts.imap_tokens import MailTokens
-from postroom.manage.google import vault_of
-from postroom.manage.mail_apps import mail_app
+from postroom.compose.imap_provider import ImapProvider
 from postroom.settings.reading import load_settings
 from postroom.store.engine.database import Database
 from support.dovecot import running_dovecot
+from support.gates import OpenGate
 from support.google import ADA, Google, agreeing_browser, google_in_a_thread
 from support.imap_server import ImapServer, authority
 from support.microsoft import Microsoft, microsoft_in_a_thread
@@ -86,14 +84,14 @@ class Owner:
         assert self.shell("account", "list", "--json") == 0, self.shell.err
         return self.shell.json()
 
-    async def sign_in(self, database: Database, account_id: UUID) -> None:
-        """As a process does that starts now, with the stored consent alone."""
+    async def use(self, database: Database, account_id: UUID) -> None:
+        """As a worker does that starts now, with the stored consent alone."""
         settings = load_settings(environ=os.environ, cwd=Path.cwd())
         async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
-            vault = partial(vault_of, settings)
-            tokens = MailTokens(database, vault, partial(mail_app, settings), http)
-            session = await ImapSignIns(database, vault, tokens=tokens).open(account_id)
-            await session.log_out()
+            provider = ImapProvider(settings, database, http, None, OpenGate())
+            mailbox = await provider.mailbox(account_id)
+            assert "INBOX" in [each.id for each in await mailbox.labels()]
+            await provider.aclose()
 
 
 @pytest.fixture
@@ -110,7 +108,7 @@ def test_a_mailbox_at_microsoft_is_connected_by_the_pasted_address_and_signed_in
     assert (account["email"], account["state"], account["level"]) == (OWNER, "active", None)
     for _ in range(2):
         before = microsoft.refreshes
-        on_database(owner.shell, lambda database: owner.sign_in(database, UUID(account["id"])))
+        on_database(owner.shell, lambda database: owner.use(database, UUID(account["id"])))
         assert microsoft.refreshes == before + 1, "each time with the refresh token that replaced the last one"
     files = [each.read_bytes() for each in Path("postroom-data").rglob("*") if each.is_file()]
     said = "".join((*owner.printed, owner.shell.out, owner.shell.err))
@@ -134,7 +132,7 @@ def test_a_mailbox_at_google_is_connected_in_the_browser_and_its_consent_ends_wi
     assert owner.add("--email", ADA, "--sign-in", "google") == 0, owner.shell.err
     (account,) = owner.accounts()
     assert "You can close this page" in seen[0]
-    on_database(owner.shell, lambda database: owner.sign_in(database, UUID(account["id"])))
+    on_database(owner.shell, lambda database: owner.use(database, UUID(account["id"])))
     (grant,) = (each for each in consents.grants if not each.revoked)
     assert grant.scopes == {"https://mail.google.com/"}
     assert owner.shell("account", "remove", ADA) == 0
