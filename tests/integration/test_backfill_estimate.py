@@ -192,7 +192,7 @@ async def test_the_estimate_is_within_15_percent_of_what_the_backfill_then_does(
         ({"target_categories": ("finanse",)}, "target_categories"),
         ({"target_categories": ()}, "target_categories"),
         ({"endpoint_identity": "gmail:user:mara@lindqvist.exampl"}, "endpoint_identity"),
-        ({"connector_type": "imap"}, "connector_type"),
+        ({"connector_type": "pop3"}, "connector_type"),
         ({"rate_limit_per_hour": 0}, "rate_limit_per_hour"),
         ({"daily_cost_cap_cents": -1}, "daily_cost_cap_cents"),
     ],
