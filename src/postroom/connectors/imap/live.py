@@ -78,6 +78,7 @@ class ImapConnector(MailConnector):
             # Whom the user wrote to recently decides about the tiers of the mail that is about to be ingested.
             await self.sent_mail.read(FIRST)
         fresh = await self._follower.round(window_start(self._clock(), reached))
+        self._index.rest()
         self._health.reach(self._clock().isoformat())
         return fresh
 

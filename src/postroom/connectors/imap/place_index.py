@@ -6,6 +6,7 @@ The file can be rebuilt from the mailbox, so a damaged one is set aside.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -69,6 +70,11 @@ class PlaceIndex:
             for suffix in ("-wal", "-shm"):
                 path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
             self._connection = _opened(path)
+
+    def rest(self) -> None:
+        """Give back memory until the next round: a process may hold the indexes of a thousand accounts that rest."""
+        with suppress(apsw.Error):
+            self._connection.execute("PRAGMA shrink_memory").fetchall()
 
     def close(self) -> None:
         self._connection.close()
@@ -159,8 +165,6 @@ def _opened(path: Path) -> apsw.Connection:
             connection.execute(statement).fetchall()
         if (verdict := connection.execute("PRAGMA quick_check").fetchall()) != [("ok",)]:
             raise apsw.CorruptError(str(verdict[:3]))
-        # The check has read all of it; a process may hold the indexes of a thousand accounts that rest.
-        connection.execute("PRAGMA shrink_memory").fetchall()
     except BaseException:
         connection.close()
         raise
