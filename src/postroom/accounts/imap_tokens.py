@@ -37,7 +37,7 @@ class HeldConsent:
 
     @property
     def text(self) -> str:
-        """What is sealed."""
+        """The text to seal."""
         return f"{self.app}:{self.refresh_token}"
 
     @classmethod

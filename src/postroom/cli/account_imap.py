@@ -51,7 +51,7 @@ class ImapOptions:
 
 @dataclass(frozen=True)
 class _Passwords:
-    """What to sign in with: passwords, or the first access token and the consent to keep."""
+    """The means to sign in: passwords, or the first access token and the consent to keep."""
 
     imap: str = field(repr=False)
     smtp: str | None = field(default=None, repr=False)
@@ -99,7 +99,7 @@ def add_imap(session: Session, options: ImapOptions) -> "AccountView | None":
 
 
 def _wanted(options: ImapOptions, email: str, before: "AccountView | None") -> "WantedServers":
-    """What the owner said. Where an account is renewed, what they do not say stays as it was."""
+    """The wishes of the owner. Where an account is renewed, everything left out stays as it was."""
     from postroom.cli.options import choice
     from postroom.manage.imap_servers import LARGEST_FILE, WantedServer, WantedServers
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from postroom.compose.connector import connector_token, exporting_alone, heartbeat_every, introduce, until_stopped
 from postroom.compose.mail_connector import (
     ConnectorChores,
+    backfill_worker,
     beside,
+    caches_of,
     chores,
     connector_folder,
     heartbeats_of,
@@ -147,25 +149,17 @@ def connector_parts(
 ) -> Generator[ConnectorParts]:
     from postroom.compose.google import quota_terms
     from postroom.connectors.checkpoint import Checkpoint
-    from postroom.connectors.contact_cache import ContactCache
-    from postroom.connectors.filter_cache import FilterCache
     from postroom.connectors.gmail.live import GmailConnector
     from postroom.connectors.gmail.send_as import SendAsAddresses
     from postroom.connectors.gmail.spending import RememberedQuota
-    from postroom.connectors.mail.backfill.lease import KeptLease
-    from postroom.connectors.mail.backfill.worker import BackfillWorker
     from postroom.connectors.mail.knowledge import Knowledge
     from postroom.connectors.mail.sent_index import SentIndex
     from postroom.gmail.client import GmailClient
     from postroom.store.engine.clock import wall_clock
-    from postroom.system.boot_clock import since_boot
 
     email = addresses[0]
     tokens = _tokens(settings, switchboard)
-    good_for = timedelta(seconds=settings.connector.contacts_stale_s)
-    contacts = ContactCache(folder / "contacts.json", switchboard, wall_clock, good_for)
-    health.contacts_generated_at = lambda: contacts.generated_at
-    filters = FilterCache(folder / "filters.json", switchboard)
+    contacts, filters = caches_of(settings, switchboard, folder, health)
     with (
         contextlib.closing(SentIndex(folder / "sent.db")) as sent,
         contextlib.closing(RememberedQuota(folder / "quota", quota_terms(settings))) as own,
@@ -190,16 +184,7 @@ def connector_parts(
             folder=folder,
             hints=_hints(settings, http, email, tokens),
         )
-        backfills = BackfillWorker(
-            switchboard,
-            "gmail",
-            gmail_endpoint(email),
-            connector.backfill(switchboard, settings.backfill.progress_interval, since_boot).begin,
-            poll_interval_s=settings.backfill.poll_interval_s,
-            clock=since_boot,
-            polls=polls,
-            lease=KeptLease(folder / "backfill-lease.json"),
-        )
+        backfills = backfill_worker(settings, switchboard, gmail_endpoint(email), connector, folder, polls)
         yield ConnectorParts(
             connector=connector,
             source=client,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from postroom.compose.mail_connector import (
     ConnectorChores,
+    backfill_worker,
+    caches_of,
     connector_folder,
     heartbeats_of,
     held_folder,
@@ -67,23 +69,15 @@ def connector_parts(
     polls: dict[str, float] | None = None,
 ) -> Generator[ConnectorChores]:
     """The connector. Work is done in `account`; `open_session` opens the connection that waits for news."""
-    from postroom.connectors.contact_cache import ContactCache
-    from postroom.connectors.filter_cache import FilterCache
     from postroom.connectors.imap.idle import IdleHints
     from postroom.connectors.imap.live import ImapConnector
     from postroom.connectors.imap.place_index import PlaceIndex
-    from postroom.connectors.mail.backfill.lease import KeptLease
-    from postroom.connectors.mail.backfill.worker import BackfillWorker
     from postroom.connectors.mail.knowledge import Knowledge
     from postroom.connectors.mail.sent_index import SentIndex
     from postroom.store.engine.clock import wall_clock
-    from postroom.system.boot_clock import since_boot
 
     email = addresses[0]
-    good_for = timedelta(seconds=settings.connector.contacts_stale_s)
-    contacts = ContactCache(folder / "contacts.json", switchboard, wall_clock, good_for)
-    health.contacts_generated_at = lambda: contacts.generated_at
-    filters = FilterCache(folder / "filters.json", switchboard)
+    contacts, filters = caches_of(settings, switchboard, folder, health)
     with (
         contextlib.closing(SentIndex(folder / "sent.db")) as sent,
         contextlib.closing(PlaceIndex(folder / "places.db")) as index,
@@ -102,14 +96,5 @@ def connector_parts(
             folder=folder,
             hints=hints,
         )
-        backfills = BackfillWorker(
-            switchboard,
-            "imap",
-            imap_endpoint(email),
-            connector.backfill(switchboard, settings.backfill.progress_interval, since_boot).begin,
-            poll_interval_s=settings.backfill.poll_interval_s,
-            clock=since_boot,
-            polls=polls,
-            lease=KeptLease(folder / "backfill-lease.json"),
-        )
+        backfills = backfill_worker(settings, switchboard, imap_endpoint(email), connector, folder, polls)
         yield ConnectorChores(connector, connector.source, contacts, filters, backfills)

@@ -48,6 +48,45 @@ class ConnectorChores:
     backfills: BackfillWorker
 
 
+def caches_of(
+    settings: Settings, switchboard: McpSwitchboard, folder: Path, health: ConnectorHealth
+) -> tuple[ContactCache, FilterCache]:
+    """Contacts and filters, as the connector last got them from the switchboard."""
+    from postroom.connectors.contact_cache import ContactCache
+    from postroom.connectors.filter_cache import FilterCache
+    from postroom.store.engine.clock import wall_clock
+
+    good_for = timedelta(seconds=settings.connector.contacts_stale_s)
+    contacts = ContactCache(folder / "contacts.json", switchboard, wall_clock, good_for)
+    health.contacts_generated_at = lambda: contacts.generated_at
+    return contacts, FilterCache(folder / "filters.json", switchboard)
+
+
+def backfill_worker(
+    settings: Settings,
+    switchboard: McpSwitchboard,
+    identity: str,
+    connector: MailConnector,
+    folder: Path,
+    polls: dict[str, float] | None,
+) -> BackfillWorker:
+    """The worker for backfills of the connector's mailbox."""
+    from postroom.connectors.mail.backfill.lease import KeptLease
+    from postroom.connectors.mail.backfill.worker import BackfillWorker
+    from postroom.system.boot_clock import since_boot
+
+    return BackfillWorker(
+        switchboard,
+        provider_of(identity),
+        identity,
+        connector.backfill(switchboard, settings.backfill.progress_interval, since_boot).begin,
+        poll_interval_s=settings.backfill.poll_interval_s,
+        clock=since_boot,
+        polls=polls,
+        lease=KeptLease(folder / "backfill-lease.json"),
+    )
+
+
 def connector_folder(settings: Settings, provider: str, email: str) -> Path:
     return settings.data_dir / "connectors" / f"{provider}-{email}"
 

@@ -102,7 +102,7 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What changed in a folder: flags by UID, and ranges of UIDs that are gone; None if the server cannot tell."""
+    """The changes in a folder: flags by UID, and ranges of UIDs that are gone; None if the server cannot tell."""
 
     flags: Mapping[int, frozenset[str]]
     vanished: Sequence[tuple[int, int]] | None

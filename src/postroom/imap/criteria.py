@@ -64,7 +64,7 @@ _SEPARATORS = re.compile(r"[\s/]")
 
 
 class Criteria(NamedTuple):
-    """What is written into a SEARCH; `keys` tells whether it is one search key or several."""
+    """The text of a SEARCH; `keys` tells whether it is one search key or several."""
 
     parts: tuple[Part, ...]
     keys: int = 1

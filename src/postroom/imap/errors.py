@@ -44,7 +44,7 @@ from postroom.core.errors import (
 BUSY_FOR = timedelta(minutes=5)
 
 SignInCause = Literal["password", "app_password", "expired", "policy", "web", "insecure", "token"]
-"""What keeps us out: what was given, or what no password changes."""
+"""The cause of a refused sign-in: the password, or something that no password changes."""
 
 
 class ImapError(MailboxError):

@@ -143,7 +143,7 @@ def _separator(listed: Sequence[Listed], namespace: Namespace | None) -> str:
 
 
 def _prefix(listed: Sequence[Listed], namespace: Namespace | None, separator: str) -> bytes:
-    """What is before the names of all folders of the user. A server that does not say shows it by what it lists."""
+    """The prefix of the names of all folders of the user. A server that does not say shows it by what it lists."""
     if namespace is not None:
         return namespace.prefix
     below = b"INBOX" + separator.encode()

@@ -184,7 +184,7 @@ async def _identified(finder: Finder, spots: Sequence[Spot], query: Query) -> li
 
 
 async def _read(finder: Finder, query: Query, uids: Sequence[int]) -> Mapping[int, Fetched]:
-    """What the check needs beside the flags and the date."""
+    """The items to fetch for the check, besides flags and date."""
     items: list[str] = []
     if not finder.session.searches_utf8 and needs_text(query):
         items.append(f"BODY.PEEK[]<0.{LARGEST_READ}>")

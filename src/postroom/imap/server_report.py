@@ -1,4 +1,4 @@
-"""What an IMAP server can do for a mailbox, and what that means for its owner, in words."""
+"""The abilities of an IMAP server, and their meaning for the owner of a mailbox, in words."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _SHOWN: Mapping[Role, str] = {"ARCHIVE": "archive", "SENT": "sent mail", "TRASH"
 
 @dataclass(frozen=True, slots=True)
 class ServerReport:
-    """What was found after signing in. `messages` are those in the inbox."""
+    """The findings after signing in. `messages` are those in the inbox."""
 
     deletes_for_good: bool
     reports_at_once: bool

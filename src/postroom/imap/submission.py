@@ -180,7 +180,7 @@ class _NotForAll(Exception):
 
 
 def _envelope(mail: bytes) -> tuple[Envelope, list[EnvelopeRecipient]]:
-    """Whom it is from and for, as its header says."""
+    """The sender and the recipients that its header names."""
     head = BytesHeaderParser().parsebytes(mail)
     from_ = next(iter(_addresses(head, "From")), None)
     to = {each if read is None else str(read): read for each, read in _read(head, "To", "Cc")}

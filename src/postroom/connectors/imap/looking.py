@@ -47,7 +47,7 @@ class Identified(NamedTuple):
 
 @dataclass
 class _Changes:
-    """What happened to messages that were read before. `unknown` are not in the index, but there."""
+    """Changes of messages that were read before. `unknown` are not in the index, but there."""
 
     held: dict[int, Held] = field(default_factory=dict[int, Held])
     gone: frozenset[int] = frozenset()
