@@ -110,6 +110,9 @@ service imap {{
 service anvil {{
   client_limit = 8000
 }}
+service stats {{
+  client_limit = 8000
+}}
 service auth {{
   client_limit = 8000
 }}
