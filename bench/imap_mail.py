@@ -6,9 +6,10 @@ tiers and hands them in to the switchboard in its own process, each durable on S
 mailbox into a Maildir. Printed are seconds by the clock and by the processor, of the connector's process and of mbsync;
 Dovecot's are not counted.
 
-`idle`: ACCOUNTS connectors with the pauses that the product has, after their first round, for SECONDS in which nothing
-happens. `arrive`: another client brings COUNT messages at random moments, one after the other, into a mailbox that is
-watched; each is timed from the moment at which the server has it until it is accepted.
+`idle`: ACCOUNTS connectors with the pauses that the product has, after their first rounds and when the connections for
+work are closed again, for SECONDS in which nothing happens. `arrive`: another client brings COUNT messages at random
+moments, one after the other, into a mailbox that is watched; each is timed from the moment at which the server has it
+until it is accepted.
 """
 
 import asyncio
@@ -31,10 +32,12 @@ from postroom.connectors.imap.idle import IdleHints
 from postroom.connectors.imap.live import ImapConnector
 from postroom.connectors.imap.place_index import PlaceIndex
 from postroom.connectors.mail.knowledge import Knowledge
+from postroom.connectors.mail.sent_index import SentIndex
 from postroom.connectors.mcp_switchboard import switchboard_within
 from postroom.connectors.runtime import ConnectorHealth
 from postroom.core.mail.accounts import imap_endpoint
 from postroom.core.roles import Principal, Role
+from postroom.imap.account import KEPT_S
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -81,17 +84,20 @@ class Bench:
     def __init__(self, server: ImapServer, folder: Path, database: Database, services: Services) -> None:
         self.server, self.folder, self.database, self.services = server, folder, database, services
         self.healths: list[_Counted] = []
+        self.hints: list[IdleHints] = []
         self._stack = AsyncExitStack()
 
     async def connector(self, user: str, watching: bool = False) -> ImapConnector:
         endpoint = imap_endpoint(address_of(user))
         await self.database.run(keep_account(new_id(), "imap", endpoint, address_of(user), wall_clock()))
         account, own = account_on(self.server, user), self.folder / user
-        index, hints = PlaceIndex(own / "places.db"), IdleHints(account.open, POLL_S)
-        self._stack.callback(index.close)
-        self._stack.callback(hints.close)
+        index, sent = PlaceIndex(own / "places.db"), SentIndex(own / "sent.db")
+        hints = IdleHints(account.open, POLL_S)
+        for each in (index, sent, hints):
+            self._stack.callback(each.close)
         self._stack.push_async_callback(account.log_out)
         self.healths.append(_Counted())
+        self.hints.append(hints)
         return ImapConnector(
             account,
             switchboard_within(build_server(self.services, Principal(Role.CONNECTOR, endpoint))),
@@ -100,7 +106,7 @@ class Bench:
             endpoint_identity=endpoint,
             clock=wall_clock,
             health=self.healths[-1],
-            knowledge=Knowledge([address_of(user)], contacts=lambda: frozenset({CONTACT})),
+            knowledge=Knowledge([address_of(user)], sent=sent, contacts=lambda: frozenset({CONTACT})),
             folder=own,
             hints=hints if watching else None,
         )
@@ -170,8 +176,7 @@ async def idle(bench: Bench, accounts: int, seconds: float) -> dict[str, float]:
         running.append(asyncio.create_task(connector.run(timedelta(seconds=POLL_S), stop)))
         if number % 20 == 19:
             await _rounds(bench, 1)
-    # The first connection that waits for news makes a second round.
-    await _rounds(bench, 2)
+    await _resting(bench)
     settle_memory()
     cpu, before = time.process_time(), sum(each.rounds for each in bench.healths)
     await asyncio.sleep(seconds)
@@ -189,6 +194,15 @@ async def _rounds(bench: Bench, count: int) -> None:
             while each.rounds < count:
                 each.ended.clear()
                 await each.ended.wait()
+
+
+async def _resting(bench: Bench) -> None:
+    """Wait until each connector has only its connection that waits for news: the one for work is kept for a while.
+    While it starts so many processes, Dovecot ends one connection in a hundred, which is opened again after a pause.
+    """
+    await asyncio.sleep(2 * KEPT_S)
+    if asleep := sum(not each.is_watching for each in bench.hints):
+        raise RuntimeError(f"{asleep} of {len(bench.hints)} accounts are not watched")
 
 
 async def arrive(bench: Bench, count: int) -> dict[str, Any]:

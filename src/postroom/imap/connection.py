@@ -7,6 +7,7 @@ import asyncio
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from sys import intern
 from typing import Self
 
 from postroom.imap.commands import Command, Part, command, wire_pieces
@@ -375,4 +376,5 @@ class Connection:
 
 
 def _capabilities(values: tuple[Value, ...]) -> frozenset[str]:
-    return frozenset(each.upper() for each in values if isinstance(each, str))
+    # Every connection to a kind of server has the same.
+    return frozenset(intern(each.upper()) for each in values if isinstance(each, str))

@@ -1,7 +1,7 @@
 """How long to leave a mail server alone after an error. Pure."""
 
 from datetime import timedelta
-from random import Random
+from random import Random, SystemRandom
 
 from postroom.core.errors import MailboxLater, NeedsPerson
 
@@ -9,6 +9,8 @@ LONGEST = timedelta(minutes=10)
 # Each attempt with a password that the server has refused brings the account closer to being locked.
 LONGEST_WITHOUT_PERSON = timedelta(minutes=30)
 SPREAD = 0.25
+SYSTEM_RANDOM = SystemRandom()
+"""One for all accounts: each has a state of 2.5 KB that it never uses."""
 
 
 def pause_after(error: Exception, failures: int, first: timedelta, rng: Random) -> timedelta:

@@ -8,11 +8,11 @@ connection whose other end is gone is noticed by that, or by TCP's own probes (`
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
-from random import Random, SystemRandom
+from random import Random
 
 import structlog
 
-from postroom.connectors.imap.backoff import pause_after
+from postroom.connectors.imap.backoff import SYSTEM_RANDOM, pause_after
 from postroom.core.errors import MailboxError, NeedsPerson, PostroomError
 from postroom.imap.session import Session
 
@@ -38,7 +38,7 @@ class IdleHints:
         look_s: float = LOOK_S,
         after_trouble: timedelta = AFTER_TROUBLE,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        rng: Random | None = None,
+        rng: Random = SYSTEM_RANDOM,
     ) -> None:
         self.problem: PostroomError | None = None
         self._open_session = open_session
@@ -46,7 +46,7 @@ class IdleHints:
         self._figures: Mapping[bytes, Mapping[str, int]] = {}
         self._after_trouble = after_trouble
         self._sleep = sleep
-        self._rng = rng or SystemRandom()
+        self._rng = rng
         self._failures = 0
         self._rest: timedelta | None = None
         """How long to wait before the next connection."""

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
-from random import Random, SystemRandom
+from random import Random
 
-from postroom.connectors.imap.backoff import pause_after
+from postroom.connectors.imap.backoff import SYSTEM_RANDOM, pause_after
 from postroom.connectors.imap.follow import Follower
 from postroom.connectors.imap.idle import IdleHints
 from postroom.connectors.imap.place_index import PlaceIndex
@@ -44,7 +44,7 @@ class ImapConnector(MailConnector):
         knowledge: Knowledge | None = None,
         folder: Path | None = None,
         hints: Hints | None = None,
-        rng: Random | None = None,
+        rng: Random = SYSTEM_RANDOM,
     ) -> None:
         known, keywords = KnownPlaces(), Keywords()
         self.source = ImapSource(account, known, keywords)
@@ -62,7 +62,7 @@ class ImapConnector(MailConnector):
         )
         self._index = index
         self._hints = hints
-        self._rng = rng or SystemRandom()
+        self._rng = rng
         self._follower = Follower(account, index, known, keywords, self._reader, self._ingester, clock)
 
     async def _check_mailbox(self) -> None:
@@ -77,8 +77,10 @@ class ImapConnector(MailConnector):
         if reached is None:
             # Whom the user wrote to recently decides about the tiers of the mail that is about to be ingested.
             await self.sent_mail.read(FIRST)
-        fresh = await self._follower.round(window_start(self._clock(), reached))
-        self._index.rest()
+        try:
+            fresh = await self._follower.round(window_start(self._clock(), reached))
+        finally:
+            self._index.close()
         self._health.reach(self._clock().isoformat())
         return fresh
 

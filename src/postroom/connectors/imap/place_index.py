@@ -2,25 +2,17 @@
 
 An SQLite file of the connector. A round compares it with the mailbox: the differences are what other programs have
 done. What a round has found is written in one transaction, after everything about it was handed in and reported.
-The file can be rebuilt from the mailbox, so a damaged one is set aside.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import apsw
 import orjson
-import structlog
 
-from postroom.core.errors import StoreError
-from postroom.system.private_files import private_folder
+from postroom.connectors.mail.index_file import IndexFile
 
-log = structlog.get_logger()
-
-WAIT_MS = 5000
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS folders (
     folder BLOB PRIMARY KEY, uidvalidity INTEGER NOT NULL, uidnext INTEGER NOT NULL, modseq INTEGER) WITHOUT ROWID;
@@ -58,61 +50,50 @@ class FolderNews(NamedTuple):
 
 
 class PlaceIndex:
-    """The messages of one mailbox by place. Raises StoreError if it cannot be written."""
+    """The messages of one mailbox by place. Raises StoreError if it cannot be read or written."""
 
     def __init__(self, path: Path) -> None:
-        private_folder(path.parent)
-        try:
-            self._connection = _opened(path)
-        except (apsw.NotADBError, apsw.CorruptError):
-            log.warning("connector.places_damaged", file=path.name)
-            path.replace(path.with_name(f"{path.name}.damaged"))
-            for suffix in ("-wal", "-shm"):
-                path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
-            self._connection = _opened(path)
-
-    def rest(self) -> None:
-        """Give back memory until the next round: a process may hold the indexes of a thousand accounts that rest."""
-        with suppress(apsw.Error):
-            self._connection.execute("PRAGMA shrink_memory").fetchall()
+        # After a crash of the machine an older state is as good: it is compared with the mailbox again.
+        self._file = IndexFile(path, _SCHEMA.split(";"), "normal")
 
     def close(self) -> None:
-        self._connection.close()
+        """Close the file until it is used again."""
+        self._file.close()
 
     @property
     def reached_at(self) -> datetime | None:
         """The time up to which everything has been ingested."""
-        found = self._rows("SELECT at FROM reached")
+        found = self._file.run("SELECT at FROM reached")
         return datetime.fromisoformat(found[0][0]) if found else None
 
     def state(self, folder: bytes) -> FolderState | None:
-        found = self._rows("SELECT uidvalidity, uidnext, modseq FROM folders WHERE folder = ?", folder)
+        found = self._file.run("SELECT uidvalidity, uidnext, modseq FROM folders WHERE folder = ?", folder)
         return FolderState(*found[0]) if found else None
 
     def folders(self) -> list[bytes]:
-        return [folder for (folder,) in self._rows("SELECT folder FROM folders")]
+        return [folder for (folder,) in self._file.run("SELECT folder FROM folders")]
 
     def uids_in(self, folder: bytes) -> frozenset[int]:
-        return frozenset(uid for (uid,) in self._rows("SELECT uid FROM places WHERE folder = ?", folder))
+        return frozenset(uid for (uid,) in self._file.run("SELECT uid FROM places WHERE folder = ?", folder))
 
     def uids_within(self, folder: bytes, ranges: Iterable[tuple[int, int]]) -> frozenset[int]:
         """The UIDs in the index that are in one of these ranges."""
         sql = "SELECT uid FROM places WHERE folder = ? AND uid BETWEEN ? AND ?"
-        return frozenset(uid for first, last in ranges for (uid,) in self._rows(sql, folder, first, last))
+        return frozenset(uid for first, last in ranges for (uid,) in self._file.run(sql, folder, first, last))
 
     def held_at(self, folder: bytes, uids: Iterable[int]) -> dict[int, Held]:
         """Those of these messages that the index knows."""
         sql = "SELECT uid, id, labels FROM places WHERE folder = ? AND uid IN (SELECT value FROM json_each(?))"
-        rows = self._rows(sql, folder, orjson.dumps(sorted(uids)).decode())
+        rows = self._file.run(sql, folder, orjson.dumps(sorted(uids)).decode())
         return {uid: Held(id, _labels(labels)) for uid, id, labels in rows}
 
     def labels_by_place(self, id: str) -> dict[tuple[bytes, int], frozenset[str]]:
-        rows = self._rows("SELECT folder, uid, labels FROM places WHERE id = ?", id)
+        rows = self._file.run("SELECT folder, uid, labels FROM places WHERE id = ?", id)
         return {(folder, uid): _labels(labels) for folder, uid, labels in rows}
 
     def missing(self) -> dict[str, frozenset[str]]:
         """The messages that were in no folder at the end of the last round, with the labels that they had."""
-        return {id: _labels(labels) for id, labels in self._rows("SELECT id, labels FROM missing")}
+        return {id: _labels(labels) for id, labels in self._file.run("SELECT id, labels FROM missing")}
 
     def settle(
         self,
@@ -131,44 +112,12 @@ class PlaceIndex:
         ]
         if at is not None:
             statements.append(("INSERT OR REPLACE INTO reached VALUES (1, ?)", (at.isoformat(),)))
-        self._write(statements)
+        self._file.run_all(statements)
 
     def forget_folder(self, folder: bytes) -> None:
         """The folder no longer exists; what was in it is settled."""
         both = ("DELETE FROM places WHERE folder = ?", "DELETE FROM folders WHERE folder = ?")
-        self._write([(each, (folder,)) for each in both])
-
-    def _write(self, statements: Sequence[tuple[str, tuple[Any, ...]]]) -> None:
-        """All of them, or none."""
-        try:
-            self._connection.execute("BEGIN IMMEDIATE").fetchall()
-            try:
-                for sql, given in statements:
-                    self._connection.execute(sql, given).fetchall()
-            except BaseException:
-                self._connection.execute("ROLLBACK").fetchall()
-                raise
-            self._connection.execute("COMMIT").fetchall()
-        except apsw.Error as error:
-            raise StoreError(f"the places of messages cannot be written: {type(error).__name__}") from error
-
-    def _rows(self, sql: str, *given: Any) -> list[Any]:
-        return self._connection.execute(sql, given).fetchall()
-
-
-def _opened(path: Path) -> apsw.Connection:
-    connection = apsw.Connection(str(path))
-    try:
-        connection.set_busy_timeout(WAIT_MS)
-        # After a crash of the machine an older state is as good: it is compared with the mailbox again.
-        for statement in ("PRAGMA journal_mode = wal", "PRAGMA synchronous = normal", *_SCHEMA.split(";")):
-            connection.execute(statement).fetchall()
-        if (verdict := connection.execute("PRAGMA quick_check").fetchall()) != [("ok",)]:
-            raise apsw.CorruptError(str(verdict[:3]))
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+        self._file.run_all([(each, (folder,)) for each in both])
 
 
 def _news_statements(news: FolderNews) -> list[tuple[str, tuple[Any, ...]]]:

@@ -112,7 +112,10 @@ class MailConnector(ABC):
             await self._check_mailbox()
             await self._knowledge.refresh()
             self._reader.begin_round()
-            return await self._round() + await self._reader.try_again()
+            try:
+                return await self._round() + await self._reader.try_again()
+            finally:
+                self.sent_mail.rest()
 
     async def idle(self) -> None:
         """Wait until no round is running."""

@@ -47,6 +47,9 @@ class FillableIndex(SentIds, Protocol):
 
     def keep_place(self, passed: ListPosition, read_count: int) -> None: ...
 
+    def close(self) -> None:
+        """Close it until it is used again."""
+
 
 class SentMail:
     """The sent folder of one mailbox, read once. Concurrent callers share what was read so far."""
@@ -75,6 +78,11 @@ class SentMail:
         while index is not None and not index.is_filled and (most is None or index.read_count < most):
             async with self._one_at_a_time:
                 await self._read_chunk(index)
+
+    def rest(self) -> None:
+        """Close the index until it is needed again."""
+        if self._index is not None:
+            self._index.close()
 
     async def _read_chunk(self, index: FillableIndex) -> None:
         try:
