@@ -216,6 +216,17 @@ async def test_a_job_that_parks_after_the_release_is_not_forgotten(setup: JobSet
     assert [each.id for each in await setup.claim()] == [job.id]
 
 
+async def test_a_job_that_waits_for_a_repair_sleeps_though_its_account_is_usable(setup: JobSetup, vault: Vault) -> None:
+    account = await linked(setup, vault)
+    job = await setup.claimed()
+    await setup.park(job, parking_key(account.id), seconds=60)
+    await drop_looks(setup)
+    assert await setup.claim() == []
+    await setup.database.run(accounts.resume_account(account.id, signed(), setup.clock()))
+    await drop_looks(setup)
+    assert [each.id for each in await setup.claim()] == [job.id]
+
+
 async def test_parking_and_releasing_at_once_never_strands_a_job(
     setup: JobSetup, second_database: Database, vault: Vault
 ) -> None:

@@ -108,6 +108,29 @@ async def test_a_parked_job_sleeps_without_having_used_an_attempt(setup: JobSetu
     assert await setup.database.run(store.next_due()) is None
 
 
+async def test_a_job_parked_for_a_while_looks_again_without_having_used_an_attempt(setup: JobSetup) -> None:
+    job = await setup.claimed(max_attempts=1)
+    for _ in range(3):
+        assert await setup.park(job, seconds=60)
+        setup.clock.forward(59)
+        assert await setup.wake_due() == 0
+        assert (await setup.show(job.id)).parked_by == "account"
+        setup.clock.forward(1)
+        assert await setup.wake_due() == 1
+        assert (await setup.show(job.id)).parked_by is None
+        job = await setup.claim_one()
+        assert job.attempts == 1
+
+
+async def test_a_job_parked_for_a_while_is_released_before_that_by_its_key(setup: JobSetup) -> None:
+    job = await setup.claimed()
+    await setup.park(job, seconds=60)
+    assert await setup.unpark() == 1
+    shown = await setup.show(job.id)
+    assert (shown.parked_by, shown.not_before) == (None, None)
+    assert (await setup.claim_one()).id == job.id
+
+
 async def test_unparking_makes_claimable_what_was_parked_under_that_key_only(setup: JobSetup) -> None:
     await setup.accept(*(setup.new() for _ in range(3)))
     first, second, third = await setup.claim()

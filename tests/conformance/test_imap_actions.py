@@ -342,3 +342,36 @@ async def test_deleting_for_good_removes_the_copy_that_an_interrupted_move_has_m
         assert len(acting.opened.beside.messages("INBOX")) == 1
         assert (await acting.ask(id, "delete")).state == "completed"
         assert acting.opened.beside.messages("INBOX") == acting.opened.beside.messages("Archive") == []
+
+
+# what a person repairs outside of Postroom
+
+
+async def test_a_full_mailbox_makes_actions_wait_without_asking_again_and_again_until_there_is_room(
+    dovecot: ImapServer, opened: Open
+) -> None:
+    is_full = True
+
+    def full(line: bytes) -> bytes | None:
+        return line.split()[0] + b" NO [OVERQUOTA] full\r\n" if is_full and b"UID MOVE" in line else None
+
+    async with (
+        (meddler := Meddler(replies=full)).before(dovecot.port) as port,
+        opened(dovecot, port=port) as acting,
+    ):
+        id = await acting.receive("archive", flags=FLAGS)
+        before = acting.view()
+        asked = await acting.ask(id, "archive")
+        assert asked.state == "executing"
+        assert "make room in it" in await _last_error(acting)
+        # Many more times than a job is retried: nobody knows how long it takes, and it is not given up.
+        for _ in range(20):
+            await acting.wake(timedelta(hours=1))
+        tries = sum(b"UID MOVE" in each for each in meddler.heard)
+        assert tries == 21, "each time, once"
+        assert (await acting.action(asked.id)).state == "executing"
+        assert acting.view() == before
+        is_full = False
+        await acting.wake(timedelta(hours=1))
+        assert (await acting.action(asked.id)).state == "completed"
+        assert acting.view() == moved(before, Case("archive", "Archive"))

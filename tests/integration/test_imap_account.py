@@ -9,8 +9,6 @@ import os
 import pty
 import re
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,8 +27,8 @@ from support.command import POSTROOM, announced, environment, running
 from support.imap_mailbox import Beside
 from support.imap_sending import submission_in_a_thread
 from support.imap_server import PASSWORD, ImapServer, authority
-from support.patience import PATIENCE_S
 from support.shell import Shell, on_database
+from support.until import until_seen as until
 
 OWNER = "mara@lindqvist.example"
 MAIL = b"From: News <news@shop.example>\nTo: %b\nSubject: Offer %d\nMessage-ID: <o%d@shop.example>\n\nCheap!\n"
@@ -65,14 +63,6 @@ class NewUser:
 @pytest.fixture
 def user(shell: Shell, dovecot: ImapServer, monkeypatch: pytest.MonkeyPatch) -> NewUser:
     return NewUser(shell, dovecot, monkeypatch)
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Ask again and again: another process does it, and tells nobody here."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come true"
-        time.sleep(0.05)
 
 
 def test_a_mailbox_is_connected_with_a_password_from_standard_input(user: NewUser) -> None:

@@ -161,6 +161,10 @@ async def test_a_password_whose_key_is_gone_waits_for_a_person(
         setup = Setup(database, tmp_path, clock, port)
         account = await setup.give(RIGHT)
         elsewhere = ImapSignIns(database, lambda: Vault(tmp_path / "another"), clock)
-        with pytest.raises(AccountWaits, match="key"):
+        with pytest.raises(AccountWaits, match="key") as waits:
             await elsewhere.open(account.id)
+        # The account is active: a job that waited for it alone would be back at once, again and again.
+        waiting = job_error_of(waits.value, "archive", account.id)
+        assert isinstance(waiting, Parked)
+        assert waiting.after is not None
         assert server.tries == 0

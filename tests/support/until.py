@@ -1,6 +1,7 @@
 """Waits until the database holds something: looks again whenever one of its channels says that something changed."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Collection
 from typing import TypeVar
 
@@ -34,3 +35,11 @@ async def until(
     finally:
         for subscription in subscriptions:
             subscription.close()
+
+
+def until_seen(holds: Callable[[], bool]) -> None:
+    """Ask again and again: another process does it, and tells nobody here."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come true"
+        time.sleep(0.05)

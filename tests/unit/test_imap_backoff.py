@@ -4,7 +4,16 @@ from datetime import timedelta
 from random import Random
 
 from postroom.connectors.imap.backoff import LONGEST, LONGEST_WITHOUT_PERSON, SPREAD, pause_after
-from postroom.imap.errors import BUSY_FOR, Busy, ServerFailed, SignInRefused, Unreachable, refusal, sign_in_refusal
+from postroom.imap.errors import (
+    BUSY_FOR,
+    Busy,
+    NotSecure,
+    ServerFailed,
+    SignInRefused,
+    Unreachable,
+    refusal,
+    sign_in_refusal,
+)
 
 FIRST = timedelta(seconds=30)
 
@@ -34,6 +43,10 @@ def test_a_server_that_asks_for_a_pause_gets_it_and_a_longer_one_each_time() -> 
 
 def test_a_refused_password_is_tried_ever_more_rarely() -> None:
     assert pauses(SignInRefused("mail.example", "AUTHENTICATIONFAILED"))[-1] == LONGEST_WITHOUT_PERSON
+
+
+def test_a_certificate_is_looked_at_again_soon_since_that_locks_nobody_out() -> None:
+    assert pauses(NotSecure("mail.example", "its certificate has expired"))[-1] == LONGEST
 
 
 def test_accounts_of_one_server_do_not_return_in_the_same_moment() -> None:

@@ -21,6 +21,7 @@ from postroom.core.errors import (
     MailboxFailed,
     MailboxUnreachable,
     NeedsPerson,
+    NeedsRepair,
     NotAllowed,
     NotFound,
     SettingsError,
@@ -58,6 +59,10 @@ _WITH_A_NEW_PASSWORD = frozenset({"password", "app_password", "expired"})
 
 class AccountWaits(ImapError, NeedsPerson):
     """The account is paused, or its password was refused: it waits for its owner."""
+
+
+class SecretUnreadable(AccountWaits, NeedsRepair):
+    """The key that sealed the password is not here, or is another one."""
 
 
 class AccountGone(ImapError, NotAllowed):
@@ -188,7 +193,7 @@ class ImapSignIns:
         except TokenUnavailable as error:
             raise TokenLater(str(error)) from None
         except VaultError as error:
-            raise AccountWaits(str(error)) from None
+            raise SecretUnreadable(str(error)) from None
         except StoreError as error:
             raise AccountUnreadable(f"the account cannot be read now ({type(error).__name__})") from None
         return Credentials(servers.user_name, token, servers.sign_in)
@@ -211,7 +216,7 @@ class ImapSignIns:
         except NotFound as error:
             raise AccountGone(str(error)) from None
         except VaultError as error:
-            raise AccountWaits(str(error)) from None
+            raise SecretUnreadable(str(error)) from None
         except StoreError as error:
             raise AccountUnreadable(f"the account cannot be read now ({type(error).__name__})") from None
 

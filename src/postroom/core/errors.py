@@ -26,6 +26,7 @@ PostroomError
 │   │   ├── MailboxFailed         it failed on its own side
 │   │   └── MailboxUnreachable    no answer came, or only part of it
 │   └── NeedsPerson           needs a person: the jobs of the account wait until somebody has acted
+│       └── NeedsRepair           … outside of Postroom, which nobody reports: tried again now and then
 ├── AccountUnusable       the account is paused, has lost its consent, was removed, or was never connected
 ├── VaultError            a secret cannot be sealed or opened
 │   ├── KeyMissing            the key that sealed it is not available
@@ -196,6 +197,12 @@ class MailboxUnreachable(MailboxLater):
 
 class NeedsPerson(MailboxError):
     """Nothing can be done with the mailbox until a person has acted; the message says what they have to do."""
+
+
+class NeedsRepair(NeedsPerson):
+    """What a person has to do is outside of Postroom, such as to renew a certificate: nobody tells it when that is
+    done, so it looks again now and then.
+    """
 
 
 class AccountUnusable(PostroomError):
@@ -394,11 +401,14 @@ class Retryable(JobError):
 
 
 class Parked(JobError):
-    """The job cannot go on until a person has acted; it waits under `key` without using up an attempt."""
+    """The job cannot go on until a person has acted; it waits under `key` without using up an attempt. With `after`, it
+    looks again after that time, since nobody may report what the person did.
+    """
 
-    def __init__(self, key: str, reason: str) -> None:
+    def __init__(self, key: str, reason: str, after: timedelta | None = None) -> None:
         super().__init__(reason)
         self.key = key
+        self.after = after
 
 
 class Canceled(JobError):

@@ -23,6 +23,7 @@ nor the server's own text, which may quote it or the mail; only its response cod
 """
 
 import re
+import ssl
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Literal
@@ -36,6 +37,7 @@ from postroom.core.errors import (
     MailboxUnreachable,
     MessageGone,
     NeedsPerson,
+    NeedsRepair,
     NotAllowed,
     RequestRefused,
     UnreadableAnswer,
@@ -105,14 +107,39 @@ _CAUSE_OF_PHRASE: Mapping[str, SignInCause] = {
 }
 
 
-class NotSecure(ImapError, NeedsPerson):
+class NotSecure(ImapError, NeedsRepair):
     """The connection is not secure, so nothing was sent over it."""
 
-    def __init__(self, host: str, problem: str) -> None:
-        super().__init__(
-            f"the connection to {host} is not secure: {problem}; check the host name and the port, and if the server "
-            "is yours, give it a valid certificate"
-        )
+    def __init__(self, host: str, problem: str, remedy: str | None = None) -> None:
+        usual = "check the host name and the port, and if the server is yours, give it a valid certificate"
+        super().__init__(f"the connection to {host} is not secure: {problem}; {remedy or usual}")
+
+
+_RENEW = "renew it, or tell whoever runs the server; after that, work continues by itself"
+_OTHER_NAME = "use the name that it is for as the host, or give the server a certificate for this name"
+_TRUST = (
+    "if the server is yours, trust its certificate by `postroom account add imap --ca-file FILE`; if it is not, "
+    "somebody else may be answering"
+)
+# By OpenSSL's codes (X509_V_ERR_…).
+_REMEDY_FOR_CERTIFICATE: Mapping[int, str] = {
+    9: _RENEW,
+    10: _RENEW,
+    18: _TRUST,
+    19: _TRUST,
+    20: _TRUST,
+    21: _TRUST,
+    62: _OTHER_NAME,
+    64: _OTHER_NAME,
+}
+
+
+def bad_certificate(host: str, error: ssl.SSLCertVerificationError) -> NotSecure:
+    """The error for a certificate that was not accepted: whether it is nobody's, not for this time, or not for this
+    name decides what to do.
+    """
+    said = error.verify_message.rstrip(".")
+    return NotSecure(host, f"its certificate is not valid ({said})", _REMEDY_FOR_CERTIFICATE.get(error.verify_code))
 
 
 class Unreachable(ImapError, MailboxUnreachable):
@@ -138,7 +165,7 @@ class ServerFailed(ImapError, MailboxFailed):
         self.code = code
 
 
-class MailboxFull(ImapError, NeedsPerson):
+class MailboxFull(ImapError, NeedsRepair):
     """The mailbox is full."""
 
     def __init__(self, command: str) -> None:

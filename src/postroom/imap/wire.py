@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from postroom.core.errors import BadInput
-from postroom.imap.errors import BadAnswer, ImapError, NotSecure, Unreachable
+from postroom.imap.errors import BadAnswer, ImapError, NotSecure, Unreachable, bad_certificate
 from postroom.imap.responses import Response, ResponseReader
 from postroom.imap.tls import TlsSession
 
@@ -86,7 +86,7 @@ class Wire(asyncio.Protocol):
         try:
             self._read(data)
         except ssl.SSLCertVerificationError as error:
-            self.lose(NotSecure(self._host, f"its certificate is not valid ({error.verify_message})"))
+            self.lose(bad_certificate(self._host, error))
         except ssl.SSLError as error:
             self.lose(NotSecure(self._host, f"TLS failed ({error.reason or 'no reason given'})"))
         except ImapError as error:

@@ -27,7 +27,8 @@ def ending_of(job: Job, error: Exception, policy: RetryPolicy, rng: Random, now:
         case Canceled():
             return Ending("canceled", store.cancel_claimed(job, now))
         case Parked():
-            return Ending("parked", store.park(job.claim, error.key, text, now))
+            until = None if error.after is None else now + error.after
+            return Ending("parked", store.park(job.claim, error.key, text, now, until))
         case Fatal():
             return Ending("failed", store.fail(job, text, now))
         case _ if job.is_last_attempt:

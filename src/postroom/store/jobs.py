@@ -187,17 +187,19 @@ def _cancel_if_asked(rows: Sequence[Sequence[Any]], now: datetime) -> Script[Non
 
 
 @transaction
-def park(claim: Claim, key: str, reason: str, now: datetime) -> Script[bool]:
-    """Return the job to the queue without using an attempt, asleep until `unpark(key)`.
+def park(claim: Claim, key: str, reason: str, now: datetime, until: datetime | None = None) -> Script[bool]:
+    """Return the job to the queue without using an attempt, asleep until `unpark(key)`, or `until` if given.
 
     If the account became usable or the pause ended after the handler looked, the jobs were released before this one
-    could be parked, so it is not.
+    could be parked, so it is not. With `until` the account is usable, and something else is amiss.
     """
-    released = yield from _has_been_released(key)
-    rows = yield sql("park_job", *claim, key, reason, now)
+    released = until is None and (yield from _has_been_released(key))
+    rows = yield sql("park_job", *claim, key, reason, until, now)
     yield from _cancel_if_asked(rows, now)
     if rows and released:
         yield from _made_claimable((yield sql("unpark_jobs", key, now)))
+    if until is not None:
+        yield Notify("scheduler", "sleeping")
     return bool(rows)
 
 

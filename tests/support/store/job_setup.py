@@ -94,8 +94,10 @@ class JobSetup:
         not_before = self.clock() + timedelta(seconds=seconds)
         return await self.database.run(store.retry_later(job.claim, not_before, error, self.clock()))
 
-    async def park(self, job: Job, key: str = "account") -> bool:
-        return await self.database.run(store.park(job.claim, key, "consent lost", self.clock()))
+    async def park(self, job: Job, key: str = "account", seconds: float | None = None) -> bool:
+        now = self.clock()
+        until = None if seconds is None else now + timedelta(seconds=seconds)
+        return await self.database.run(store.park(job.claim, key, "consent lost", now, until))
 
     async def release(self, *jobs: Job) -> int:
         return await self.database.run(store.release([job.claim for job in jobs], self.clock()))

@@ -7,12 +7,16 @@ package that implements `Mailbox` here and `Carrier` in `core/mail/carrier.py`.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from datetime import timedelta
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from postroom.core.actions.permits import Permit
-from postroom.core.errors import Fatal, MailboxError, MailboxLater, NeedsPerson, Parked, Retryable
+from postroom.core.errors import Fatal, MailboxError, MailboxLater, NeedsPerson, NeedsRepair, Parked, Retryable
 from postroom.core.mail.accounts import parking_key
+
+REPAIR_PAUSE = timedelta(minutes=5)
+"""How long jobs wait before they look again whether the mailbox was repaired."""
 
 
 class SeenMessage(NamedTuple):
@@ -123,6 +127,8 @@ def job_error_of(error: MailboxError, context: str = "", account_id: UUID | None
     """How a job ends after `error`. If it needs a person, the job is parked under the key of its account, if known."""
     message = f"{context}: {error}" if context else str(error)
     match error:
+        case NeedsRepair() if account_id is not None:
+            return Parked(parking_key(account_id), message, REPAIR_PAUSE)
         case NeedsPerson() if account_id is not None:
             return Parked(parking_key(account_id), message)
         case MailboxLater():

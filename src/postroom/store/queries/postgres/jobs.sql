@@ -78,15 +78,15 @@ SET state = 'queued', ready = false, lease_token = NULL, not_before = :not_befor
 WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running' AND attempts < max_attempts
 RETURNING seq, cancel_requested
 
--- name: park_job(seq, attempts, token, key, reason, now)
+-- name: park_job(seq, attempts, token, key, reason, until, now)
 UPDATE job_queue
-SET state = 'queued', ready = false, lease_token = NULL, attempts = attempts - 1, not_before = NULL,
+SET state = 'queued', ready = false, lease_token = NULL, attempts = attempts - 1, not_before = :until,
     parked_by = :key, last_error = :reason, updated_at = :now
 WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running'
 RETURNING seq, cancel_requested
 
 -- name: unpark_jobs(key, now)
-UPDATE job_queue SET ready = true, parked_by = NULL, updated_at = :now WHERE parked_by = :key
+UPDATE job_queue SET ready = true, parked_by = NULL, not_before = NULL, updated_at = :now WHERE parked_by = :key
 RETURNING seq, priority
 
 -- name: release_jobs(seqs, attempts, token, now)
@@ -139,7 +139,7 @@ WHERE seq = :seq AND state = 'queued' AND NOT ready
 RETURNING seq, priority
 
 -- name: wake_due_jobs(now, most)
-UPDATE job_queue q SET ready = true, updated_at = :now
+UPDATE job_queue q SET ready = true, parked_by = NULL, updated_at = :now
 WHERE q.ctid = ANY(ARRAY(
     SELECT ctid FROM job_queue WHERE NOT ready AND state = 'queued' AND not_before <= :now
     ORDER BY not_before LIMIT :most FOR UPDATE SKIP LOCKED

@@ -44,15 +44,16 @@ SET state = 'queued', ready = 0, lease_token = NULL, not_before = :not_before, l
 WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running' AND attempts < max_attempts
 RETURNING seq, cancel_requested
 
--- name: park_job(seq, attempts, token, key, reason, now)
+-- name: park_job(seq, attempts, token, key, reason, until, now)
 UPDATE jobs
-SET state = 'queued', ready = 0, lease_token = NULL, attempts = attempts - 1, not_before = NULL,
+SET state = 'queued', ready = 0, lease_token = NULL, attempts = attempts - 1, not_before = :until,
     parked_by = :key, last_error = :reason, updated_at = :now
 WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running'
 RETURNING seq, cancel_requested
 
 -- name: unpark_jobs(key, now)
-UPDATE jobs SET ready = 1, parked_by = NULL, updated_at = :now WHERE parked_by = :key AND state = 'queued'
+UPDATE jobs SET ready = 1, parked_by = NULL, not_before = NULL, updated_at = :now
+WHERE parked_by = :key AND state = 'queued'
 RETURNING seq, priority
 
 -- name: release_jobs(seqs, attempts, token, now)
@@ -95,7 +96,7 @@ UPDATE jobs SET ready = 1, not_before = NULL, parked_by = NULL, updated_at = :no
 WHERE seq = :seq AND state = 'queued' AND ready = 0 RETURNING seq, priority
 
 -- name: wake_due_jobs(now, most)
-UPDATE jobs SET ready = 1, updated_at = :now
+UPDATE jobs SET ready = 1, parked_by = NULL, updated_at = :now
 WHERE seq IN (
     SELECT seq FROM jobs WHERE state = 'queued' AND ready = 0 AND not_before <= :now ORDER BY not_before LIMIT :most
 )
