@@ -20,7 +20,8 @@ from postroom.core.lifecycle import BACKFILL
 from postroom.core.queue.queues import EMAIL
 from postroom.core.roles import Principal, Role
 from postroom.manage.backfill import Backfills
-from postroom.settings.sections import BackfillSettings, ModelSettings
+from postroom.settings.mailboxes import BackfillSettings
+from postroom.settings.sections import ModelSettings
 from postroom.store import backfill, backfill_spend, backfill_work
 from postroom.store.acceptance import Accepted
 from postroom.store.audit import list_audit

@@ -14,7 +14,8 @@ from postroom.core.queue.queues import EMAIL
 from postroom.core.roles import Principal, Role
 from postroom.manage.audit import signature
 from postroom.manage.backfill import Backfills
-from postroom.settings.sections import BackfillSettings, ModelSettings
+from postroom.settings.mailboxes import BackfillSettings
+from postroom.settings.sections import ModelSettings
 from postroom.store import backfill, decisions, jobs
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database

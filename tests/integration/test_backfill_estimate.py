@@ -21,7 +21,8 @@ from postroom.manage import backfill_estimate
 from postroom.manage.audit import signature
 from postroom.manage.backfill import Backfills, token_prices
 from postroom.manage.backfill_estimate import BackfillEstimates, MadeEstimate, read_sample
-from postroom.settings.sections import BackfillSettings, ModelSettings
+from postroom.settings.mailboxes import BackfillSettings
+from postroom.settings.sections import ModelSettings
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id

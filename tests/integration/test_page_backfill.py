@@ -13,7 +13,8 @@ from postroom.core.errors import Refused
 from postroom.manage.backfill import Backfills
 from postroom.manage.backfill_estimate import BackfillEstimates, quota_pace
 from postroom.manage.estimate_runs import MOST_RUNNING, EstimateRuns
-from postroom.settings.sections import BackfillSettings, GmailSettings, ModelSettings
+from postroom.settings.mailboxes import BackfillSettings, GmailSettings
+from postroom.settings.sections import ModelSettings
 from postroom.store import backfill
 from postroom.store.audit import AuditView, list_audit
 from postroom.store.engine.clock import wall_clock

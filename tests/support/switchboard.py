@@ -22,7 +22,7 @@ from postroom.core.jobs.types import CATALOGUE
 from postroom.core.queue.queues import Queues
 from postroom.core.roles import Role
 from postroom.core.tally import Tally
-from postroom.settings.sections import BackfillSettings
+from postroom.settings.mailboxes import BackfillSettings
 from postroom.store.audit import AuditView, Signature, list_audit
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id

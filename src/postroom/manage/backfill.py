@@ -15,8 +15,9 @@ from postroom.core.mail.categories import chosen_categories
 from postroom.core.money import MICROS_PER_CENT
 from postroom.core.suggestions import did_you_mean
 from postroom.decide.model_prices import prices_of
+from postroom.settings.mailboxes import BackfillSettings
 from postroom.settings.reading import Settings
-from postroom.settings.sections import BackfillSettings, ModelSettings
+from postroom.settings.sections import ModelSettings
 from postroom.store import accounts, backfill
 from postroom.store.audit import Signature
 from postroom.store.backfill_estimates import load_estimate

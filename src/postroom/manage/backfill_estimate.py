@@ -31,8 +31,9 @@ from postroom.core.errors import MailboxLater
 from postroom.core.mail.accounts import provider_of
 from postroom.gmail.terms import PRICES
 from postroom.manage.backfill import Backfills, backfills_of, measured_tokens, token_prices
+from postroom.settings.mailboxes import GmailSettings
 from postroom.settings.reading import Settings
-from postroom.settings.sections import GmailSettings, ModelSettings
+from postroom.settings.sections import ModelSettings
 from postroom.store import backfill_estimates as store
 from postroom.store.audit import Signature
 from postroom.store.backfill_estimates import BackfillOutcome, StoredEstimate

@@ -22,19 +22,21 @@ from postroom.core.errors import SettingsError
 from postroom.core.suggestions import did_you_mean
 from postroom.settings.approvals import ApprovalsSettings, DiscordSettings
 from postroom.settings.delivery import DeliverySettings
-from postroom.settings.outbound import OutboundSettings
-from postroom.settings.queues import QueueTables, RouteTables, queues_of
-from postroom.settings.sections import (
+from postroom.settings.mailboxes import (
     AccountSettings,
     BackfillSettings,
     ConnectorSettings,
     GmailSettings,
     GoogleSettings,
     ImapSettings,
+    MicrosoftSettings,
+)
+from postroom.settings.outbound import OutboundSettings
+from postroom.settings.queues import QueueTables, RouteTables, queues_of
+from postroom.settings.sections import (
     InboxSettings,
     JobsSettings,
     LogSettings,
-    MicrosoftSettings,
     ModelSettings,
     RedisSettings,
     RetentionSettings,

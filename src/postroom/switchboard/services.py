@@ -11,7 +11,8 @@ from postroom.core.queue.queues import Queues
 from postroom.core.tally import Tally
 from postroom.manage.backfill import Backfills
 from postroom.manage.backfill_estimate import BackfillEstimates, quota_pace
-from postroom.settings.sections import BackfillSettings, GmailSettings, ModelSettings
+from postroom.settings.mailboxes import BackfillSettings, GmailSettings
+from postroom.settings.sections import ModelSettings
 from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.submission.submissions import Submissions

@@ -24,7 +24,7 @@ from postroom.core.backfill.job import (
 from postroom.core.lifecycle import BackfillStatus
 from postroom.core.money import MICROS_PER_CENT
 from postroom.core.roles import Role
-from postroom.settings.sections import BackfillSettings
+from postroom.settings.mailboxes import BackfillSettings
 from postroom.store.backfill_work import LEASE
 from postroom.store.engine.codecs import time_text
 from postroom.store.engine.cursors import Cursor, read_cursor
