@@ -13,7 +13,7 @@ from postroom.core.actions.permits import Permit
 from postroom.core.errors import LabelMissing, MailboxError, MailboxRefused, MessageGone
 from postroom.core.mail.carrier import MARK, SOURCE, DraftKept, MarkedDraft, SentMail
 from postroom.core.mail.gate import ClearanceRequest, Gate
-from postroom.core.mail.mailbox import MailboxLabel, Placed, SeenMessage, find_label
+from postroom.core.mail.mailbox import MailboxLabel, OnePlace, Placed, SeenMessage, find_label
 
 FLAGS = frozenset({"UNREAD", "STARRED"})
 FOLDERS = ("INBOX", "SPAM", "TRASH", "SENT", "DRAFT")
@@ -85,7 +85,7 @@ class Folders:
         return {id: self.messages[id].labels if id in self.messages else None for id in ids}
 
 
-class FolderMailbox:
+class FolderMailbox(OnePlace):
     """The port over these folders."""
 
     provider = "folders"

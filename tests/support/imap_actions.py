@@ -26,7 +26,7 @@ from postroom.handlers.outbound_send import OutboundSend
 from postroom.handlers.undo_action import UndoAction
 from postroom.handlers.unsnooze_gmail import UnsnoozeGmail
 from postroom.imap.folder_names import decoded
-from postroom.imap.mailbox import LabelsAs
+from postroom.imap.mailbox import ImapMailbox, LabelsAs
 from postroom.imap.sending import ImapCarrier
 from postroom.jobs.failure import ending_of
 from postroom.jobs.run import Handler, JobRun
@@ -111,6 +111,7 @@ class ImapActions:
     clock: ManualClock
     gate: MailboxGate
     smtp: SmtpServer
+    labels_as: LabelsAs
     handlers: dict[str, Handler] = field(default_factory=dict[str, Handler])
     token: UUID = field(default_factory=new_id)
     _stored: int = 0
@@ -140,6 +141,19 @@ class ImapActions:
         )
         await self._drop_jobs()
         return kept
+
+    def copy_to(self, *folders: str, subject: str) -> None:
+        """Another program puts copies of the newest message of the inbox into these folders."""
+        client = self.opened.beside.client
+        client.select("INBOX")
+        (uids,) = client.uid("SEARCH", "SUBJECT", f'"{subject}"')[1]
+        for folder in folders:
+            status, said = client.uid("COPY", uids.split()[-1].decode(), f'"{folder}"')
+            assert status == "OK", said
+
+    def restart(self) -> None:
+        """Another process, which has not seen where the messages are."""
+        self.opened.reader = ImapMailbox(self.opened.account, self.gate, self.labels_as, [SNOOZED])
 
     async def ask(self, message_id: UUID, kind: str, **parameters: Any) -> actions.ActionView:
         """Request the action and carry it out; how it ended."""
@@ -215,8 +229,12 @@ async def imap_actions(
             submission_server() as smtp,
             opened_mailbox(server, profile, labels_as, gate, port, [SNOOZED]) as opened,
         ):
-            made = ImapActions(opened, database, clock, gate, smtp)
-            under = given(opened.reader.under)
+            made = ImapActions(opened, database, clock, gate, smtp, labels_as)
+
+            def reader_under(permit: Permit) -> ImapMailbox:
+                return opened.reader.under(permit)
+
+            under = given(reader_under)
             executor = Executor(database, CATALOGUE, clock, SNOOZED)
             made.handlers = {
                 "action.gmail": ActionGmail(executor, under, 1_000),

@@ -20,6 +20,7 @@ from postroom.core.actions.action import (
     joint_change,
     label_change,
     operation_of,
+    places_in,
     wanted_label,
 )
 from postroom.core.actions.snooze import wake_time
@@ -73,6 +74,7 @@ class Executor:
         """Make all changes of labels, from one pre-image; the trash, which has calls of its own, comes last."""
         ids = [await self._label_id(mailbox, action, step) for step in steps]
         changes = [label_change(step.action_type, id) for step, id in zip(steps, ids, strict=True)]
+        await _expect(mailbox, action, changes)
         hiding = next((number for number, step in enumerate(steps) if step.action_type == "snooze"), None)
         snooze = None if hiding is None else (steps[hiding], ids[hiding] or "")
         image = await self._pre_image(mailbox, job, action, changes, snooze)
@@ -87,7 +89,8 @@ class Executor:
             placed = await make_change(mailbox, here, wanted)
         if snoozed is not None:
             snoozed = replace(snoozed, history_id=await _last_change(mailbox, placed.provider_message_id))
-        hint = undo_hint(action.action_type, before, _done(wanted, placed.labels), snoozed)
+        place = await mailbox.place_of(placed.provider_message_id)
+        hint = undo_hint(action.action_type, before, _done(wanted, placed.labels), snoozed, place)
         return store.DoneChange(placed.labels, hint, placed.moved_from(action.provider_message_id))
 
     async def _label_id(self, mailbox: Mailbox, action: store.Action, step: Step) -> str | None:
@@ -103,6 +106,7 @@ class Executor:
         return await finder.id_of(mailbox, action, label, is_removed=step.action_type == "remove_label")
 
     async def _delete(self, mailbox: Mailbox, job: Job, action: store.Action) -> store.Ending:
+        await _expect(mailbox, action, [LabelChange(frozenset({"TRASH"}))])
         image = await self._pre_image(mailbox, job, action, ())
         # Deleted by an earlier attempt whose end we did not see, or by the user just now: that is what was wanted.
         with contextlib.suppress(MessageGone):
@@ -126,7 +130,8 @@ class Executor:
         if action.pre_image is not None:
             return action.pre_image
         labels, now = await mailbox.labels_of(action.provider_message_id), self.clock()
-        image: dict[str, Any] = {"labels": sorted(labels)}
+        place = await mailbox.place_of(action.provider_message_id)
+        image: dict[str, Any] = {"labels": sorted(labels)} | ({} if place is None else {"place": place})
         wakes: list[NewJob] = []
         if snooze is not None:
             step, label_id = snooze
@@ -156,6 +161,18 @@ class Executor:
         # Texts and files stay with the action: more people see a job than a mail.
         payload |= {name: step.parameters[name] for name in ("to", "cc", "subject") if step.parameters.get(name)}
         return outbound_job(self.catalogue, action.account_id, action.id, payload, job.priority)
+
+
+async def _expect(mailbox: Mailbox, action: store.Action, changes: Sequence[LabelChange]) -> None:
+    """Tell the mailbox which of several copies of the message is meant: the one that the first attempt saw, or moved;
+    at first, one that is in a place that it is asked to leave.
+    """
+    if (image := action.pre_image) is not None:
+        labels = _labels(image)
+        after = joint_change(changes, labels).applied_to(labels)
+        await mailbox.expect(action.provider_message_id, image.get("place"), labels, after)
+    elif leaving := places_in(label for each in changes for label in each.remove):
+        await mailbox.expect(action.provider_message_id, None, leaving)
 
 
 async def _last_change(mailbox: Mailbox, message_id: str) -> int | None:

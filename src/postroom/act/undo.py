@@ -9,9 +9,9 @@ from typing import Any
 from uuid import UUID
 
 from postroom.act.label_changes import make_change
-from postroom.core.actions.action import LabelChange, places_in
+from postroom.core.actions.action import FOLDER, LabelChange, places_in
 from postroom.core.actions.steps import steps_of
-from postroom.core.actions.undo import inverse_change, irreversible_hint, is_certain
+from postroom.core.actions.undo import inverse_change, irreversible_hint, is_certain, labels_left, with_renamed
 from postroom.core.errors import Fatal, MessageGone
 from postroom.core.jobs.job import Job, NewJob
 from postroom.core.jobs.types import Catalogue
@@ -40,7 +40,10 @@ class UndoService:
     ) -> actions.Ending:
         """Reverse the action, and return the transaction that ends the undo and its job, and starts those in `then`."""
         original, hint = undo.original, undo.original.undo_hint or {}
-        labels = await mailbox.labels_of(original.provider_message_id)
+        place = await self.database.run(actions.last_place(original.message_id))
+        back = frozenset[str](hint["pre_labels"]) if undo.is_repeated else None
+        await mailbox.expect(original.provider_message_id, place, labels_left(hint), back)
+        labels, hint = await _found(mailbox, original.provider_message_id, hint, place)
         now = {"labels": sorted(labels)}
         image = await self.database.run(actions.keep_pre_image(job, undo.id, now, self.clock()))
         if not is_certain(hint, labels):
@@ -59,6 +62,7 @@ class UndoService:
             pre_labels=sorted(before),
             added=sorted(after - before),
             removed=sorted(before - after),
+            **({} if place is None else {"place": await mailbox.place_of(placed.provider_message_id)}),
         )
         following = self.following(job, original.account_id, then)
         # Only now: until the message is back, its wake-up must still come in case this is never finished.
@@ -69,6 +73,16 @@ class UndoService:
         """Return the job that undoes earlier actions on the message: in reverse order, or it would not be restored."""
         again = job.payload.get("again", 0)
         return undo_job(self.catalogue, account_id, then, job.priority, again) if then else None
+
+
+async def _found(
+    mailbox: Mailbox, message_id: str, hint: Mapping[str, Any], place: str | None
+) -> tuple[frozenset[str], Mapping[str, Any]]:
+    """Return the labels of the message, and the hint, with the names that folders have now."""
+    labels = await mailbox.labels_of(message_id)
+    if place is not None and (label := await mailbox.renamed(message_id, place)) is not None:
+        hint = with_renamed(hint, label)
+    return labels, hint
 
 
 def _needless_waking(hint: Mapping[str, Any]) -> UUID | None:
@@ -89,18 +103,28 @@ async def _without_lost_labels(mailbox: Mailbox, original: actions.Action, chang
 
 
 async def wake(
-    mailbox: Mailbox, message_id: str, label_ids: frozenset[str], hidden_at: int | None, *, was_hidden: bool = True
+    mailbox: Mailbox,
+    message_id: str,
+    label_ids: frozenset[str],
+    hidden_at: int | None,
+    *,
+    was_hidden: bool = True,
+    place: str | None = None,
 ) -> Placed | None:
     """Return snoozed mail to the inbox, whatever happened to its label; None if it is gone.
 
     The user may have moved it themselves. Mail in the trash or in spam stays there. Mail that was put into the inbox
     after it had been hidden (`hidden_at`, a position in the mailbox's history) and is no longer there was archived.
     In doubt it comes back: mail that is seen twice does less harm than mail that is never seen again. If the snooze was
-    interrupted (not `was_hidden`), only the label tells: without it, nothing was done.
+    interrupted (not `was_hidden`), only the label tells: without it, nothing was done. `place` is where it was last
+    put, if the mailbox can have copies of it elsewhere.
     """
     try:
+        await mailbox.expect(message_id, place, label_ids, frozenset({"INBOX"}))
         seen = await mailbox.look_at(message_id)
         labels = seen.labels
+        if _are_folders(label_ids) and _are_folders(others := places_in(labels) - label_ids):
+            label_ids |= others if await _is_snooze_folder(mailbox, message_id, place, label_ids) else frozenset()
         stays = places_in(labels) - label_ids or not (was_hidden or label_ids & labels)
         add = frozenset[str]() if stays else frozenset({"INBOX"})
         if add and hidden_at is not None and seen.history_id > hidden_at:
@@ -109,3 +133,16 @@ async def wake(
         return await mailbox.modify(message_id, change.add, change.remove) if change else Placed(message_id, labels)
     except MessageGone:
         return None
+
+
+def _are_folders(labels: frozenset[str]) -> bool:
+    return bool(labels) and all(each.startswith(FOLDER) for each in labels)
+
+
+async def _is_snooze_folder(mailbox: Mailbox, message_id: str, place: str | None, label_ids: frozenset[str]) -> bool:
+    """Return whether the message is in the folder for snoozed mail, which somebody has renamed. If there is no folder
+    of the old name, it may be, so that the mail comes back.
+    """
+    if place is not None and await mailbox.renamed(message_id, place) is not None:
+        return True
+    return not label_ids & {each.id for each in await mailbox.labels()}

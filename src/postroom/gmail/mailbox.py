@@ -5,7 +5,7 @@ from contextlib import aclosing, suppress
 from copy import copy
 
 from postroom.core.actions.permits import Permit
-from postroom.core.mail.mailbox import MailboxLabel, Placed, SeenMessage, find_label
+from postroom.core.mail.mailbox import MailboxLabel, OnePlace, Placed, SeenMessage, find_label
 from postroom.gmail import calls
 from postroom.gmail.batched_calls import BatchedCalls
 from postroom.gmail.calls import Call
@@ -27,7 +27,7 @@ MOST_HISTORY_PAGES = 40
 HISTORY_PAGE = 500
 
 
-class GmailMailbox:
+class GmailMailbox(OnePlace):
     """A mailbox at Gmail. A message keeps its id wherever it is put."""
 
     provider = "gmail"

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from postroom.act.executor import Executor
-from postroom.core.actions.undo import hint_for_part
+from postroom.core.actions.undo import hint_for_part, labels_left
 from postroom.core.errors import Canceled, Fatal, JobError, MailboxError, Parked, ProtectedMail
 from postroom.core.mail.mailbox import MailboxUnder, job_error_of
 from postroom.handlers.payload import uuid_field
@@ -53,7 +53,11 @@ class ActionGmail:
             return None
         with contextlib.suppress(MailboxError, JobError):
             mailbox = traced(await self._mailbox_of(run.permit(action.account_id, action.id)))
-            return hint_for_part(action.undo_hint, await mailbox.labels_of(action.provider_message_id))
+            id, hint, image = action.provider_message_id, action.undo_hint, action.pre_image or {}
+            await mailbox.expect(id, image.get("place"), frozenset(hint["pre_labels"]), labels_left(hint))
+            part = hint_for_part(hint, await mailbox.labels_of(id))
+            place = await mailbox.place_of(id)
+            return part if place is None else {**part, "place": place}
         return None
 
     async def _carry_out(self, run: JobRun, action: actions.Action) -> actions.Ending:

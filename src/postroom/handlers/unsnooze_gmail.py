@@ -39,10 +39,13 @@ class UnsnoozeGmail:
         if await self._is_snoozed_anew(run):
             return
         snooze = await self._snooze_of(run)
+        place = None if id is None else await self._database.run(actions.last_place(id))
         try:
             mailbox = traced(await self._mailbox_of(run.permit(account_id, gives_back=True)))
             label_ids = await self._label_ids(run, mailbox)
-            placed = await wake(mailbox, gmail_id, label_ids, snooze.hidden_at, was_hidden=snooze.was_hidden)
+            placed = await wake(
+                mailbox, gmail_id, label_ids, snooze.hidden_at, was_hidden=snooze.was_hidden, place=place
+            )
         except MailboxError as error:
             raise _kept_trying(job_error_of(error, "unsnooze", account_id)) from error
         except Fatal as error:  # the account was removed: if it is connected again, its mail still has to come back

@@ -41,6 +41,7 @@ class Changer:
         self._gated = gated
         self._refresh = refresh
         self.has_asked = False
+        self._has_copied = False
 
     async def carry_out(self, message: MessageId, place: Place, plan: Plan) -> Place:
         """Change the flags, then the folder; where the message is then. Raises PlaceLost."""
@@ -88,8 +89,12 @@ class Changer:
         await self._remove(message, place)
 
     async def _copied(self, message: MessageId, place: Place, target: Folder) -> Place:
-        """The copy in the target: one that is there already, be it marked as deleted, or a new one."""
+        """The copy in the target: one that we have left there, marked as deleted or by an attempt that was interrupted;
+        or a new one. Others may have put a copy there, which stays theirs.
+        """
         twins = await self._finder.in_folder(target, message)
+        if not (self._has_copied or self._finder.is_repeated(message.text)):
+            twins = [each for each in twins if each.is_deleted]
         for twin in sorted(twins, key=lambda each: each.is_deleted):
             # It has the flags of when it was left there; the message may have others by now.
             has, wants = _lower(twin.flags), _lower(place.flags) | _OWN
@@ -98,6 +103,7 @@ class Changer:
             )
             extra = [each for each in twin.flags if each.lower() not in wants]
             return await self._store(message, twin, "-", extra)
+        self._has_copied = True
         copied = await self.at(place, "UID COPY", lambda check: self._session.copy([place.uid], target.wire, check))
         return await self._arrived(message, place, target, copied)
 

@@ -107,6 +107,10 @@ class FolderMap:
         """The folder whose messages bear this label."""
         return self._by_label.get(label)
 
+    def with_labels(self, labels: Collection[str]) -> Folder | None:
+        """The folder of a message with these labels: what has none of a folder is in the archive."""
+        return next((found for each in sorted(labels) if (found := self.of_label(each))), self.of_role("ARCHIVE"))
+
     def at(self, wire: bytes) -> Folder | None:
         return next((each for each in self.folders if each.wire == wire), None)
 

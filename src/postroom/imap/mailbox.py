@@ -30,7 +30,7 @@ from postroom.imap.gated import GatedCommands
 from postroom.imap.gmail_changes import GmailChanger
 from postroom.imap.identity import MessageId, read_id
 from postroom.imap.labels import KEYWORD, Keywords, is_label, plan_of, written_keyword
-from postroom.imap.places import Finder, KnownPlaces, Place
+from postroom.imap.places import Expected, Finder, KnownPlaces, Place, read_spot, written_spot
 from postroom.imap.search import found_pages
 from postroom.imap.source import LARGEST_MESSAGE
 
@@ -68,6 +68,7 @@ class ImapMailbox:
         """The same mailbox for one piece of work, with its permit; all of them share the connection."""
         other = copy(self)
         other._permit = permit
+        other._known = self._known.for_work()
         return other
 
     # reading
@@ -92,6 +93,26 @@ class ImapMailbox:
                 found = await finder.in_folder(inbox, _parsed(provider_message_id))
             positions = [_position(each.uidvalidity, each.uid) for each in found if each.folder.role == "INBOX"]
             return any(each >= history_id and _same_inbox(each, history_id) for each in positions)
+
+    async def place_of(self, provider_message_id: str) -> str | None:
+        spot = self._known.get(provider_message_id)
+        return None if spot is None else written_spot(spot)
+
+    async def expect(
+        self,
+        provider_message_id: str,
+        place: str | None,
+        labels: frozenset[str] | None,
+        moved_to: frozenset[str] | None = None,
+    ) -> None:
+        self._known.expect(provider_message_id, Expected(read_spot(place), labels, moved_to))
+
+    async def renamed(self, provider_message_id: str, place: str) -> str | None:
+        spot = read_spot(place)
+        if spot is None:
+            return None
+        async with self.finding() as finder:
+            return await finder.renamed(await finder.find(provider_message_id), spot)
 
     async def raw(self, provider_message_id: str) -> bytes:
         async with self.finding() as finder:
@@ -238,7 +259,14 @@ class ImapMailbox:
         """Use the connection, to read."""
         async with self._account.session() as session:
             folders = await self._folders.of(session)
-            yield Finder(session, folders, self._known, self._keywords, self._always_folders)
+            yield Finder(
+                session,
+                folders,
+                self._known,
+                self._keywords,
+                self._always_folders,
+                lambda: self._folders.read(session),
+            )
 
     @asynccontextmanager
     async def changing(self, name: str) -> AsyncGenerator[tuple[Finder, Changer]]:

@@ -260,6 +260,13 @@ def is_snoozed_again(id: UUID, now: datetime) -> Script[bool]:
 
 
 @query
+def last_place(message_id: UUID) -> Script[str | None]:
+    """Return where the last action on the message, or its undo, has left it; None if the mailbox has no copies."""
+    rows = yield sql("select_last_place", message_id)
+    return str(rows[0][0]) if rows else None
+
+
+@query
 def woke_during(id: UUID, now: datetime) -> Script[bool]:
     """Return whether the message was snoozed, and woke after this action had begun."""
     for image, began in (yield sql("select_snooze_before", id)):

@@ -41,10 +41,13 @@ class Undoable(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """An undo in progress: its own record, and the action that it reverses."""
+    """An undo in progress: its own record, and the action that it reverses. An earlier attempt of one that
+    `is_repeated` may have changed something.
+    """
 
     id: UUID
     original: Action
+    is_repeated: bool = False
 
 
 @query
@@ -87,7 +90,7 @@ def begin_undo(job: Job, original_id: UUID, account_id: UUID, undo_id: UUID, now
     for found, state, _ in (yield sql("select_undo_of", original_id)):
         if not (yield sql("take_undo_over", as_uuid(found), job.id, now)):
             raise Fatal(f"action {original_id} is undone already" if state == "completed" else "another undo runs")
-        return Undo(as_uuid(found), original)
+        return Undo(as_uuid(found), original, is_repeated=True)
     yield from _new_undo(job, original, undo_id, now)
     return Undo(undo_id, original)
 

@@ -34,9 +34,15 @@ class Snoozed:
 
 
 def undo_hint(
-    action_type: str, before: frozenset[str], changed: LabelChange, snoozed: Snoozed | None = None
+    action_type: str,
+    before: frozenset[str],
+    changed: LabelChange,
+    snoozed: Snoozed | None = None,
+    place: str | None = None,
 ) -> dict[str, Any]:
-    """The undo hint to store with an action. `changed` is what the action really changed."""
+    """The undo hint to store with an action. `changed` is what the action really changed, and `place` where it has left
+    the message, if the mailbox can have copies of it elsewhere.
+    """
     inverse = changed.inverse
     hint: dict[str, Any] = {
         "action": action_type,
@@ -46,6 +52,8 @@ def undo_hint(
         "no_op": not changed and snoozed is None,
         "irreversible": False,
     }
+    if place is not None:
+        hint["place"] = place
     if snoozed is not None:
         hint["inverse_parameters"]["cancel_unsnooze_job_id"] = str(snoozed.job_id)
         hint |= {
@@ -57,6 +65,20 @@ def undo_hint(
         if snoozed.history_id is not None:
             hint["snooze_history_id"] = snoozed.history_id
     return hint
+
+
+def labels_left(hint: Mapping[str, Any]) -> frozenset[str]:
+    """The labels of the message right after the action."""
+    parameters = hint["inverse_parameters"]
+    return frozenset[str](hint["pre_labels"]) - set(parameters["add_labels"]) | set(parameters["remove_labels"])
+
+
+def with_renamed(hint: Mapping[str, Any], label: str) -> dict[str, Any]:
+    """The hint, now that the folder into which the action has put the message is called otherwise."""
+    parameters = hint["inverse_parameters"]
+    remove = set[str](parameters["remove_labels"])
+    renamed = sorted(remove - places_in(remove) | {label}) if places_in(remove) else sorted(remove)
+    return {**hint, "inverse_parameters": {**parameters, "remove_labels": renamed}}
 
 
 def planned_hint(hint: Mapping[str, Any]) -> dict[str, Any]:

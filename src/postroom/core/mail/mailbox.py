@@ -55,6 +55,26 @@ def find_label(labels: Iterable[MailboxLabel], name: str) -> MailboxLabel | None
     return found or next((label for label in of_user if label.id == name), None)
 
 
+class OnePlace:
+    """The part of the port about copies, for a mailbox in which a message has none."""
+
+    async def place_of(self, provider_message_id: str) -> str | None:
+        del provider_message_id
+        return None
+
+    async def expect(
+        self,
+        provider_message_id: str,
+        place: str | None,
+        labels: frozenset[str] | None,
+        moved_to: frozenset[str] | None = None,
+    ) -> None: ...
+
+    async def renamed(self, provider_message_id: str, place: str) -> str | None:
+        del provider_message_id, place
+        return None
+
+
 class Mailbox(Protocol):
     """One mailbox. Without a permit it only reads. Raises `MailboxError`: `MessageGone` for a missing message,
     `LabelMissing` for a missing label.
@@ -73,6 +93,31 @@ class Mailbox(Protocol):
 
     async def entered_inbox_since(self, provider_message_id: str, history_id: int) -> bool:
         """Whether it was put into the inbox after this change. False if the mailbox no longer remembers."""
+        ...
+
+    async def place_of(self, provider_message_id: str) -> str | None:
+        """Where the message was last seen, as a text that only this provider reads; None where a message can be in one
+        place only.
+        """
+        ...
+
+    async def expect(
+        self,
+        provider_message_id: str,
+        place: str | None,
+        labels: frozenset[str] | None,
+        moved_to: frozenset[str] | None = None,
+    ) -> None:
+        """Of several copies of the message, mean the one at this place in all that follows. If nobody can tell any more
+        whether it is there, mean one with these labels. `moved_to` are the labels that an interrupted attempt may have
+        given it: if it has left, mean first one with those.
+        """
+        ...
+
+    async def renamed(self, provider_message_id: str, place: str) -> str | None:
+        """The label that this place has now, if the message is still there and somebody has renamed the folder since;
+        None otherwise.
+        """
         ...
 
     async def raw(self, provider_message_id: str) -> bytes:

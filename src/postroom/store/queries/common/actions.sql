@@ -189,6 +189,12 @@ WHERE own.id = :action_id AND s.pre_image_json ->> 'unsnooze_job_id' IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM action_links l JOIN actions u ON u.id = l.cause_action_id
         WHERE l.effect_action_id = s.id AND l.relation_type = 'undo_of' AND u.state IN ('queued', 'executing', 'completed'))
 
+-- name: select_last_place(message_id)
+-- Where the last action on the message, or its undo, has left it.
+SELECT undo_hint_json ->> 'place' FROM actions
+WHERE message_id = :message_id AND executed_at IS NOT NULL AND undo_hint_json ->> 'place' IS NOT NULL
+ORDER BY executed_at DESC, id DESC LIMIT 1
+
 -- name: select_waking_jobs(account_id, gmail_id)
 -- The jobs that were to wake the message, of all its snoozes.
 SELECT a.pre_image_json ->> 'unsnooze_job_id' FROM messages m JOIN actions a ON a.message_id = m.id
