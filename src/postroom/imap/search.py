@@ -50,15 +50,50 @@ LARGEST_READ = 256 * 1024
 _HIDDEN: tuple[Literal["TRASH", "SPAM"], ...] = ("TRASH", "SPAM")
 _HIDDEN_AT_GMAIL = re.compile(r"\b(?:in|is):(?:trash|bin|spam|anywhere)\b", re.IGNORECASE)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MOST_FOLDERS = 2**32 - 1
+# The dates of this many messages are asked for at once.
+_DATES_AT_ONCE = 500
 
 
 class Spot(NamedTuple):
-    """Where a message is that may be meant, and when it came."""
+    """Where a message is that may be meant."""
 
-    date: datetime
     folder: Folder
     uidvalidity: int
     uid: int
+
+
+class _Spots:
+    """Where all messages are that may be meant, newest first; of those that came in the same second, the one that was
+    put there last. A folder may have hundreds of thousands, so each is one number: its second, its UID, its folder.
+    """
+
+    def __init__(self) -> None:
+        self._folders: list[tuple[Folder, int]] = []
+        self._keys: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def begin(self, folder: Folder, uidvalidity: int) -> None:
+        """What is added from now on is in this folder."""
+        self._folders.append((folder, uidvalidity))
+
+    def add(self, found: Sequence[Fetched]) -> None:
+        number = _MOST_FOLDERS - len(self._folders)
+        for each in found:
+            second = int((each.internal_date or _EPOCH).timestamp())
+            self._keys.append(second << 64 | each.uid << 32 | number)
+
+    def sort(self) -> None:
+        self._keys.sort(reverse=True)
+
+    def part(self, begin: int, end: int) -> list[Spot]:
+        return [self._spot(each) for each in self._keys[begin:end]]
+
+    def _spot(self, key: int) -> Spot:
+        folder, uidvalidity = self._folders[_MOST_FOLDERS - (key & 0xFFFFFFFF) - 1]
+        return Spot(folder, uidvalidity, key >> 32 & 0xFFFFFFFF)
 
 
 class FoundMessage(NamedTuple):
@@ -95,7 +130,7 @@ async def found_pages(
     page: list[FoundMessage] = []
     for begin in range(0, len(spots), step):
         async with opening() as finder:
-            for each in await _identified(finder, spots[begin : begin + step], wanted):
+            for each in await _identified(finder, spots.part(begin, begin + step), wanted):
                 if each.id not in seen and places_among(label_ids) <= each.place.labels:
                     seen.add(each.id)
                     page.append(each)
@@ -112,9 +147,9 @@ def _parsed(query: str) -> Query:
         raise QueryRefused(str(error)) from None
 
 
-async def _spots(finder: Finder, keywords: Keywords, query: Query, label_ids: Collection[str], raw: str) -> list[Spot]:
+async def _spots(finder: Finder, keywords: Keywords, query: Query, label_ids: Collection[str], raw: str) -> _Spots:
     """`raw` is a query that Gmail reads itself."""
-    found: list[Spot] = []
+    found = _Spots()
     own = _label_criteria(keywords, label_ids)
     if raw:
         if len(raw) > 2 * LONGEST_QUERY or any(ord(each) < 0x20 for each in raw):
@@ -129,10 +164,11 @@ async def _spots(finder: Finder, keywords: Keywords, query: Query, label_ids: Co
             uids = await _searched(finder, here, own)
         except (NoSuchFolder, FolderForbidden):
             continue
-        for each in await finder.session.fetch(uids, "INTERNALDATE"):
-            found.append(Spot(each.internal_date or _EPOCH, folder, selected.uidvalidity, each.uid))
-    # Of those that came in the same second, the one that was put there last.
-    return sorted(found, key=lambda each: (each.date, each.uid), reverse=True)
+        found.begin(folder, selected.uidvalidity)
+        for begin in range(0, len(uids), _DATES_AT_ONCE):
+            found.add(await finder.session.fetch(uids[begin : begin + _DATES_AT_ONCE], "INTERNALDATE"))
+    found.sort()
+    return found
 
 
 async def _searched(finder: Finder, query: Query, own: Sequence[Part]) -> list[int]:
