@@ -103,31 +103,41 @@ def _seen(part: tuple[bytes, bytes]) -> Seen:
 
 
 @dataclass
-class ImapActions:
+class MailboxActions:
     """One mailbox, one database, and the jobs between them, run one after the other."""
 
-    opened: OpenedMailbox
+    reader: ImapMailbox
     database: Database
     clock: ManualClock
-    gate: MailboxGate
     smtp: SmtpServer
-    labels_as: LabelsAs
     handlers: dict[str, Handler] = field(default_factory=dict[str, Handler])
     token: UUID = field(default_factory=new_id)
     _stored: int = 0
 
-    def view(self) -> View:
-        return view_of(self.opened.beside.client)
+    def __post_init__(self) -> None:
+        def reader_under(permit: Permit) -> ImapMailbox:
+            return self.reader.under(permit)
 
-    async def receive(self, subject: str, folder: str = "INBOX", flags: str = "") -> UUID:
-        """A message in the mailbox, and in the database as the connector hands it in."""
+        under, database, clock = given(reader_under), self.database, self.clock
+        executor = Executor(database, CATALOGUE, clock, SNOOZED)
+        self.handlers = {
+            "action.gmail": ActionGmail(executor, under, 1_000),
+            "undo.action": UndoAction(UndoService(database, CATALOGUE, clock), under),
+            "unsnooze.gmail": UnsnoozeGmail(database, under, SNOOZED, clock),
+            "outbound.send": OutboundSend(database, always(self.reader), 1_000, timedelta(days=7), clock=clock),
+        }
+
+    def written(self, subject: str) -> bytes:
+        """The next message that is stored."""
         self._stored += 1
-        content = (
+        return (
             f"From: {SENDER}\r\nTo: {OWNER}\r\nSubject: {subject}\r\nMessage-ID: <{self._stored}@store.example>\r\n"
             f"Date: Tue, 17 Nov 2026 09:30:00 +0000\r\n\r\nHello {subject}\r\n"
-        )
-        id = self.opened.beside.put(content.encode(), folder, flags)
-        labels = await self.opened.reader.labels_of(id)
+        ).encode()
+
+    async def store(self, id: str, subject: str) -> UUID:
+        """The message in the database, as the connector hands it in."""
+        labels = await self.reader.labels_of(id)
         kept = await keep_mail(
             self.database,
             self.clock,
@@ -141,19 +151,6 @@ class ImapActions:
         )
         await self._drop_jobs()
         return kept
-
-    def copy_to(self, *folders: str, subject: str) -> None:
-        """Another program puts copies of the newest message of the inbox into these folders."""
-        client = self.opened.beside.client
-        client.select("INBOX")
-        (uids,) = client.uid("SEARCH", "SUBJECT", f'"{subject}"')[1]
-        for folder in folders:
-            status, said = client.uid("COPY", uids.split()[-1].decode(), f'"{folder}"')
-            assert status == "OK", said
-
-    def restart(self) -> None:
-        """Another process, which has not seen where the messages are."""
-        self.opened.reader = ImapMailbox(self.opened.account, self.gate, self.labels_as, [SNOOZED])
 
     async def ask(self, message_id: UUID, kind: str, **parameters: Any) -> actions.ActionView:
         """Request the action and carry it out; how it ended."""
@@ -199,7 +196,7 @@ class ImapActions:
         now, pace = self.clock(), Pace(looks=(0.0,))
 
         def carrier(permit: Permit) -> ImapCarrier:
-            return ImapCarrier(self.opened.reader.under(permit), submission_to(self.smtp.port), OWNER, at_once)
+            return ImapCarrier(self.reader.under(permit), submission_to(self.smtp.port), OWNER, at_once)
 
         for leased in await self.database.run(outbound.lease_mail(new_id(), 10, now, now + pace.lease)):
             delivery = Delivery(self.database, leased, LASTING, given(carrier), pace, self.clock, at_once)
@@ -211,6 +208,44 @@ class ImapActions:
         for job in await self.database.run(jobs.claim(self.token, 10, self.clock())):
             await self.database.run(jobs.finish([job.claim], [], self.clock()))
         self.token = new_id()
+
+
+class ImapActions(MailboxActions):
+    """The same on a real server, with another program beside."""
+
+    def __init__(
+        self,
+        opened: OpenedMailbox,
+        database: Database,
+        clock: ManualClock,
+        gate: MailboxGate,
+        smtp: SmtpServer,
+        labels_as: LabelsAs,
+    ) -> None:
+        super().__init__(opened.reader, database, clock, smtp)
+        self.opened = opened
+        self.gate = gate
+        self.labels_as: LabelsAs = labels_as
+
+    def view(self) -> View:
+        return view_of(self.opened.beside.client)
+
+    async def receive(self, subject: str, folder: str = "INBOX", flags: str = "") -> UUID:
+        """A message in the mailbox and in the database."""
+        return await self.store(self.opened.beside.put(self.written(subject), folder, flags), subject)
+
+    def copy_to(self, *folders: str, subject: str) -> None:
+        """Another program puts copies of the newest message of the inbox into these folders."""
+        client = self.opened.beside.client
+        client.select("INBOX")
+        (uids,) = client.uid("SEARCH", "SUBJECT", f'"{subject}"')[1]
+        for folder in folders:
+            status, said = client.uid("COPY", uids.split()[-1].decode(), f'"{folder}"')
+            assert status == "OK", said
+
+    def restart(self) -> None:
+        """Another process, which has not seen where the messages are."""
+        self.reader = ImapMailbox(self.opened.account, self.gate, self.labels_as, [SNOOZED])
 
 
 @asynccontextmanager
@@ -229,19 +264,6 @@ async def imap_actions(
             submission_server() as smtp,
             opened_mailbox(server, profile, labels_as, gate, port, [SNOOZED]) as opened,
         ):
-            made = ImapActions(opened, database, clock, gate, smtp, labels_as)
-
-            def reader_under(permit: Permit) -> ImapMailbox:
-                return opened.reader.under(permit)
-
-            under = given(reader_under)
-            executor = Executor(database, CATALOGUE, clock, SNOOZED)
-            made.handlers = {
-                "action.gmail": ActionGmail(executor, under, 1_000),
-                "undo.action": UndoAction(UndoService(database, CATALOGUE, clock), under),
-                "unsnooze.gmail": UnsnoozeGmail(database, under, SNOOZED, clock),
-                "outbound.send": OutboundSend(database, always(opened.reader), 1_000, timedelta(days=7), clock=clock),
-            }
-            yield made
+            yield ImapActions(opened, database, clock, gate, smtp, labels_as)
     finally:
         await database.close()
