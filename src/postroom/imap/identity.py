@@ -110,7 +110,7 @@ def _hashed(message: Fetched) -> str | None:
     head = next((message.content(name) for name in message.items if name.startswith("BODY[HEADER.FIELDS")), None)
     if head is None:
         return None
-    fields = _fields(head)
+    fields = header_fields(head)
     digest = base64.b32encode(hashlib.sha256(repr(fields).encode()).digest()[:15]).decode().lower()
     own = next((value.strip("<>") for name, value in fields if name == "message-id"), "")
     if _MESSAGE_ID.fullmatch(own):
@@ -119,7 +119,7 @@ def _hashed(message: Fetched) -> str | None:
     return f"d-{digest}-{max(int(arrived.timestamp()), 0)}"
 
 
-def _fields(head: bytes) -> list[tuple[str, str]]:
+def header_fields(head: bytes) -> list[tuple[str, str]]:
     """Name and value of each field, in an order of their own and without folding: servers may change both."""
     found = [
         (name.decode("latin-1").lower(), " ".join(value.decode("latin-1").split()))

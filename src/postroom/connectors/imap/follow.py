@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 
@@ -40,6 +40,16 @@ _ORDER = {"SENT": 0, "INBOX": 1, None: 2, "ARCHIVE": 3, "DRAFT": 4, "SPAM": 5, "
 
 _Spot = tuple[bytes, int]
 """A folder and a UID in it."""
+_BeforeAndAfter = tuple[frozenset[str] | None, frozenset[str] | None]
+"""The labels of a message; None if it is in no folder."""
+
+
+class _Differences(NamedTuple):
+    """What to report of a round, and which messages are in no folder, with their labels, or in one again."""
+
+    reports: list[dict[str, Any]]
+    missing: dict[str, frozenset[str]]
+    found_again: set[str]
 
 
 class Follower:
@@ -101,7 +111,7 @@ class Follower:
         for begin in range(0, max(len(seen.new), 1), MOST_NEW):
             part = seen.new[begin : begin + MOST_NEW]
             async with self._finding() as finder:
-                found = await identify(finder, folder, seen.state.uidvalidity, part) if part else _NOTHING
+                found = await identify(finder, folder, seen, part) if part else _NOTHING
             if found is None:
                 return fresh
             wanted = self._wanted(folder, seen.state.uidvalidity, found, since)
@@ -112,7 +122,7 @@ class Follower:
             else:
                 read_until = max(read_until, part[-1] + 1)
                 state = seen.begun._replace(uidnext=read_until)
-                self._index.settle([FolderNews(folder.wire, state, found.held, frozenset())], {}, (), None)
+                await self._settle_part(FolderNews(folder.wire, state, found.held, frozenset()), read)
         return fresh
 
     async def _changed_folders(self) -> list[Folder]:
@@ -163,33 +173,42 @@ class Follower:
         """Report the differences between the index and the mailbox, then write them."""
         vanished = self._of_lost_folders()
         after = await self._labels_after([*news, *vanished])
-        reports: list[dict[str, Any]] = []
-        missing: dict[str, frozenset[str]] = {}
-        found_again: set[str] = set(suspects)
+        found = self._differences(after, read)
+        deleted = [
+            _report(id, (), (), deleted=True)[0]
+            for id in suspects
+            if id not in after and not self._index.labels_by_place(id)
+        ]
+        await self._ingester.report([*found.reports, *deleted])
+        found_again = (suspects.keys() - found.missing.keys()) | found.found_again
+        self._index.settle([*news, *vanished], found.missing, found_again, began)
+        for each in vanished:
+            self._index.forget_folder(each.folder)
+
+    async def _settle_part(self, news: FolderNews, read: set[str]) -> None:
+        """Report and write a part of what is new in a folder: once it is written, nothing about it seems to differ."""
+        found = self._differences(await self._labels_after([news]), read)
+        await self._ingester.report(found.reports)
+        self._index.settle([news], found.missing, found.found_again, None)
+
+    def _differences(self, after: Mapping[str, _BeforeAndAfter], read: set[str]) -> "_Differences":
+        """What to report about these messages. Those in `read` were just ingested as they are."""
+        found = _Differences([], {}, set())
         # Those of a folder that was made anew are missing only until they are found in it.
         lost = self._index.missing()
         for id, (before, now) in after.items():
             old = lost.get(id, before or frozenset())
             if now is None:
-                missing[id] = old
-                found_again.discard(id)
+                found.missing[id] = old
             elif id in read:
                 continue
             elif before is not None or id in lost:
-                reports += _report(id, now - old, old - now)
-                found_again.add(id)
+                found.reports.extend(_report(id, now - old, old - now))
+                found.found_again.add(id)
             elif self._ingester.has(id):
                 # It was moved here from where the index does not reach.
-                reports += _report(id, now, _USUAL - now)
-        reports += [
-            _report(id, (), (), deleted=True)[0]
-            for id in suspects
-            if id not in after and not self._index.labels_by_place(id)
-        ]
-        await self._ingester.report(reports)
-        self._index.settle([*news, *vanished], missing, found_again, began)
-        for each in vanished:
-            self._index.forget_folder(each.folder)
+                found.reports.extend(_report(id, now, _USUAL - now))
+        return found
 
     def _of_lost_folders(self) -> list[FolderNews]:
         """The messages of folders that no longer exist."""
@@ -200,9 +219,7 @@ class Follower:
             if each not in listed and (state := self._index.state(each)) is not None
         ]
 
-    async def _labels_after(
-        self, news: Sequence[FolderNews]
-    ) -> dict[str, tuple[frozenset[str] | None, frozenset[str] | None]]:
+    async def _labels_after(self, news: Sequence[FolderNews]) -> dict[str, _BeforeAndAfter]:
         """For each message that the news are about, its labels before and after: None if it is in no folder."""
         gone: set[_Spot] = set()
         now_at: dict[str, dict[_Spot, frozenset[str]]] = {}
@@ -212,7 +229,7 @@ class Follower:
                 now_at.setdefault(item.id, {})
             for uid, item in each.held.items():
                 now_at.setdefault(item.id, {})[each.folder, uid] = item.labels
-        found: dict[str, tuple[frozenset[str] | None, frozenset[str] | None]] = {}
+        found: dict[str, _BeforeAndAfter] = {}
         for number, (id, places) in enumerate(now_at.items()):
             if number % _AT_ONCE == 0:
                 # Somebody may have marked a whole folder as read: others in this process have work to do too.

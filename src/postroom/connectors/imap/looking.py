@@ -11,9 +11,10 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from postroom.connectors.imap.place_index import FolderState, Held, PlaceIndex
+from postroom.core.mail.dates import header_date
 from postroom.imap.answers import Fetched, Selected, written_day
 from postroom.imap.folders import Folder
-from postroom.imap.identity import id_of, items_for
+from postroom.imap.identity import header_fields, id_of, items_for
 from postroom.imap.labels import DELETED, labels_of
 from postroom.imap.places import Finder
 
@@ -23,6 +24,11 @@ MOST_FLAGS = 2_000
 # The newest of those that changed are identified in each round.
 MOST_UNKNOWN = 500
 _AT_ONCE = 250
+# Mail whose last step on its way was so long before it came into the mailbox did not come by itself.
+BROUGHT_IN = timedelta(days=30)
+MOST_RECEIVED = 100
+TRACE_ITEM = "BODY.PEEK[HEADER.FIELDS (DATE RECEIVED)]"
+_HEADER = "BODY[HEADER.FIELDS"
 
 
 class Seen(NamedTuple):
@@ -79,13 +85,16 @@ async def look_at(finder: Finder, folder: Folder, index: PlaceIndex, since: date
     )
 
 
-async def identify(finder: Finder, folder: Folder, uidvalidity: int, uids: Sequence[int]) -> Identified | None:
+async def identify(finder: Finder, folder: Folder, seen: Seen, uids: Sequence[int]) -> Identified | None:
     """Those of these messages that are there; None if the folder is not the same any more."""
     selected = await finder.open(folder)
-    if selected.uidvalidity != uidvalidity:
+    if selected.uidvalidity != seen.state.uidvalidity:
         return None
-    own = items_for(finder.scheme)
-    items = own if "INTERNALDATE" in own else f"INTERNALDATE {own}"
+    # In a folder that is read for the first time, nothing has just come.
+    newest = seen.begun.uidnext or max(uids) + 1
+    items = items_for(finder.scheme)
+    if finder.scheme != "hash":
+        items = f"INTERNALDATE {items} {TRACE_ITEM}" if max(uids) >= newest else f"INTERNALDATE {items}"
     held: dict[int, Held] = {}
     arrived: dict[str, datetime] = {}
     for begin in range(0, len(uids), _AT_ONCE):
@@ -93,7 +102,7 @@ async def identify(finder: Finder, folder: Folder, uidvalidity: int, uids: Seque
             id = id_of(each, finder.scheme)
             if id is not None and not _is_deleted(each.flags):
                 held[each.uid] = Held(id, labels_of(folder, each.flags))
-                arrived[id] = _arrival(each)
+                arrived[id] = _arrival(each, has_just_come=each.uid >= newest)
     return Identified(held, arrived)
 
 
@@ -166,9 +175,28 @@ async def _still_there(finder: Finder, known: frozenset[int]) -> frozenset[int]:
     return frozenset(await finder.session.search(f"UNDELETED UID {min(known)}:{max(known)}".encode()))
 
 
-def _arrival(message: Fetched) -> datetime:
-    """When it arrived. If the server does not say, it counts as new."""
-    return message.internal_date or datetime.max.replace(tzinfo=UTC)
+def _arrival(message: Fetched, *, has_just_come: bool) -> datetime:
+    """When it arrived, by the server's clock. If the server does not say, it counts as new.
+
+    That clock may be wrong, and then none of its mail would ever be new; and a program that brings in old mail may date
+    it today. So for what has just come into a folder, the times that the servers on its way and its sender have written
+    count too: one of them is recent, or it was brought in.
+    """
+    arrived = message.internal_date
+    if arrived is None:
+        return datetime.max.replace(tzinfo=UTC)
+    sent, received = _trace(message) if has_just_come else (None, None)
+    latest = max((each for each in (sent, received) if each is not None), default=arrived)
+    # Mail that came by itself has a recent line of the server that took it; mail without any such line may be local.
+    return latest if received is not None and latest < arrived - BROUGHT_IN else max(latest, arrived)
+
+
+def _trace(message: Fetched) -> tuple[datetime | None, datetime | None]:
+    """When the message was sent, and when it was last received on its way, by its header."""
+    fields = header_fields(next((message.content(each) for each in message.items if each.startswith(_HEADER)), b""))
+    dates = [header_date(value) for name, value in fields if name == "date"]
+    received = [header_date(value.rpartition(";")[2]) for name, value in fields if name == "received"][:MOST_RECEIVED]
+    return dates[0] if dates else None, max((each for each in received if each is not None), default=None)
 
 
 def _is_deleted(flags: frozenset[str]) -> bool:
