@@ -41,7 +41,6 @@ class Changer:
         self._gated = gated
         self._refresh = refresh
         self.has_asked = False
-        self._has_copied = False
 
     async def carry_out(self, message: MessageId, place: Place, plan: Plan) -> Place:
         """Change the flags, then the folder; where the message is then. Raises PlaceLost."""
@@ -82,6 +81,7 @@ class Changer:
             return await self._arrived(message, place, target, copied)
         found = await self._copied(message, place, target)
         await self._remove(message, place)
+        self._finder.end_copy(message.text)
         return found
 
     async def remove(self, message: MessageId, place: Place) -> None:
@@ -93,7 +93,7 @@ class Changer:
         or a new one. Others may have put a copy there, which stays theirs.
         """
         twins = await self._finder.in_folder(target, message)
-        if not (self._has_copied or self._finder.is_repeated(message.text)):
+        if not self._finder.may_have_copied(message.text):
             twins = [each for each in twins if each.is_deleted]
         for twin in sorted(twins, key=lambda each: each.is_deleted):
             # It has the flags of when it was left there; the message may have others by now.
@@ -103,7 +103,7 @@ class Changer:
             )
             extra = [each for each in twin.flags if each.lower() not in wants]
             return await self._store(message, twin, "-", extra)
-        self._has_copied = True
+        self._finder.begin_copy(message.text)
         copied = await self.at(place, "UID COPY", lambda check: self._session.copy([place.uid], target.wire, check))
         return await self._arrived(message, place, target, copied)
 

@@ -65,6 +65,8 @@ class KnownPlaces:
     shared: "KnownPlaces | None" = None
     _places: OrderedDict[str, Spot] = field(default_factory=OrderedDict[str, Spot])
     _expected: dict[str, Expected] = field(default_factory=dict[str, Expected])
+    copying: set[str] = field(default_factory=set[str])
+    """Messages that are being copied, or were when that was interrupted."""
 
     def for_work(self) -> "KnownPlaces":
         return KnownPlaces(self.most, shared=self.shared or self)
@@ -173,10 +175,17 @@ class Finder:
                     return each
         return None
 
-    def is_repeated(self, id: str) -> bool:
-        """Whether an earlier attempt may have moved the message."""
+    def begin_copy(self, id: str) -> None:
+        """A copy of the message is about to be made, so that the message can be removed where it is."""
+        self._known.copying.add(id)
+
+    def end_copy(self, id: str) -> None:
+        self._known.copying.discard(id)
+
+    def may_have_copied(self, id: str) -> bool:
+        """Whether an attempt that was interrupted may have made a copy, in this piece of work or an earlier one."""
         expected = self._known.expected(id)
-        return expected is not None and expected.moved_to is not None
+        return id in self._known.copying or (expected is not None and expected.moved_to is not None)
 
     async def everywhere(self, id: str) -> list[Place]:
         """All copies of the message, those that are marked as deleted last."""
