@@ -11,14 +11,15 @@ from uuid import UUID, uuid4
 import httpx2
 import pytest
 
-from postroom.accounts.imap_sign_in import AccountWaits, ImapSignIns, TokenLater
+from postroom.accounts.imap_sign_in import AccountWaits, ImapSignIns, SecretUnreadable, TokenLater
 from postroom.accounts.imap_submission import Submissions
 from postroom.accounts.imap_tokens import HeldConsent, MailTokens
-from postroom.core.errors import Parked
+from postroom.core.errors import Parked, VaultError
 from postroom.core.mail.mailbox import job_error_of
 from postroom.imap.errors import ImapError
 from postroom.manage.connecting_imap import connect_imap_by_consent
 from postroom.oauth.mail_apps import microsoft_mail_app
+from postroom.oauth.tokens import refresh
 from postroom.store import accounts
 from postroom.store.accounts import REFRESH_TOKEN, AccountView
 from postroom.store.engine.database import Database
@@ -280,6 +281,51 @@ async def test_a_refresh_token_that_another_process_has_used_is_not_taken_for_a_
     await setup.open(account)
     assert setup.microsoft.refreshes == 3
     assert (await setup.database.run(accounts.load_account(account.id))).state == "active"
+
+
+@pytest.mark.parametrize("keeps", [True, False], ids=["keeps the old one", "ends the old one"])
+async def test_a_refresh_token_that_was_lost_with_a_process_is_replaced_by_the_old_one_or_by_the_owner(
+    setup: Setup, keeps: bool
+) -> None:
+    """The process was killed between the provider's answer and the commit."""
+    setup.microsoft.keeps_refresh_tokens = keeps
+    account = await setup.consent()
+    old = await setup.stored(account.id)
+    lost = await refresh(setup.http, microsoft_mail_app(CLIENT_ID, None, setup.microsoft.address, "common").app, old)
+    assert lost.refresh_token != old
+    if keeps:
+        await setup.open(account)
+        assert await setup.stored(account.id) == setup.microsoft.issued[-1]
+    else:
+        with pytest.raises(AccountWaits):
+            await setup.open(account)
+        assert await setup.waits(account) == f"Microsoft no longer accepts the consent (invalid_grant); {AGAIN}"
+        await setup.open(await setup.consent())
+    assert (await setup.database.run(accounts.load_account(account.id))).state == "active"
+
+
+async def test_a_refresh_token_that_cannot_be_stored_is_kept_until_it_can(setup: Setup) -> None:
+    account = await setup.consent()
+    asked = 0
+
+    def vault() -> Vault:
+        """Its folder cannot be read when the new token is to be sealed."""
+        nonlocal asked
+        asked += 1
+        if asked == 2:
+            raise VaultError("the keys cannot be read")
+        return setup.vault
+
+    app = microsoft_mail_app(CLIENT_ID, None, setup.microsoft.address, "common")
+    tokens = MailTokens(setup.database, vault, lambda _name: app, setup.http, setup.clock)
+    sign_ins = ImapSignIns(setup.database, lambda: setup.vault, setup.clock, tokens=tokens)
+    old = await setup.stored(account.id)
+    with pytest.raises(SecretUnreadable, match="the keys cannot be read"):
+        await sign_ins.open(account.id)
+    assert await setup.stored(account.id) == old
+    (await sign_ins.open(account.id)).connection.close()
+    assert await setup.stored(account.id) == setup.microsoft.issued[-1]
+    assert setup.microsoft.refreshes == 2
 
 
 async def test_where_only_oauthbearer_is_offered_it_is_used(setup: Setup) -> None:

@@ -33,7 +33,9 @@ async def nothing() -> None: ...
 
 @dataclass
 class Microsoft:
-    """Everything it has issued. Stricter than the real one, a refresh token is valid once."""
+    """Everything it has issued. Stricter than the real one, a refresh token is valid once, unless it
+    `keeps_refresh_tokens`.
+    """
 
     address: str = ""
     expires_in: int = 3600
@@ -41,6 +43,7 @@ class Microsoft:
     """What the token endpoint answers instead."""
     chosen: str | None = None
     """Whom the user signs in as on the page, if not as hinted."""
+    keeps_refresh_tokens: bool = False
     refreshes: int = 0
     codes: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     access: dict[str, str] = field(default_factory=dict[str, str])
@@ -96,7 +99,9 @@ class Microsoft:
         if self.error is not None:
             status, word = self.error
             return JSONResponse({"error": word, "error_description": form["refresh_token"]}, status)
-        user = self.refresh.pop(form["refresh_token"], None)
+        user = self.refresh.get(form["refresh_token"])
+        if not self.keeps_refresh_tokens:
+            self.refresh.pop(form["refresh_token"], None)
         if user is None:
             return JSONResponse({"error": "invalid_grant", "error_description": "AADSTS70000"}, 400)
         return JSONResponse(self.issue(user))

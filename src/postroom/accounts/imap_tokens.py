@@ -67,6 +67,8 @@ class MailTokens:
         self._http = http
         self._clock = clock
         self._caches: dict[UUID, tuple[datetime, TokenCache[AccessToken]]] = {}
+        self._unstored: dict[UUID, tuple[Sealed, HeldConsent]] = {}
+        """Refresh tokens that could not be stored when they came, each with the one that it replaces."""
 
     async def of(self, account_id: UUID, given_at: datetime) -> str:
         """A token by the consent of this time. Raises GrantEnded, AppRefused, TokenUnavailable if a retry may help,
@@ -96,6 +98,10 @@ class MailTokens:
             account, sealed = await self._database.run(accounts.account_with_secret(account_id, REFRESH_TOKEN))
             if account.servers is None or account.servers.given_at != given_at or sealed is None:
                 break
+            before, newer = self._unstored.get(account_id, (None, None))
+            if newer is not None and before == sealed:
+                await self._replace(account_id, sealed, newer)
+                continue
             consent = HeldConsent.read(self._vault().open(sealed, account_id, REFRESH_TOKEN))
             asked_at = self._clock()
             try:
@@ -114,7 +120,10 @@ class MailTokens:
         raise TokenUnavailable("the account was given another consent meanwhile")
 
     async def _replace(self, account_id: UUID, before: Sealed, consent: HeldConsent) -> None:
-        """Store a refresh token that the provider replaced, unless the account has another by now."""
+        """Store a refresh token that the provider replaced, unless the account has another by now. If it cannot be
+        stored, it is kept until it can: the one before may not be valid any more.
+        """
+        self._unstored[account_id] = before, consent
         stored = StoredSecret(account_id, REFRESH_TOKEN, before)
 
         def storing() -> Transaction[int]:
@@ -122,3 +131,4 @@ class MailTokens:
             return reseal([Resealed(stored, sealed)], self._clock())
 
         await with_newest_key(self._database, storing)
+        del self._unstored[account_id]
