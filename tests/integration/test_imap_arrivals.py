@@ -72,6 +72,22 @@ async def test_mail_is_new_if_any_clock_on_its_way_says_so_and_otherwise_was_bro
     assert setup.board.reports == []
 
 
+async def test_mails_that_differ_in_their_text_only_are_each_taken_in(setup: ImapSetup) -> None:
+    """As a program writes them that puts them into the mailbox itself: one of them moves, and is the same."""
+    for text in (b"Hello a", b"Hello b"):
+        append(setup, NOW - timedelta(hours=1), mail("same", NOW).replace(b"Hello same", text))
+    connector = setup.connector()
+    assert await connector.sync() == 2
+    texts = {each["payload"]["normalized_text"].strip() for each in (await setup.waiting()).values()}
+    assert texts == {"Hello a", "Hello b"}
+    first = setup.beside.ids()[0]
+    setup.beside.client.select("INBOX")
+    setup.beside.client.uid("MOVE", "1", "Archive")
+    for _ in range(2):
+        assert await connector.sync() == 0
+    assert _sums(setup) == {first: (set(), {"INBOX"})}
+
+
 async def test_changes_of_more_messages_than_are_read_at_once_are_all_reported(
     setup: ImapSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from postroom.core.mail.gate import Gate
 from postroom.imap.account import ImapAccount, open_session
 from postroom.imap.answers import Fetched, fetched_in
-from postroom.imap.identity import Scheme, id_of, items_for, scheme_of
+from postroom.imap.identity import TEXT_ITEM, Scheme, id_of, items_for, scheme_of
 from postroom.imap.mailbox import ImapMailbox, LabelsAs
 from postroom.imap.responses import Data, ResponseReader
 from postroom.imap.sign_in import Credentials
@@ -55,7 +55,7 @@ class Beside:
     def messages(self, folder: str = "INBOX") -> list[Fetched]:
         """All messages of a folder with their flags, also those marked as deleted."""
         self.client.select(f'"{folder}"', readonly=True)
-        _, found = self.client.uid("FETCH", "1:*", f"(FLAGS {items_for(self.scheme)})")
+        _, found = self.client.uid("FETCH", "1:*", f"(FLAGS {TEXT_ITEM} {items_for(self.scheme)})")
         reader, answers = ResponseReader(), list[Data]()
         for part in _lines(found):
             answers += [each for each in reader.feed(part) if isinstance(each, Data)]

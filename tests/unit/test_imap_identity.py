@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroom.imap.answers import Fetched
-from postroom.imap.identity import FIELDS, MessageId, Scheme, id_of, items_for, read_id, scheme_of
+from postroom.imap.identity import FIELDS, MessageId, Scheme, id_of, items_for, needs_text, read_id, scheme_of
+from postroom.imap.responses import Value
 
 HEAD = (
     b"Received: from a by b; Tue, 17 Nov 2026 09:30:01 +0000\r\nMessage-ID: <one@x.example>\r\n"
@@ -13,8 +14,11 @@ HEAD = (
 )
 
 
-def fetched(head: bytes, uid: int = 7, date: bytes = b"17-Nov-2026 09:30:00 +0000") -> Fetched:
-    return Fetched(uid, {"UID": str(uid), "INTERNALDATE": date, f"BODY[HEADER.FIELDS ({FIELDS})]": head})
+def fetched(
+    head: bytes, uid: int = 7, date: bytes = b"17-Nov-2026 09:30:00 +0000", text: bytes | None = b"Hello"
+) -> Fetched:
+    items: dict[str, Value] = {"UID": str(uid), "INTERNALDATE": date, f"BODY[HEADER.FIELDS ({FIELDS})]": head}
+    return Fetched(uid, items if text is None else items | {"BODY[TEXT]": text, "RFC822.SIZE": "100"})
 
 
 def id_of_head(head: bytes, date: bytes = b"17-Nov-2026 09:30:00 +0000") -> str:
@@ -25,6 +29,19 @@ def id_of_head(head: bytes, date: bytes = b"17-Nov-2026 09:30:00 +0000") -> str:
 
 def test_a_copy_elsewhere_is_the_same_message() -> None:
     assert id_of(fetched(HEAD, 7), "hash") == id_of(fetched(HEAD, 99, b"18-Nov-2026 10:00:00 +0100"), "hash")
+
+
+def test_the_text_tells_messages_apart_that_have_not_come_by_mail() -> None:
+    """No server has marked them, so a program may have written many with the same header."""
+    written = HEAD.partition(b"\r\n")[2]
+    ids = {id_of(fetched(written, text=each), "hash") for each in (b"Hello", b"Howdy", b"")}
+    assert len(ids) == 3
+    assert id_of(fetched(written, 7), "hash") == id_of(fetched(written, 99), "hash")
+    assert needs_text(fetched(written, text=None), "hash")
+    assert id_of(fetched(written, text=None), "hash") is None
+    # What has come by mail needs none.
+    assert not needs_text(fetched(HEAD, text=None), "hash")
+    assert id_of(fetched(HEAD, text=None), "hash") == id_of(fetched(HEAD, text=b"Howdy"), "hash")
 
 
 def test_folding_order_and_case_of_fields_make_no_difference() -> None:

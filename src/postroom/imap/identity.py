@@ -3,6 +3,9 @@
 By what the server offers: Gmail's X-GM-MSGID, OBJECTID's EMAILID, or else a hash of the fields that make a message what
 it is, with its Message-ID, by which every server can search. A message without a usable Message-ID has the time of its
 arrival instead, which moves and copies keep. So two copies in two folders have one id: they are one message.
+
+What has come by mail has a `Received` of its own, which no other message has. Without one, as programs write messages
+that put them into a mailbox themselves, the size and the beginning of the text are part of the hash.
 """
 
 import base64
@@ -18,6 +21,8 @@ from postroom.imap.responses import Value
 
 FIELDS = "MESSAGE-ID DATE FROM TO CC SUBJECT RECEIVED CONTENT-TYPE"
 HEADER_ITEM = f"BODY.PEEK[HEADER.FIELDS ({FIELDS})]"
+TEXT_ITEM = "RFC822.SIZE BODY.PEEK[TEXT]<0.4096>"
+_TEXT = "BODY[TEXT]"
 Scheme = Literal["gmail", "objectid", "hash"]
 _LETTERS: dict[str, Scheme] = {"g": "gmail", "e": "objectid", "m": "hash", "d": "hash"}
 _MESSAGE_ID = re.compile(r"[\x21-\x7e]{1,250}")
@@ -44,8 +49,14 @@ def items_for(scheme: Scheme) -> str:
             return f"INTERNALDATE {HEADER_ITEM}"
 
 
+def needs_text(message: Fetched, scheme: Scheme) -> bool:
+    """Whether `TEXT_ITEM` has to be fetched as well in order to tell the id."""
+    head = _head(message) if scheme == "hash" and _TEXT not in message.items else None
+    return head is not None and not _has_come_by_mail(header_fields(head))
+
+
 def id_of(message: Fetched, scheme: Scheme) -> str | None:
-    """The id of a message of which `items_for` was fetched; None if the server did not tell."""
+    """The id of a message of which `items_for` was fetched, and what it needs; None if the server did not tell."""
     match scheme:
         case "gmail":
             found = message.items.get("X-GM-MSGID")
@@ -107,16 +118,29 @@ def _object_id(value: Value) -> str | None:
 
 
 def _hashed(message: Fetched) -> str | None:
-    head = next((message.content(name) for name in message.items if name.startswith("BODY[HEADER.FIELDS")), None)
+    head = _head(message)
     if head is None:
         return None
     fields = header_fields(head)
-    digest = base64.b32encode(hashlib.sha256(repr(fields).encode()).digest()[:15]).decode().lower()
     own = next((value.strip("<>") for name, value in fields if name == "message-id"), "")
+    if not _has_come_by_mail(fields):
+        if _TEXT not in message.items:
+            return None
+        text = hashlib.sha256(message.content(_TEXT)).hexdigest()
+        fields = [*fields, ("text", f"{message.size} {text}")]
+    digest = base64.b32encode(hashlib.sha256(repr(fields).encode()).digest()[:15]).decode().lower()
     if _MESSAGE_ID.fullmatch(own):
         return f"m-{digest}-{own}"
     arrived = message.internal_date or _EPOCH
     return f"d-{digest}-{max(int(arrived.timestamp()), 0)}"
+
+
+def _has_come_by_mail(fields: list[tuple[str, str]]) -> bool:
+    return any(name == "received" for name, _ in fields)
+
+
+def _head(message: Fetched) -> bytes | None:
+    return next((message.content(name) for name in message.items if name.startswith("BODY[HEADER.FIELDS")), None)
 
 
 def header_fields(head: bytes) -> list[tuple[str, str]]:

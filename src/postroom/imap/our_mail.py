@@ -16,7 +16,7 @@ from postroom.core.mail.carrier import MARK, SOURCE, SentMail
 from postroom.imap.answers import Fetched, written_day
 from postroom.imap.errors import FolderForbidden, NoSuchFolder
 from postroom.imap.folders import Folder, Role
-from postroom.imap.identity import id_of, items_for
+from postroom.imap.identity import id_of
 from postroom.imap.places import Finder, Place
 
 ITEM = f"BODY.PEEK[HEADER.FIELDS ({MARK} {SOURCE} MESSAGE-ID FROM TO AUTO-SUBMITTED)]"
@@ -103,7 +103,7 @@ async def find_sent(finder: Finder, mark: UUID, since: datetime) -> OurMail | No
 async def id_in_mailbox(finder: Finder, mail: OurMail) -> str:
     """The id of the message, as the mailbox knows it."""
     await finder.open(mail.place.folder, is_fresh=True)
-    for each in await finder.session.fetch([mail.place.uid], items_for(finder.scheme)):
+    for each in await finder.session.fetch_identified([mail.place.uid], "UID", finder.scheme):
         if (id := id_of(each, finder.scheme)) is not None:
             return id
     return mail.message_id

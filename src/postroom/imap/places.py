@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from postroom.imap.answers import Fetched, Selected
 from postroom.imap.errors import FolderForbidden, NoSuchFolder, NoSuchMessage
 from postroom.imap.folders import Folder, FolderMap
-from postroom.imap.identity import MessageId, Scheme, id_of, items_for, read_id, scheme_of
+from postroom.imap.identity import MessageId, Scheme, id_of, read_id, scheme_of
 from postroom.imap.labels import DELETED, Keywords
 from postroom.imap.labels import labels_of as labels_in
 from postroom.imap.session import Session
@@ -215,7 +215,7 @@ class Finder:
         """Those of these messages, in the open folder, that are the one: a search may lie."""
         if not uids:
             return []
-        fetched = await self.session.fetch(uids, f"FLAGS {items_for(wanted.scheme)}")
+        fetched = await self.session.fetch_identified(uids, "FLAGS", wanted.scheme)
         return [
             Place(folder, uidvalidity, each.uid, each.flags)
             for each in fetched

@@ -38,7 +38,7 @@ from postroom.imap.criteria import (
 )
 from postroom.imap.errors import CommandRefused, FolderForbidden, NoSuchFolder, QueryRefused, ServerFailed
 from postroom.imap.folders import Folder
-from postroom.imap.identity import id_of, items_for
+from postroom.imap.identity import id_of
 from postroom.imap.labels import KEYWORD, Keywords
 from postroom.imap.places import Finder, Place
 
@@ -206,9 +206,8 @@ async def _identified(finder: Finder, spots: Sequence[Spot], query: Query) -> li
             raise ServerFailed("UID SEARCH", "a folder was made anew meanwhile")
         uids = [each.uid for each in there]
         here = in_folder(query, folder)
-        items = items_for(finder.scheme)
-        dated = items if "INTERNALDATE" in items else f"INTERNALDATE {items}"
-        fetched = await finder.session.fetch(uids, f"FLAGS RFC822.SIZE {dated}")
+        items = "FLAGS RFC822.SIZE" if finder.scheme == "hash" else "FLAGS RFC822.SIZE INTERNALDATE"
+        fetched = await finder.session.fetch_identified(uids, items, finder.scheme)
         read = await _read(finder, here, uids)
         for each in fetched:
             id = id_of(each, finder.scheme)

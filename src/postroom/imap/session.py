@@ -34,6 +34,7 @@ from postroom.imap.commands import (
 from postroom.imap.connection import LARGEST_ANSWER, Check, Connection
 from postroom.imap.errors import AnswerTooLarge, BadAnswer, NoSuchFolder, ServerFailed, refusal
 from postroom.imap.folder_names import decoded
+from postroom.imap.identity import TEXT_ITEM, Scheme, items_for, needs_text
 from postroom.imap.responses import Data
 
 BODY_CHUNK = 512 * 2**10
@@ -103,6 +104,15 @@ class Session:
                 before = found.get(each.uid)
                 found[each.uid] = each if before is None else Fetched(each.uid, {**before.items, **each.items})
         return [found[uid] for uid in ordered if uid in found]
+
+    async def fetch_identified(
+        self, uids: Collection[int], items: str, scheme: Scheme, *, most: int = LARGEST_ANSWER
+    ) -> list[Fetched]:
+        """The same, with everything that tells the id of each message."""
+        found = await self.fetch(uids, f"{items} {items_for(scheme)}", most=most)
+        unsure = [each.uid for each in found if needs_text(each, scheme)]
+        texts = {each.uid: each.items for each in await self.fetch(unsure, TEXT_ITEM)} if unsure else {}
+        return [Fetched(each.uid, {**each.items, **texts.get(each.uid, {})}) for each in found]
 
     async def fetch_range(self, uids: str, items: str, *, most: int = LARGEST_ANSWER) -> list[Fetched]:
         """The same for a set that is written already, such as `812:*`."""

@@ -17,7 +17,7 @@ from postroom.imap.answers import Fetched, number_of
 from postroom.imap.errors import AnswerTooLarge, FolderForbidden, NoSuchFolder, NoSuchMessage, ServerFailed
 from postroom.imap.folder_cache import CachedFolders
 from postroom.imap.folders import Folder
-from postroom.imap.identity import id_of, items_for, read_id
+from postroom.imap.identity import id_of, read_id
 from postroom.imap.labels import Keywords, labels_of
 from postroom.imap.places import Finder, KnownPlaces
 from postroom.imap.search import found_pages
@@ -206,7 +206,8 @@ class ImapSource:
         read: dict[str, ImapMessage] = {}
         if not uids:
             return read
-        for each in await finder.session.fetch(uids, _items(finder, form), most=2 * len(uids) * LARGEST_READ):
+        most = 2 * len(uids) * LARGEST_READ
+        for each in await finder.session.fetch_identified(uids, _items(finder, form), finder.scheme, most=most):
             id, _ = places.get(each.uid, ("", 0))
             if id and id_of(each, finder.scheme) == id and "\\Deleted" not in each.flags and not _is_empty(each, form):
                 read[id] = await self._message(finder, folder, each, id, form)
@@ -219,7 +220,7 @@ class ImapSource:
             place = await finder.find(id)
         except NoSuchMessage as error:
             return error
-        for each in await finder.session.fetch([place.uid], _items(finder, form)):
+        for each in await finder.session.fetch_identified([place.uid], _items(finder, form), finder.scheme):
             if _is_empty(each, form):
                 return ServerFailed("UID FETCH", "nothing of a message came")
             return await self._message(finder, place.folder, each, id, form)
@@ -249,11 +250,11 @@ def _is_empty(found: Fetched, form: Form) -> bool:
 
 
 def _items(finder: Finder, form: Form) -> str:
-    own = items_for(finder.scheme)
-    dated = own if "INTERNALDATE" in own else f"INTERNALDATE {own}"
+    """The items of a message besides those that tell its id."""
+    dated = "" if finder.scheme == "hash" else " INTERNALDATE"
     body = "" if form == "minimal" else f" {_BODY[form][0]}"
     thread = " X-GM-THRID" if finder.scheme == "gmail" else ""
-    return f"FLAGS RFC822.SIZE {dated}{thread}{body}"
+    return f"FLAGS RFC822.SIZE{dated}{thread}{body}"
 
 
 def _thread_of(found: Fetched, content: bytes) -> str:

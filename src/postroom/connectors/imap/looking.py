@@ -14,7 +14,7 @@ from postroom.connectors.imap.place_index import FolderState, Held, PlaceIndex
 from postroom.core.mail.dates import header_date
 from postroom.imap.answers import Fetched, Selected, written_day
 from postroom.imap.folders import Folder
-from postroom.imap.identity import header_fields, id_of, items_for
+from postroom.imap.identity import header_fields, id_of
 from postroom.imap.labels import DELETED, labels_of
 from postroom.imap.places import Finder
 
@@ -92,13 +92,13 @@ async def identify(finder: Finder, folder: Folder, seen: Seen, uids: Sequence[in
         return None
     # In a folder that is read for the first time, nothing has just come.
     newest = seen.begun.uidnext or max(uids) + 1
-    items = items_for(finder.scheme)
+    items = "FLAGS"
     if finder.scheme != "hash":
-        items = f"INTERNALDATE {items} {TRACE_ITEM}" if max(uids) >= newest else f"INTERNALDATE {items}"
+        items = f"FLAGS INTERNALDATE {TRACE_ITEM}" if max(uids) >= newest else "FLAGS INTERNALDATE"
     held: dict[int, Held] = {}
     arrived: dict[str, datetime] = {}
     for begin in range(0, len(uids), _AT_ONCE):
-        for each in await finder.session.fetch(uids[begin : begin + _AT_ONCE], f"FLAGS {items}"):
+        for each in await finder.session.fetch_identified(uids[begin : begin + _AT_ONCE], items, finder.scheme):
             id = id_of(each, finder.scheme)
             if id is not None and not _is_deleted(each.flags):
                 held[each.uid] = Held(id, labels_of(folder, each.flags))
