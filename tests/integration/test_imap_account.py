@@ -92,6 +92,17 @@ def test_adding_again_renews_the_password_and_keeps_what_is_not_said(user: NewUs
     assert (again["id"], again["labels_as"], again["imap_host"]) == (first["id"], "folders", "127.0.0.1")
 
 
+def test_a_mailbox_is_not_connected_twice_however_its_server_is_named(user: NewUser) -> None:
+    assert user.add(*user.where()) == 0, user.shell.err
+    again = user.where(**{"email": "alias@lindqvist.example", "imap-host": "localhost", "user": user.name.upper()})
+    assert user.add(*again) != 0
+    assert f"signs in to the mailbox of {OWNER}, and two accounts would work on one mailbox" in user.shell.err
+    assert user.account()["email"] == OWNER
+    # Another user of the same server is another mailbox.
+    other = user.where(**{"email": "bea@lindqvist.example", "imap-host": "localhost", "user": f"{user.name}2"})
+    assert user.add(*other) == 0, user.shell.err
+
+
 def test_nothing_is_stored_if_the_sign_in_is_refused(user: NewUser) -> None:
     assert user.add(*user.where(), password="wrong") == 1
     assert "does not accept the user name or the password (AUTHENTICATIONFAILED)" in user.shell.err

@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping
 from typing import NamedTuple
+from uuid import UUID
 
 import httpx2
 
+from postroom.accounts.imap_sign_in import imap_endpoint_of
 from postroom.accounts.imap_tokens import HeldConsent
 from postroom.accounts.sealing import with_newest_key
 from postroom.core.mail.accounts import normalised_address
 from postroom.core.mail.servers import MailServers
+from postroom.imap.same_server import is_same_server
 from postroom.manage.connecting import TIMEOUT_S, CodeDialog
 from postroom.manage.database import prepare
 from postroom.oauth.errors import ConsentRefused
@@ -95,6 +98,7 @@ async def _store(
     found = await imap_account(database, email)
     account_id = new_id() if found is None else found.id
     address = normalised_address(email) if found is None else found.email
+    await _refuse_second_account(database, account_id, servers)
     uses = await database.run(secret_keys.list_key_uses())
     vault.prepare([use.id for use in uses if use.secrets], clock())
 
@@ -103,3 +107,15 @@ async def _store(
         return accounts.connect_imap_account(account_id, address, servers, sealed, signed, clock())
 
     return await with_newest_key(database, storing)
+
+
+async def _refuse_second_account(database: Database, account_id: UUID, servers: MailServers) -> None:
+    """Raise Conflict if an account of another address signs in as the same user to the same server, however that is
+    named. Storing refuses equal names by itself; to look addresses up takes too long there.
+    """
+    for each in await database.run(accounts.list_accounts()):
+        others = each.servers
+        if each.id == account_id or others is None or others.user_name.lower() != servers.user_name.lower():
+            continue
+        if await is_same_server(imap_endpoint_of(others), imap_endpoint_of(servers)):
+            raise accounts.second_account(each)

@@ -229,8 +229,13 @@ def _refuse_second_account(id: UUID, servers: MailServers, all_accounts: Sequenc
     """Raise Conflict if one of these is the same mailbox under another address: each mail would be handled twice."""
     for each in all_accounts:
         if each.id != id and each.servers is not None and _mailbox(each.servers) == _mailbox(servers):
-            problem = f"signs in to the mailbox of {each.email}, and two accounts would work on one mailbox"
-            raise Conflict("user", problem, f"keep that one, or run `postroom account remove {each.id}` first")
+            raise second_account(each)
+
+
+def second_account(first: AccountView) -> Conflict:
+    """The refusal to connect the mailbox of this account a second time."""
+    problem = f"signs in to the mailbox of {first.email}, and two accounts would work on one mailbox"
+    return Conflict("user", problem, f"keep that one, or run `postroom account remove {first.id}` first")
 
 
 def _mailbox(servers: MailServers) -> tuple[str, int, str]:
