@@ -4,7 +4,8 @@ shares, and one that waits for news.
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
+import resource
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from postroom.accounts.imap_submission import Submissions
 from postroom.accounts.imap_tokens import MailTokens
 from postroom.compose.google import vault_of
 from postroom.compose.imap import watch_within
-from postroom.imap.account import ImapAccount
+from postroom.imap.account import ConnectionLimits, ImapAccount, WaitingConnection
 from postroom.imap.labels import Keywords
 from postroom.imap.mailbox import ImapMailbox
 from postroom.imap.places import KnownPlaces
@@ -48,6 +49,12 @@ class _Opened:
     mailbox: ImapMailbox
 
 
+def within_open_files(most: int) -> int:
+    """So many connections, or half of the files that the process may open: databases and pages need some too."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return most if files == resource.RLIM_INFINITY else max(1, min(most, files // 2))
+
+
 class ImapProvider:
     """Access by the account's own password or consent, which is read for each connection."""
 
@@ -66,7 +73,7 @@ class ImapProvider:
         self._tokens = MailTokens(database, lambda: vault_of(settings), partial(mail_app, settings), http)
         self._sign_ins = ImapSignIns(database, lambda: vault_of(settings), tokens=self._tokens)
         self._submissions = Submissions(self._sign_ins)
-        self._slots = asyncio.Semaphore(settings.imap.most_connections)
+        self._connections = ConnectionLimits(within_open_files(settings.imap.most_connections))
         self._opened: dict[UUID, _Opened] = {}
         self._backfill_polls: dict[str, float] = {}
 
@@ -91,15 +98,17 @@ class ImapProvider:
         return account.servers is not None
 
     async def watch(self, account: AccountView, switchboard: McpSwitchboard, tally: Tally) -> None:
-        await watch_within(
-            self._settings,
-            switchboard,
-            account.email,
-            self._of(account).account,
-            self._sign_ins.opener(account.id),
-            tally=tally,
-            polls=self._backfill_polls,
-        )
+        waiting = WaitingConnection(self._connections, self._sign_ins.opener(account.id))
+        with contextlib.closing(waiting):
+            await watch_within(
+                self._settings,
+                switchboard,
+                account.email,
+                self._of(account).account,
+                waiting.open,
+                tally=tally,
+                polls=self._backfill_polls,
+            )
 
     async def aclose(self) -> None:
         for each in self._opened.values():
@@ -120,7 +129,7 @@ class ImapProvider:
         if found is None or found.servers != account.servers:
             if found is not None:
                 found.account.close()
-            reached = ImapAccount(self._sign_ins.opener(account.id), self._slots)
+            reached = ImapAccount(self._sign_ins.opener(account.id), self._connections.for_work)
             labels_as = "keywords" if account.servers is None else account.servers.labels_as
             always = [self._settings.gmail.snooze_label]
             mailbox = ImapMailbox(reached, self._gate, labels_as, always)

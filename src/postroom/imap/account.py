@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 
 from postroom.imap.connection import CONNECT_S, Connection
-from postroom.imap.errors import ImapError
+from postroom.imap.errors import ImapError, NoConnectionLeft
 from postroom.imap.session import Session
 from postroom.imap.sign_in import Credentials, sign_in
 from postroom.imap.wire import Endpoint
@@ -36,6 +36,46 @@ async def open_session(
         connection.close()
         raise
     return session
+
+
+class ConnectionLimits:
+    """The connections of all accounts together, half of them for work, half to wait for news. So neither takes the
+    other's, and a limit of 1 still lets work be done.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.for_work = asyncio.Semaphore(most - most // 2)
+        self.waiting_left = most // 2
+
+
+@dataclass
+class WaitingConnection:
+    """The connection of one mailbox on which it waits for news, one at a time. If none is left for it, the mailbox is
+    looked at now and then instead.
+    """
+
+    limits: ConnectionLimits
+    open_session: OpenSession
+    _is_counted: bool = False
+
+    async def open(self) -> Session:
+        """Open it, or open it anew after it was lost. Raises NoConnectionLeft."""
+        if not self._is_counted:
+            if self.limits.waiting_left < 1:
+                raise NoConnectionLeft
+            self.limits.waiting_left -= 1
+            self._is_counted = True
+        try:
+            return await self.open_session()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Give its place to another mailbox, once it is closed."""
+        if self._is_counted:
+            self.limits.waiting_left += 1
+            self._is_counted = False
 
 
 @dataclass

@@ -149,6 +149,13 @@ class Unreachable(ImapError, MailboxUnreachable):
         super().__init__(f"{host} was not reached: {problem}; this is retried")
 
 
+class NoConnectionLeft(ImapError, MailboxBusy):
+    """As many mailboxes wait for news as may."""
+
+    def __init__(self) -> None:
+        super().__init__("as many mailboxes wait for news as may; raise imap.most_connections")
+
+
 class Busy(ImapError, MailboxBusy):
     """The server has too many connections or commands of this account, or somebody else holds the mailbox."""
 

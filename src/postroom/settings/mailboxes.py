@@ -19,7 +19,11 @@ class ImapSettings(Section):
         description="Seconds between two looks at a mailbox; new mail in the inbox is reported at once (IDLE).",
     )
     most_connections: Whole = Field(
-        500, ge=1, description="Connections on which work is done, all accounts together; others wait for their turn."
+        2_000,
+        ge=1,
+        description="Connections to mail servers, all accounts together: half of them for work, which waits for its "
+        "turn, half to wait for news; mailboxes that get none of those are looked at every `imap.poll_s`. Never more "
+        "than half of the files that the process may open (`ulimit -n`).",
     )
     allow_plain: bool = Field(
         False, description="Allow connections without TLS, to servers on this machine (loopback) only."
