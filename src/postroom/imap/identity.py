@@ -5,7 +5,7 @@ it is, with its Message-ID, by which every server can search. A message without 
 arrival instead, which moves and copies keep. So two copies in two folders have one id: they are one message.
 
 What has come by mail has a `Received` of its own, which no other message has. Without one, as programs write messages
-that put them into a mailbox themselves, the size and the beginning of the text are part of the hash.
+that put them into a mailbox themselves, the beginning of the text is part of the hash.
 """
 
 import base64
@@ -21,7 +21,8 @@ from postroom.imap.responses import Value
 
 FIELDS = "MESSAGE-ID DATE FROM TO CC SUBJECT RECEIVED CONTENT-TYPE"
 HEADER_ITEM = f"BODY.PEEK[HEADER.FIELDS ({FIELDS})]"
-TEXT_ITEM = "RFC822.SIZE BODY.PEEK[TEXT]<0.4096>"
+# Not the size, which some servers only estimate.
+TEXT_ITEM = "BODY.PEEK[TEXT]<0.4096>"
 _TEXT = "BODY[TEXT]"
 Scheme = Literal["gmail", "objectid", "hash"]
 _LETTERS: dict[str, Scheme] = {"g": "gmail", "e": "objectid", "m": "hash", "d": "hash"}
@@ -126,8 +127,7 @@ def _hashed(message: Fetched) -> str | None:
     if not _has_come_by_mail(fields):
         if _TEXT not in message.items:
             return None
-        text = hashlib.sha256(message.content(_TEXT)).hexdigest()
-        fields = [*fields, ("text", f"{message.size} {text}")]
+        fields = [*fields, ("text", hashlib.sha256(message.content(_TEXT)).hexdigest())]
     digest = base64.b32encode(hashlib.sha256(repr(fields).encode()).digest()[:15]).decode().lower()
     if _MESSAGE_ID.fullmatch(own):
         return f"m-{digest}-{own}"
