@@ -26,7 +26,7 @@ from postroom.vault.sealing import Sealed, Vault
 from support.command import POSTROOM, announced, environment, running
 from support.imap_mailbox import Beside
 from support.imap_sending import submission_in_a_thread
-from support.imap_server import PASSWORD, ImapServer, authority
+from support.imap_server import PASSWORD, ImapServer, authority, free_ports
 from support.shell import Shell, on_database
 from support.until import until_seen as until
 
@@ -101,6 +101,14 @@ def test_a_mailbox_is_not_connected_twice_however_its_server_is_named(user: NewU
     # Another user of the same server is another mailbox.
     other = user.where(**{"email": "bea@lindqvist.example", "imap-host": "localhost", "user": f"{user.name}2"})
     assert user.add(*other) == 0, user.shell.err
+
+
+def test_a_command_does_not_promise_to_try_again(user: NewUser) -> None:
+    (port,) = free_ports(1)
+    assert user.add(*user.where(**{"imap-port": str(port)})) == 1
+    assert "was not reached" in user.shell.err
+    assert "it may work later" in user.shell.err
+    assert "retried" not in user.shell.err
 
 
 def test_nothing_is_stored_if_the_sign_in_is_refused(user: NewUser) -> None:

@@ -256,7 +256,7 @@ async def test_an_app_that_is_not_accepted_parks_the_account_until_it_is_repaire
 async def test_trouble_at_the_provider_parks_nobody_and_an_old_token_is_used_while_it_lasts(setup: Setup) -> None:
     setup.microsoft.error = 503, "temporarily_unavailable"
     account = await setup.consent()
-    with pytest.raises(TokenLater, match=r"answered 503 \(temporarily_unavailable\); this is retried"):
+    with pytest.raises(TokenLater, match=r"answered 503 \(temporarily_unavailable\); it may work later"):
         await setup.open(account)
     setup.microsoft.error = None
     await setup.open(account)

@@ -161,9 +161,9 @@ class ImapSignIns:
             parking = accounts.refuse_sign_in(account.id, servers.given_at, reason, signed, self._clock())
             is_parked = await self._database.run(parking)
         except StoreError:
-            return AccountUnreadable("the refused sign-in could not be stored; this is retried")
+            return AccountUnreadable("the refused sign-in could not be stored; it may work later")
         if not is_parked:
-            return AccountUnreadable(f"{account.email} was given another password meanwhile; this is retried")
+            return AccountUnreadable(f"{account.email} was given another password meanwhile; it may work now")
         log.warning("account.sign_in_refused", account=account.id, code=code)
         return AccountWaits(reason)
 

@@ -146,7 +146,7 @@ class Unreachable(ImapError, MailboxUnreachable):
     """No connection, no answer in time, or only part of one."""
 
     def __init__(self, host: str, problem: str) -> None:
-        super().__init__(f"{host} was not reached: {problem}; this is retried")
+        super().__init__(f"{host} was not reached: {problem}; it may work later")
 
 
 class NoConnectionLeft(ImapError, MailboxBusy):
@@ -168,7 +168,7 @@ class ServerFailed(ImapError, MailboxFailed):
     """The server failed on its own side, or refuses without a reason that we know."""
 
     def __init__(self, command: str, code: str | None) -> None:
-        super().__init__(f"{command}: the server did not do it ({code or 'no reason given'}); this is retried")
+        super().__init__(f"{command}: the server did not do it ({code or 'no reason given'}); it may work later")
         self.code = code
 
 

@@ -31,4 +31,4 @@ class TokenUnavailable(OAuthError, NoAccess):
     """No access token is available for now."""
 
     def __init__(self, problem: str) -> None:
-        super().__init__(f"no access token is available: {problem}; this is retried")
+        super().__init__(f"no access token is available: {problem}; it may work later")
