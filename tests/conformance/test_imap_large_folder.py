@@ -162,7 +162,7 @@ async def test_what_is_old_costs_nothing(
         if what == "newest":
             # Which are the newest, only the dates of all of them tell.
             assert cost.received < control.received + 120 * OLD
-            assert cost.memory < control.memory + 500_000 + 100 * OLD
+            assert cost.memory < control.memory + 500_000 + 200 * OLD
         else:
             assert cost.received < 1.2 * control.received
             assert cost.memory < 1.5 * control.memory

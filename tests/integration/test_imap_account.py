@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import re
+import socket
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -184,6 +185,31 @@ def test_on_a_terminal_the_password_is_not_echoed_and_a_preview_is_offered_first
     assert PASSWORD not in seen
     assert "Try again." in seen
     assert re.search(rf"{OWNER}  connected over IMAP", seen)
+
+
+def test_on_a_terminal_a_server_that_is_not_found_is_asked_for(user: NewUser) -> None:
+    words = ["account", "add", "imap", "--email", OWNER, "--user", user.name, "--ca-file", str(user.ca_file)]
+    answers = [
+        ("Name of the mail server", f"127.0.0.1:{user.server.tls_port}"),
+        ("Password: ", PASSWORD),
+        ("See what", "n"),
+        ("Connect", "y"),
+    ]
+    # To nobody, so that only the usual names are left, and .example has none.
+    where = environment(user.shell.folder, None) | {"POSTROOM_DELIVERY_DNS_SERVERS": "255.255.255.255"}
+    seen = at_terminal(words, answers, where)
+    assert "No mail server was found for lindqvist.example; tried imap.lindqvist.example:993, mail" in seen
+    assert seen.count("was not reached") == 0, "what all have in common is said once"
+    assert re.search(rf"{OWNER}  connected over IMAP", seen)
+
+
+def test_a_server_that_does_not_answer_is_noticed_before_the_password_is_asked_for(user: NewUser) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        words = ["account", "add", "imap", *user.where(**{"imap-port": str(unused.getsockname()[1])})]
+        seen = at_terminal(words, [], environment(user.shell.folder, None))
+    assert "127.0.0.1 was not reached" in seen
+    assert "Password" not in seen
 
 
 def at_terminal(words: list[str], answers: list[tuple[str, str]], environment: dict[str, str]) -> str:

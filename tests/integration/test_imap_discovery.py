@@ -49,6 +49,15 @@ async def test_a_server_without_a_valid_certificate_is_not_found(dovecot: ImapSe
             await find_servers(WantedServers(ADA), settings, DnsRecords(Dns(resolver, time.monotonic)))
 
 
+async def test_beside_a_server_that_is_named_the_one_for_sending_is_looked_for(settings: Settings) -> None:
+    found = await find_servers(WantedServers(ADA, WantedServer("mail.ada.example")), settings)
+    assert found.submission == (
+        Endpoint("mail.ada.example", 465),
+        Endpoint("mail.ada.example", 587, "starttls"),
+    )
+    assert not found.is_submission_given, "a mailbox is connected without it too"
+
+
 async def test_a_domain_at_microsoft_is_refused_before_a_password_is_asked_for(settings: Settings) -> None:
     with pytest.raises(BadInput, match="Microsoft accepts no passwords over IMAP"):
         await find_servers(WantedServers("ada@hotmail.com"), settings, DnsRecords.of_system(["127.0.0.1"]))

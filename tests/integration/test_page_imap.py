@@ -54,7 +54,7 @@ async def test_a_mailbox_is_connected_and_its_password_renewed(
     said = said_in(answer)
     assert said.mood == "good", said.sentence
     assert f"{OWNER} is connected to 127.0.0.1" in said.sentence
-    assert "Mail cannot be sent: no server for sending is known." in said.sentence
+    assert "Mail cannot be sent: no server for sending answers at 127.0.0.1:465, 127.0.0.1:587." in said.sentence
     assert answer.headers["location"] == "/connectors/imap/imap%3Auser%3Amara%40lindqvist.example"
     shown = (await page.get(answer.headers["location"])).text
     assert "port" in shown

@@ -1,5 +1,6 @@
 """Which servers are tried for a mail address, and in which order."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -10,6 +11,7 @@ from postroom.imap.discovery import ServiceRecord, candidates_for, domain_of, fi
 from postroom.imap.errors import Unreachable
 from postroom.imap.presets import PRESETS, files_copies, preset_for, preset_of_hosts
 from postroom.imap.wire import Endpoint, is_loopback
+from support.patience import PATIENCE_S
 
 
 @dataclass
@@ -33,6 +35,35 @@ class Zone:
 
 async def endpoints(domain: str, zone: Zone) -> list[Endpoint]:
     return [each.imap for each in await candidates_for(domain, zone)]
+
+
+class AllAtOnce(Zone):
+    """Answers a question when all others were asked too."""
+
+    asked = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.everything = asyncio.Event()
+
+    async def services(self, name: str) -> Sequence[ServiceRecord]:
+        await self._ask()
+        return []
+
+    async def mail_hosts(self, domain: str) -> Sequence[str]:
+        await self._ask()
+        return []
+
+    async def _ask(self) -> None:
+        self.asked += 1
+        if self.asked == 5:
+            self.everything.set()
+        async with asyncio.timeout(PATIENCE_S):
+            await self.everything.wait()
+
+
+async def test_a_dns_that_does_not_answer_is_waited_for_once_not_for_each_question() -> None:
+    assert await candidates_for("ada.example", AllAtOnce())
 
 
 async def test_a_large_provider_is_known_without_a_question() -> None:

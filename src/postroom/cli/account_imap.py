@@ -62,19 +62,15 @@ def add_imap(session: Session, options: ImapOptions) -> "AccountView | None":
     """Connect a mailbox, or renew its password or consent. None if the owner only wanted a preview."""
     from postroom.manage.connecting_imap import connect_imap, connect_imap_by_consent, imap_account
     from postroom.manage.google import vault_of
-    from postroom.manage.imap_servers import find_servers, servers_of_last_time
+    from postroom.manage.imap_servers import check_answer, servers_of_last_time
 
     email = options.email or _asked("Mail address")
     before = session.call(imap_account, normalised_address(email))
     wanted = _wanted(options, email, before)
     last = None if before is None else before.servers
-    if last is not None and not wanted.says_where:
-        found = servers_of_last_time(last)
-    else:
-        if wanted.imap.host is None:
-            _say(f"Looking for the mail server of {wanted.email} …")
-        found = run_briefly(find_servers(wanted, session.settings))
+    found = _found(session, wanted) if last is None or wanted.says_where else servers_of_last_time(last)
     _announce(found, before, wanted.app)
+    run_briefly(check_answer(wanted, found))
     if wanted.app is None:
         tried, passwords = _signed_in(wanted, found, options.other_smtp_password)
     else:
@@ -96,6 +92,25 @@ def add_imap(session: Session, options: ImapOptions) -> "AccountView | None":
         operator_signature(),
         passwords.smtp,
     )
+
+
+def _found(session: Session, wanted: "WantedServers") -> "FoundServers":
+    """The servers that are named, or found; on a terminal the owner is asked for one that is not."""
+    from postroom.manage.imap_servers import ServerNotFound, WantedServer, find_servers
+
+    if wanted.imap.host is None:
+        _say(f"Looking for the mail server of {wanted.email} …")
+    try:
+        return run_briefly(find_servers(wanted, session.settings))
+    except ServerNotFound as error:
+        if not sys.stdin.isatty():
+            raise
+        _say(f"{error.problem[0].upper()}{error.problem[1:]}.")
+        host, _, port = _asked("Name of the mail server, such as mail.example.com").strip().partition(":")
+        if port and not (port.isascii() and port.isdigit() and 1 <= int(port[:9]) <= 65535):
+            raise BadInput("server", f"{port[:20]!r} is no port", "write HOST or HOST:PORT") from None
+        named = WantedServer(host, int(port) if port else None)
+        return run_briefly(find_servers(wanted._replace(imap=named), session.settings))
 
 
 def _wanted(options: ImapOptions, email: str, before: "AccountView | None") -> "WantedServers":

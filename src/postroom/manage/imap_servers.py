@@ -17,7 +17,7 @@ from postroom.core.mail.servers import AppName, LabelsAs, MailServers, Security,
 from postroom.imap.account import CredentialsProvider, ImapAccount, open_session
 from postroom.imap.connection import Connection
 from postroom.imap.discovery import Attempt, Candidate, Records, ServiceRecord, domain_of, find_server
-from postroom.imap.errors import ImapError
+from postroom.imap.errors import ImapError, Unreachable
 from postroom.imap.labels import Keywords
 from postroom.imap.places import KnownPlaces
 from postroom.imap.presets import Preset, files_copies, preset_at, preset_for
@@ -95,6 +95,10 @@ class TriedServers:
     cannot_send: str | None
 
 
+class ServerNotFound(BadInput):
+    """No server was found for the address: its owner has to name it."""
+
+
 class DnsRecords:
     """The records of mail servers."""
 
@@ -129,9 +133,10 @@ async def find_servers(wanted: WantedServers, settings: Settings, records: Recor
     if wanted.imap.host is not None:
         imap = _endpoint("imap", wanted.imap, settings)
         preset = preset_at(imap.host)
-        found = FoundServers(imap, (), "as you named it", preset)
-        if preset is not None:
-            found = replace(found, submission=(preset.submission,))
+        # Who runs a server has often both in one place.
+        beside = (Endpoint(imap.host, 465), Endpoint(imap.host, 587, "starttls"))
+        submission = beside if preset is None else (preset.submission,)
+        found = FoundServers(imap, submission, "as you named it", preset)
     else:
         _check_lone(wanted.imap)
         if (preset := preset_for(domain)) is not None:
@@ -156,6 +161,11 @@ def servers_of_last_time(servers: MailServers) -> FoundServers:
     submission = submission_endpoint_of(servers)
     imap = imap_endpoint_of(servers)
     return FoundServers(imap, () if submission is None else (submission,), "as before", preset_at(imap.host))
+
+
+async def check_answer(wanted: WantedServers, found: FoundServers) -> None:
+    """Connect to the server for reading, before a password is asked for. Raises ImapError."""
+    await _answers(found.imap, checked_certificates(wanted.trusted_certificates))
 
 
 async def try_servers(
@@ -219,7 +229,8 @@ async def _first_that_works(
 ) -> tuple[Endpoint | None, str | None]:
     if not found.submission:
         return None, "no server for sending is known"
-    problem: str | None = None
+    tried = ", ".join(f"{each.host}:{each.port}" for each in found.submission)
+    problem = f"no server for sending answers at {tried}"
     timeouts = replace(TIMEOUTS, connect=TRY_S)
     for each in found.submission:
         try:
@@ -227,7 +238,8 @@ async def _first_that_works(
         except ImapError as error:
             if found.is_submission_given:
                 raise
-            problem = str(error)
+            if not isinstance(error, Unreachable):
+                problem = _short(str(error))
         else:
             return each, None
     return None, problem
@@ -286,8 +298,13 @@ def _short(problem: str) -> str:
     return problem.partition("; ")[0][:120]
 
 
-def _nothing_found(domain: str, attempts: Sequence[Attempt]) -> BadInput:
-    tried = ", ".join(f"{each.endpoint.host}:{each.endpoint.port} ({_short(each.problem)})" for each in attempts[:6])
-    return BadInput(
-        "--imap-host", f"no mail server was found for {domain}; tried: {tried}", "name it: --imap-host HOST"
+def _nothing_found(domain: str, attempts: Sequence[Attempt]) -> ServerNotFound:
+    servers: dict[str, list[str]] = {}
+    for each in attempts:
+        host, port = each.endpoint.host, each.endpoint.port
+        said = _short(each.problem).removeprefix(f"{host} was not reached: ").removeprefix(f"port {port}: ")
+        servers.setdefault(said.removeprefix(f"the connection to {host} is not secure: "), []).append(f"{host}:{port}")
+    tried = "; ".join(f"{', '.join(names)} ({said})" for said, names in servers.items())
+    return ServerNotFound(
+        "--imap-host", f"no mail server was found for {domain}; tried {tried}", "name it: --imap-host HOST"
     )
