@@ -39,24 +39,13 @@ class Owner:
         self.shell, self.server, self.front, self._patch = shell, server, front, patch
         self.name = server.new_user()
 
-    def add(self, *options: str, ca: bytes | None = None) -> int:
+    def add(self, *options: str, ca: bytes | None = None, is_known: bool = False) -> int:
         self._patch.setattr(sys, "stdin", io.StringIO(f"{PASSWORD}\n"))
         file = self.shell.folder / "ca.pem"
         file.write_bytes(ca or authority().cert_pem.bytes())
-        where = ("--imap-host", HOST, "--imap-port", str(self.front.front.port), "--user", self.name)
-        return self.shell(
-            "account",
-            "add",
-            "imap",
-            "--json",
-            "--email",
-            OWNER,
-            "--no-sending",
-            "--ca-file",
-            str(file),
-            *where,
-            *options,
-        )
+        where = ("--imap-host", HOST, "--imap-port", str(self.front.front.port), "--user", self.name, "--no-sending")
+        named = ("--email", OWNER, "--ca-file", str(file), *(() if is_known else where), *options)
+        return self.shell("account", "add", "imap", "--json", *named)
 
 
 @pytest.fixture
@@ -91,6 +80,12 @@ def test_a_self_signed_certificate_is_accepted_by_those_who_name_it_and_no_other
     assert owner.front.front.sign_ins == 0
     assert owner.add(ca=certificate_of(own)) == 0, owner.shell.err
     assert owner.front.front.sign_ins == 1
+    # When the server has a new one, it is given in the same way; all else stays.
+    renewed = self_signed()
+    owner.front.replace(renewed)
+    assert owner.add(is_known=True) == 1
+    assert owner.add(ca=certificate_of(renewed), is_known=True) == 0, owner.shell.err
+    assert owner.front.front.sign_ins == 2
 
 
 @pytest.mark.parametrize(("fault", "said", "remedy"), FAULTS if SOAK else FAULTS[1:2])
@@ -117,6 +112,9 @@ def test_a_followed_mailbox_waits_and_continues_by_itself_when_the_certificate_i
         problem = connector()["error"]
         assert said in problem
         assert remedy in problem
+        assert shell("doctor", *data) == 0
+        assert said in shell.out
+        assert f"-> {remedy}" in shell.out
         second = beside.put(MAIL % (OWNER.encode(), 2, 2))
         assert owner.front.front.sign_ins == signed_in, "the password has left over a connection that is not secure"
         assert shell("account", "list", "--json", *data) == 0

@@ -199,6 +199,12 @@ def test_ones_own_filters_are_read_from_the_data_folder_and_what_is_listed_can_b
     assert "metadata 1" in shell.out
 
 
+def test_filters_that_nobody_has_changed_are_called_the_default_ones(shell: Shell, mail: Path) -> None:
+    assert shell("migrate") == 0
+    assert shell("preview", str(mail), "--user", "mara@x.example", "--filters", "own") == 0
+    assert "filters   the default ones\n" in shell.out
+
+
 def test_without_a_database_there_are_no_filters_of_ones_own_and_none_is_made(
     shell: Shell, mail: Path, tmp_path: Path
 ) -> None:

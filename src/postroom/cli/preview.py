@@ -195,7 +195,8 @@ def _filters(session: Session, given: str) -> tuple[IngestionPolicy, str]:
         return DEFAULT_POLICY, "the default ones"
     if given == OWN:
         found = own_filters(session.settings, session.call)
-        return IngestionPolicy(found), f"your own, {_counted(found)}"
+        called = "the default ones" if set(found) == set(DEFAULT_POLICY.rules) else f"your own, {_counted(found)}"
+        return IngestionPolicy(found), called
     found = rules_in(Path(given))
     return IngestionPolicy(found), f"{cell(given)}, {_counted(found)}"
 

@@ -217,8 +217,9 @@ def _connector(connector: ConnectorView, now: datetime) -> list[Check]:
     if alive != "online":
         first = Check(name, "warn", f"{who}: {alive}, {heard}", "start Postroom, or its connector, and read its log")
     elif connector.state != "healthy":
-        said = f": {connector.error}" if connector.error else ""
-        first = Check(name, "warn", f"{who}: {connector.state}{said}", "read its log")
+        problem, _, remedy = (connector.error or "").partition("; ")
+        said = f": {problem}" if problem else ""
+        first = Check(name, "warn", f"{who}: {connector.state}{said}", remedy or "read its log")
     else:
         first = Check(name, "ok", f"{who}: online, {heard}")
     return [first, *_left_behind(connector)]
