@@ -5,7 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroom.imap.answers import Fetched
-from postroom.imap.identity import FIELDS, MessageId, Scheme, id_of, items_for, needs_text, read_id, scheme_of
+from postroom.imap.identity import (
+    FIELDS,
+    MessageId,
+    Scheme,
+    id_of,
+    items_for,
+    needs_text,
+    read_id,
+    scheme_of,
+    with_own_text,
+)
 from postroom.imap.responses import Value
 
 HEAD = (
@@ -42,6 +52,15 @@ def test_the_text_tells_messages_apart_that_have_not_come_by_mail() -> None:
     # What has come by mail needs none.
     assert not needs_text(fetched(HEAD, text=None), "hash")
     assert id_of(fetched(HEAD, text=None), "hash") == id_of(fetched(HEAD, text=b"Howdy"), "hash")
+
+
+def test_the_text_is_taken_from_a_message_that_was_read_whole() -> None:
+    written = HEAD.partition(b"\r\n")[2]
+    for text in (b"Hello\r\n\r\nAda", b"", b"long" * 2000):
+        items = {**fetched(written, text=None).items, "BODY[]": written + text}
+        whole = with_own_text(Fetched(7, items), "hash")
+        assert id_of(whole, "hash") == id_of(fetched(written, text=text[:4096]), "hash")
+    assert with_own_text(fetched(written, text=None), "hash") == fetched(written, text=None)
 
 
 def test_folding_order_and_case_of_fields_make_no_difference() -> None:

@@ -109,7 +109,8 @@ class FolderMap:
 
     def with_labels(self, labels: Collection[str]) -> Folder | None:
         """The folder of a message with these labels: what has none of a folder is in the archive."""
-        return next((found for each in sorted(labels) if (found := self.of_label(each))), self.of_role("ARCHIVE"))
+        found = (self.of_label(each) for each in sorted(labels))
+        return next((each for each in found if each is not None and each in self.stores), self.of_role("ARCHIVE"))
 
     def at(self, wire: bytes) -> Folder | None:
         return next((each for each in self.folders if each.wire == wire), None)

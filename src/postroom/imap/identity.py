@@ -22,8 +22,9 @@ from postroom.imap.responses import Value
 FIELDS = "MESSAGE-ID DATE FROM TO CC SUBJECT RECEIVED CONTENT-TYPE"
 HEADER_ITEM = f"BODY.PEEK[HEADER.FIELDS ({FIELDS})]"
 # Not the size, which some servers only estimate.
-TEXT_ITEM = "BODY.PEEK[TEXT]<0.4096>"
-_TEXT = "BODY[TEXT]"
+TEXT_SIZE = 4096
+TEXT_ITEM = f"BODY.PEEK[TEXT]<0.{TEXT_SIZE}>"
+_TEXT, _WHOLE = "BODY[TEXT]", "BODY[]"
 Scheme = Literal["gmail", "objectid", "hash"]
 _LETTERS: dict[str, Scheme] = {"g": "gmail", "e": "objectid", "m": "hash", "d": "hash"}
 _MESSAGE_ID = re.compile(r"[\x21-\x7e]{1,250}")
@@ -54,6 +55,14 @@ def needs_text(message: Fetched, scheme: Scheme) -> bool:
     """Whether `TEXT_ITEM` has to be fetched as well in order to tell the id."""
     head = _head(message) if scheme == "hash" and _TEXT not in message.items else None
     return head is not None and not _has_come_by_mail(header_fields(head))
+
+
+def with_own_text(message: Fetched, scheme: Scheme) -> Fetched:
+    """The message with what `TEXT_ITEM` would tell, if that is needed and the message was fetched with all else."""
+    _, end, text = message.content(_WHOLE).partition(b"\r\n\r\n")
+    if not end or not needs_text(message, scheme):
+        return message
+    return Fetched(message.uid, {**message.items, _TEXT: text[:TEXT_SIZE]})
 
 
 def id_of(message: Fetched, scheme: Scheme) -> str | None:

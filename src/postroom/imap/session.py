@@ -34,7 +34,7 @@ from postroom.imap.commands import (
 from postroom.imap.connection import LARGEST_ANSWER, Check, Connection
 from postroom.imap.errors import AnswerTooLarge, BadAnswer, NoSuchFolder, ServerFailed, refusal
 from postroom.imap.folder_names import decoded
-from postroom.imap.identity import TEXT_ITEM, Scheme, items_for, needs_text
+from postroom.imap.identity import TEXT_ITEM, Scheme, items_for, needs_text, with_own_text
 from postroom.imap.responses import Data
 
 BODY_CHUNK = 512 * 2**10
@@ -109,7 +109,8 @@ class Session:
         self, uids: Collection[int], items: str, scheme: Scheme, *, most: int = LARGEST_ANSWER
     ) -> list[Fetched]:
         """The same, with everything that tells the id of each message."""
-        found = await self.fetch(uids, f"{items} {items_for(scheme)}", most=most)
+        fetched = await self.fetch(uids, f"{items} {items_for(scheme)}", most=most)
+        found = [with_own_text(each, scheme) for each in fetched]
         unsure = [each.uid for each in found if needs_text(each, scheme)]
         texts = {each.uid: each.items for each in await self.fetch(unsure, TEXT_ITEM)} if unsure else {}
         return [Fetched(each.uid, {**each.items, **texts.get(each.uid, {})}) for each in found]
