@@ -3,6 +3,7 @@ the process was started anew between; and the folder it was put into may have an
 """
 
 from collections.abc import Callable
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 
 from postroom.imap.mailbox import LabelsAs
+from postroom.store.engine.opening import FILE
+from postroom.store.engine.sqlite_connection import connect
 from support.imap_actions import SNOOZED, ImapActions, View, imap_actions
 from support.imap_server import PROFILES, ImapServer, address_of
 from support.scale import SOAK
@@ -179,6 +182,44 @@ async def test_undo_finds_the_message_in_a_folder_that_was_renamed(
         before = acting.view()
         done = await acting.ask(id, kind, **parameters)
         acting.opened.beside.client.rename(f'"{there}"', '"Renamed"')
+        acting.restart()
+        assert (await acting.undo(done)).undone == "completed"
+        assert acting.view() == before
+
+
+async def test_snoozed_mail_wakes_if_its_folder_is_gone_wherever_it_is_now(dovecot: ImapServer, opened: Open) -> None:
+    """A server may give a renamed folder new UIDs: then nobody can tell, and mail must not sleep forever."""
+    async with opened(dovecot) as acting:
+        make_folders(acting)
+        ids = [await acting.receive(each) for each in ("one", "two")]
+        for id in ids:
+            assert (await acting.ask(id, "snooze", **SNOOZE)).state == "completed"
+        client = acting.opened.beside.client
+        client.select(f'"{SNOOZED}"')
+        client.uid("MOVE", "1", "Kept")
+        client.uid("MOVE", "2", "Trash")
+        client.close()
+        assert client.delete(f'"{SNOOZED}"')[0] == "OK"
+        acting.restart()
+        await acting.wake(timedelta(hours=3))
+        # What somebody has thrown away stays in the trash.
+        assert count(acting.view(), "one") == {"INBOX": 1}
+        assert count(acting.view(), "two") == {"Trash": 1}
+
+
+async def test_undo_of_an_action_whose_place_was_not_stored_looks_where_it_put_the_message(
+    dovecot: ImapServer, opened: Open, tmp_path: Path
+) -> None:
+    """As of actions from before places were stored, or in a folder that was made anew since."""
+    async with opened(dovecot) as acting:
+        make_folders(acting)
+        id = await acting.receive("one")
+        acting.copy_to("Archive", "Kept", subject="one")
+        before = acting.view()
+        done = await acting.ask(id, "trash")
+        with closing(connect(tmp_path / "data" / FILE)) as connection:
+            forgetting = "UPDATE actions SET undo_hint_json = json_remove(undo_hint_json, '$.place') RETURNING id"
+            assert len(connection.execute(forgetting).fetchall()) == 1
         acting.restart()
         assert (await acting.undo(done)).undone == "completed"
         assert acting.view() == before
