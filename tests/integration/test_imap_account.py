@@ -104,6 +104,23 @@ def test_a_mailbox_is_not_connected_twice_however_its_server_is_named(user: NewU
     assert user.add(*other) == 0, user.shell.err
 
 
+def test_a_mailbox_that_is_reached_on_another_port_is_recognised_by_its_inbox(user: NewUser, cyrus: ImapServer) -> None:
+    beside = Beside(user.server, user.name)
+    beside.put(MAIL % (OWNER.encode(), 1, 1))
+    beside.close()
+    assert user.add(*user.where()) == 0, user.shell.err
+    other_port = {"imap-port": str(user.server.port), "imap-security": "starttls"}
+    again = user.where(email="alias@lindqvist.example", **other_port)
+    assert user.add(*again) != 0
+    assert f"signs in to the mailbox of {OWNER}" in user.shell.err
+    # A user of the same name on another server of the same machine has another mailbox.
+    beside = Beside(cyrus, user.name)
+    beside.put(MAIL % (OWNER.encode(), 1, 1))
+    beside.close()
+    elsewhere = user.where(**{"email": "bea@lindqvist.example", "imap-port": str(cyrus.tls_port)})
+    assert user.add(*elsewhere) == 0, user.shell.err
+
+
 def test_a_command_does_not_promise_to_try_again(user: NewUser) -> None:
     (port,) = free_ports(1)
     assert user.add(*user.where(**{"imap-port": str(port)})) == 1

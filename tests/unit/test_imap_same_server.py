@@ -2,7 +2,7 @@
 
 import pytest
 
-from postroom.imap.same_server import is_same_server
+from postroom.imap.same_server import is_same_machine, is_same_service, may_be_same_user
 from postroom.imap.wire import Endpoint
 
 
@@ -21,5 +21,19 @@ from postroom.imap.wire import Endpoint
 async def test_a_server_is_known_by_its_name_its_addresses_and_its_ports(
     one: tuple[str, int], other: tuple[str, int], is_same: bool
 ) -> None:
-    assert await is_same_server(Endpoint(*one), Endpoint(*other)) is is_same
-    assert await is_same_server(Endpoint(*other), Endpoint(*one)) is is_same
+    for first, second in ((Endpoint(*one), Endpoint(*other)), (Endpoint(*other), Endpoint(*one))):
+        assert (is_same_service(first, second) and await is_same_machine(first, second)) is is_same
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "may_be"),
+    [
+        ("ada", "Ada", True),
+        ("ada", "ada@example.com", True),
+        ("ada@example.com", "ada@example.org", False),
+        ("ada", "adam@example.com", False),
+        ("ada@example.com", "ada", True),
+    ],
+)
+def test_a_user_may_be_named_with_the_domain_or_without(one: str, other: str, may_be: bool) -> None:
+    assert may_be_same_user(one, other) is may_be

@@ -1,17 +1,21 @@
 """Connect mailboxes over IMAP: store the servers that were tried, and the sealed password or consent."""
 
+import contextlib
 from collections.abc import Mapping
 from typing import NamedTuple
 from uuid import UUID
 
 import httpx2
 
-from postroom.accounts.imap_sign_in import imap_endpoint_of
+from postroom.accounts.imap_sign_in import ImapSignIns, context_for, imap_endpoint_of
 from postroom.accounts.imap_tokens import HeldConsent
 from postroom.accounts.sealing import with_newest_key
 from postroom.core.mail.accounts import normalised_address
 from postroom.core.mail.servers import MailServers
-from postroom.imap.same_server import is_same_server
+from postroom.imap.account import open_session
+from postroom.imap.errors import ImapError
+from postroom.imap.same_server import is_same_inbox, is_same_machine, is_same_service, may_be_same_user
+from postroom.imap.sign_in import Credentials
 from postroom.manage.connecting import TIMEOUT_S, CodeDialog
 from postroom.manage.database import prepare
 from postroom.oauth.errors import ConsentRefused
@@ -98,7 +102,7 @@ async def _store(
     found = await imap_account(database, email)
     account_id = new_id() if found is None else found.id
     address = normalised_address(email) if found is None else found.email
-    await _refuse_second_account(database, account_id, servers)
+    await _refuse_second_account(database, vault, account_id, servers, secrets.get(PASSWORD))
     uses = await database.run(secret_keys.list_key_uses())
     vault.prepare([use.id for use in uses if use.secrets], clock())
 
@@ -109,13 +113,41 @@ async def _store(
     return await with_newest_key(database, storing)
 
 
-async def _refuse_second_account(database: Database, account_id: UUID, servers: MailServers) -> None:
-    """Raise Conflict if an account of another address signs in as the same user to the same server, however that is
+async def _refuse_second_account(
+    database: Database, vault: Vault, account_id: UUID, servers: MailServers, password: str | None
+) -> None:
+    """Raise Conflict if an account of another address signs in to the same mailbox, however its server and its user are
     named. Storing refuses equal names by itself; to look addresses up takes too long there.
     """
+    here = imap_endpoint_of(servers)
     for each in await database.run(accounts.list_accounts()):
         others = each.servers
-        if each.id == account_id or others is None or others.user_name.lower() != servers.user_name.lower():
+        if each.id == account_id or others is None or not may_be_same_user(others.user_name, servers.user_name):
             continue
-        if await is_same_server(imap_endpoint_of(others), imap_endpoint_of(servers)):
+        there = imap_endpoint_of(others)
+        if not await is_same_machine(there, here):
+            continue
+        is_same_user = others.user_name.lower() == servers.user_name.lower()
+        if (is_same_user and is_same_service(there, here)) or (
+            password is not None and await _shares_inbox(database, vault, each, servers, password)
+        ):
             raise accounts.second_account(each)
+
+
+async def _shares_inbox(
+    database: Database, vault: Vault, other: AccountView, servers: MailServers, password: str
+) -> bool:
+    """Return whether both find the same messages in the inbox. If one of them cannot be looked at, nobody can tell."""
+    if other.state != "active" or other.servers is None or other.servers.sign_in != "password":
+        return False
+
+    async def given() -> Credentials:
+        return Credentials(servers.user_name, password)
+
+    with contextlib.suppress(ImapError):
+        own = await open_session(imap_endpoint_of(servers), given, context_for(servers))
+        with contextlib.closing(own.connection):
+            theirs = await ImapSignIns(database, lambda: vault).open(other.id)
+            with contextlib.closing(theirs.connection):
+                return await is_same_inbox(own, theirs)
+    return False
