@@ -160,8 +160,8 @@ async def test_what_is_old_costs_nothing(
             f"{cost.memory:,} of memory ({control.memory:,})"
         )
         if what == "newest":
-            # Which are the newest, only the dates of all of them tell.
-            assert cost.received < control.received + 120 * OLD
+            # The UIDs of all messages, which some servers write out one by one.
+            assert cost.received < control.received + 8 * OLD
             assert cost.memory < control.memory + 500_000 + 200 * OLD
         else:
             assert cost.received < 1.2 * control.received

@@ -4,11 +4,13 @@ knows ASCII only.
 
 import re
 from collections.abc import AsyncGenerator
+from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
 
 import pytest
 
 from postroom.core.errors import MailboxRefused
+from postroom.imap import newest
 from postroom.imap.errors import QueryRefused
 from support.imap_mailbox import OpenedMailbox, opened_mailbox
 from support.imap_server import ImapServer, address_of
@@ -107,6 +109,18 @@ async def test_the_same_words_find_the_same_mail(opened: OpenedMailbox) -> None:
     names = filled(opened)
     assert {query: await found(opened, names, query) for query in FINDS} == FINDS
     assert opened.beside.flags("INBOX") == [{"\\Flagged"}, {"\\Seen"}]
+
+
+async def test_of_very_many_messages_the_newest_are_dated_first_with_the_same_result(
+    opened: OpenedMailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each message is in a span of its own, or in one with others."""
+    names, now = filled(opened), datetime.now(UTC)
+    monkeypatch.setattr(newest, "MOST_AT_ONCE", 0)
+    days = [(now - datetime(2026, 11, day, 12, tzinfo=UTC)) for day in (4, 3, 2)]
+    for ages in (tuple(days), (), (timedelta(days=-1),)):
+        monkeypatch.setattr(newest, "_AGES", ages)
+        assert {query: await found(opened, names, query) for query in FINDS} == FINDS
 
 
 async def test_a_search_that_lies_is_seen_through(dovecot: ImapServer) -> None:

@@ -40,6 +40,7 @@ from postroom.imap.errors import CommandRefused, FolderForbidden, NoSuchFolder, 
 from postroom.imap.folders import Folder
 from postroom.imap.identity import id_of
 from postroom.imap.labels import KEYWORD, Keywords
+from postroom.imap.newest import NewestFirst, Spot
 from postroom.imap.places import Finder, Place
 
 AT_ONCE = 200
@@ -50,50 +51,6 @@ LARGEST_READ = 256 * 1024
 _HIDDEN: tuple[Literal["TRASH", "SPAM"], ...] = ("TRASH", "SPAM")
 _HIDDEN_AT_GMAIL = re.compile(r"\b(?:in|is):(?:trash|bin|spam|anywhere)\b", re.IGNORECASE)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MOST_FOLDERS = 2**32 - 1
-# The dates of this many messages are asked for at once.
-_DATES_AT_ONCE = 500
-
-
-class Spot(NamedTuple):
-    """Where a message is that may be meant."""
-
-    folder: Folder
-    uidvalidity: int
-    uid: int
-
-
-class _Spots:
-    """Where all messages are that may be meant, newest first; of those that came in the same second, the one that was
-    put there last. A folder may have hundreds of thousands, so each is one number: its second, its UID, its folder.
-    """
-
-    def __init__(self) -> None:
-        self._folders: list[tuple[Folder, int]] = []
-        self._keys: list[int] = []
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def begin(self, folder: Folder, uidvalidity: int) -> None:
-        """What is added from now on is in this folder."""
-        self._folders.append((folder, uidvalidity))
-
-    def add(self, found: Sequence[Fetched]) -> None:
-        number = _MOST_FOLDERS - len(self._folders)
-        for each in found:
-            second = int((each.internal_date or _EPOCH).timestamp())
-            self._keys.append(second << 64 | each.uid << 32 | number)
-
-    def sort(self) -> None:
-        self._keys.sort(reverse=True)
-
-    def part(self, begin: int, end: int) -> list[Spot]:
-        return [self._spot(each) for each in self._keys[begin:end]]
-
-    def _spot(self, key: int) -> Spot:
-        folder, uidvalidity = self._folders[_MOST_FOLDERS - (key & 0xFFFFFFFF) - 1]
-        return Spot(folder, uidvalidity, key >> 32 & 0xFFFFFFFF)
 
 
 class FoundMessage(NamedTuple):
@@ -124,20 +81,24 @@ async def found_pages(
     """
     async with opening() as finder:
         wanted, raw = (EVERYTHING, query.strip()) if finder.folders.is_gmail else (_parsed(query), "")
-        spots = await _spots(finder, keywords, wanted, label_ids, raw)
+        matches = await _matches(finder, keywords, wanted, label_ids, raw)
         step = AT_ONCE if finder.session.searches_utf8 or not needs_text(wanted) else READ_AT_ONCE
     seen: set[str] = set()
     page: list[FoundMessage] = []
-    for begin in range(0, len(spots), step):
+    for begin in matches.begins(datetime.now(UTC)):
         async with opening() as finder:
-            for each in await _identified(finder, spots.part(begin, begin + step), wanted):
-                if each.id not in seen and places_among(label_ids) <= each.place.labels:
-                    seen.add(each.id)
-                    page.append(each)
-        while len(page) > most:
-            yield Found(page[:most], False, len(spots))
-            page = page[most:]
-    yield Found(page, True, len(spots))
+            keys = await matches.since(finder, begin)
+        for at in range(0, len(keys), step):
+            spots = [matches.spot(each) for each in keys[at : at + step]]
+            async with opening() as finder:
+                for each in await _identified(finder, spots, wanted):
+                    if each.id not in seen and places_among(label_ids) <= each.place.labels:
+                        seen.add(each.id)
+                        page.append(each)
+            while len(page) > most:
+                yield Found(page[:most], False, matches.count)
+                page = page[most:]
+    yield Found(page, True, matches.count)
 
 
 def _parsed(query: str) -> Query:
@@ -147,9 +108,11 @@ def _parsed(query: str) -> Query:
         raise QueryRefused(str(error)) from None
 
 
-async def _spots(finder: Finder, keywords: Keywords, query: Query, label_ids: Collection[str], raw: str) -> _Spots:
-    """`raw` is a query that Gmail reads itself."""
-    found = _Spots()
+async def _matches(
+    finder: Finder, keywords: Keywords, query: Query, label_ids: Collection[str], raw: str
+) -> NewestFirst:
+    """What the server finds. `raw` is a query that Gmail reads itself."""
+    found = NewestFirst()
     own = _label_criteria(keywords, label_ids)
     if raw:
         if len(raw) > 2 * LONGEST_QUERY or any(ord(each) < 0x20 for each in raw):
@@ -164,10 +127,7 @@ async def _spots(finder: Finder, keywords: Keywords, query: Query, label_ids: Co
             uids = await _searched(finder, here, own)
         except (NoSuchFolder, FolderForbidden):
             continue
-        found.begin(folder, selected.uidvalidity)
-        for begin in range(0, len(uids), _DATES_AT_ONCE):
-            found.add(await finder.session.fetch(uids[begin : begin + _DATES_AT_ONCE], "INTERNALDATE"))
-    found.sort()
+        found.add(folder, selected.uidvalidity, uids)
     return found
 
 
