@@ -39,6 +39,7 @@ from postroom.core.mail.servers import AppName, MailServers
 from postroom.imap.account import OpenSession, open_session
 from postroom.imap.connection import CONNECT_S
 from postroom.imap.errors import REMEDIES, ImapError, NotOffered, SignInRefused
+from postroom.imap.identity import read_id
 from postroom.imap.presets import preset_at
 from postroom.imap.session import Session
 from postroom.imap.sign_in import Credentials
@@ -50,6 +51,7 @@ from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.store.mail import last_provider_id
 from postroom.vault.sealing import Vault
 
 log = structlog.get_logger()
@@ -113,7 +115,7 @@ class ImapSignIns:
             account, servers, secret = await self._usable(account_id, PASSWORD)
             credentials = await self._credentials(account, servers, secret)
             try:
-                return await self._session(servers, credentials)
+                return await self._session(account_id, servers, credentials)
             except SignInRefused as error:
                 if not self.discard(account_id, credentials):
                     raise await self.refused(account, error) from None
@@ -122,7 +124,7 @@ class ImapSignIns:
             # The token may have ended before its time; another one tells whether it was the token.
             credentials = await self._credentials(account, servers, secret)
             try:
-                return await self._session(servers, credentials)
+                return await self._session(account_id, servers, credentials)
             except (SignInRefused, NotOffered) as error:
                 self.discard(account_id, credentials)
                 raise await self.refused(account, error, HeldConsent.read(secret).app) from None
@@ -167,11 +169,31 @@ class ImapSignIns:
         log.warning("account.sign_in_refused", account=account.id, code=code)
         return AccountWaits(reason)
 
-    async def _session(self, servers: MailServers, credentials: Credentials) -> Session:
+    async def _session(self, account_id: UUID, servers: MailServers, credentials: Credentials) -> Session:
         async def given() -> Credentials:
             return credentials
 
-        return await open_session(imap_endpoint_of(servers), given, context_for(servers), self._connect_s)
+        session = await open_session(imap_endpoint_of(servers), given, context_for(servers), self._connect_s)
+        try:
+            await self._keep_scheme(session, account_id)
+        except BaseException:
+            session.connection.close()
+            raise
+        return session
+
+    async def _keep_scheme(self, session: Session, account_id: UUID) -> None:
+        """A server that learns to give ids to messages (OBJECTID) must not make all of them new: a mailbox that is
+        known by hashes stays so. The letters with which ids begin are in such an order that the last id tells.
+        """
+        if session.scheme != "objectid":
+            return
+        try:
+            last = await self._database.run(last_provider_id(account_id))
+        except StoreError as error:
+            raise AccountUnreadable(f"the account cannot be read now ({type(error).__name__})") from None
+        known = None if last is None else read_id(last)
+        if known is not None and known.scheme == "hash":
+            session.keep_scheme("hash")
 
     async def _credentials(self, account: AccountView, servers: MailServers, secret: str) -> Credentials:
         """The password, or an access token by the consent. Raises ImapError; AccountWaits if the consent has ended."""

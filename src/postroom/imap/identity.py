@@ -11,6 +11,7 @@ that put them into a mailbox themselves, the beginning of the text is part of th
 import base64
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
@@ -26,6 +27,8 @@ TEXT_SIZE = 4096
 TEXT_ITEM = f"BODY.PEEK[TEXT]<0.{TEXT_SIZE}>"
 _TEXT, _WHOLE = "BODY[TEXT]", "BODY[]"
 Scheme = Literal["gmail", "objectid", "hash"]
+EXTENSIONS: Mapping[Scheme, str] = {"gmail": "X-GM-EXT-1", "objectid": "OBJECTID"}
+"""What a server must offer, for messages to be found by such ids."""
 _LETTERS: dict[str, Scheme] = {"g": "gmail", "e": "objectid", "m": "hash", "d": "hash"}
 _MESSAGE_ID = re.compile(r"[\x21-\x7e]{1,250}")
 _OBJECT_ID = re.compile(r"[A-Za-z0-9_-]{1,255}")

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from postroom.imap.answers import Fetched, Selected
-from postroom.imap.errors import FolderForbidden, NoSuchFolder, NoSuchMessage
+from postroom.imap.errors import FolderForbidden, NoSuchFolder, NoSuchMessage, NotOffered
 from postroom.imap.folders import Folder, FolderMap
-from postroom.imap.identity import MessageId, Scheme, id_of, read_id, scheme_of
+from postroom.imap.identity import EXTENSIONS, MessageId, Scheme, id_of, read_id
 from postroom.imap.labels import DELETED, Keywords
 from postroom.imap.labels import labels_of as labels_in
 from postroom.imap.session import Session
@@ -130,7 +130,7 @@ class Finder:
     ) -> None:
         self.session = session
         self.folders = folders
-        self.scheme: Scheme = scheme_of(session.connection.capabilities)
+        self.scheme: Scheme = session.scheme
         self._known = known
         self._keywords = keywords
         self._first = first
@@ -149,10 +149,12 @@ class Finder:
         return selected
 
     async def find(self, id: str) -> Place:
-        """Where the message is now. Raises NoSuchMessage."""
+        """Where the message is now. Raises NoSuchMessage; NotOffered if another server gave it its id."""
         wanted = read_id(id)
         if wanted is None:
             raise NoSuchMessage
+        if (needed := EXTENSIONS.get(wanted.scheme)) is not None and not self.session.offers(needed):
+            raise NotOffered("the message is known by an id that this server does not give", needed)
         if (place := await self._still_there(wanted)) is not None:
             return place
         # Twice: somebody may move it into a folder that was just searched.

@@ -34,7 +34,7 @@ from postroom.imap.commands import (
 from postroom.imap.connection import LARGEST_ANSWER, Check, Connection
 from postroom.imap.errors import AnswerTooLarge, BadAnswer, NoSuchFolder, ServerFailed, refusal
 from postroom.imap.folder_names import decoded
-from postroom.imap.identity import TEXT_ITEM, Scheme, items_for, needs_text, with_own_text
+from postroom.imap.identity import TEXT_ITEM, Scheme, items_for, needs_text, scheme_of, with_own_text
 from postroom.imap.responses import Data
 
 BODY_CHUNK = 512 * 2**10
@@ -51,6 +51,16 @@ class Session:
         """Whether searches may have more than ASCII in them; a server tells by refusing one."""
         self.enabled: frozenset[str] = frozenset()
         self._asked_for: set[str] = set()
+        self._scheme: Scheme | None = None
+
+    @property
+    def scheme(self) -> Scheme:
+        """How messages are identified: as the server can best, unless the mailbox began in another way."""
+        return self._scheme or scheme_of(self.connection.capabilities)
+
+    def keep_scheme(self, scheme: Scheme) -> None:
+        """Identify messages as they were before: under other ids, all of them would be new."""
+        self._scheme = scheme
 
     def offers(self, *extensions: str) -> bool:
         return self.connection.offers(*extensions)

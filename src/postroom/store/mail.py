@@ -170,6 +170,12 @@ def find_message_id(account_id: UUID, gmail_id: str) -> Script[UUID | None]:
     return as_uuid(rows[0][0]) if rows else None
 
 
+@query
+def last_provider_id(account_id: UUID) -> Script[str | None]:
+    """The last, in the order of letters, of the provider's ids of the account's messages; None if there are none."""
+    return (yield sql("select_last_provider_id", account_id))[0][0]
+
+
 def sender_and_labels(id: UUID) -> Script[tuple[str, frozenset[str]]]:
     """Part of a transaction: the sender and labels of a stored message, for protection; labels by id and by name."""
     rows = yield sql("select_sender_and_labels", id)

@@ -36,6 +36,9 @@ RETURNING id
 -- name: select_message_id(account_id, gmail_id)
 SELECT id FROM messages WHERE account_id = :account_id AND provider_message_id = :gmail_id
 
+-- name: select_last_provider_id(account_id)
+SELECT max(provider_message_id) FROM messages WHERE account_id = :account_id
+
 -- name: select_sender_and_labels(id)
 SELECT account_id, sender, labels_json FROM messages WHERE id = :id
 
