@@ -185,7 +185,7 @@ def pause(
     reason: Annotated[str | None, typer.Option("--reason", help="Why; shown in the list.")] = None,
 ) -> None:
     """Stop using an account for a while: its jobs wait and nothing is lost. Once this command returns, nothing more is
-    changed in the mailbox. Safe to repeat."""
+    sent to the mailbox; what had left just before may still take effect. Safe to repeat."""
     from postroom.manage.accounts import pause_account
 
     _show(session.call(pause_account, name, operator_signature(reason)), session)

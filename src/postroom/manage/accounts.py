@@ -84,7 +84,7 @@ async def account_for(database: Database, name: str | None) -> AccountView:
 
 
 async def pause_account(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> AccountView:
-    """Pause an account for the reason in the signature. When this returns, nothing more is changed in it."""
+    """Pause an account for the reason in the signature. When this returns, nothing more is sent to it."""
     account = await find_account(database, name)
     return await forbid_and_wait(database, accounts.pause_account(account.id, signed, clock()))
 
