@@ -21,7 +21,8 @@ import sys
 import tempfile
 import time
 from contextlib import AsyncExitStack
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
@@ -124,11 +125,10 @@ def fill(server: ImapServer, user: str, count: int) -> None:
     client.select("INBOX")
     client.logout()
     inbox, given, now = server.folder / "mail" / user / "cur", [raw for raw, _ in messages()], int(time.time())
-    owner = inbox.stat()
+    owner, stamp = inbox.stat(), format_datetime(datetime.now(UTC)).encode()
     for number in range(count):
-        raw = b"X-Number: %d\r\n" % number + given[number % len(given)].replace(
-            b"Message-ID: <", b"Message-ID: <%d." % number
-        )
+        raw = given[number % len(given)].replace(b"Message-ID: <", b"Message-ID: <%d." % number)
+        raw = b"Received: from mx.example by localhost with LMTP id %d; %s\r\n" % (number, stamp) + raw
         file = inbox / f"{now}.M{number}P1.bench,S={len(raw)}:2,"
         file.write_bytes(raw)
         os.chown(file, owner.st_uid, owner.st_gid)

@@ -22,7 +22,7 @@ from postroom.compose.mailboxes import Mailboxes, Watch, keep_sandbox_account, w
 from postroom.compose.sign_in import certificates_of, first_link, knows_visitor, opened_sign_in
 from postroom.compose.submission import running_submission
 from postroom.compose.switchboard import dispatcher_of, keeper_of, open_services, reserve_of, switchboard_for
-from postroom.compose.tasks import background, settle_memory, share_with_threads
+from postroom.compose.tasks import allow_open_files, background, settle_memory, share_with_threads
 from postroom.compose.worker import running_jobs
 from postroom.core.mail.mailbox import MailboxOf
 from postroom.core.metrics import CONNECTION_REFUSED
@@ -65,6 +65,7 @@ async def run_product(
 
     `invite` is called after `ready`, with a one-time link, if sign-in is on and nobody is known yet.
     """
+    allow_open_files()
     await keep_sandbox_account(settings, database)
     reserve = reserve_of(settings, database)
     gauges = Gauges()

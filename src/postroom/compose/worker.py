@@ -14,7 +14,7 @@ from postroom.compose.jobs import RECURRING, job_handlers, restore_watch, sender
 from postroom.compose.mailboxes import Mailboxes
 from postroom.compose.senders import SenderWatch
 from postroom.compose.smtp import SmtpOnDemand
-from postroom.compose.tasks import background
+from postroom.compose.tasks import allow_open_files, background
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.tally import Gauges, Tally
 from postroom.decide.adviser import ModelAdviser
@@ -44,6 +44,7 @@ EVERY_MINUTE = timedelta(minutes=1)
 
 async def run_worker(settings: Settings, database: Database, stop: asyncio.Event, concurrency: int) -> None:
     """Run only jobs: the worker, and its part in leader election."""
+    allow_open_files()
     tally, gauges = Tally(), Gauges()
     async with (
         exporting(settings.telemetry, tally, gauges) as exporter,

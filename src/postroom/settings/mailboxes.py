@@ -23,7 +23,7 @@ class ImapSettings(Section):
         ge=1,
         description="Connections to mail servers, all accounts together: half of them for work, which waits for its "
         "turn, half to wait for news; mailboxes that get none of those are looked at every `imap.poll_s`. Never more "
-        "than half of the files that the process may open (`ulimit -n`).",
+        "than half of the files that the process may open (`ulimit -Hn`).",
     )
     allow_plain: bool = Field(
         False, description="Allow connections without TLS, to servers on this machine (loopback) only."
