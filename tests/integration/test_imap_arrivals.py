@@ -72,6 +72,24 @@ async def test_mail_is_new_if_any_clock_on_its_way_says_so_and_otherwise_was_bro
     assert setup.board.reports == []
 
 
+async def test_mail_that_came_while_our_clock_was_wrong_is_taken_in_when_it_is_right_again(setup: ImapSetup) -> None:
+    clock = ManualClock(NOW)
+    connector = setup.connector(clock=clock)
+    await connector.sync()
+    clock.now = NOW + timedelta(days=10)
+    await connector.sync()
+    append(setup, NOW, mail("meanwhile", NOW, NOW))
+    append(setup, LONG_AGO, mail("old", LONG_AGO, LONG_AGO))
+    assert await connector.sync() == 0
+    clock.now = NOW + timedelta(minutes=1)
+    assert await connector.sync() == 1
+    (only,) = (await setup.waiting()).values()
+    assert only["payload"]["normalized_text"].strip() == "Hello meanwhile"
+    # Once: what was looked at again is not looked at in every round.
+    assert await connector.sync() == 0
+    assert setup.board.reports == []
+
+
 async def test_mails_that_differ_in_their_text_only_are_each_taken_in(setup: ImapSetup) -> None:
     """As a program writes them that puts them into the mailbox itself: one of them moves, and is the same."""
     for text in (b"Hello a", b"Hello b"):

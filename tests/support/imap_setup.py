@@ -62,7 +62,7 @@ class ImapSetup:
             index,
             email=OWNER,
             endpoint_identity=ENDPOINT,
-            clock=wall_clock,
+            clock=options.pop("clock", wall_clock),
             health=self.health,
             knowledge=Knowledge([OWNER], sent=self.sent),
             folder=self.folder,

@@ -75,26 +75,28 @@ class Follower:
         self._folders = CachedFolders()
         self._turn = 0
 
-    async def round(self, since: datetime) -> int:
+    async def round(self, since: datetime, *, again: bool = False) -> int:
         """Ingest and report everything that changed; return how many messages were new. Mail from before `since` is not
-        ingested: somebody has only moved it.
+        ingested: somebody has only moved it. With `again`, all folders are looked at from `since` on, as at first.
         """
         began, self._turn = self._clock(), self._turn + 1
         suspects = self._index.missing()
         news: list[FolderNews] = []
         read: set[str] = set()
         fresh = 0
-        for folder in await self._changed_folders():
+        for folder in await self._changed_folders(again):
             with suppress(NoSuchFolder, FolderForbidden):
-                fresh += await self._read_folder(folder, since, news, read)
+                fresh += await self._read_folder(folder, since, again, news, read)
         await self._settle(news, suspects, read, began)
         return fresh
 
-    async def _read_folder(self, folder: Folder, since: datetime, news: list[FolderNews], read: set[str]) -> int:
+    async def _read_folder(
+        self, folder: Folder, since: datetime, again: bool, news: list[FolderNews], read: set[str]
+    ) -> int:
         """Ingest what is new in the folder; add to `news` and `read`. Many new messages are kept part by part."""
         try:
             async with self._finding() as finder:
-                seen = await look_at(finder, folder, self._index, since, self._turn)
+                seen = await look_at(finder, folder, self._index, since, self._turn, again=again)
         except ServerFailed as error:
             if folder.role == "INBOX":
                 raise
@@ -125,14 +127,14 @@ class Follower:
                 await self._settle_part(FolderNews(folder.wire, state, found.held, frozenset()), read)
         return fresh
 
-    async def _changed_folders(self) -> list[Folder]:
+    async def _changed_folders(self, again: bool) -> list[Folder]:
         async with self._account.session() as session:
             # The figures of an open folder are those of when it was last asked for news.
             await session.unselect()
             await session.enable("QRESYNC")
             folders = await self._folders.read(session)
             figures = await session.all_statuses(*FIGURES)
-            changed = [each for each in folders.stores if await self._has_changed(session, each, figures)]
+            changed = [each for each in folders.stores if again or await self._has_changed(session, each, figures)]
         return sorted(changed, key=lambda each: _ORDER[each.role])
 
     async def _has_changed(self, session: Session, folder: Folder, figures: Mapping[bytes, Mapping[str, int]]) -> bool:

@@ -77,8 +77,11 @@ class ImapConnector(MailConnector):
         if reached is None:
             # Whom the user wrote to recently decides about the tiers of the mail that is about to be ingested.
             await self.sent_mail.read(FIRST)
+        now = self._clock()
+        # A clock that went far ahead made new mail seem old. When it is right again, all of the window is looked at.
+        again = reached is not None and now < reached - OVERLAP
         try:
-            fresh = await self._follower.round(window_start(self._clock(), reached))
+            fresh = await self._follower.round(window_start(now, reached), again=again)
         finally:
             self._index.close()
         self._health.reach(self._clock().isoformat())

@@ -53,16 +53,18 @@ class Identified(NamedTuple):
 
 @dataclass
 class _Changes:
-    """Changes of messages that were read before. `unknown` are not in the index, but there."""
+    """Changes of messages that were read before. `unknown` are there, and are not in the index or not to be trusted."""
 
     held: dict[int, Held] = field(default_factory=dict[int, Held])
     gone: frozenset[int] = frozenset()
     unknown: Sequence[int] = ()
 
 
-async def look_at(finder: Finder, folder: Folder, index: PlaceIndex, since: datetime, turn: int) -> Seen:
-    """Look at the folder. A new one is read from `since` on; one that was made anew as a whole, since messages that the
-    index knows would otherwise seem to be gone. `turn` counts the rounds.
+async def look_at(
+    finder: Finder, folder: Folder, index: PlaceIndex, since: datetime, turn: int, *, again: bool = False
+) -> Seen:
+    """Look at the folder. A new one is read from `since` on, and any one if it is looked at `again`; one that was made
+    anew as a whole, since messages that the index knows would otherwise seem to be gone. `turn` counts the rounds.
     """
     finder.session.selected = None
     selected = await finder.open(folder)
@@ -74,6 +76,9 @@ async def look_at(finder: Finder, folder: Folder, index: PlaceIndex, since: date
     changes = _Changes(gone=gone)
     if before is not None:
         changes = await _changes(finder, folder, before, selected, index, turn)
+        if again and selected.exists:
+            recent = [uid for uid in await _since(finder, since) if uid < before.uidnext]
+            changes.unknown = sorted({*changes.unknown, *recent})
     uidnext = max(selected.uidnext, (new[-1] + 1) if new else 0, 0 if before is None else before.uidnext)
     return Seen(
         FolderState(selected.uidvalidity, 0, selected.highest_modseq) if before is None else before,
@@ -112,14 +117,18 @@ async def _new_uids(
     if selected.exists == 0:
         return []
     if before is None:
-        # Days are compared in the server's time zone.
-        days = [] if since is None else [b"SINCE", written_day(since - timedelta(days=1))]
-        return await finder.session.search(b"UNDELETED", *days)
+        return await _since(finder, since)
     if selected.uidnext and selected.uidnext <= before.uidnext:
         return []
     found = await finder.session.search(f"UNDELETED UID {max(before.uidnext, 1)}:*".encode())
     # `n:*` always names the last message too.
     return [uid for uid in found if uid >= before.uidnext]
+
+
+async def _since(finder: Finder, since: datetime | None) -> list[int]:
+    # Days are compared in the server's time zone.
+    days = [] if since is None else [b"SINCE", written_day(since - timedelta(days=1))]
+    return await finder.session.search(b"UNDELETED", *days)
 
 
 async def _changes(
