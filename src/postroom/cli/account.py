@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 app = command_group("Connect mailboxes; list, pause, resume or remove them.")
 
-COLUMNS = ("id", "provider", "email", "state", "level", "granted_at", "refreshed_at", "state_reason")
+COLUMNS = ("id", "provider", "email", "state", "level", "imap_host", "granted_at", "refreshed_at", "state_reason")
 
 Name = Annotated[str, typer.Argument(metavar="ID_OR_ADDRESS", help="The account's id or mail address.")]
 
