@@ -6,6 +6,9 @@ from typing import Any, cast
 from postroom.core.mail.mailbox import Mailbox
 from postroom.telemetry.tracing import span
 
+# These ask nobody.
+_UNTRACED = frozenset({"place_of", "expect"})
+
 
 def traced(mailbox: Mailbox) -> Mailbox:
     """Wrap the mailbox so that its calls are traced."""
@@ -19,6 +22,8 @@ class _Traced:
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         method: Callable[..., Awaitable[Any]] = getattr(self._mailbox, name)
+        if name in _UNTRACED:
+            return method
 
         async def spanned(*arguments: Any, **named: Any) -> Any:
             with span(f"{self.provider} {name}"):
