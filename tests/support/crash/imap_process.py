@@ -4,10 +4,13 @@
         --email ADDRESS --orders SOCKET
 
 It announces `ready`. Actions come as lines `ID KIND` from the socket, and each is announced as `done ID` at its end.
+As the product does, it keeps the pre-image of an action before it begins, and tells the mailbox when it repeats one.
 """
 
 import argparse
 import asyncio
+import hashlib
+import json
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -19,6 +22,7 @@ from postroom.connectors.imap.place_index import PlaceIndex
 from postroom.connectors.mail.knowledge import Knowledge
 from postroom.connectors.mail.sent_index import SentIndex
 from postroom.connectors.mcp_switchboard import switchboard_at
+from postroom.core.actions.action import label_change, places_in
 from postroom.core.errors import MailboxLater
 from postroom.core.mail.accounts import imap_endpoint
 from postroom.imap.account import ImapAccount, open_session
@@ -37,6 +41,7 @@ POLL = timedelta(milliseconds=200)
 AGAIN_S = 0.05
 FILED = "Filed"
 """The folder that `file` puts messages into."""
+CHANGES = {"archive": label_change("archive"), "star": label_change("star"), "trash": label_change("trash")}
 
 
 async def main(arguments: argparse.Namespace) -> None:
@@ -66,22 +71,42 @@ async def main(arguments: argparse.Namespace) -> None:
         announce("ready")
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(connector.run(POLL))
-            tasks.create_task(carry_out_orders(mailbox, arguments.orders))
+            tasks.create_task(carry_out_orders(mailbox, arguments.orders, folder))
 
 
-async def carry_out_orders(mailbox: ImapMailbox, orders: str) -> None:
+async def carry_out_orders(mailbox: ImapMailbox, orders: str, folder: Path) -> None:
     """Carry out each action until its end was seen."""
     reader, writer = await asyncio.open_unix_connection(orders)
     while line := await reader.readline():
         id, kind = line.decode().split()
         while True:
             try:
+                await prepare(mailbox, id, kind, folder / hashlib.sha256(id.encode()).hexdigest())
                 await act(mailbox, id, kind)
                 break
             except MailboxLater:
                 await asyncio.sleep(AGAIN_S)
         announce("done", id)
     writer.close()
+
+
+async def prepare(mailbox: ImapMailbox, id: str, kind: str, image: Path) -> None:
+    """Keep the pre-image, or tell the mailbox that an earlier attempt may have moved the message."""
+    change = CHANGES.get(kind) or label_change("apply_label", await mailbox.label_id(FILED))
+    if (kept := read_image(image)) is not None:
+        labels = frozenset[str](kept["labels"])
+        await mailbox.expect(id, kept["place"], labels, change.applied_to(labels))
+        return
+    if leaving := places_in(change.remove):
+        await mailbox.expect(id, None, leaving)
+    seen = {"labels": sorted(await mailbox.labels_of(id)), "place": await mailbox.place_of(id)}
+    part = image.with_suffix(".part")
+    part.write_text(json.dumps(seen))
+    part.replace(image)
+
+
+def read_image(file: Path) -> dict[str, Any] | None:
+    return json.loads(file.read_bytes()) if file.exists() else None
 
 
 async def act(mailbox: ImapMailbox, id: str, kind: str) -> None:
