@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from postroom.connectors.imap.idle import IdleHints
-from postroom.imap.account import ConnectionLimits, ImapAccount, WaitingConnection
+from postroom.imap.account import ImapAccount, ImapConnectionLimits, WaitingConnection
 from postroom.imap.errors import Unreachable
 from postroom.imap.session import Session
 from support.imap_mailbox import account_on
@@ -41,7 +41,7 @@ async def test_a_connection_is_kept_while_there_is_room(dovecot: ImapServer) -> 
 
 
 async def test_mailboxes_that_wait_for_news_are_bounded_and_leave_connections_for_work(dovecot: ImapServer) -> None:
-    limits, pauses = ConnectionLimits(5), list[float]()
+    limits, pauses = ImapConnectionLimits(5), list[float]()
     accounts = [account_on(dovecot, dovecot.new_user()) for _ in range(3)]
     waiting = [WaitingConnection(limits, each.open) for each in accounts]
     has_rested = asyncio.Event()
@@ -89,7 +89,7 @@ async def test_a_place_to_wait_is_given_back_if_the_connection_cannot_be_opened(
     async def refuse() -> Session:
         raise Unreachable("imap.example.com", "refused")
 
-    limits = ConnectionLimits(2)
+    limits = ImapConnectionLimits(2)
     waiting = WaitingConnection(limits, refuse)
     for _ in range(2):
         with pytest.raises(Unreachable):

@@ -114,7 +114,7 @@ def _found(session: Session, wanted: "WantedServers") -> "FoundServers":
 
 
 def _wanted(options: ImapOptions, email: str, before: "AccountView | None") -> "WantedServers":
-    """The wishes of the owner. Where an account is renewed, everything left out stays as it was."""
+    """The owner's choices. Where an account is renewed, everything left out stays as it was."""
     from postroom.cli.options import choice
     from postroom.manage.imap_servers import LARGEST_FILE, WantedServer, WantedServers
 

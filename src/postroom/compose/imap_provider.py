@@ -16,7 +16,7 @@ from postroom.accounts.imap_submission import Submissions
 from postroom.accounts.imap_tokens import MailTokens
 from postroom.compose.google import vault_of
 from postroom.compose.imap import watch_within
-from postroom.imap.account import ConnectionLimits, ImapAccount, WaitingConnection
+from postroom.imap.account import ImapAccount, ImapConnectionLimits, WaitingConnection
 from postroom.imap.labels import Keywords
 from postroom.imap.mailbox import ImapMailbox
 from postroom.imap.places import KnownPlaces
@@ -49,7 +49,7 @@ class _Opened:
     mailbox: ImapMailbox
 
 
-def within_open_files(most: int) -> int:
+def within_half_of_open_files(most: int) -> int:
     """So many connections, or half of the files that the process may open: databases and pages need some too."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return most if files == resource.RLIM_INFINITY else max(1, min(most, files // 2))
@@ -73,7 +73,7 @@ class ImapProvider:
         self._tokens = MailTokens(database, lambda: vault_of(settings), partial(mail_app, settings), http)
         self._sign_ins = ImapSignIns(database, lambda: vault_of(settings), tokens=self._tokens)
         self._submissions = Submissions(self._sign_ins)
-        self._connections = ConnectionLimits(within_open_files(settings.imap.most_connections))
+        self._connections = ImapConnectionLimits(within_half_of_open_files(settings.imap.most_connections))
         self._opened: dict[UUID, _Opened] = {}
         self._backfill_polls: dict[str, float] = {}
 

@@ -200,8 +200,8 @@ class NeedsPerson(MailboxError):
 
 
 class NeedsRepair(NeedsPerson):
-    """What a person has to do is outside of Postroom, such as to renew a certificate: nobody tells it when that is
-    done, so it looks again now and then.
+    """A person must repair something outside of Postroom, such as renew a certificate. Nobody reports when that is
+    done, so Postroom looks again now and then.
     """
 
 

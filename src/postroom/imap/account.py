@@ -38,7 +38,7 @@ async def open_session(
     return session
 
 
-class ConnectionLimits:
+class ImapConnectionLimits:
     """The connections of all accounts together, half of them for work, half to wait for news. So neither takes the
     other's, and a limit of 1 still lets work be done.
     """
@@ -54,7 +54,7 @@ class WaitingConnection:
     looked at now and then instead.
     """
 
-    limits: ConnectionLimits
+    limits: ImapConnectionLimits
     open_session: OpenSession
     _is_counted: bool = False
 

@@ -28,7 +28,7 @@ TEXT_ITEM = f"BODY.PEEK[TEXT]<0.{TEXT_SIZE}>"
 _TEXT, _WHOLE = "BODY[TEXT]", "BODY[]"
 Scheme = Literal["gmail", "objectid", "hash"]
 EXTENSIONS: Mapping[Scheme, str] = {"gmail": "X-GM-EXT-1", "objectid": "OBJECTID"}
-"""What a server must offer, for messages to be found by such ids."""
+"""The extension that a server needs, for messages to be found by such ids."""
 _LETTERS: dict[str, Scheme] = {"g": "gmail", "e": "objectid", "m": "hash", "d": "hash"}
 _MESSAGE_ID = re.compile(r"[\x21-\x7e]{1,250}")
 _OBJECT_ID = re.compile(r"[A-Za-z0-9_-]{1,255}")

@@ -111,7 +111,7 @@ def _parsed(query: str) -> Query:
 async def _matches(
     finder: Finder, keywords: Keywords, query: Query, label_ids: Collection[str], raw: str
 ) -> NewestFirst:
-    """What the server finds. `raw` is a query that Gmail reads itself."""
+    """The messages that the server finds. `raw` is a query that Gmail reads itself."""
     found = NewestFirst()
     own = _label_criteria(keywords, label_ids)
     if raw:

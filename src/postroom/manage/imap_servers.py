@@ -56,7 +56,7 @@ class WantedServer(NamedTuple):
 
 
 class WantedServers(NamedTuple):
-    """The owner's wishes for the mailbox; everything but the address may be left open."""
+    """The owner's choices for the mailbox; everything but the address may be left open."""
 
     email: str
     imap: WantedServer = WantedServer()

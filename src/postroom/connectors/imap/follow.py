@@ -45,7 +45,7 @@ _BeforeAndAfter = tuple[frozenset[str] | None, frozenset[str] | None]
 
 
 class _Differences(NamedTuple):
-    """What to report of a round, and which messages are in no folder, with their labels, or in one again."""
+    """The reports of a round, and the messages that are in no folder, with their labels, or in one again."""
 
     reports: list[dict[str, Any]]
     missing: dict[str, frozenset[str]]
@@ -194,7 +194,7 @@ class Follower:
         self._index.settle([news], found.missing, found.found_again, None)
 
     def _differences(self, after: Mapping[str, _BeforeAndAfter], read: set[str]) -> "_Differences":
-        """What to report about these messages. Those in `read` were just ingested as they are."""
+        """Compare these messages with the index. Those in `read` were just ingested as they are."""
         found = _Differences([], {}, set())
         # Those of a folder that was made anew are missing only until they are found in it.
         lost = self._index.missing()
