@@ -128,7 +128,7 @@ def mail(span: Span, rows: str, *, with_words: bool) -> Iterator[Fill]:
     )
     recent = f"n > {span.count - span.count // 45}"
     state = (
-        f"CASE WHEN x < 20 THEN CASE WHEN {recent} THEN 'awaiting_approval' WHEN x < 12 THEN 'completed' "
+        f"CASE WHEN x < 20 THEN CASE WHEN {recent} THEN 'approved_pending' WHEN x < 12 THEN 'completed' "
         "WHEN x < 16 THEN 'rejected' ELSE 'expired' END WHEN x < 25 THEN 'failed' ELSE 'completed' END"
     )
     columns = """(id, account_id, message_id, decision_id, actor, action_type, parameters_json, state, action_hash,
@@ -263,13 +263,13 @@ def jobs(span: Span, rows: str, *, in_one_table: bool) -> Iterator[Fill]:
         columns = """(seq, id, type, payload_json, priority, state, ready, attempts, not_before, parked_by, last_error,
             created_at, updated_at, finished_at)"""
         yield Fill(
-            "jobs",
-            f"""INSERT INTO jobs {columns} SELECT {body}, 'queued', {ready}, {attempts}, {waiting}, {parked}, {error},
-                {since}, {since}, NULL FROM {rows} WHERE {lives}""",
+            "job_rows",
+            f"""INSERT INTO job_rows {columns} SELECT {body}, 'queued', {ready}, {attempts}, {waiting}, {parked},
+                {error}, {since}, {since}, NULL FROM {rows} WHERE {lives}""",
         )
         yield Fill(
-            "jobs",
-            f"""INSERT INTO jobs {columns} SELECT {body}, {_JOB_STATE}, 0, 1, NULL, NULL, {_JOB_ERROR}, {since},
+            "job_rows",
+            f"""INSERT INTO job_rows {columns} SELECT {body}, {_JOB_STATE}, 0, 1, NULL, NULL, {_JOB_ERROR}, {since},
                 at(ms + 1050 + w), at(ms + 1050 + w) FROM {rows} WHERE NOT {lives}""",
         )
     else:

@@ -33,7 +33,7 @@ def visits(span: Span) -> list[Visit]:
             "7 d": "/mail?since=7d",
             "high priority": "/mail?tier=high_priority",
             "history": "/mail?tier=history",
-            "needs a yes": "/mail?state=asking",
+            "needs approval": "/mail?state=asking",
             "failed": "/mail?state=failed",
             "undone": "/mail?state=undone",
             "done": "/mail?state=done",

@@ -43,7 +43,7 @@ PEOPLE = 4
 # The history's own mailboxes are nowhere, and what waits for them would only fail.
 _SETTLED = """
     UPDATE accounts SET state = 'paused';
-    UPDATE jobs SET state = 'completed', ready = 0, finished_at = updated_at WHERE state = 'queued' AND ready = 1;
+    UPDATE job_rows SET state = 'completed', ready = 0, finished_at = updated_at WHERE state = 'queued' AND ready = 1;
     DELETE FROM outbound_ready;
     DELETE FROM outbound_turns;
     UPDATE outbound_mail SET state = 'sent', ready = 0, ended_at = updated_at WHERE state = 'queued';

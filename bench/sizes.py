@@ -34,6 +34,7 @@ class Sizes:
     imap_accounts: int
     imap_idle_s: int
     imap_new: int
+    rest_s: int
     road: int
     road_s: int
     replayed: int
@@ -76,6 +77,7 @@ FULL = Sizes(
     imap_accounts=1_000,
     imap_idle_s=60,
     imap_new=100,
+    rest_s=60,
     road=3_000,
     road_s=30,
     replayed=50_000,
@@ -117,6 +119,7 @@ QUICK = Sizes(
     imap_accounts=10,
     imap_idle_s=2,
     imap_new=5,
+    rest_s=2,
     road=300,
     road_s=5,
     replayed=2_000,

@@ -20,6 +20,7 @@ from . import (
     picker,
     preview,
     readers,
+    rest,
     road,
     rules,
     search,
@@ -28,7 +29,7 @@ from . import (
     tiers,
 )
 
-WITHOUT_PEERS = frozenset({"pages-paint", "pages-postgres", "pages-sqlite", "pages-live"})
+WITHOUT_PEERS = frozenset({"pages-paint", "pages-postgres", "pages-sqlite", "pages-live", "rest"})
 """Claims for which nothing has to be installed."""
 CLAIMS: dict[str, Callable[[Run], list[Line]]] = {
     "drain-postgres": drain.postgres,
@@ -60,6 +61,7 @@ CLAIMS: dict[str, Callable[[Run], list[Line]]] = {
     "imap-idle": imap_mail.idle,
     "imap-arrive": imap_mail.arrive,
     "readers": readers.sqlite,
+    "rest": rest.one_process,
     "road": road.one_process,
     "backfill": backfill.one_process,
     "backfill-jobs-postgres": backfill.jobs_postgres,

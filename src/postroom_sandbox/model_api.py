@@ -177,14 +177,20 @@ def _completion(request: ReceivedRequest, says: FakeAnswer, number: int) -> Json
     if calls:
         message["tool_calls"] = calls
     ended = "length" if says.cut_off else "tool_calls" if calls else "stop"
-    return {
+    completion: Json = {
         "id": f"chatcmpl-sandbox-{number}",
         "object": "chat.completion",
         "created": 1_763_193_600,
         "model": request.model,
         "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": ended}],
-        "usage": {"prompt_tokens": sent, "completion_tokens": answered, "total_tokens": sent + answered},
     }
+    if says.has_usage:
+        completion["usage"] = {
+            "prompt_tokens": sent,
+            "completion_tokens": answered,
+            "total_tokens": sent + answered,
+        }
+    return completion
 
 
 def _message(request: ReceivedRequest, says: FakeAnswer, number: int) -> Json:
@@ -197,7 +203,7 @@ def _message(request: ReceivedRequest, says: FakeAnswer, number: int) -> Json:
             {"type": "tool_use", "id": f"toolu_{number}_{index}", "name": call.tool or request.tool, "input": given}
         )
     ended = "max_tokens" if says.cut_off else "refusal" if says.refuses else "tool_use" if says.calls else "end_turn"
-    return {
+    message: Json = {
         "id": f"msg_sandbox_{number}",
         "type": "message",
         "role": "assistant",
@@ -205,5 +211,7 @@ def _message(request: ReceivedRequest, says: FakeAnswer, number: int) -> Json:
         "content": content,
         "stop_reason": ended,
         "stop_sequence": None,
-        "usage": {"input_tokens": sent, "output_tokens": answered},
     }
+    if says.has_usage:
+        message["usage"] = {"input_tokens": sent, "output_tokens": answered}
+    return message

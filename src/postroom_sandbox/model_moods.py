@@ -28,6 +28,8 @@ class FakeAnswer:
     cut_off: bool = False
     refuses: bool = False
     tokens: tuple[int, int] | None = None
+    has_usage: bool = True
+    """False for a server that says nothing of tokens."""
 
 
 Mood = Callable[[ReceivedRequest], FakeAnswer]

@@ -1,10 +1,11 @@
 """The live page in a real browser, from the real server, over a feed that the test writes."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+import pytest
 from playwright.async_api import Browser, Locator, Page, Route, expect
 
 from postroom.dashboard.broadcast import UpdateIntervals
@@ -32,8 +33,14 @@ ATTACKS = (
 
 
 @asynccontextmanager
-async def dashboard(feed: ScriptedFeed, port: int = 0, intervals: UpdateIntervals | None = None) -> AsyncGenerator[str]:
-    app = overview_application(feed, intervals=intervals or UpdateIntervals(between_updates=0.01, reread=3600))
+async def dashboard(
+    feed: ScriptedFeed,
+    port: int = 0,
+    intervals: UpdateIntervals | None = None,
+    account: str | Callable[[], Awaitable[str]] = "owner@example.org",
+) -> AsyncGenerator[str]:
+    intervals = intervals or UpdateIntervals(between_updates=0.01, reread=3600)
+    app = overview_application(feed, intervals=intervals, account=account)
     async with serving(app, host="127.0.0.1", port=port) as address:
         yield address
 
@@ -78,6 +85,58 @@ async def test_the_page_shows_what_has_arrived_and_what_came_of_it(page: Page, c
     assert complaints == []
 
 
+async def test_the_account_in_the_side_bar_follows_what_is_connected(page: Page, complaints: BrowserErrors) -> None:
+    accounts = ["no account connected yet"]
+
+    async def account() -> str:
+        return accounts[-1]
+
+    feed = ScriptedFeed()
+    async with dashboard(feed, account=account) as address:
+        await open_live(page, address)
+        await expect(page.get_by_role("navigation", name="Pages")).to_contain_text("no account connected yet")
+        accounts.append("ada@example.com")
+        feed.put(line(1, subject="The first"))
+        await expect(page.get_by_role("navigation", name="Pages")).to_contain_text("ada@example.com")
+    assert complaints == []
+
+
+async def test_times_are_in_the_language_of_the_page_whatever_the_browser_speaks(browser: Browser) -> None:
+    feed = ScriptedFeed(line(1, subject="Dinner?"))
+    context = await browser.new_context(locale="de-DE", timezone_id="Europe/Berlin")
+    page = await context.new_page()
+    async with dashboard(feed) as address:
+        await open_live(page, address)
+        shown = await page.locator("local-time").evaluate_all("all => all.map((each) => each.shadowRoot.textContent)")
+        titles = await page.locator("local-time").evaluate_all(
+            "all => all.map((each) => each.shadowRoot.querySelector('span').title)"
+        )
+    assert "4 Mar, 13:00" in shown
+    assert any(each.startswith("Wednesday") and "4 March 2026" in each for each in titles), titles
+    await context.close()
+
+
+@pytest.mark.parametrize("width", [1280, 768, 390])
+async def test_a_state_is_one_line_at_every_width(page: Page, width: int) -> None:
+    states = ("done", "needs approval", "in progress", "undone", "being undone", "failed")
+    rationale = "a reason of some length, as a rule or a model gives it for what it has decided"
+    feed = ScriptedFeed(
+        *(
+            line(seq, subject=f"{'A subject as mail has it ' * 3}{seq}", state="done", decision="archive",
+                 rule_name="Newsletters out of the inbox", rationale=rationale, action_state=state, action_mood="good")
+            for seq, state in enumerate(states, 1)
+        )
+    )  # fmt: skip
+    await page.set_viewport_size({"width": width, "height": 900})
+    async with dashboard(feed) as address:
+        await open_live(page, address)
+        heights = await page.locator("#lines .pill").evaluate_all("all => all.map((each) => each.offsetHeight)")
+        assert len(heights) == len(states)
+        assert max(heights) < 2 * min(heights), heights
+        assert max(heights) <= 28, heights
+        assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 async def test_a_message_appears_and_moves_on_without_a_reload(page: Page, complaints: BrowserErrors) -> None:
     feed = ScriptedFeed()
     async with dashboard(feed) as address:
@@ -89,9 +148,9 @@ async def test_a_message_appears_and_moves_on_without_a_reload(page: Page, compl
         await expect(row(page, "Dinner?")).to_contain_text("waiting")
         feed.put(line(1, subject="Dinner?", state="leased"))
         await expect(row(page, "Dinner?")).to_contain_text("being decided")
-        feed.put(line(1, subject="Dinner?", state="done", decision="archive", action_state="queued"))
-        await expect(row(page, "Dinner?")).to_contain_text("queued")
-        feed.put(line(1, subject="Dinner?", state="done", decision="archive", action_state="completed"))
+        feed.put(line(1, subject="Dinner?", state="done", decision="archive", action_state="in line"))
+        await expect(row(page, "Dinner?")).to_contain_text("in line")
+        feed.put(line(1, subject="Dinner?", state="done", decision="archive", action_state="done"))
         await expect(row(page, "Dinner?")).to_contain_text("done")
         feed.put(line(2, subject="Newer"), in_line={"default": 7})
         await expect(page.locator("#lines tr .subject")).to_have_text(["Newer", "Dinner?"])
@@ -104,7 +163,9 @@ async def test_a_message_appears_and_moves_on_without_a_reload(page: Page, compl
 async def test_an_account_that_loses_its_consent_shows_what_to_do_without_a_reload(
     page: Page, complaints: BrowserErrors
 ) -> None:
-    mara = AccountLine("mara@lindqvist.example", "active", level="organise", connector="online", heard_at=NOON)
+    mara = AccountLine(
+        "mara@lindqvist.example", "active", level="organise", connector="online", heard_at=NOON, acts_from=NOON
+    )
     bad = [AccountLine(attack, "needs_consent", attack, attack, trouble=attack, command=attack) for attack in ATTACKS]
     feed = ScriptedFeed(accounts=(mara,))
     async with dashboard(feed) as address:
@@ -309,11 +370,20 @@ async def test_without_javascript_the_page_shows_how_things_stand(browser: Brows
 
 
 async def test_the_page_is_accessible_in_either_scheme_and_on_a_phone(page: Page) -> None:
-    moods = ("queued", "awaiting_approval", "executing", "completed", "failed", "rejected")
+    moods = ("busy", "ask", "busy", "good", "bad", "")
     tiers = ("high_priority", "interactive", "default", "history", "P0", "P1")
     feed = ScriptedFeed(
         *(
-            line(seq, tier=tier, state="done", decision="archive", source="model", action_state=mood, action_error="no")
+            line(
+                seq,
+                tier=tier,
+                state="done",
+                decision="archive",
+                source="model",
+                action_state="so",
+                action_mood=mood,
+                action_error="no",
+            )
             for seq, (mood, tier) in enumerate(zip(moods, tiers, strict=True), 1)
         ),
         *(line(10 + seq, state=state) for seq, state in enumerate(("waiting", "leased", "done", "failed"))),
@@ -346,4 +416,7 @@ async def test_everything_is_stopped_after_a_question_and_let_go_on(page: Page, 
         await expect(status).to_contain_text("Paused")
         assert await grave_violations(page) == []
         await page.get_by_role("button", name="Resume").click()
+        dialog = page.get_by_role("dialog", name="Resume?")
+        await expect(dialog).to_contain_text("Nothing waits")
+        await dialog.get_by_role("button", name="Resume").click()
         await expect(status).not_to_contain_text("Paused")

@@ -70,11 +70,12 @@ async def test_every_page_is_readable_wide_and_narrow_light_and_dark(
             "/connectors",
             f"/connectors/gmail/{ENDPOINT}",
             "/queues?queue=gateway",
+            "/queues?queue=email",
             "/jobs?stage=failed",
             job,
         ):
             await open_live(page, address + path)
-            for width, scheme in ((1280, "light"), (390, "dark")):
+            for width, scheme in ((1280, "light"), (768, "light"), (722, "light"), (390, "dark")):
                 await page.set_viewport_size({"width": width, "height": 800})
                 await page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
                 assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (path, width)

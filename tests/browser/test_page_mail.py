@@ -125,7 +125,7 @@ async def test_new_mail_appears_within_the_open_list(page: Page, complaints: Bro
         await box.decide(Sample("m1", subject="Just in"))
         await expect(page.locator("#lines li", has_text="Just in")).to_contain_text("kept")
         await ask(box)
-        await expect(page.locator("#lines li", has_text="Just in")).to_contain_text("needs a yes")
+        await expect(page.locator("#lines li", has_text="Just in")).to_contain_text("needs approval")
         await expect(page).to_have_title("(1) Mail · Postroom")
         assert await page.evaluate("window.sameDocument")
     assert complaints == []
@@ -147,7 +147,7 @@ async def test_approvals_are_answered_by_keyboard_and_ticks_outlive_an_update(
         third = await ask(box, "trash")
         await expect(page.locator("#lines > li")).to_have_count(3)
         await expect(page.locator(f"[id='a-{first.id}'] input:checked")).to_have_count(1)
-        await page.get_by_role("button", name="Approve the ticked").click()
+        await page.get_by_role("button", name="Approve selected").click()
         await page.get_by_role("button", name="Approve them").click()
         await expect(page.get_by_role("status").filter(has_text="1 approved: being done.")).to_be_visible()
         await expect(page.locator("#lines > li")).to_have_count(2)
@@ -156,7 +156,7 @@ async def test_approvals_are_answered_by_keyboard_and_ticks_outlive_an_update(
         await page.keyboard.press("r")
         await expect(page.get_by_role("status").filter(has_text="Rejected: it is not done.")).to_be_visible()
     states = [(await database.run(approvals.show_approval(each.id))).state for each in (first, second, third)]
-    assert states == ["queued", "rejected", "awaiting_approval"]
+    assert states == ["queued", "rejected", "approved_pending"]
     assert complaints == []
 
 

@@ -6,14 +6,17 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
+from postroom.store.approvals import Approval, show_approval
 from postroom.store.audit import list_audit
 from postroom.store.sessions import end_sessions
 from support.axe import grave_violations
 from support.chromium import BrowserErrors
 from support.clocks import ManualClock
+from support.page_setup import ask, new_mailbox
 from support.signed_in import PASSWORD, Pages, running_pages
 from support.sqlite import new_sqlite
 from support.store.fault_cases_registry import signed
+from support.store.mail_setup import MailSetup, Sample
 
 
 @pytest.fixture
@@ -109,6 +112,47 @@ async def test_passkeys_are_added_and_removed_beside_a_password(
     await page.get_by_role("button", name="Use a passkey").click()
     await expect(page.get_by_text("This passkey was not accepted")).to_be_visible()
     assert [each for each in complaints if "401" not in each] == []
+
+
+async def approvals_ticked(page: Page, pages: Pages, box: MailSetup) -> list[Approval]:
+    """Three actions wait for a yes; they are ticked eleven minutes after the last proof."""
+    asked = [await ask(box, name) for name in ("trash", "archive", "star")]
+    await page.goto(f"http://localhost:{pages.port}/approvals")
+    pages.clock.forward(11 * 60)
+    for each in asked:
+        await page.locator(f"#a-{each.id} input[name=chosen]").check()
+    await page.get_by_role("button", name="Approve selected").click()
+    await page.get_by_role("button", name="Approve them").click()
+    await expect(page.get_by_text("This is hard to undo.")).to_be_visible()
+    return asked
+
+
+@pytest.mark.parametrize("way", ["password", "passkey"])
+async def test_what_was_asked_is_done_after_the_proof(
+    authenticator: Page, pages: Pages, complaints: BrowserErrors, way: str
+) -> None:
+    page, box = authenticator, await new_mailbox(pages.database)
+    await box.deliver(Sample("m1", "Uta <uta@home.example>", "Lunch on Friday", "Shall we?"))
+    await open_link(page, pages, await pages.first_link())
+    await page.get_by_label("Name").fill("mara")
+    if way == "password":
+        await page.get_by_label("New password").fill(PASSWORD)
+        await page.get_by_role("button", name="Use this password").click()
+    else:
+        await page.get_by_role("button", name="Make a passkey").click()
+    await page.wait_for_url(f"http://localhost:{pages.port}/")
+    asked = await approvals_ticked(page, pages, box)
+    assert await grave_violations(page) == []
+    if way == "password":
+        await page.get_by_label("Password").fill(PASSWORD)
+        await page.get_by_role("button", name="Continue").click()
+    else:
+        await page.get_by_role("button", name="Use a passkey").click()
+    await expect(page.get_by_role("status").filter(has_text="3 approved")).to_be_visible()
+    assert page.url == f"http://localhost:{pages.port}/approvals"
+    states = [(await pages.database.run(show_approval(each.id))).state for each in asked]
+    assert states == ["queued"] * 3
+    assert complaints == []
 
 
 async def test_without_a_script_and_by_number_a_password_is_enough(pages: Pages, page: Page) -> None:

@@ -20,6 +20,7 @@ FORKED = (
     "support.crash.rules_process",
     "support.crash.imap_process",
     "support.crash.imap_sends_process",
+    "support.crash.gmail_burst_process",
 )
 
 

@@ -75,6 +75,11 @@ async def live_through(setup: GmailCrashSetup, fate: Undisturbed) -> Usage:
     return usage(setup, arrived)
 
 
+def reading(cost: Usage) -> int:
+    """The calls without those that look for new mail and for the order."""
+    return cost.total - cost.calls["messages.list"] - cost.calls["history.list"]
+
+
 async def test_a_connector_killed_at_a_failing_gmail_hands_every_message_in_exactly_once(
     tmp_path: Path, children: ProcessGroup, rng: Random
 ) -> None:
@@ -93,4 +98,5 @@ async def test_a_connector_killed_at_a_failing_gmail_hands_every_message_in_exac
     assert cost.answers[503] > 0
     assert cost.answers[404] > 0
     assert max(usual.most_in_a_minute, cost.most_in_a_minute) <= PER_MINUTE
-    assert cost.total <= 1.5 * usual.total
+    # New mail is looked for every few seconds while others are read, however many calls that is: they depend on time.
+    assert reading(cost) <= 1.5 * reading(usual)

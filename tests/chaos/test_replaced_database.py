@@ -4,19 +4,27 @@ import asyncio
 import os
 import shutil
 from collections.abc import AsyncGenerator, Callable
+from datetime import timedelta
 from pathlib import Path
 
 import apsw
 import pytest
 
 from postroom.core.errors import DatabaseReplaced, IntakeRefused
+from postroom.core.roles import Role
+from postroom.store.accounts import list_accounts
+from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.opening import FILE, open_database
 from postroom.store.engine.sqlite import SqliteDatabase
+from postroom.store.tokens import create_token, mint
+from postroom.switchboard.disk import DiskReserve
 from postroom.switchboard.intake import Intake
+from postroom.switchboard.token_check import TokenCheck
 from support.crash.counted_jobs import CATALOGUE
 from support.crash.evidence import Place
 from support.job_queue import JobQueue
 from support.sqlite import copy_sqlite
+from support.store.fault_cases_registry import signed
 from support.switchboard import mail
 
 
@@ -108,6 +116,44 @@ async def test_nothing_is_acknowledged_once_the_file_is_another(
     assert "start it again" in str(answers[0])
     with pytest.raises(IntakeRefused, match="no longer the database that was opened"):
         await intake.ingest(mail(1))
+
+
+@pytest.mark.parametrize("way", [*WAYS, *WAYS_WITH_THE_LOG], ids=lambda way: way.__name__)
+async def test_nothing_is_believed_that_was_read_from_another_file(
+    place: Place, database: SqliteDatabase, way: Callable[[Path], None]
+) -> None:
+    """A token that is valid must not be refused: whoever sent it would give up for good."""
+    minted = mint(Role.CONNECTOR, "gmail:user:mara@lindqvist.example", "test")
+    await database.run(create_token(minted.token, signed(), wall_clock()))
+    tokens = TokenCheck(database, keep=timedelta(0))
+    assert (await tokens.check(minted.text)).role is Role.CONNECTOR
+    await tokens.close()
+    way(place.file)
+    for _ in range(5):
+        with pytest.raises(DatabaseReplaced, match="no longer the database that was opened"):
+            await tokens.check(minted.text)
+        with pytest.raises(DatabaseReplaced):
+            await database.run(list_accounts())
+
+
+async def test_reads_beside_writes_and_checkpoints_are_believed(place: Place, database: SqliteDatabase) -> None:
+    queue = JobQueue(database, CATALOGUE)
+    connection = apsw.Connection(str(place.file))
+    connection.set_busy_timeout(10_000)
+    for number in range(100):
+        await asyncio.gather(
+            queue.enqueue("parcel", {"filling": "x" * 20_000}, key=f"mine-{number}"),
+            *(database.run(list_accounts()) for _ in range(8)),
+            asyncio.to_thread(connection.wal_checkpoint, "main", apsw.SQLITE_CHECKPOINT_TRUNCATE),
+        )
+    connection.close()
+
+
+async def test_without_its_folder_intake_is_refused_with_the_reason(place: Place) -> None:
+    reserve = DiskReserve(place.folder, 0, check_every_s=0)
+    delete_the_folder(place.file)
+    with pytest.raises(IntakeRefused, match=r"cannot be read \(No such file or directory\)"):
+        reserve.check_space()
 
 
 async def test_a_file_that_is_the_right_one_is_never_taken_for_another(place: Place, database: SqliteDatabase) -> None:

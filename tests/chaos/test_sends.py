@@ -42,6 +42,7 @@ from support.crash.sends_process import TYPES
 from support.fork_server import ForkServer, fork_server
 from support.processes import Child, ProcessGroup
 from support.scale import scale
+from support.store.fault_cases_registry import signed
 
 CHILD = "support.crash.sends_process"
 OWNER = "mara@lindqvist.example"
@@ -116,7 +117,9 @@ class SendingSetup:
                 action, parameters = "auto_reply", {"text": f"Away {number}."}
             else:
                 action, parameters = "forward", {"to": to, "note": f"Number {number}."}
-            asked = await requests.ask(message_id, action, parameters, source="user", asked_by="test", why="a test")
+            asked = await requests.ask(
+                message_id, action, parameters, source="user", asked_by="test", why="a test", signed=signed()
+            )
             wanted[asked.action_id] = to
         return wanted
 

@@ -4,10 +4,12 @@ import asyncio
 import contextlib
 import itertools
 import signal
+import threading
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from postroom.core.errors import IntakeRefused, TookTooLong
@@ -184,11 +186,71 @@ async def hold_a_snapshot(place: Place, children: ProcessGroup) -> Child:
     return reader
 
 
-async def test_a_frozen_reader_stops_intake_before_the_log_fills_the_disk_and_nothing_else(
+class OtherProgram(threading.Thread):
+    """Reads from one snapshot after another, on a connection of its own, and knows nothing of us."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(daemon=True)
+        self._connection = apsw.Connection(str(place.file), flags=apsw.SQLITE_OPEN_READONLY)
+        self._connection.set_busy_timeout(10_000)
+        self._closing = threading.Event()
+        self.snapshots = 0
+
+    def run(self) -> None:
+        while not self._closing.is_set():
+            self._connection.execute("BEGIN")
+            before = self._connection.execute("SELECT count(*) FROM envelopes").fetchall()
+            self._connection.execute(SLOW.replace("1000000", "200000")).fetchall()
+            assert self._connection.execute("SELECT count(*) FROM envelopes").fetchall() == before
+            self._connection.execute("ROLLBACK")
+            self.snapshots += 1
+
+    def close(self) -> None:
+        self._closing.set()
+        self.join()
+        self._connection.close()
+
+
+async def test_other_programs_whose_snapshots_overlap_stop_nothing(place: Place, database: SqliteDatabase) -> None:
+    """At every moment one of them reads from the log; it is begun again all the same."""
+    log, numbers = Log(place), itertools.count()
+    intake = Intake(database, DiskReserve(place.folder, 1, database=place.file))
+    others = [OtherProgram(place) for _ in range(2)]
+    for each in others:
+        each.start()
+    try:
+        rounds = 0
+        while log.look() >= log.largest and rounds < 200:
+            assert await take_in(intake, log, numbers, most=8 * MIB) is None
+            rounds += 1
+    finally:
+        for each in others:
+            await asyncio.to_thread(each.close)
+    print(f"log at most {log.largest // MIB} MiB beside {[each.snapshots for each in others]} snapshots")
+    assert log.look() < log.largest, "it was begun again"
+    await place.check_integrity()
+
+
+async def test_a_frozen_reader_stops_nothing_while_the_disk_has_room(
     place: Place, database: SqliteDatabase, children: ProcessGroup
 ) -> None:
     log, numbers = Log(place), itertools.count()
     intake = Intake(database, DiskReserve(place.folder, 1, database=place.file))
+    reader = await hold_a_snapshot(place, children)
+    assert await take_in(intake, log, numbers, most=2 * LIMIT) is None
+    assert log.largest > LIMIT
+    reader.signal(signal.SIGCONT)
+    assert (await reader.hear("done")).details == "True", "its snapshot stood all the while"
+    await reader.ended()
+    while log.look() >= LIMIT // 2:  # the writer tries again by itself, also while nobody writes
+        await database.run(count_slowly())
+
+
+async def test_a_frozen_reader_stops_intake_before_the_log_fills_the_disk_and_nothing_else(
+    place: Place, database: SqliteDatabase, children: ProcessGroup
+) -> None:
+    log, numbers = Log(place), itertools.count()
+    intake = Intake(database, DiskReserve(place.folder, 1, lambda _folder: LIMIT // 2, database=place.file))
     reader = await hold_a_snapshot(place, children)
     refused = await take_in(intake, log, numbers, most=2 * LIMIT)
     assert refused is not None

@@ -436,3 +436,33 @@ async def test_a_refresh_is_noted_for_the_consent_it_was_made_with(setup: JobSet
     found = await setup.database.run(accounts.load_account(account.id))
     assert found.consent is not None
     assert found.consent.refreshed_at == later
+
+
+async def test_a_new_account_acts_from_when_its_owner_says_and_renewing_it_changes_nothing(setup: JobSetup) -> None:
+    account = await connected(setup)
+    assert account.acts_from is None
+    since = setup.clock() - timedelta(days=7)
+    for _ in range(2):
+        view = await setup.database.run(accounts.act_from(account.id, since, signed(), setup.clock()))
+        assert view.acts_from == since
+    again = accounts.connect_account(
+        account.id, ADA, consent(setup.clock()), Sealed("key1", "x"), signed(), setup.clock()
+    )
+    assert (await setup.database.run(again)).acts_from == since
+    written = [each.action for each in await setup.database.run(list_audit(limit=99))]
+    assert written.count("account.act") == 1
+
+
+@pytest.mark.parametrize("before", ["removed", "never connected"])
+async def test_an_account_that_is_connected_anew_does_not_act_yet(setup: JobSetup, before: str) -> None:
+    if before == "removed":
+        id = (await connected(setup)).id
+        await setup.database.run(accounts.act_from(id, setup.clock(), signed(), setup.clock()))
+        await setup.database.run(accounts.remove_account(id, signed(), setup.clock()))
+    else:
+        id = (
+            await setup.database.run(mail.keep_account(new_id(), "gmail", f"gmail:user:{ADA}", ADA, setup.clock()))
+        ).id
+    assert (await setup.database.run(accounts.load_account(id))).acts_from is not None
+    connecting = accounts.connect_account(id, ADA, consent(setup.clock()), Sealed("key1", "x"), signed(), setup.clock())
+    assert (await setup.database.run(connecting)).acts_from is None

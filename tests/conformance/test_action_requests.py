@@ -44,7 +44,7 @@ async def test_the_same_proposal_many_times_at_once_is_one(setup: JobSetup, proc
     )
     (action,) = await setup.database.run(list_actions(100))
     assert {each.action_id for each in asked} == {action.id}
-    assert {(each.state, each.ruling.verdict) for each in asked} == {("awaiting_approval", "approve")}
+    assert {(each.state, each.ruling.verdict) for each in asked} == {("approved_pending", "approve")}
 
 
 async def test_of_many_proposals_at_once_no_more_are_open_than_may_be(

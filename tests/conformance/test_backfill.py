@@ -102,6 +102,11 @@ async def test_people_make_exactly_the_legal_moves(setup: JobSetup, before: str,
     if BACKFILL.may(before, after):
         await setup.database.run(ASKED[after](job.id, setup.clock(), signed()))
         assert (await load(setup, job.id)).status == after
+    elif before == after or (before, after) == ("active", "pending"):
+        entries = await setup.database.run(list_audit(100))
+        assert await setup.database.run(ASKED[after](job.id, setup.clock(), signed())) == before
+        assert (await load(setup, job.id)) == job, "it is so already, and nothing changes"
+        assert await setup.database.run(list_audit(100)) == entries
     else:
         with pytest.raises(IllegalMove):
             await setup.database.run(ASKED[after](job.id, setup.clock(), signed()))

@@ -4,10 +4,12 @@ import asyncio
 from datetime import timedelta, timezone
 
 from postroom.store import jobs as store
+from postroom.store.engine.codecs import as_optional_time, as_uuid
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from support.store.dump import dump
-from support.store.job_setup import JobSetup
+from support.store.inbox_setup import select
+from support.store.job_setup import LEASE, JobSetup
 
 
 async def test_jobs_come_in_the_order_of_priority_and_then_of_acceptance(setup: JobSetup) -> None:
@@ -46,6 +48,22 @@ async def test_a_claimed_job_counts_the_attempt_and_names_its_lease(setup: JobSe
     shown = await setup.show(job.id)
     assert (shown.state, shown.attempts, shown.updated_at) == ("running", 1, setup.clock())
     assert shown.heartbeat_at is not None
+
+
+SEED_COLUMNS = """id, type, payload_json, priority, state, attempts, max_attempts, not_before, idempotency_key,
+    last_error, heartbeat_at, created_at, updated_at"""
+
+
+async def test_jobs_can_be_read_with_sql_with_the_last_heartbeat_of_their_worker(setup: JobSetup) -> None:
+    token = await setup.open_lease()
+    first = await setup.enqueue()
+    await setup.claim_one(token)
+    setup.clock.forward(20)
+    await setup.database.run(store.heartbeat(token, setup.clock(), setup.clock() + LEASE, []))
+    second = await setup.enqueue()
+    rows = await select(setup.database, f"SELECT {SEED_COLUMNS} FROM jobs ORDER BY created_at")
+    read = [(as_uuid(row[0]), row[4], as_optional_time(row[10])) for row in rows]
+    assert read == [(first.id, "running", setup.clock()), (second.id, "queued", None)]
 
 
 async def test_a_claimed_job_is_not_claimed_again(setup: JobSetup) -> None:

@@ -11,6 +11,7 @@ import pytest
 from postroom.core.actions.action import Actor, DecidedType, RecordedType
 from postroom.core.actions.safety import ProtectedKind, ShadowKind
 from postroom.core.backfill.job import BackfillMode
+from postroom.core.budget_shares import ShareKind
 from postroom.core.errors import ConstraintBroken
 from postroom.core.lifecycle import (
     BACKFILL,
@@ -32,6 +33,7 @@ from postroom.core.mail.accounts import Provider
 from postroom.core.mail.contacts import ContactSource
 from postroom.core.mail.ingestion import Extent
 from postroom.core.mail.mailbox_requests import RequestKind
+from postroom.core.mail.sender_doubt import SenderDoubt
 from postroom.core.mail.servers import LabelsAs, Security, SignInKind
 from postroom.core.outbound.bounce_classes import BounceClass
 from postroom.core.outbound.destinations import SigningAlgorithm, StsMode
@@ -48,6 +50,7 @@ from postroom.store.engine.postgres import PostgresDatabase
 from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.ingestion_rules import Origin
 from postroom.store.outbound import MailKind, MessageClass
+from postroom.store.outbound_attempts import AttemptOutcome
 from postroom.store.outbound_figures import TimedDiscipline, TimedLane, TimeMeasure
 from postroom.store.outbound_results import DeliveryResult
 from postroom.store.senders import SenderState, ThrottleCause
@@ -126,8 +129,8 @@ async def test_every_table_with_states_has_those_of_one_lifecycle(setup: JobSetu
 async def test_both_databases_have_the_same_states(setup: JobSetup, sqlite_setup: JobSetup) -> None:
     """Also those that no lifecycle knows; and jobs are among them."""
     found, ours = await _states_by_table(setup), await _states_by_table(sqlite_setup)
-    jobs = frozenset[str]().union(*(found.pop(name, frozenset()) for name in ("jobs", "job_queue", "job_ends")))
-    assert jobs == ours.pop("jobs") == JOB.states
+    jobs = frozenset[str]().union(*(found.pop(name, frozenset()) for name in ("job_rows", "job_queue", "job_ends")))
+    assert jobs == ours.pop("job_rows") == JOB.states
     assert found == ours
 
 
@@ -142,7 +145,7 @@ async def test_both_databases_have_the_same_states(setup: JobSetup, sqlite_setup
 )
 async def test_the_schema_itself_refuses_a_job_that_cannot_be(setup: JobSetup, change: str) -> None:
     await setup.enqueue()
-    table = "jobs" if setup.database.dialect == "sqlite" else "job_queue"
+    table = "job_rows" if setup.database.dialect == "sqlite" else "job_queue"
 
     @transaction
     def break_it() -> Script[None]:
@@ -183,6 +186,9 @@ LISTS: dict[str, Any] = {
     "model_rules.scope": ScopeName,
     "dkim_keys.algorithm": SigningAlgorithm,
     "mta_sts_policies.mode": StsMode,
+    "messages.sender_doubt": SenderDoubt,
+    "model_waits.kind": ShareKind,
+    "outbound_attempts.outcome": AttemptOutcome,
     "outbound_mail.discipline": Discipline,
     "outbound_mail.kind": MailKind,
     "outbound_mail.message_class": MessageClass,
@@ -211,7 +217,7 @@ LISTS: dict[str, Any] = {
     "senders.state": SenderState,
     "shadows.kind": ShadowKind,
     "tenants.state": TenantState,
-    "tokens.role": Literal["connector", "dashboard", "agent", "admin", "sender"],
+    "tokens.role": Literal["connector", "dashboard", "agent", "admin", "sender", "metrics"],
 }
 EVERYWHERE: dict[str, Any] = {"ingestion_tier": IngestionTier, "policy_tier": PolicyTier}
 _SQLITE_LIST = re.compile(r"CHECK \((\w+) IN \(('[^)]*)\)\)")

@@ -102,14 +102,14 @@ async def test_what_waits_for_a_yes_is_taken_back_when_its_message_is_decided_on
     action_setup: ActionSetup,
 ) -> None:
     stored, other = await action_setup.stored(), await action_setup.stored()
-    first = await decided(action_setup, stored, 1, "forward", "awaiting_approval")
-    elsewhere = await decided(action_setup, other, 1, "forward", "awaiting_approval")
+    first = await decided(action_setup, stored, 1, "forward", "approved_pending")
+    elsewhere = await decided(action_setup, other, 1, "forward", "approved_pending")
     wish = decision_about(stored.account_id, stored.message_id, "trash")
-    asked = decisions.NewAction(new_id(), "agent", "awaiting_approval", "hash", asked_by="an agent")
+    asked = decisions.NewAction(new_id(), "agent", "approved_pending", "hash", asked_by="an agent")
     await action_setup.setup.database.run(decisions.ask_for_action(wish, asked, None, action_setup.setup.clock()))
-    second = await decided(action_setup, stored, 2, "forward", "awaiting_approval")
+    second = await decided(action_setup, stored, 2, "forward", "approved_pending")
     found = {each.id: (each.state, each.error) for each in await action_setup.views()}
-    waiting = ("awaiting_approval", None)
+    waiting = ("approved_pending", None)
     assert found == {first: ("canceled", "decided again"), elsewhere: waiting, asked.id: waiting, second: waiting}
 
 

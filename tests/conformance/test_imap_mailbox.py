@@ -15,8 +15,11 @@ from postroom.core.errors import (
     MailboxUnreachable,
     MessageGone,
     NeedsPerson,
+    NotSent,
+    Parked,
 )
 from postroom.core.mail.gate import ClearanceExpired
+from postroom.core.mail.mailbox import job_error_of
 from postroom.imap import places
 from postroom.imap.errors import FolderForbidden, NotOffered
 from postroom.imap.mailbox import ImapMailbox, LabelsAs
@@ -314,6 +317,19 @@ async def test_a_clearance_that_expires_is_asked_for_again(dovecot: ImapServer) 
         id = opened.beside.put(mail("one"))
         assert "STARRED" in (await opened.mailbox.modify(id, add=["STARRED"])).labels
     assert gate.asked == 2
+
+
+async def test_a_machine_too_busy_for_its_own_gate_is_no_failure_of_the_server(dovecot: ImapServer) -> None:
+    class AlwaysLate(OpenGate):
+        async def clear(self, *_given: object) -> object:  # pyright: ignore[reportIncompatibleMethodOverride]
+            return _Expired()
+
+    async with opened_mailbox(dovecot, gate=AlwaysLate()) as opened:  # pyright: ignore[reportArgumentType]
+        id = opened.beside.put(mail("one"))
+        with pytest.raises(NotSent, match="this machine is too busy") as waits:
+            await opened.mailbox.modify(id, add=["STARRED"])
+        assert isinstance(job_error_of(waits.value, "star"), Parked), "no attempt is used"
+        assert "STARRED" not in await opened.reader.labels_of(id)
 
 
 class _Expired:

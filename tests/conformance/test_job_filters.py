@@ -9,6 +9,7 @@ from postroom.manage.jobs import JobSelection, apply_to_jobs, dismiss_job, selec
 from postroom.store import jobs
 from postroom.store.engine.ids import new_id
 from support.mail import OWNER, keep_account
+from support.store.fault_cases_registry import signed
 from support.store.job_setup import JobSetup
 
 
@@ -55,18 +56,18 @@ async def test_jobs_are_found_by_all_that_is_given(setup: JobSetup) -> None:
 
 async def test_all_that_match_are_retried_canceled_or_dismissed_and_what_moved_on_stays(setup: JobSetup) -> None:
     one, other = await failed(setup, "x"), await failed(setup, "x")
-    assert await apply_to_jobs(setup.database, "dismiss", [one, other, new_id()], setup.clock) == 2
+    assert await apply_to_jobs(setup.database, "dismiss", [one, other, new_id()], signed(), setup.clock) == 2
     assert [await state(setup, id) for id in (one, other)] == ["canceled", "canceled"]
-    assert await apply_to_jobs(setup.database, "dismiss", [one], setup.clock) == 0
-    assert await apply_to_jobs(setup.database, "retry", [one, new_id()], setup.clock) == 1
+    assert await apply_to_jobs(setup.database, "dismiss", [one], signed(), setup.clock) == 0
+    assert await apply_to_jobs(setup.database, "retry", [one, new_id()], signed(), setup.clock) == 1
     assert await state(setup, one) == "queued"
-    assert await apply_to_jobs(setup.database, "cancel", [one, other], setup.clock) == 1
+    assert await apply_to_jobs(setup.database, "cancel", [one, other], signed(), setup.clock) == 1
     assert await state(setup, one) == "canceled"
 
 
 async def test_only_a_failed_job_is_dismissed(setup: JobSetup) -> None:
     waiting = await setup.enqueue()
     with pytest.raises(IllegalMove, match="only failed jobs are dismissed"):
-        await dismiss_job(setup.database, waiting.id, setup.clock)
+        await dismiss_job(setup.database, waiting.id, signed(), setup.clock)
     with pytest.raises(NotFound):
-        await dismiss_job(setup.database, new_id(), setup.clock)
+        await dismiss_job(setup.database, new_id(), signed(), setup.clock)

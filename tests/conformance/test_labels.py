@@ -118,7 +118,7 @@ async def test_a_renamed_label_is_lost_under_its_old_name_and_rules_that_use_its
     await setup.database.run(sync_labels(account, renamed, setup.clock()))
     rules = await _rules(setup)
     assert {name for name, rule in rules.items() if not rule.enabled} == {"by name"}
-    assert rules["by name"].disabled_reason == "the label 'Receipts' was renamed to 'Invoices' in the mailbox"
+    assert rules["by name"].disabled_reason == "Label 'Receipts' was renamed to 'Invoices' in Gmail"
 
 
 async def test_rules_of_another_account_are_left_alone(setup: JobSetup) -> None:
@@ -206,10 +206,12 @@ async def test_a_list_that_was_asked_for_before_a_label_was_made_does_not_take_i
     assert (synced.gone, synced.disabled) == ((), ())
     later = setup.clock.forward(1)
     assert (await setup.database.run(sync_labels(account, [INBOX], later, later))).gone == ("Receipts",)
-    assert (await _rules(setup))["receipts"].disabled_reason == "the label 'Receipts' was deleted in the mailbox"
+    assert (await _rules(setup))["receipts"].disabled_reason == "Label 'Receipts' was deleted from Gmail"
 
 
-@pytest.mark.parametrize(("renamed", "reason"), [(False, "was deleted"), (True, "was renamed to 'Bills'")])
+@pytest.mark.parametrize(
+    ("renamed", "reason"), [(False, "was deleted from Gmail"), (True, "was renamed to 'Bills' in Gmail")]
+)
 async def test_a_label_that_was_lost_is_created_only_for_a_later_word(
     setup: JobSetup, renamed: bool, reason: str
 ) -> None:
@@ -222,6 +224,13 @@ async def test_a_label_that_was_lost_is_created_only_for_a_later_word(
             assert await setup.database.run(why_not_created(account, word, asked_at)) == reason
         assert await setup.database.run(why_not_created(account, word, setup.clock() + SECOND)) is None
     assert await setup.database.run(why_not_created(account, "Travel", before)) is None
+
+
+async def test_the_reason_does_not_speak_of_gmail_in_another_mailbox(setup: JobSetup) -> None:
+    account = await setup.database.run(keep(new_id(), "imap", "imap:x", "me@example.com", setup.clock()))
+    await setup.database.run(sync_labels(account.id, [INBOX, RECEIPTS], setup.clock()))
+    await setup.database.run(sync_labels(account.id, [INBOX], setup.clock.forward(1)))
+    assert await setup.database.run(why_not_created(account.id, "Receipts", None)) == "was deleted from the mailbox"
 
 
 async def test_a_label_that_is_back_is_not_lost_any_more(setup: JobSetup) -> None:

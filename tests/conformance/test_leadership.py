@@ -25,7 +25,10 @@ HOURLY = Recurring("hourly", "0 * * * *", "plain")
 
 @contextlib.asynccontextmanager
 async def _candidate(
-    setup: JobSetup, database: Database | None = None, boot: BootClock | None = None
+    setup: JobSetup,
+    database: Database | None = None,
+    boot: BootClock | None = None,
+    poll: timedelta = timedelta(milliseconds=5),
 ) -> AsyncGenerator[Leadership]:
     database = database or setup.database
     leadership = Leadership(
@@ -34,7 +37,7 @@ async def _candidate(
         Rescuer(database, setup.clock),
         Pruner(database, KEEP, setup.clock),
         LEASE,
-        timedelta(milliseconds=5),
+        poll,
         setup.clock,
         boot=boot or (lambda: setup.clock().timestamp()),
     )
@@ -99,6 +102,23 @@ async def test_the_leader_wakes_fires_rescues_and_prunes(setup: JobSetup) -> Non
         await until(all_done)
     shown = {job.id: job for job in await setup.claim(token=await setup.open_lease())}
     assert {lost.id, sleeper.id} < set(shown)
+
+
+async def test_a_job_that_falls_asleep_while_the_leader_looks_for_the_next_is_woken_in_time(setup: JobSetup) -> None:
+    """Nothing else tells of it: the leader looks again after the poll interval, which is long."""
+    meddler = HookedDatabase(setup.database)
+    announced = asyncio.Event()
+
+    async def enqueue() -> None:
+        await setup.enqueue(not_before=setup.clock() + timedelta(seconds=1))
+        await asyncio.wait_for(announced.wait(), PATIENCE_S)
+        setup.clock.forward(1)
+
+    meddler.before["next_schedule"] = enqueue
+    async with _candidate(setup, meddler, poll=timedelta(hours=1)):
+        subscription = setup.database.subscribe("scheduler", lambda _message: announced.set())
+        await until(lambda: _is_claimable(setup))
+        subscription.close()
 
 
 async def test_a_leader_survives_a_database_in_trouble(setup: JobSetup) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from postroom.core.actions.action import DecidedType
 from postroom.core.errors import Conflict
+from postroom.core.mail.sender_doubt import DOUBTS, SenderDoubt
 from postroom.core.rules import learning
 from postroom.core.rules.draft import RuleDraft
 from postroom.store import outcomes, proposals, rules
@@ -90,6 +91,39 @@ async def test_a_message_put_back_answers_the_decision_and_an_exception_is_propo
     assert (draft.action_type, draft.priority, draft.scope) == ("none", 49, "account")
     assert found.evidence["messages"] == [str(mail_setup.ids["a"])]
     assert (found.evidence["kind"], found.evidence["count"]) == ("taken_back", 1)
+
+
+@pytest.mark.parametrize("doubt", DOUBTS)
+async def test_nothing_is_learned_from_mail_whose_sender_is_in_doubt(setup: JobSetup, doubt: SenderDoubt) -> None:
+    mail_setup = await a_room(setup, ARCHIVE)
+    await mail_setup.acted(Sample("a", sender_doubt=doubt), UNREAD)
+    await mail_setup.user("a", "INBOX")
+    assert await the_outcomes(mail_setup, "a") == [(False, "put it back into the inbox")]
+    forged = samples(*["ida@home.example"] * 3, headers={"List-Id": "<friends.example>"}, sender_doubt=doubt)
+    await by_hand(mail_setup, *forged, add="STARRED")
+    assert await proposed(setup) == []
+
+
+async def test_forged_mail_counts_neither_for_nor_against_what_the_user_does(setup: JobSetup) -> None:
+    mail_setup = await a_room(setup)
+    honest = samples("ida@home.example", "ida@home.example")
+    await by_hand(mail_setup, *honest, add="STARRED")
+    await by_hand(mail_setup, Sample("forged", "ida@home.example", sender_doubt="failed"), add="STARRED")
+    assert await proposed(setup) == [], "two are not enough, and a forged third does not help"
+    await by_hand(mail_setup, Sample("other", "ida@home.example", sender_doubt="failed"), remove="INBOX")
+    await by_hand(mail_setup, Sample("third", "ida@home.example"), add="STARRED")
+    assert [each.draft.name for each in await proposed(setup)] == ["Star mail from ida@home.example"]
+
+
+@pytest.mark.parametrize("doubt", DOUBTS)
+async def test_calling_a_decision_on_forged_mail_wrong_proposes_no_rule(setup: JobSetup, doubt: SenderDoubt) -> None:
+    mail_setup = await a_room(setup, ARCHIVE)
+    await mail_setup.acted(Sample("a", sender_doubt=doubt), UNREAD)
+    decision = await mail_setup.decision("a")
+    signed = Signature(new_id(), "test", "admin")
+    wrong = outcomes.record_mistake(decision.id, mail_setup.ids["a"], signed, setup.clock())
+    assert await setup.database.run(wrong) is None
+    assert await proposed(setup) == []
 
 
 async def test_a_message_moved_elsewhere_is_proposed_to_go_there(setup: JobSetup) -> None:

@@ -171,7 +171,7 @@ async def test_mail_is_listed_with_what_was_done_and_by_whom(database: Database,
     own = await keep_mail(database, clock, 3, subject="Own", sent_at=next(days))
     await done(database, clock, own, "user", ADA)
     waiting = await keep_mail(database, clock, 4, subject="Waiting", sent_at=next(days))
-    await decide(database, clock, waiting, "trash", state="awaiting_approval", source="llm")
+    await decide(database, clock, waiting, "trash", state="approved_pending", source="llm")
     new = await keep_mail(database, clock, 5, subject="New", sent_at=next(days), owner="bob@example.org")
     gone = await keep_mail(database, clock, 6, subject="Gone", sent_at=next(days))
     await database.run(apply_changes(f"gmail:user:{OWNER}", [Change("mail-6", deleted=True)], clock()))
@@ -180,7 +180,7 @@ async def test_mail_is_listed_with_what_was_done_and_by_whom(database: Database,
     assert gone not in [each.id for each in found]
     assert [(each.id, each.what, each.by) for each in found] == [
         (new, "not decided yet", None),
-        (waiting, "waits for approval: move it to the trash", "the model"),
+        (waiting, "move it to the trash: needs approval", "the model"),
         (own, "archived", "you"),
         (archived, "archived", "receipts"),
         (kept, "kept", None),
@@ -204,7 +204,7 @@ async def test_the_story_of_mail_that_was_archived_undone_and_archived_by_hand(d
     text = "\n".join(line.text for line in told.lines)
     for said in (
         f"It arrived in {OWNER}, from mara@lindqvist.example.",
-        "Its tier is high_priority: its sender is one of your contacts (tier rule known_contact).",
+        "Its tier is high priority: from a contact.",
         "It was stored in full: no filter asks for less.",
         "The rule 'receipts' matched; it says: archive it.",
         "Safety allowed it.",
@@ -231,7 +231,7 @@ async def test_the_story_names_model_confidence_reason_and_approval(database: Da
         database,
         clock,
         id,
-        state="awaiting_approval",
+        state="approved_pending",
         source="llm",
         model="stand-in",
         confidence=0.62,
@@ -242,7 +242,7 @@ async def test_the_story_names_model_confidence_reason_and_approval(database: Da
     told = await mail_story(database, str(action))
     text = "\n".join(line.text for line in told.lines)
     for said in (
-        "it answers mail that you sent (tier rule reply_to_outbound)",
+        "Its tier is high priority: reply to your mail.",
         "No rule matched, so the model stand-in was asked. It says: archive it (62% sure). "
         "Its reason: It is an advertisement.",
         "Safety asked for your approval: the confidence of 0.62 is under 0.70.",

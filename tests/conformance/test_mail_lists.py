@@ -120,7 +120,7 @@ async def test_a_row_has_the_decision_the_action_and_its_undo(setup: JobSetup) -
     assert isinstance(bill, ListedMail)
     assert isinstance(lunch, ListedMail)
     assert (parcel.rule_name, parcel.action_state, parcel.undone, parcel.state) == ("shops", "completed", None, "done")
-    assert (bill.action_state, bill.state) == ("awaiting_approval", "asking")
+    assert (bill.action_state, bill.state) == ("approved_pending", "asking")
     assert (lunch.source, lunch.action_id, lunch.state) == ("none", None, None)
 
 
@@ -140,10 +140,26 @@ async def test_each_filter_keeps_what_fits(setup: JobSetup) -> None:
     assert await listed(setup, since=setup.clock() - timedelta(seconds=1)) == ["Lunch"]
 
 
+async def test_mail_is_listed_by_category(setup: JobSetup) -> None:
+    mail_setup = await mailbox(setup)
+    for name, category in (("done", "finance"), ("done", "travel"), ("asked", "finance")):
+        values = f"('{mail_setup.ids[name]}', '{category}')"
+        await setup.database.run(alter(f"INSERT INTO message_categories VALUES {values} ON CONFLICT DO NOTHING"))
+    assert await listed(setup, category="finance") == ["Bill", "Parcel"]
+    assert await listed(setup, category="travel") == ["Parcel"]
+    assert await listed(setup, category="health") == []
+    assert await listed(setup, category="finance", state="asking") == ["Bill"]
+    assert await listed(setup, category="travel", state="asking") == []
+    words = read_query("from:bills.example")
+    for category, found in (("finance", ["Bill"]), ("travel", [])):
+        verb = mail_lists.list_matching(words, setup.database.dialect, MailFilter(category=category), 50)
+        assert names(await setup.database.run(verb)) == found
+
+
 async def test_what_failed_or_was_undone_is_listed_by_its_action(setup: JobSetup) -> None:
     mail_setup = await mailbox(setup)
     await setup.database.run(
-        alter("UPDATE actions SET state = 'failed', error = 'gone' WHERE state = 'awaiting_approval'")
+        alter("UPDATE actions SET state = 'failed', error = 'gone' WHERE state = 'approved_pending'")
     )
     assert await listed(setup, state="failed") == ["Bill"]
     assert (await setup.database.run(mail_lists.count_states(setup.clock() - timedelta(days=1)))) == (0, 1, 0)

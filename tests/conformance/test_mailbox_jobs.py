@@ -39,10 +39,10 @@ async def test_one_that_is_resumed_is_looked_at_once_more_and_one_look_at_a_time
 
 async def test_a_message_is_asked_for_once_while_its_job_is_live(setup: JobSetup) -> None:
     account_id = new_id()
-    (first,) = await setup.database.run(ask_for_messages(account_id, ["18c0"], setup.clock()))
+    (first,) = await setup.database.run(ask_for_messages(account_id, ["18c0"], signed(), setup.clock()))
     assert not first.duplicate
     await setup.claim()
-    (running,) = await setup.database.run(ask_for_messages(account_id, ["18c0"], setup.clock()))
+    (running,) = await setup.database.run(ask_for_messages(account_id, ["18c0"], signed(), setup.clock()))
     assert running == (first.id, True)
     (job,) = await listed(setup, "ingest.gmail")
     assert job.idempotency_key == f"ingest.gmail:{account_id}:18c0"
@@ -51,13 +51,13 @@ async def test_a_message_is_asked_for_once_while_its_job_is_live(setup: JobSetup
 
 async def test_many_messages_are_few_jobs_and_the_same_ones_are_asked_for_once(setup: JobSetup) -> None:
     account_id, ids = new_id(), [f"18c{number}" for number in range(201)]
-    first = await setup.database.run(ask_for_messages(account_id, ids, setup.clock()))
+    first = await setup.database.run(ask_for_messages(account_id, ids, signed(), setup.clock()))
     assert [first.index(each) for each in first] == [0] * 100 + [100] * 100 + [200]
     found = {each.id: json.loads(each.payload_json) for each in await listed(setup, "ingest.gmail")}
     assert found[first[0].id]["message_ids"] == ids[:100]
     assert found[first[100].id]["message_ids"] == ids[100:200]
     assert found[first[200].id]["message_id"] == ids[200]
-    again = await setup.database.run(ask_for_messages(account_id, ids, setup.clock()))
+    again = await setup.database.run(ask_for_messages(account_id, ids, signed(), setup.clock()))
     assert [(each.id, each.duplicate) for each in again] == [(each.id, True) for each in first]
     assert len(await listed(setup, "ingest.gmail")) == 3
 
@@ -65,7 +65,7 @@ async def test_many_messages_are_few_jobs_and_the_same_ones_are_asked_for_once(s
 async def test_a_message_whose_job_has_ended_is_asked_for_under_the_next_generation(setup: JobSetup) -> None:
     account_id = new_id()
     for generation in range(1, 4):
-        ((id, duplicate),) = await setup.database.run(ask_for_messages(account_id, ["18c0"], setup.clock()))
+        ((id, duplicate),) = await setup.database.run(ask_for_messages(account_id, ["18c0"], signed(), setup.clock()))
         shown = await setup.database.run(jobs.show_job(id))
         assert shown is not None
         suffix = "" if generation == 1 else f":{generation}"
@@ -77,8 +77,8 @@ async def test_a_message_whose_job_has_ended_is_asked_for_under_the_next_generat
 async def test_a_message_cannot_be_asked_for_without_end(setup: JobSetup, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mailbox_jobs, "MOST_GENERATIONS", 1)
     account_id = new_id()
-    await setup.database.run(ask_for_messages(account_id, ["18c0"], setup.clock()))
+    await setup.database.run(ask_for_messages(account_id, ["18c0"], signed(), setup.clock()))
     (job,) = await setup.claim()
     await setup.database.run(jobs.fail(job, "gone", setup.clock()))
     with pytest.raises(StoreError, match="postroom jobs list"):
-        await setup.database.run(ask_for_messages(account_id, ["18c0"], setup.clock()))
+        await setup.database.run(ask_for_messages(account_id, ["18c0"], signed(), setup.clock()))

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
@@ -13,12 +14,15 @@ from postroom.core.errors import Conflict, NotFound, SchemaMismatch, StoreError,
 from postroom.core.lifecycle import DELIVERY, RecipientState
 from postroom.store import jobs as store
 from postroom.store import outbound, senders
+from postroom.store.accounts import list_accounts
 from postroom.store.approvals import list_waiting
+from postroom.store.backfill import backfill_found
 from postroom.store.connector_requests import NewRequest, ask_connector, load_request
 from postroom.store.engine.database import Database, Script, Text, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.migrate import Migration, applied_migrations, apply, migrate, migrations, pending
 from postroom.store.engine.opening import connect_database
+from postroom.store.mail import ACTS_ON_ALL
 from postroom.store.mail_changes import Change, apply_changes
 from postroom.store.simulation import BEGINNING, MessageSelection, NeededFields, past_after
 from postroom.switchboard.intake import Intake
@@ -228,7 +232,7 @@ REBUILT = ("schema_migrations", "sqlite_sequence", "outbound", "messages", "mess
 
 
 @both
-async def test_actions_that_nobody_has_approved_yet_still_wait_under_their_new_state(opening: Open) -> None:
+async def test_actions_that_nobody_has_approved_yet_still_wait_though_their_state_was_renamed(opening: Open) -> None:
     database = opening()
     known = migrations(database.dialect)
     for each in known[:18]:
@@ -252,20 +256,56 @@ async def test_actions_that_nobody_has_approved_yet_still_wait_under_their_new_s
     await migrate(database)
     after = await dump(database)
     (found,) = await database.run(list_waiting(9))
-    assert (found.id, found.state) == (waiting, "awaiting_approval")
+    assert (found.id, found.state) == (waiting, "approved_pending")
     for name, rows in before.items():
         # Messages have more columns since, SQLite itself notes the tables that count their ids, and the search index is
         # built anew.
         if not name.split(".")[-1].startswith(REBUILT):
-            renamed = [row.replace("approved_pending", "awaiting_approval") for row in rows]
-            # Actions have one more column since, the last.
-            is_longer = name.split(".")[-1] == "actions"
-            found_rows = [row.rpartition(", ")[0] + ")" for row in after[name]] if is_longer else after[name]
-            assert found_rows == renamed, name
+            rows_after = after["job_rows" if name == "jobs" else name]
+            # Actions and accounts have more columns since, the last.
+            if name.split(".")[-1] in ("actions", "accounts"):
+                assert all(new.startswith(old[:-1]) for old, new in zip(rows, rows_after, strict=True)), name
+            else:
+                assert rows_after == rows, name
     with pytest.raises(StoreError):
-        await database.run(laying("UPDATE actions SET state = 'approved_pending'"))
+        await database.run(laying("UPDATE actions SET state = 'awaiting_approval'"))
     with pytest.raises(StoreError):
         await database.run(laying("DELETE FROM actions"))
+
+
+@both
+async def test_accounts_that_were_there_before_go_on_acting(opening: Open) -> None:
+    database = opening()
+    known = migrations(database.dialect)
+    for each in takewhile(lambda each: "acting" not in each.name, known):
+        await database.run(apply(each, database.dialect, known))
+    await database.run(laying(*mail_of(new_id(), {}, "2026-11-15T08:00:00.000000Z")))
+    await migrate(database)
+    assert [each.acts_from for each in await database.run(list_accounts())] == [ACTS_ON_ALL]
+
+
+@both
+async def test_what_backfills_have_brought_in_before_is_counted_by_category_and_year(opening: Open) -> None:
+    database = opening()
+    known = migrations(database.dialect)
+    for each in known[:21]:
+        await database.run(apply(each, database.dialect, known))
+    ids, job, now = {"one": new_id(), "two": new_id()}, new_id(), "2026-11-15T08:00:00.000000Z"
+    sent = dict(zip(ids.values(), ("2023-12-31T23:59:59.000000Z", "2024-01-01T00:00:00.000000Z"), strict=True))
+    texts = [
+        "INSERT INTO backfill_jobs (id, connector_type, endpoint_identity, date_from, date_to, created_at, updated_at) "
+        f"VALUES ('{job}', 'gmail', 'me', '2023-01-01', '2024-12-31', '{now}', '{now}')",
+        *(f"UPDATE messages SET sent_at = '{at}' WHERE id = '{id}'" for id, at in sent.items()),
+        *(f"INSERT INTO message_categories VALUES ('{id}', 'finance')" for id in ids.values()),
+        *(
+            "INSERT INTO backfill_mail (inbox_id, job_id, message_id, waits, accepted_at) "
+            f"VALUES ('{new_id()}', '{job}', '{id}', false, '{now}')"
+            for id in ids.values()
+        ),
+    ]
+    await database.run(laying(*mail_of(new_id(), ids, now), *texts))
+    await migrate(database)
+    assert await database.run(backfill_found(job)) == [("finance", 2024, 1), ("finance", 2023, 1)]
 
 
 # As they were called before 0027, and are called since.

@@ -11,6 +11,7 @@ from postroom.core.errors import BudgetSpent, IllegalMove
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.model_calls import (
+    IN_PROGRESS,
     LEFT_AFTER,
     LEFT_BEHIND,
     CallEnd,
@@ -38,6 +39,12 @@ async def spent(setup: JobSetup, day: str = TODAY) -> DaySpend:
 def again(call: NewCall) -> NewCall:
     """Another call about the same message."""
     return replace(call, id=new_id())
+
+
+async def paid(setup: JobSetup, call: NewCall, caps: Caps) -> None:
+    """A call that has cost what was reserved for it."""
+    await setup.database.run(reserve_call(call, caps, setup.clock()))
+    await setup.database.run(end_call(call.id, CallEnd("answered", cost_micros=call.reserve_micros), setup.clock()))
 
 
 async def test_a_reservation_counts_at_once(setup: JobSetup) -> None:
@@ -82,12 +89,27 @@ async def test_the_cap_of_the_day_may_be_reached_and_not_exceeded(setup: JobSetu
     call = await new_call(setup)
     caps = Caps(day_micros=20_000, message_micros=1_000_000)
     for _ in range(2):
-        await setup.database.run(reserve_call(again(call), caps, setup.clock()))
+        await paid(setup, again(call), caps)
     with pytest.raises(BudgetSpent, match=r"2 cents for 2026-11-15 is spent.*model\.max_cents_per_day") as refused:
         await setup.database.run(reserve_call(again(call), caps, setup.clock()))
     assert refused.value.until == datetime(2026, 11, 16, tzinfo=UTC)
     assert await spent(setup) == DaySpend(TODAY, 20_000, 2)
     assert len(await setup.database.run(calls_of(call.message_id))) == 2
+
+
+async def test_while_calls_in_progress_hold_the_rest_the_next_comes_back_soon(setup: JobSetup) -> None:
+    """They may cost less than was reserved for them: to wait for midnight would be wrong."""
+    call = await new_call(setup)
+    caps = Caps(day_micros=20_000, message_micros=1_000_000)
+    held = [again(call), again(call)]
+    for each in held:
+        await setup.database.run(reserve_call(each, caps, setup.clock()))
+    with pytest.raises(BudgetSpent, match="in progress") as refused:
+        await setup.database.run(reserve_call(again(call), caps, setup.clock()))
+    assert refused.value.until == setup.clock() + IN_PROGRESS
+    for each in held:
+        await setup.database.run(end_call(each.id, CallEnd("answered", cost_micros=5_000), setup.clock()))
+    await setup.database.run(reserve_call(again(call), caps, setup.clock()))
 
 
 async def test_the_next_day_has_a_budget_of_its_own(setup: JobSetup) -> None:

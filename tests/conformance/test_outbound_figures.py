@@ -122,7 +122,7 @@ async def test_by_smtp_each_recipient_counts_when_it_gets_the_mail(setup: JobSet
     await traffic.put("team@d1.example", 1, ALL, recipients=3)
     for outcomes in (("held", "held", "held"), ("sent", "sent", "held"), ("sent",)):
         (leased,) = await traffic.take(1, ALL)
-        (found,) = await setup.database.run(load_outgoing([leased.hold]))
+        (found,) = await setup.database.run(load_outgoing([leased.hold], setup.clock()))
         assert found is not None
         later = setup.clock.forward(10) + timedelta(minutes=1)
         changes = [

@@ -30,7 +30,7 @@ GROWING = {
     "action_links",
     "envelopes",
     "inbox_ends",
-    "jobs",
+    "job_rows",
     "job_bodies",
     "job_ends",
     "job_steps",

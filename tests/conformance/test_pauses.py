@@ -8,7 +8,7 @@ import pytest
 from postroom.core.actions.safety import Protected
 from postroom.core.errors import BadInput, Parked
 from postroom.store import jobs, labels, mail, pauses, protection
-from postroom.store.audit import list_audit
+from postroom.store.audit import Signature, list_audit
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from support.patience import PATIENCE_S
@@ -47,6 +47,15 @@ async def test_a_pause_that_is_set_again_has_a_new_reason_and_the_old_beginning(
     setup.clock.forward(60)
     assert await pause(setup, reason="second") == pauses.Pause("all", "second", "cli:ada", begun)
     assert len(await setup.database.run(pauses.standing_pauses())) == 1
+
+
+async def test_a_token_changes_nothing_of_a_pause_that_a_person_has_set(setup: JobSetup) -> None:
+    stands = await pause(setup, reason="somebody has my password")
+    by_token = Signature(new_id(), f"token:{new_id()}", "dashboard")
+    again = pauses.pause(pauses.ALL, "a test, may be resumed", by_token, setup.clock.forward(60))
+    assert await setup.database.run(again) == stands
+    assert await setup.database.run(pauses.standing_pauses()) == [stands]
+    assert await actions_noted(setup) == ["mutations.pause", "mutations.pause"]
 
 
 async def test_what_is_not_paused_cannot_be_resumed_and_nothing_is_noted(setup: JobSetup) -> None:

@@ -13,6 +13,7 @@ from postroom.core.mail.restores import Doubt, RestoredWindow, SendRequest, doub
 from postroom.outbound.restored import RestorePace, RestoreWatch, read_seen
 from postroom.store import accounts, actions, outbound, pauses, prohibitions, restores, rules, timeline, tokens
 from postroom.store.engine.ids import new_id
+from postroom.store.engine.postgres import PostgresDatabase
 from support.mailboxes import always
 from support.store.fault_cases_outbound import NOBODY, admitted, lease, sending_job, stored, submitted
 from support.store.fault_cases_registry import signed
@@ -154,11 +155,53 @@ async def test_a_database_in_another_place_has_been_copied(setup: JobSetup) -> N
     assert (await observed(setup, "file 2")).noticed_by is None
 
 
+@pytest.mark.parametrize(
+    ("place", "is_replicated", "lacks", "noticed_by"),
+    [
+        ("server 7 history 00000002 database 5", True, False, None),
+        ("server 7 history 0000000B database 5", True, False, None),
+        ("server 7 history 00000002 database 5", False, False, "place"),
+        ("server 7 history 00000002 database 5", True, True, "place"),
+        ("server 7 history 00000000 database 5", True, False, "place"),
+        ("server 7 history 00000002 database 6", True, False, "place"),
+        ("server 8 history 00000002 database 5", True, False, "place"),
+        ("server 7 history - database 5", True, False, "place"),
+    ],
+)
+async def test_only_a_standby_that_has_all_that_was_acknowledged_is_told_from_a_restore(
+    postgres_setup: JobSetup, place: str, is_replicated: bool, lacks: bool, noticed_by: str | None
+) -> None:
+    setup = postgres_setup
+    assert isinstance(setup.database, PostgresDatabase)
+    about = await stored(setup)
+    waiting = await admitted(setup, "forward", about)
+    before = timeline.Place("server 7 history 00000001 database 5", is_replicated)
+    begun = await setup.database.run(timeline.observe_timeline(new_id(), before, None, signed(), setup.clock()))
+    acknowledged = [*setup.database.acknowledged, *([new_id()] if lacks else [])]
+    assert acknowledged
+    again = timeline.observe_timeline(
+        new_id(), timeline.Place(place), begun.seen, signed(), setup.clock.forward(60), acknowledged
+    )
+    found = await setup.database.run(again)
+    assert (found.noticed_by, found.is_promoted) == (noticed_by, noticed_by is None)
+    assert len(await setup.database.run(restores.pending_checks())) == (noticed_by is not None)
+    assert (await states(setup))[waiting.id] == "queued"
+
+
+async def test_a_standby_whose_count_is_behind_the_folders_is_a_restore(postgres_setup: JobSetup) -> None:
+    before, after = (timeline.Place(f"server 7 history 0000000{n} database 5", True) for n in (1, 2))
+    run = postgres_setup.database.run
+    begun = await run(timeline.observe_timeline(new_id(), before, None, signed(), postgres_setup.clock()))
+    ahead = begun.seen._replace(ticks=9)
+    found = await run(timeline.observe_timeline(new_id(), after, ahead, signed(), postgres_setup.clock()))
+    assert (found.noticed_by, found.is_promoted) == ("ticks", False)
+
+
 async def test_a_new_host_and_one_that_slept_through_a_restore_notice_nothing(setup: JobSetup) -> None:
     begun = await observed(setup)
     await observed(setup, "file 2")
     seen = begun.seen._replace(ticks=1_000)
-    again = timeline.observe_timeline(new_id(), "file 2", seen, signed(), setup.clock())
+    again = timeline.observe_timeline(new_id(), timeline.Place("file 2"), seen, signed(), setup.clock())
     assert (await setup.database.run(again)).noticed_by is None
 
 

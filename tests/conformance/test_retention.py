@@ -120,7 +120,7 @@ async def test_a_message_that_waits_for_approval_is_held(database: Database, clo
     job, action_id = new_job(CATALOGUE, "approval.notify", {}, priority=100), new_id()
     decision = decisions.Decision(new_id(), account_id, id, "none", "delete", {}, 1.0, "a test", needs_approval=True)
     action = decisions.NewAction(
-        action_id, "model", "awaiting_approval", "hash", job.id, expires_at=clock() + timedelta(days=1)
+        action_id, "model", "approved_pending", "hash", job.id, expires_at=clock() + timedelta(days=1)
     )
     await database.run(decisions.ask_for_action(decision, action, job, clock()))
     assert (await prune(database, clock, id)).held == 1

@@ -1,14 +1,18 @@
 """Rules, guidance and label descriptions: stored, changed, audited, on both databases."""
 
+import asyncio
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from postroom.core.actions.steps import Step, combined
 from postroom.core.errors import BadInput, Conflict, NotFound
 from postroom.core.rules.draft import RuleDraft
 from postroom.store import guidance, labels, rules
 from postroom.store.audit import list_audit
+from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
 from support.store.fault_cases_mail import keep_account
 from support.store.fault_cases_registry import signed
@@ -90,6 +94,26 @@ async def test_a_broken_rule_cannot_be_enabled_before_it_is_fixed(setup: JobSetu
     assert (view.enabled, view.disabled_reason) == (False, "it makes no sense")
 
 
+async def test_a_rule_that_would_snooze_until_a_time_that_is_past_is_refused(setup: JobSetup) -> None:
+    until = {"until": (setup.clock() + timedelta(hours=1)).isoformat()}
+    later = RuleDraft("later", {"has_attachment": True}, "snooze", until)
+    await kept(setup, later)
+    await setup.database.run(rules.switch_rule("later", False, signed(), setup.clock()))
+    setup.clock.forward(3600)
+    both = combined([Step("star", {}), Step("snooze", until)])
+    again = replace(later, name="new"), RuleDraft("two", {"has_attachment": True}, *both)
+    id = (await setup.database.run(rules.load_rule("later"))).id
+    refusals: list[Transaction[Any]] = [
+        *(rules.keep_rules([(new_id(), each)], "skip", "user", signed(), setup.clock()) for each in again),
+        rules.edit_rule(id, 2, replace(later, priority=5), signed(), setup.clock()),
+        rules.switch_rule("later", True, signed(), setup.clock()),
+    ]
+    for refused in refusals:
+        with pytest.raises(BadInput, match="is in the past; choose a time in the future"):
+            await setup.database.run(refused)
+    assert [(each.name, each.enabled) for each in await setup.database.run(rules.list_rules())] == [("later", False)]
+
+
 async def test_switching_twice_changes_and_signs_once(setup: JobSetup) -> None:
     await kept(setup, SHOP)
     for _ in range(2):
@@ -99,6 +123,14 @@ async def test_switching_twice_changes_and_signs_once(setup: JobSetup) -> None:
         assert (view.enabled, view.disabled_reason, view.version) == (False, "too eager", 2)
     assert (await setup.database.run(rules.switch_rule("shop", True, signed(), setup.clock()))).enabled
     assert await _audited(setup) == ["rules.enable", "rules.disable", "rules.add"]
+
+
+async def test_those_who_switch_a_rule_at_once_all_succeed_and_one_signs(setup: JobSetup) -> None:
+    await kept(setup, SHOP)
+    switching = [rules.switch_rule(SHOP.name, False, signed(), setup.clock()) for _ in range(6)]
+    views = await asyncio.gather(*map(setup.database.run, switching))
+    assert [each.enabled for each in views] == [False] * 6
+    assert len(await setup.database.run(list_audit(10, action="rules.disable"))) == 1
 
 
 async def test_every_change_of_a_rule_is_signed_with_what_it_was_and_became(setup: JobSetup) -> None:

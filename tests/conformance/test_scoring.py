@@ -198,6 +198,34 @@ async def test_all_pages_are_scored_and_only_senders_with_something_new(
 # counts and figures
 
 
+async def test_the_time_to_detect_counts_from_the_first_mail_that_failed(setup: JobSetup) -> None:
+    """Not from the beginning of its hour, and not from mail that was delivered hours before."""
+    ada = await added(setup)
+    await counted(setup, ada.id, delivered=5)
+    setup.clock.forward(5 * 3600 + 1700)
+    await counted(setup, ada.id, delivered=5, bounced=60)
+    setup.clock.forward(40)
+    await counted(setup, ada.id, bounced=60)
+    setup.clock.forward(80)
+    assert (await scoring(setup).score()).throttled == 1
+    figures = await setup.database.run(
+        sender_counts.throttle_figures(setup.clock() - timedelta(hours=1), setup.clock())
+    )
+    assert figures.detection_s == (120.0,)
+
+
+async def test_the_time_to_detect_volume_alone_counts_from_the_first_mail(setup: JobSetup) -> None:
+    setup.clock.forward(1000)
+    ada = await added(setup)
+    await admitted(setup, ada.id, 301, WIDE)
+    setup.clock.forward(90)
+    assert (await scoring(setup).score()).throttled == 1
+    figures = await setup.database.run(
+        sender_counts.throttle_figures(setup.clock() - timedelta(hours=1), setup.clock())
+    )
+    assert figures.detection_s == (90.0,)
+
+
 async def test_counts_of_one_sender_are_summed_and_those_of_a_month_ago_forgotten(setup: JobSetup) -> None:
     ada = await added(setup)
     both = [SenderCount(ada.id, delivered=1), SenderCount(ada.id, delivered=2, rejected=3)]

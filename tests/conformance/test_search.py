@@ -309,6 +309,9 @@ LATER = {
     "mail_commands",
     "signs_between_words",
     "searches",
+    "metrics_role",
+    "hiding",
+    "approved_pending",
 }
 
 

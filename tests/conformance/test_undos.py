@@ -1,6 +1,7 @@
 """Undo in the store: an action is undone once, by one job at a time, and only if it is reversible."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
@@ -11,16 +12,16 @@ import pytest
 from postroom.act.undo import UndoService
 from postroom.core.actions.permits import Permit
 from postroom.core.actions.undo import irreversible_hint
-from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked
-from postroom.core.jobs.job import Job
+from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked, SafetyRefused
+from postroom.core.jobs.job import Job, JobView
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.mailbox import Mailbox
 from postroom.handlers.undo_action import UndoAction
 from postroom.jobs.run import JobRun
-from postroom.store import actions, mail, pauses, undos
+from postroom.store import actions, jobs, mail, pauses, undos
+from postroom.store.audit import list_audit
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.job_builders import undo_job
 from support.gates import LASTING
 from support.store.action_setup import ARRIVED, CAP, OTHERS, ActionSetup, Waiting
 from support.store.dump import dump
@@ -39,7 +40,9 @@ async def begin(action_setup: ActionSetup, done: Waiting, job: Job | None = None
     """By a job of its own, or by this one."""
     job = job or await action_setup.setup.claimed()
     beginning = undos.begin_undo(job, done.id, done.account_id, new_id(), action_setup.setup.clock())
-    return await action_setup.setup.database.run(beginning), job
+    undo = await action_setup.setup.database.run(beginning)
+    assert undo is not None
+    return undo, job
 
 
 async def undone(action_setup: ActionSetup, done: Waiting) -> UUID:
@@ -48,6 +51,19 @@ async def undone(action_setup: ActionSetup, done: Waiting) -> UUID:
         undos.complete_undo(job, undo.id, ARRIVED, PUT_BACK, None, action_setup.setup.clock())
     )
     return undo.id
+
+
+def chain(*done: Waiting) -> undos.UndoChain:
+    return undos.UndoChain(CATALOGUE, done[0].account_id, tuple(each.id for each in done))
+
+
+async def ask(action_setup: ActionSetup, done: Waiting, database: Database | None = None) -> undos.RequestedUndo:
+    asking = undos.request_undo(chain(done), signed(), action_setup.setup.clock())
+    return await (database or action_setup.setup.database).run(asking)
+
+
+async def queued(action_setup: ActionSetup) -> list[JobView]:
+    return await action_setup.setup.database.run(jobs.list_jobs(state="queued", type="undo.action"))
 
 
 async def found(action_setup: ActionSetup, most: int = 100, **which: Any) -> list[UUID]:
@@ -89,8 +105,8 @@ async def test_while_one_job_undoes_an_action_another_may_not(action_setup: Acti
 async def test_an_action_is_undone_once(action_setup: ActionSetup) -> None:
     done = await action_setup.completed()
     await undone(action_setup, done)
-    with pytest.raises(Fatal, match="is undone already"):
-        await begin(action_setup, done)
+    job, now = await action_setup.setup.claimed(), action_setup.setup.clock()
+    assert await action_setup.setup.database.run(undos.begin_undo(job, done.id, done.account_id, new_id(), now)) is None
     assert (await action_setup.view(done.id)).undone == "completed"
 
 
@@ -220,12 +236,12 @@ async def test_an_undo_whose_job_was_canceled_does_not_begin(action_setup: Actio
 async def test_an_undo_its_message_and_its_job_end_together_and_the_next_is_enqueued(action_setup: ActionSetup) -> None:
     done = await action_setup.completed("mark_read")
     undo, job = await begin(action_setup, done)
-    older, now = action_setup.setup.new(), action_setup.setup.clock.forward(1)
+    older, now = chain(done._replace(id=new_id())), action_setup.setup.clock.forward(1)
     await action_setup.setup.database.run(undos.complete_undo(job, undo.id, ARRIVED, PUT_BACK, older, now))
     view = await action_setup.view(undo.id)
     assert (view.state, view.executed_at, view.undo_hint) == ("completed", now, PUT_BACK)
     assert await action_setup.setup.state(job.id) == "completed"
-    assert await action_setup.setup.state(older.id) == "queued"
+    assert [each.idempotency_key for each in await queued(action_setup)] == [older.job().key]
     message = await action_setup.setup.database.run(mail.load_message(done.message_id))
     assert message.facts.labels == ARRIVED
 
@@ -238,7 +254,7 @@ async def test_a_worker_that_was_taken_for_dead_changes_nothing_of_its_undo(acti
     before, now = await dump(action_setup.setup.database), action_setup.setup.clock()
     acts: list[Transaction[Any]] = [
         undos.begin_undo(stale, done.id, done.account_id, new_id(), now),
-        undos.complete_undo(stale, undo.id, ARRIVED, PUT_BACK, action_setup.setup.new(), now),
+        undos.complete_undo(stale, undo.id, ARRIVED, PUT_BACK, chain(done), now),
         actions.keep_pre_image(stale, undo.id, {"labels": sorted(ARRIVED)}, now),
         actions.fail_action(stale, undo.id, "late", now),
     ]
@@ -285,25 +301,87 @@ async def test_an_undo_and_the_waking_that_it_cancels_end_at_once_without_waitin
         assert await action_setup.setup.state(waking.id) == "completed"
 
 
+# requests
+
+
+async def test_whoever_asks_first_has_the_key_and_everyone_else_gets_the_same_job(
+    action_setup: ActionSetup, second_database: Database
+) -> None:
+    done = await action_setup.completed()
+    databases = [action_setup.setup.database, second_database] * 2
+    answers = await asyncio.gather(*(ask(action_setup, done, database) for database in databases))
+    (job,) = await queued(action_setup)
+    assert answers == [(job.id, "queued")] * 4
+    assert job.idempotency_key == f"undo.action:{done.account_id}:{done.id}"
+    assert json.loads(job.payload_json) == {"account_id": str(done.account_id), "original_action_id": str(done.id)}
+    entries = [each for each in await action_setup.setup.database.run(list_audit(10)) if each.action == "action.undo"]
+    assert len(entries) == 1
+
+
+async def test_an_undo_that_is_asked_for_again_in_any_state_is_the_same_undo(action_setup: ActionSetup) -> None:
+    done = await action_setup.completed()
+    first = await ask(action_setup, done)
+    undo, job = await begin(action_setup, done, await action_setup.setup.claim_one())
+    assert await ask(action_setup, done) == (first.job_id, "executing")
+    ending = undos.complete_undo(job, undo.id, ARRIVED, PUT_BACK, None, action_setup.setup.clock())
+    await action_setup.setup.database.run(ending)
+    assert await ask(action_setup, done) == (first.job_id, "completed")
+    assert await queued(action_setup) == []
+
+
+async def test_an_undo_that_failed_is_asked_for_again_under_the_same_key_and_link(action_setup: ActionSetup) -> None:
+    done = await action_setup.completed()
+    first = await ask(action_setup, done)
+    undo, job = await begin(action_setup, done, await action_setup.setup.claim_one())
+    await action_setup.setup.database.run(actions.fail_action(job, undo.id, "away", action_setup.setup.clock()))
+    await action_setup.setup.fail(job)
+    second = await ask(action_setup, done)
+    assert (second.state, second.job_id == first.job_id) == ("queued", False)
+    assert (await queued(action_setup))[0].idempotency_key == f"undo.action:{done.account_id}:{done.id}"
+    again, _ = await begin(action_setup, done, await action_setup.setup.claim_one())
+    assert again.id == undo.id
+
+
 async def test_an_undo_that_was_canceled_before_it_began_can_be_asked_for_again(action_setup: ActionSetup) -> None:
-    done, now = await action_setup.completed(), action_setup.setup.clock()
-
-    async def ask() -> tuple[UUID, bool]:
-        job = undo_job(CATALOGUE, done.account_id, (done.id,))
-        return job.id, await action_setup.setup.database.run(undos.enqueue_undo(job, done.id, signed(), now))
-
-    first, is_new = await ask()
-    assert is_new
-    assert not (await ask())[1], "it lives, and stands for both"
-    await action_setup.setup.cancel(first)
-    assert (await ask())[1]
+    done = await action_setup.completed()
+    first = await ask(action_setup, done)
+    await action_setup.setup.cancel(first.job_id)
+    assert (await ask(action_setup, done)).job_id != first.job_id
 
 
-async def test_the_same_request_to_undo_counts_once(setup: JobSetup) -> None:
-    jobs = [setup.new(key="undo 1"), setup.new(key="undo 2")]
-    assert await setup.database.run(undos.enqueue_undos(jobs, setup.clock())) == 2
-    again = [setup.new(key="undo 2"), setup.new(key="undo 3")]
-    assert await setup.database.run(undos.enqueue_undos(again, setup.clock())) == 1
+async def test_the_cap_of_an_agent_does_not_refuse_a_repeated_request(action_setup: ActionSetup) -> None:
+    done, other = await action_setup.completed(), await action_setup.completed()
+    now, database = action_setup.setup.clock(), action_setup.setup.database
+    first = await database.run(undos.request_undo(chain(done), signed(), now, hourly_cap=1))
+    assert await database.run(undos.request_undo(chain(done), signed(), now, hourly_cap=1)) == first
+    with pytest.raises(SafetyRefused, match="which is the cap"):
+        await database.run(undos.request_undo(chain(other), signed(), now, hourly_cap=1))
+    assert [each.id for each in await queued(action_setup)] == [first.job_id]
+
+
+async def test_the_same_request_to_undo_many_counts_once(action_setup: ActionSetup) -> None:
+    first, second, third = [chain(await action_setup.completed()) for _ in range(3)]
+    now, run = action_setup.setup.clock(), action_setup.setup.database.run
+    assert await run(undos.enqueue_undos([first, second], now)) == 2
+    assert await run(undos.enqueue_undos([second, third], now)) == 1
+
+
+async def test_an_undo_of_many_that_meets_one_under_way_undoes_the_rest_after_it(action_setup: ActionSetup) -> None:
+    setup = action_setup.setup
+    older = await action_setup.completed()
+    setup.clock.forward(1)
+    newer = await action_setup.completed("star", after=older)
+    first = await ask(action_setup, newer)
+    undo, job = await begin(action_setup, newer, await setup.claim_one())
+    assert await setup.database.run(undos.enqueue_undos([chain(newer, older)], setup.clock())) == 1
+    rest = await setup.claim_one()
+    assert rest.payload["original_action_id"] == str(older.id)
+    with pytest.raises(Parked, match="is undone first") as parked:
+        await begin(action_setup, older, rest)
+    await setup.database.run(jobs.park(rest.claim, parked.value.key, "waits", setup.clock()))
+    await setup.database.run(undos.complete_undo(job, undo.id, ARRIVED, PUT_BACK, None, setup.clock()))
+    await begin(action_setup, older, await setup.claim_one())
+    assert await ask(action_setup, newer) == (first.job_id, "completed")
 
 
 async def _no_mailbox(_permit: Permit) -> Mailbox:
@@ -311,7 +389,7 @@ async def _no_mailbox(_permit: Permit) -> Mailbox:
 
 
 @pytest.mark.parametrize("obstacle", ["it was undone before", "it cannot be put back"])
-async def test_what_was_done_before_is_undone_all_the_same_when_an_undo_fails_for_good(
+async def test_what_was_done_before_is_undone_all_the_same_when_an_undo_fails_or_is_done_already(
     action_setup: ActionSetup, obstacle: str
 ) -> None:
     older, newer = await action_setup.completed(), await action_setup.completed("star")
@@ -320,8 +398,12 @@ async def test_what_was_done_before_is_undone_all_the_same_when_an_undo_fails_fo
     payload = {"account_id": str(newer.account_id), "original_action_id": str(newer.id), "then": [str(older.id)]}
     job = await action_setup.setup.claimed(payload=payload)
     handler = UndoAction(UndoService(action_setup.setup.database, CATALOGUE, action_setup.setup.clock), _no_mailbox)
-    with pytest.raises(Fatal):
-        await handler(JobRun(job, action_setup.setup.database, action_setup.setup.clock, LASTING))
+    run = JobRun(job, action_setup.setup.database, action_setup.setup.clock, LASTING)
+    if obstacle == "it was undone before":
+        await handler(run)
+    else:
+        with pytest.raises(Fatal):
+            await handler(run)
     following = await action_setup.setup.claim_one()
     assert (following.type, following.payload["original_action_id"]) == ("undo.action", str(older.id))
     assert (await action_setup.view(newer.id)).undone == (

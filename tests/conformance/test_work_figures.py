@@ -59,10 +59,10 @@ async def test_calls_to_the_model_are_counted_by_state_with_their_cost(setup: Jo
 async def test_actions_are_counted_by_state_with_the_wait_of_the_oldest_approval(setup: JobSetup) -> None:
     gauges = Gauges()
     await keeper(setup, gauges).measure_work()
-    assert gauges.values_of(metrics.ACTIONS)[("awaiting_approval",)] == 0
+    assert gauges.values_of(metrics.ACTIONS)[("approved_pending",)] == 0
     assert gauges.values_of(metrics.APPROVAL_AGE) == {(): 0}
     await setup.database.run(await ask_once(setup))
     setup.clock.forward(90)
     await keeper(setup, gauges).measure_work()
-    assert gauges.values_of(metrics.ACTIONS)[("awaiting_approval",)] == 1
+    assert gauges.values_of(metrics.ACTIONS)[("approved_pending",)] == 1
     assert gauges.values_of(metrics.APPROVAL_AGE) == {(): 90}

@@ -6,22 +6,24 @@ from uuid import uuid4
 
 import pytest
 
+from postroom.core.actions.hiding import HidingLimits
 from postroom.core.actions.safety import Policy
 from postroom.store.engine.database import Database
 from postroom.store.labels import SeenLabel, sync_labels
 from postroom.store.mail import load_message
 from postroom.switchboard.services import Services
-from support.agent_client import AGENT, Principal, Role, ask, client_of, refused, stored
+from support.agent_client import AGENT, Principal, Role, ask, audited, client_of, refused, stored
 from support.clocks import ManualClock
 from support.mail import done
 from support.switchboard import services_on
 
 CAP = 5
+FREE = HidingLimits(1_000, 1_000, 1_000)
 
 
 @pytest.fixture
 def services(database: Database, clock: ManualClock) -> Services:
-    return services_on(database, clock, policy=Policy(trust_agents=True, agent_hourly_cap=CAP))
+    return services_on(database, clock, policy=Policy(trust_agents=True, agent_hourly_cap=CAP, hiding=FREE))
 
 
 async def _propose(services: Services, count: int, principal: Principal = AGENT, **wish: object) -> Counter[str]:
@@ -36,7 +38,7 @@ async def _propose(services: Services, count: int, principal: Principal = AGENT,
 async def test_beyond_the_cap_what_a_trusted_agent_proposes_waits_for_a_yes(
     services: Services, clock: ManualClock
 ) -> None:
-    assert await _propose(services, 2 * CAP) == {"queued": CAP, "awaiting_approval": CAP}
+    assert await _propose(services, 2 * CAP) == {"queued": CAP, "approved_pending": CAP}
     other = Principal(Role.AGENT, token_id=uuid4())
     assert await _propose(services, 2, other) == {"queued": 2}, "each agent has a share of its own"
     clock.forward(3601)
@@ -64,11 +66,11 @@ async def test_a_label_that_does_not_exist_needs_a_yes_and_one_that_does_needs_n
         assert known["state"] == "queued"
         new = await ask(agent, "mail.propose_action", **given, parameters={"label": "Bills"})
         assert (new["state"], new["reasons"]) == (
-            "awaiting_approval",
+            "approved_pending",
             ["there is no such label yet, and agents may not create labels by themselves"],
         )
         alike = await ask(agent, "mail.propose_action", **given, parameters={"label": "R\u0435ceipts"})
-        assert alike["state"] == "awaiting_approval"
+        assert alike["state"] == "approved_pending"
         assert "looks like your label 'Receipts'" in alike["reasons"][0]
 
 
@@ -107,3 +109,37 @@ async def test_what_looks_like_a_label_of_gmail_itself_is_refused(services: Serv
             agent, "mail.propose_action", message_id=id, action="apply_label", why="x", parameters={"label": name}
         )
     assert answer["field"] == "parameters.label"
+
+
+async def test_an_agent_hides_no_mail_that_only_people_hide_and_the_reason_is_recorded(services: Services) -> None:
+    for trusted in (True, False):
+        each = services if trusted else services_on(services.database, services.clock)
+        id = await stored(each, f"alert{trusted}", subject="Security alert: new sign-in")
+        async with client_of(each) as agent:
+            given = {"message_id": str(id), "why": "it is old"}
+            problem = await refused(agent, "mail.propose_action", **given, action="archive")
+            assert (problem["code"], problem["field"]) == ("refused", "action")
+            assert "it is about the security of an account" in problem["problem"]
+            assert (await ask(agent, "mail.propose_action", **given, action="star"))["state"] in (
+                "queued",
+                "approved_pending",
+            )
+        entry = next(each for each in await audited(services, "action.ask") if each.object_id == str(id))
+        assert entry.after == {
+            "refused": "archive",
+            "reasons": ["it is about the security of an account, and only you and your rules hide such mail"],
+        }
+
+
+async def test_trusted_agents_hide_no_more_than_the_caps_on_hiding_allow(
+    database: Database, clock: ManualClock
+) -> None:
+    services = services_on(database, clock, policy=Policy(trust_agents=True))
+    ids = [await stored(services, number, sender="one@shop.example") for number in range(7)]
+    async with client_of(services) as agent:
+        for id in ids[:5]:
+            given = {"message_id": str(id), "action": "archive", "why": "it is old"}
+            assert (await ask(agent, "mail.propose_action", **given))["state"] == "queued"
+        given = {"message_id": str(ids[5]), "action": "archive", "why": "it is old"}
+        problem = await refused(agent, "mail.propose_action", **given)
+        assert "the limit of 5 hidden messages of one sender a day is reached" in problem["problem"]

@@ -79,9 +79,9 @@ async def test_an_agent_finds_reads_proposes_looks_back_and_undoes(database: Dat
             assert (action["state"], action["reversible"], action["yours"]) == ("completed", True, False)
 
             proposed = await ask(agent, "mail.propose_action", message_id=id, action="delete", why="it is old")
-            assert proposed["state"] == "awaiting_approval"
+            assert proposed["state"] == "approved_pending"
             assert proposed["reasons"] == ["delete cannot be undone"]
-            (waiting,) = (await ask(agent, "actions.list", state="awaiting_approval"))["actions"]
+            (waiting,) = (await ask(agent, "actions.list", state="approved_pending"))["actions"]
             assert (waiting["action_id"], waiting["yours"], waiting["actor"]) == (proposed["action_id"], True, "agent")
             assert (await refused(agent, "actions.undo", action_id=proposed["action_id"]))["field"] == "action_id"
 
@@ -110,7 +110,7 @@ async def test_no_tool_of_any_role_approves(services: Services):
             assert (await refused(agent, "mail.propose_action", **given))["field"] == argument
         assert (await ask(agent, "mail.propose_action", message_id=str(id), action="trash", why="again")) == proposed
         (action,) = (await ask(agent, "actions.list"))["actions"]
-    assert action["state"] == "awaiting_approval"
+    assert action["state"] == "approved_pending"
     assert not any("approve" in name for name in TOOLS_BY_NAME)
 
 
@@ -166,7 +166,7 @@ async def test_what_cannot_be_taken_back_is_refused_or_waits_for_a_person(
     async with client_of(services) as agent:
         if reason is None:
             proposed = await ask(agent, "mail.propose_action", **given)
-            assert proposed["state"] == "awaiting_approval"
+            assert proposed["state"] == "approved_pending"
             assert f"{action} cannot be undone" in proposed["reasons"]
             (listed,) = (await ask(agent, "actions.list"))["actions"]
             assert listed["untrusted"]["parameters"] == {}
@@ -175,7 +175,10 @@ async def test_what_cannot_be_taken_back_is_refused_or_waits_for_a_person(
     assert (problem["code"], problem["field"]) == ("refused", "action")
     assert reason in problem["problem"]
     (entry,) = await audited(services, "action.ask")
-    assert (entry.object_id, entry.after) == (str(id), {"refused": "forward"})
+    assert (entry.object_id, entry.after) == (
+        str(id),
+        {"refused": "forward", "reasons": ["mail is forwarded only to addresses in the user's own rules"]},
+    )
     assert await services.database.run(list_actions(10)) == []
 
 
@@ -327,7 +330,7 @@ async def test_everything_is_audited_without_what_was_searched_for_or_read(servi
         (
             "action.ask",
             proposed["action_id"],
-            {"message_id": id, "action_type": "star", "state": "awaiting_approval"},
+            {"message_id": id, "action_type": "star", "state": "approved_pending"},
         ),
         ("action.undo", action, None),
         ("mail.search", "all", {"found": 1, "repeated": 2}),
@@ -336,7 +339,7 @@ async def test_everything_is_audited_without_what_was_searched_for_or_read(servi
     assert "canary" not in str(entries)
 
 
-async def test_an_operator_pauses_and_resumes_all_mailboxes_or_one(services: Services):
+async def test_a_token_pauses_all_mailboxes_or_one_and_only_people_resume_them(services: Services):
     account = await keep_account(services.database, services.clock())
     async with client_of(services, ADMIN) as admin:
         assert await ask(admin, "mutations.status") == {"paused": False, "pauses": []}
@@ -347,11 +350,11 @@ async def test_an_operator_pauses_and_resumes_all_mailboxes_or_one(services: Ser
         for answer in (paused, one):
             assert (answer.pop("on_wire"), answer.pop("silent_processes")) == (0, 0), "nothing was on its way"
         assert await ask(admin, "mutations.status") == {"paused": True, "pauses": [paused, one]}
-        assert await ask(admin, "mutations.resume") == {"was_paused": True, "jobs_released": 0}
-        assert await ask(admin, "mutations.resume") == {"was_paused": False, "jobs_released": 0}
-        assert await ask(admin, "mutations.status") == {"paused": False, "pauses": [one]}
-        assert (await ask(admin, "mutations.resume", account=OWNER))["was_paused"]
         assert (await refused(admin, "mutations.pause", reason="x", account="eve@example.com"))["code"] == "not_found"
     entries = [each for each in reversed(await audited(services)) if each.action.startswith("mutations.")]
-    assert [each.action for each in entries] == ["mutations.pause"] * 2 + ["mutations.resume"] * 2
-    assert {each.actor for each in entries} == {ADMIN.actor}
+    assert [(each.action, each.actor) for each in entries] == [("mutations.pause", ADMIN.actor)] * 2
+    for role in Role:
+        async with client_of(services, Principal(role, OWNER if role is Role.CONNECTOR else None)) as program:
+            with pytest.raises(MCPError, match="resume"):
+                await program.call_tool("mutations.resume", {})
+    assert len(await services.database.run(standing_pauses())) == 2

@@ -1,6 +1,7 @@
 """The JSON API: what is read and done over real HTTP, by programs and by people."""
 
 import asyncio
+import contextlib
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,9 +13,14 @@ import pytest
 from postroom.api.cursors import sealed
 from postroom.api.operation import PREFIX
 from postroom.api.registry import OPERATIONS
+from postroom.core.mail.categories import CATEGORIES
+from postroom.store import pauses
 from postroom.store.audit import list_audit
 from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
+from postroom.store.mailbox_writers import register_writer
+from postroom.store.rules import enabled_rules
 from support.api import RunningApi, TokenCaller, running_api
 from support.clocks import ManualClock
 from support.page_setup import ATTACKS
@@ -136,6 +142,16 @@ async def test_a_filter_that_makes_no_sense_is_refused(api: RunningApi) -> None:
         assert answer.json()["error"].keys() == {"code", "message", "field", "remedy"}
 
 
+async def test_mail_is_listed_by_category(api: RunningApi) -> None:
+    admin = await api.token()
+    assert (await admin.call("GET", "/mail?category=gossip")).json()["error"]["field"] == "category"
+    everything = (await admin.call("GET", "/mail?kind=mail")).json()["lines"]
+    found = [(await admin.call("GET", f"/mail?category={name}")).json()["lines"] for name in CATEGORIES]
+    ids = {line["id"] for lines in found for line in lines}
+    assert ids <= {line["id"] for line in everything}
+    assert (await admin.call("GET", "/mail?category=travel")).json()["lines"] == []
+
+
 async def test_what_is_not_there_and_what_cannot_be_done_have_the_same_form(api: RunningApi) -> None:
     admin = await api.token()
     for method, path, status in (
@@ -251,6 +267,40 @@ async def test_what_a_person_sees_by_session_is_not_cached_and_changes_need_thei
     assert (await mara.call("POST", "/resume", {})).status_code == 200
 
 
+async def test_a_rule_of_a_token_that_sends_waits_for_a_person(api: RunningApi) -> None:
+    forward = {**RULE, "name": "to eve", "then": "forward", "parameters": {"to": "eve@example.net"}}
+    admin, mara = await api.token(), await api.person()
+    added = (await admin.call("POST", "/rules", {"rule": forward})).json()["rule"]
+    assert added["awaits_confirmation"] is True
+    assert "to eve" not in [each.name for each in await api.pages.database.run(enabled_rules())]
+    confirm, shown = f"/rules/{added['id']}/confirm", {"shown": added["content_hash"]}
+    assert (await admin.call("POST", confirm, shown)).status_code == 403
+    assert (await admin.call("POST", f"/rules/{added['id']}/enable", {})).json()["rule"]["awaits_confirmation"]
+    assert (await mara.call("POST", confirm, {"shown": "0" * 64})).status_code == 409
+    assert (await mara.call("POST", confirm, shown)).json()["rule"]["awaits_confirmation"] is False
+    assert "to eve" in [each.name for each in await api.pages.database.run(enabled_rules())]
+    changed = {"rule": {**forward, "parameters": {"to": "mallory@example.net"}}, "version": 2}
+    edited = (await admin.call("PUT", f"/rules/{added['id']}", changed)).json()["rule"]
+    assert edited["awaits_confirmation"] is True
+
+
+async def test_a_pause_says_how_many_requests_had_left_before_it(api: RunningApi) -> None:
+    database, process, left = api.pages.database, new_id(), {str(api.box.account.id): 2}
+    answering: list[asyncio.Task[int]] = []
+
+    def answer(_message: str) -> None:
+        """Stop, and say what had left: what every process does that may change mailboxes."""
+        answering.append(asyncio.ensure_future(database.run(register_writer(process, "host", left, None, clock()))))
+
+    clock = api.pages.clock
+    await database.run(register_writer(process, "host", left, None, clock()))
+    with contextlib.closing(database.subscribe(pauses.CHANNEL, answer)):
+        paused = (await (await api.token("dashboard")).call("POST", "/pause", {})).json()
+    await asyncio.gather(*answering)
+    assert (paused["on_wire"], paused["silent_processes"]) == (2, 0)
+    assert "2 requests had left before and may still take effect" in paused["done"]
+
+
 async def test_an_admin_lets_somebody_in_and_out_again(api: RunningApi) -> None:
     mara = await api.person()
     made = await mara.call("POST", "/settings/people", {"name": "nils", "role": "viewer"})
@@ -264,9 +314,8 @@ async def test_an_admin_lets_somebody_in_and_out_again(api: RunningApi) -> None:
     made = await mara.call("POST", "/settings/tokens", {"role": "dashboard", "name": "a screen"})
     program = TokenCaller(api.pages, made.json()["text"])
     assert (await program.get("/overview")).status_code == 200
-    assert (await mara.call("POST", f"/settings/tokens/{made.json()['token']['id']}/revoke")).json() == {
-        "revoked": True
-    }
+    revoked = (await mara.call("POST", f"/settings/tokens/{made.json()['token']['id']}/revoke")).json()
+    assert revoked == {"revoked": True, "withdrawn": 0, "canceled": 0, "stopping": 0}
     api.pages.clock.forward(2)
     assert (await program.get("/overview")).json()["error"]["code"] == "revoked"
 
@@ -299,3 +348,22 @@ async def test_the_examples_of_the_how_to_work_as_they_stand(api: RunningApi, tm
         )
         out, err = await asyncio.wait_for(process.communicate(), PATIENCE_S)
         assert process.returncode == 0, (block, out, err)
+
+
+async def test_an_estimate_is_the_same_on_the_page_and_in_the_api(api: RunningApi) -> None:
+    """No connector runs, so it is in progress until somebody cancels it."""
+    person, program = await api.person(), await api.token("dashboard")
+    asked = {
+        "endpoint_identity": api.box.endpoint,
+        "category": "finance",
+        "date_from": "2026-01-01",
+        "date_to": "2026-10-31",
+        "rate": "100",
+        "cap": "5.00",
+        "form_token": await person.form_token(),
+    }
+    begun = await person.visiting.post("/backfill/estimate", None, **asked)
+    run = begun.headers["location"].rpartition("=")[2]
+    assert (await program.get(f"/backfill/estimates/runs/{run}")).json()["state"] == "running"
+    assert (await program.call("POST", f"/backfill/estimates/runs/{run}/cancel", {})).json()["canceled"]
+    assert "Canceled." in (await person.visiting.get(f"/backfill/new?run={run}")).text

@@ -45,7 +45,8 @@ async def test_beyond_the_cap_one_digest_tells_how_many_wait_on_the_hour(receive
     told = json.loads(body)
     assert (told["event"], headers["idempotency-key"]) == ("approval.digest", told["id"])
     assert told["what"] == (
-        "9 more actions wait for your answer (9 apply_label). `postroom approvals list` shows them."
+        "9 more actions wait for your answer (9 apply_label by the model, mail of 1 sender). "
+        "`postroom approvals list` shows them."
     )
     assert len(receiver.taken) == HOURLY + 1
 

@@ -27,6 +27,7 @@ from support.message_setup import MessageSetup as Mail
 from support.message_setup import message_id_of
 from support.patience import PATIENCE_S
 from support.product import raw_mail, running_product
+from support.store.fault_cases_registry import signed
 
 APPROVER = "910000000000000071"
 
@@ -132,8 +133,10 @@ async def test_what_an_agent_proposes_is_done_in_the_mailbox_once_a_person_appro
         await product.settled(1)
         setup = Mail(product, message.id, await message_id_of(sqlite, "Hello"))
         requests = ActionRequests(sqlite, CATALOGUE, Policy(), wall_clock)
-        asked = await requests.ask(setup.id, "trash", {}, source="agent", asked_by="token:7", why="it is old")
-        assert asked.state == "awaiting_approval"
+        asked = await requests.ask(
+            setup.id, "trash", {}, source="agent", asked_by="token:7", why="it is old", signed=signed()
+        )
+        assert asked.state == "approved_pending"
         approvals = Approvals(sqlite, CATALOGUE, wall_clock)
         shown = await approvals.show(asked.action_id)
         await approvals.approve(asked.action_id, shown.action_hash, setup.signed())

@@ -121,12 +121,23 @@ async def test_the_model_decides_about_old_mail_in_shadow_and_the_backfill_pays(
     assert (await running.product.database.run(spend_of(day_of(wall_clock())))).micros == 0
 
 
-async def test_decisions_are_carried_out_where_the_owner_asked_for_it(running: Running) -> None:
+async def test_what_it_brought_in_is_counted_by_category_and_year(running: Running) -> None:
     running.api.say(decides("archive", 0.95, "an old invoice"))
+    old = await running.backfill()
+    for number in (1, 2, 3):
+        await old.bring_in(number)
+    await running.product.settled(3)
+    found = await old.backfills.found(old.job.id)
+    assert [(each.category, each.messages) for each in found] == [("finance", 3)]
+    assert [each.year for each in found] == [2026]
+
+
+async def test_decisions_are_carried_out_where_the_owner_asked_for_it(running: Running) -> None:
+    running.api.say(decides("star", 0.95, "an old invoice"))
     old = await running.backfill(acts=True)
     id = await old.bring_in(1)
     await running.product.settled(1)
-    assert "INBOX" not in running.product.mailbox.get(id).labels
+    assert "STARRED" in running.product.mailbox.get(id).labels
 
 
 async def test_mail_of_a_paused_backfill_waits_and_is_decided_when_it_is_resumed(running: Running) -> None:

@@ -206,6 +206,18 @@ async def test_a_report_that_cannot_be_true_is_refused_by_name(
     assert (shown["status"], shown["rows_processed"], shown["cost_spent_cents"]) == ("active", 0, 0)
 
 
+async def test_a_connector_that_names_no_job_in_its_mail_is_told_where_to(services: Services) -> None:
+    job_id = await create(services)
+    async with client_of(services, CONNECTOR) as connector:
+        work = await ask(connector, "backfill.poll", **POLL)
+        report = {"job_id": job_id, "lease_token": work["lease_token"], **NOTHING, "rows_processed": 1}
+        told = await refused(connector, "backfill.progress", **report)
+        assert told["field"] == "rows_processed"
+        assert "control.backfill_job_id" in str(told)
+        tools = {each.name: each for each in (await connector.list_tools()).tools}
+    assert "control.backfill_job_id" in str(tools["backfill.poll"].description)
+
+
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize(
     "name", ["rows_processed", "rows_skipped", "cost_spent_cents", "cost_spent_micros", "batch_seq"]
@@ -243,6 +255,11 @@ async def test_a_stale_lease_and_an_illegal_move_have_codes_to_act_on(services: 
         await ask(connector, "backfill.poll", **POLL)
         told = await refused(connector, "backfill.progress", job_id=job_id, lease_token=str(new_id()), **NOTHING)
         assert told["code"] == "lease_lost"
+        assert (await ask(dashboard, "backfill.resume", job_id=job_id))["status"] == "active", "it is going already"
+        for _ in "12":
+            assert (await ask(dashboard, "backfill.pause", job_id=job_id))["status"] == "paused"
+        for _ in "12":
+            assert (await ask(dashboard, "backfill.cancel", job_id=job_id))["status"] == "cancelled"
         assert (await refused(dashboard, "backfill.resume", job_id=job_id))["code"] == "conflict"
         assert (await refused(dashboard, "backfill.pause", job_id=str(new_id())))["code"] == "not_found"
 

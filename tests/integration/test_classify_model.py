@@ -1,27 +1,34 @@
 """Deciding with a model behind the rules: over real HTTP, from the mailbox to the action."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from postroom.core.jobs.job import JobView
 from postroom.decide.model import release_waiting
+from postroom.manage.mail_story import mail_story
+from postroom.manage.model import model_status
+from postroom.settings.sections import ModelSettings
 from postroom.store import decisions, jobs, labels, protection
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
-from postroom.store.mail import account_of
+from postroom.store.mail import account_of, load_message
 from postroom_sandbox.faults import Fault
 from postroom_sandbox.model_api import ModelApi, Raw, running_model_api
 from postroom_sandbox.model_moods import FakeAnswer, decides
+from postroom_sandbox.model_requests import ReceivedRequest
+from support.clocks import zone_at_noon
 from support.message_setup import message_id_of, until_job_is
-from support.product import Product, raw_mail, running_product
+from support.product import OWNER, Product, raw_mail, running_product
 
 SUBJECT = "Something nobody wrote a rule for"
 
@@ -74,6 +81,49 @@ async def setup(database: Database, tmp_path: Path) -> AsyncGenerator[ClassifySe
             yield ClassifySetup(product, api)
 
 
+def dear(_asked: ReceivedRequest) -> FakeAnswer:
+    """A decision about a long mail, which costs nearly two cents."""
+    return replace(decides("none", 0.9), tokens=(16_000, 500))
+
+
+async def test_one_stranger_does_not_spend_the_day_of_the_model(setup: ClassifySetup) -> None:
+    setup.api.mood = dear
+    for number in range(54):
+        setup.product.mailbox.deliver(raw_mail(f"Spam {number}", "Thief <thief@evil.example>"))
+    await setup.product.live.sync()
+    waiting = await setup.classify_job(lambda job: job.parked_by == "model:budget")
+    assert "this sender's mail has used up its share of today's budget" in (waiting.last_error or "")
+    assert waiting.attempts == 0, "waiting uses up no attempt"
+    await setup.deliver("An honest question", sender="Ann <ann@honest.example>")
+    [honest] = await setup.product.until_all(
+        1, lambda row: row.subject == "An honest question" and row.action_type is not None
+    )
+    assert (honest.source, honest.action_type) == ("llm", "none")
+    story = await mail_story(setup.database, json.loads(waiting.payload_json)["message_id"])
+    assert any("This sender's mail has used up its share of today's budget" in line.text for line in story.lines)
+    status = await model_status(setup.database, ModelSettings.model_validate({}), zone=zone_at_noon())
+    assert [(each.kind, each.who) for each in status.ended] == [("sender", "thief@evil.example")]
+    assert status.spent_today_cents < 20
+
+
+async def test_strangers_who_answer_a_letter_to_a_list_do_not_spend_what_is_kept_for_contacts(
+    setup: ClassifySetup,
+) -> None:
+    """Its id is public, and answers are `high_priority`."""
+    setup.api.mood = dear
+    letter = raw_mail("To the list", OWNER, "list@lists.example", Message_ID="<letter@owner.example>")
+    setup.product.mailbox.deliver(letter, labels={"SENT"})
+    await setup.product.live.sync()
+    for number in range(54):
+        raw = raw_mail(f"Re: {number}", f"thief{number}@evil.example", In_Reply_To="<letter@owner.example>")
+        setup.product.mailbox.deliver(raw)
+    await setup.product.live.sync()
+    waiting = await setup.classify_job(lambda job: job.parked_by == "model:budget")
+    assert "mail of this sender's domain has used up its share" in (waiting.last_error or "")
+    message = await setup.database.run(load_message(UUID(json.loads(waiting.payload_json)["message_id"])))
+    assert message.policy_tier == "high_priority", "it is an answer"
+
+
 async def test_what_no_rule_matches_the_model_decides(setup: ClassifySetup) -> None:
     others = [{"action": "apply_label Unknown", "confidence": 0.4}, {"action": "star", "confidence": 0.04}]
     setup.api.say(decides("archive", 0.95, "a notice that needs nothing", alternatives=others))
@@ -102,7 +152,7 @@ async def test_what_is_unsure_or_irreversible_waits_for_a_person(
     setup.api.say(decides(action, confidence))
     id = await setup.deliver()
     (row,) = await setup.product.until_decided(1)
-    assert row.action_state == "awaiting_approval"
+    assert row.action_state == "approved_pending"
     (decision,) = await setup.decided()
     assert decision.needs_approval
     assert (decision.safety or {})["reasons"]

@@ -1,6 +1,7 @@
 """The command line: answers at once, fails in one line, and leaves the work to the application."""
 
 import asyncio
+import getpass
 import json
 import re
 import signal
@@ -203,6 +204,22 @@ def test_a_job_is_shown_canceled_and_retried(shell: Shell):
     assert shell("jobs", "show", job) == 0
     assert "state             queued" in shell.out
     assert "retried" in shell.out
+
+
+def test_what_is_done_to_jobs_is_audited_with_who_did_it(shell: Shell):
+    assert shell("migrate") == 0
+    one, *_ = enqueue(shell.folder, "classify", "unsnooze.gmail", "labels.sync.gmail")
+    assert shell("jobs", "cancel", one) == 0
+    assert shell("jobs", "retry", one) == 0
+    assert shell("jobs", "cancel", "--state", "queued", "--yes") == 0
+    assert shell("jobs", "retry", "--state", "canceled", "--yes") == 0
+    assert shell("audit", "list", "--json") == 0
+    entries = [row for row in reversed(shell.json()) if row["action"].startswith("job.")]
+    assert [row["action"] for row in entries] == ["job.cancel", "job.retry", "job.cancel_many", "job.retry_many"]
+    assert {row["actor"] for row in entries} == {f"cli:{getpass.getuser()}"}
+    assert entries[0]["object_id"] == one
+    assert entries[3]["after"]["asked"] == {"state": "canceled"}
+    assert entries[3]["after"]["done"] == 3
 
 
 def test_a_job_that_does_not_exist_is_an_error_that_says_where_to_look(shell: Shell):

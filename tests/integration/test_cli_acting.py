@@ -1,19 +1,24 @@
 """The commands around actions: the kill switch, protection, what was done and why, undo, and deciding anew."""
 
+import io
 from uuid import UUID
 
 import pytest
 
-from postroom.core.actions.action import label_change
+from postroom.act.action_requests import ActionRequests
+from postroom.act.agents import Agents
+from postroom.core.actions.action import Actor, label_change
+from postroom.core.actions.safety import Policy
 from postroom.core.actions.undo import irreversible_hint, undo_hint
 from postroom.core.jobs.job import Job
 from postroom.core.jobs.types import CATALOGUE
 from postroom.store import actions, jobs, pauses, undos
-from postroom.store.audit import AuditView, list_audit
+from postroom.store.audit import AuditView, Signature, list_audit
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.job_builders import undo_job
+from support.mail import done, keep_mail
 from support.product import decided_action
 from support.shell import Shell, on_database
 
@@ -66,13 +71,37 @@ def test_one_action_is_undone(shell: Shell, archived: UUID) -> None:
     assert shell.json() == [{"actions": 1, "messages": 1, "dry_run": True}]
     assert undo_jobs(shell) == []
     assert shell("undo", str(archived)) == 0
-    assert shell.out == "1 actions on 1 messages are being undone.\n"
+    assert shell.out == "It is being undone.\n"
     assert undo_jobs(shell) == [str(archived)]
     (entry,) = audited(shell)
     assert (entry.action, entry.object_type, entry.object_id) == ("action.undo", "action", str(archived))
 
 
-def test_what_is_undone_already_or_is_being_undone_is_not_undone_again(shell: Shell, archived: UUID) -> None:
+def test_all_that_was_hidden_is_shown_and_brought_back_by_one_command(shell: Shell, archived: UUID) -> None:
+    """What a rule did stays done; what the model hid is brought back."""
+    assert shell("undo", "--hidden") == 0
+    assert shell.out == "Nothing to undo.\n"
+
+    async def hide(database: Database) -> None:
+        await done(database, wall_clock, await keep_mail(database, wall_clock, 7, subject="Offer"), "model", hides=True)
+
+    on_database(shell, hide)
+    assert shell("undo", "--hidden", "--dry-run", "--json") == 0
+    (row,) = shell.json()
+    assert (row["actions"], row["messages"], row["dry_run"]) == (1, 1, True)
+    assert [(each["subject"], each["what"]) for each in row["hidden"]] == [("Offer", "archive it")]
+    assert shell("undo", "--hidden", "--dry-run") == 0
+    assert "Offer" in shell.out
+    assert "Would undo 1 action on 1 message." in shell.out
+    assert undo_jobs(shell) == []
+    assert shell("undo", "--hidden") == 0
+    assert shell.out == "Undoing 1 action on 1 message.\n"
+    assert len(undo_jobs(shell)) == 1
+    assert str(archived) not in undo_jobs(shell)
+    assert shell("undo", str(archived), "--hidden") == 2
+
+
+def test_an_undo_that_is_asked_for_again_is_the_same_undo(shell: Shell, archived: UUID) -> None:
     async def begin(database: Database) -> tuple[UUID, Job]:
         view, *_ = await database.run(actions.list_actions(1))
         token, undo = new_id(), new_id()
@@ -83,12 +112,15 @@ def test_what_is_undone_already_or_is_being_undone_is_not_undone_again(shell: Sh
         return undo, job
 
     undo, job = on_database(shell, begin)
-    assert shell("undo", str(archived)) == 2
-    assert "it is being undone" in shell.err
+    assert shell("undo", str(archived), "--json") == 0
+    (row,) = shell.json()
+    assert (row["state"], row["job_id"]) == ("executing", str(job.id))
     ending = undos.complete_undo(job, undo, INBOX, irreversible_hint("apply_label"), None, wall_clock())
     on_database(shell, lambda database: database.run(ending))
-    assert shell("undo", str(archived)) == 2
-    assert "it is already undone" in shell.err
+    assert shell("undo", str(archived)) == 0
+    assert shell.out == "It is already undone.\n"
+    assert shell("undo", "--since", "7d") == 0
+    assert shell.out == "Nothing to undo.\n"
     assert undo_jobs(shell) == [str(archived)]
 
 
@@ -128,6 +160,66 @@ def test_what_cannot_be_undone_says_why(shell: Shell, arguments: tuple[str, ...]
     assert shell("migrate") == 0
     assert shell("undo", *arguments) in (1, 2)
     assert problem in shell.err
+
+
+def by_agent(shell: Shell) -> tuple[str, list[UUID]]:
+    """The id of an agent's token, and what it has archived; a rule has archived something too."""
+    assert shell("token", "create", "--role", "agent", "--name", "assistant", "--json") == 0
+    token = shell.json()[0]["id"]
+
+    async def archive(database: Database) -> list[UUID]:
+        agent = f"token:{token}"
+        asking: list[tuple[Actor, str]] = [("agent", agent), ("agent", agent), ("rule", "test")]
+        found: list[UUID] = []
+        for number, (actor, asked_by) in enumerate(asking):
+            message = await keep_mail(database, wall_clock, number, sender=f"ida{number}@shop.example")
+            found.append(await done(database, wall_clock, message, actor, asked_by))
+        return found[:2]
+
+    return token, on_database(shell, archive)
+
+
+@pytest.mark.parametrize("named", ["by its name", "by digits of its id"])
+def test_what_an_agent_did_is_shown_and_then_undone(shell: Shell, monkeypatch: pytest.MonkeyPatch, named: str) -> None:
+    token, archived = by_agent(shell)
+    name = "assistant" if named == "by its name" else token[-8:]
+    assert shell("undo", "--by", name, "--dry-run") == 0
+    assert "archive  ida1@shop.example  Hello" in shell.err
+    assert shell.out == "Would undo 2 actions on 2 messages.\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    assert shell("undo", "--by", name) == 1
+    assert "Undo 2 actions?" in shell.err
+    assert undo_jobs(shell) == []
+    assert shell("undo", "--by", name, "--yes", "--json") == 0
+    assert sorted(undo_jobs(shell)) == sorted(map(str, archived))
+    assert audited(shell)[0].after == {"by": name, "actions": 2, "messages": 2}
+    assert shell("undo", "--by", "nobody") == 1
+    assert "there is no token 'nobody'" in shell.err
+    assert shell("undo", "--by", "model", "--yes") == 0
+    assert shell.out == "Nothing to undo.\n"
+
+
+def test_resuming_shows_what_it_would_release_and_asks(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shell("token", "create", "--role", "agent", "--name", "assistant", "--json") == 0
+    token = shell.json()[0]["id"]
+
+    async def ask(database: Database) -> None:
+        agents = Agents(ActionRequests(database, CATALOGUE, Policy(trust_agents=True), wall_clock))
+        for number in range(2):
+            signed = Signature(new_id(), f"token:{token}", "agent")
+            await agents.propose(await keep_mail(database, wall_clock, number), "archive", {}, "x", signed)
+
+    on_database(shell, ask)
+    assert shell("pause") == 0
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    assert shell("resume") == 1
+    assert "2 × archive, asked for by the agent 'assistant'" in shell.err
+    assert on_database(shell, lambda database: database.run(pauses.standing_pauses()))
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    assert shell("resume") == 0
+    assert shell("pause") == 0
+    assert shell("resume", "--yes", "--json") == 0
+    assert shell.json() == [{"was_paused": True, "jobs_released": 0}]
 
 
 def test_the_kill_switch_is_set_and_released(shell: Shell) -> None:

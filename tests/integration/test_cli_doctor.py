@@ -41,6 +41,12 @@ def test_a_data_folder_must_be_a_folder_that_can_be_written(tmp_path: Path):
     assert checks.data_dir(tmp_path / "file").verdict == "fail"
 
 
+def test_work_that_waits_for_a_wrong_time_is_counted_in_words():
+    assert verdicts([checks.written_ahead(1)]) == {"stored times": "warn"}
+    assert checks.written_ahead(1).found.startswith("1 job or mail waits")
+    assert checks.written_ahead(1200).found.startswith("1,200 jobs and mails wait")
+
+
 @pytest.mark.parametrize(
     ("made_at", "verdict", "found"),
     [(None, "warn", "has made none"), (NOW - timedelta(days=3, hours=5), "ok", "made 3 days ago")],
@@ -103,10 +109,21 @@ def test_a_check_that_was_cut_short_because_much_is_written_is_no_damage():
 
 
 @pytest.mark.parametrize(
-    ("mib", "verdict"), [(0, "ok"), (64, "ok"), (87, "ok"), (88, "warn"), (111, "warn"), (112, "fail"), (900, "fail")]
+    ("mib", "room_mib", "verdict"),
+    [
+        (0, 900, "ok"),
+        (87, 10, "ok"),
+        (88, 10, "warn"),
+        (111, 10, "warn"),
+        (112, 10, "fail"),
+        (112, 900, "warn"),
+        (900, 900, "warn"),
+        (901, 900, "fail"),
+    ],
 )
-def test_a_long_write_ahead_log_is_reported_with_who_holds_it(mib: int, verdict: str):
-    found = checks.write_ahead_log(mib * checks.MIB, [4711])
+def test_a_long_write_ahead_log_is_reported_with_who_holds_it(mib: int, room_mib: int, verdict: str):
+    """It stops intake when the disk has no room for it a second time."""
+    found = checks.write_ahead_log(mib * checks.MIB, [4711], room_mib * checks.MIB)
     assert (found.verdict, found.found) == (verdict, f"{mib} MiB")
     assert ("4711" in found.remedy) == (verdict != "ok")
 

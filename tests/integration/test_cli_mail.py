@@ -11,11 +11,16 @@ from postroom.cli.session import command_line
 from postroom.core.short_ids import short_id
 from postroom.store.actions import list_actions
 from postroom.store.engine.clock import wall_clock
-from postroom.store.engine.database import Database
+from postroom.store.engine.database import Database, Script, sql, transaction
 from support.mail import done, keep_mail
 from support.shell import Shell, on_database
 
 HOSTILE = "Hi \x1b[2J\x1b]0;owned\x07 \u202e there"
+
+
+@transaction
+def put_into(category: str, message: UUID) -> Script[None]:
+    yield sql("insert_message_categories", message, [category])
 
 
 @pytest.fixture
@@ -60,6 +65,14 @@ def test_a_phrase_that_the_shell_unquoted_is_one_again(shell: Shell, message: UU
         assert len(shell.json()) == found
 
 
+def test_mail_is_listed_by_category(shell: Shell, message: UUID) -> None:
+    assert shell("mail", "list", "--category", "travel") == 0
+    assert shell.out == "No mail matches.\n"
+    on_database(shell, lambda database: database.run(put_into("travel", message)))
+    assert shell("mail", "list", "--category", "travel", "--json") == 0
+    assert [row["id"] for row in shell.json()] == [str(message)]
+
+
 def test_an_empty_list_says_why(shell: Shell) -> None:
     assert shell("migrate") == 0
     assert shell("mail", "list") == 0
@@ -73,6 +86,7 @@ def test_what_is_wrong_is_said_in_one_line(shell: Shell, message: UUID) -> None:
         ("mail why ffff", "there is no mail with the id 'ffff'"),
         ("mail show \x1b[2J", "there is no mail"),
         ("mail list --tier urgent", "use one of high_priority"),
+        ("mail list --category finances", "did you mean 'finance'"),
         ("mail list --since yesterday", "is not a time"),
         ("mail list --account eve@example.com", "eve@example.com"),
         ("mail search has:pictures", "write has:attachment"),
@@ -97,7 +111,7 @@ def test_ones_own_action_is_recorded_and_undo_takes_its_short_id(shell: Shell, m
     assert (action.asked_by or "").startswith("cli:")
     completed = on_database(shell, lambda database: done(database, wall_clock, message))
     assert shell("undo", short_id(completed)) == 0
-    assert shell.out == "1 actions on 1 messages are being undone.\n"
+    assert shell.out == "It is being undone.\n"
 
 
 def test_what_cannot_be_undone_is_asked_about_first(

@@ -103,6 +103,14 @@ def test_single_messages_are_asked_for_by_their_ids(shell: Shell, folder: Path) 
     ]
 
 
+def test_asking_again_for_mail_and_syncing_is_audited(shell: Shell, folder: Path) -> None:
+    assert shell("connector", "retry", "--account", ADA, "--all") == 0
+    assert shell("account", "sync", ADA) == 0
+    assert shell("audit", "list", "--json") == 0
+    entries = [(row["action"], row["actor"].partition(":")[0]) for row in shell.json()]
+    assert entries == [("account.sync", "cli"), ("account.retry_ingest", "cli")]
+
+
 @pytest.mark.parametrize(
     ("options", "code", "told"),
     [

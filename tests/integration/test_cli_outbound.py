@@ -76,6 +76,36 @@ def test_a_pause_is_reported_where_mail_waits_for_it(shell: Shell) -> None:
     assert "to look around" in shell.out
 
 
+def test_a_mail_is_shown_with_its_attempts(shell: Shell) -> None:
+    id = on_the_desk(shell, deferred)
+    assert shell("outbound", "show", id) == 0
+    assert "ENDED AT" in shell.out
+    assert shell.out.count("Gmail failed (503)") == 2, "as the reason, and as an attempt"
+    assert shell("outbound", "show", id, "--json") == 0
+    ((attempt,),) = (shown["attempts"] for shown in shell.json())
+    assert (attempt["outcome"], attempt["reply"]) == ("deferred", "Gmail failed (503)")
+
+
+def test_many_mails_are_counted_first_and_settled_with_yes(shell: Shell) -> None:
+    id = on_the_desk(shell, unknown)
+    assert shell("outbound", "resolve", "--sent", "--destination", "example.com") == 0
+    assert shell.out == "1 mail would be recorded as sent. Add --yes to do it.\n"
+    assert shell("outbound", "resolve", "--sent", "--destination", "nowhere.example", "--yes", "--json") == 0
+    assert shell.json() == [{"mails": 0, "done": 0, "changed": 0}]
+    assert shell("outbound", "resolve", "--sent", "--destination", "example.com", "--yes") == 0
+    assert shell.out == "Recorded as sent: 1 of 1 mail.\n"
+    assert shell("outbound", "show", id, "--json") == 0
+    assert [each["state"] for each in shell.json()] == ["sent"]
+
+
+@pytest.mark.parametrize("command", [("resolve", "--sent"), ("retry",), ("cancel",)])
+def test_a_mail_or_a_filter_is_needed_and_not_both(shell: Shell, command: tuple[str, ...]) -> None:
+    assert shell("outbound", *command) == 2
+    assert "give the id of a mail, or --tenant" in shell.err
+    assert shell("outbound", *command, NOBODY, "--tenant", "x") == 2
+    assert "together with a filter" in shell.err
+
+
 def test_a_wrong_state_and_an_unknown_id_are_reported(shell: Shell) -> None:
     on_the_desk(shell, deferred)
     assert shell("outbound", "list", "--state", "lost") == 2

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import io
 import json
 import os
 import subprocess
@@ -13,11 +14,13 @@ from typing import Any
 import pytest
 
 from postroom.core.mail.message import read_mail
-from postroom.store.audit import list_audit
+from postroom.core.rules.draft import RuleDraft
+from postroom.store.audit import Signature, list_audit
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.labels import SeenLabel, sync_labels
 from postroom.store.mail import keep_account
+from postroom.store.rules import keep_rules
 from support import storing
 from support.clocks import ManualClock
 from support.command import POSTROOM, environment
@@ -106,6 +109,31 @@ def test_a_rule_is_added_from_options_and_shown(shell: Shell) -> None:
     assert shell("rules", "show", "shop", "--json") == 0
     assert shell.json() == [rule]
     assert audited(shell) == [("rules.add", "cli")]
+
+
+def test_a_rule_that_a_token_wrote_is_listed_and_confirmed(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shell(*ADD, "archive") == 0
+    sends = RuleDraft("to eve", {"has_attachment": True}, "forward", {"to": "eve@example.net"})
+
+    async def write() -> None:
+        database = SqliteDatabase(shell.folder / "postroom-data" / "postroom.sqlite3")
+        by_token = Signature(new_id(), "token:7", "admin")
+        await database.run(keep_rules([(new_id(), sends)], "refuse", "user", by_token, datetime.now(UTC)))
+        await database.close()
+
+    asyncio.run(write())
+    assert {rule["name"]: rule["confirmed"] for rule in rules_of(shell)} == {"shop": True, "to eve": False}
+    assert shell("rules", "confirm", "--json") == 0
+    assert [rule["name"] for rule in shell.json()] == ["to eve"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    assert shell("rules", "confirm", "to eve") == 1
+    assert "eve@example.net" in shell.err, "it is shown before it is confirmed"
+    assert shell("rules", "confirm", "to eve", "--yes") == 0
+    assert shell.out == "to eve  confirmed\n"
+    assert all(rule["confirmed"] for rule in rules_of(shell))
+    assert ("rules.confirm", "cli") in audited(shell)
+    assert shell("rules", "confirm", "to eve", "--yes") == 0
+    assert shell.out == "to eve  needed no confirmation\n"
 
 
 def test_rules_are_added_from_a_file_all_or_none(shell: Shell) -> None:

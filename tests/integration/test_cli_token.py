@@ -66,7 +66,7 @@ def test_a_token_is_revoked_and_revoking_it_again_is_harmless(shell: Shell):
     assert shell("token", "revoke", id) == 0
     assert shell.out == f"{id}  revoked\n"
     assert shell("token", "revoke", id, "--json") == 0
-    assert shell.json() == [{"id": id, "result": "was revoked before"}]
+    assert shell.json() == [{"id": id, "result": "was revoked before", "withdrawn": 0, "canceled": 0, "stopping": 0}]
     assert shell("token", "list", "--json") == 0
     assert shell.json()[0]["revoked_at"] is not None
 

@@ -1,5 +1,6 @@
 """The dispatcher: dispatches while few jobs are outstanding, in tier order, and never waits for waiting jobs."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -21,6 +22,7 @@ from support.backfills import NAMED, open_backfill
 from support.clocks import ManualClock
 from support.product import ENDPOINT, OWNER, envelope
 from support.store.inbox_setup import look, select
+from support.store.running_worker import HookedDatabase, until
 
 
 async def _set_up(database: Database, clock: ManualClock, most: int) -> tuple[Intake, Dispatcher]:
@@ -187,6 +189,27 @@ async def test_a_database_that_is_away_makes_no_message_fail(
     await Buffer(database, clock=clock).sweep()
     assert await dispatcher.tick() == 2
     assert [row.state for row in await look(database)] == ["done"] * 3
+
+
+async def test_mail_waits_no_poll_after_a_moment_without_the_database(database: Database, clock: ManualClock) -> None:
+    """It was announced while the database was away, and nothing announces it again."""
+    intake, _ = await _set_up(database, clock, most=5)
+    meddler = HookedDatabase(database)
+
+    async def fail() -> None:
+        raise DatabaseUnavailable("away for a moment")
+
+    await intake.ingest(_mail("announced"))
+    meddler.before["lease"] = fail
+    buffer = Buffer(meddler, clock=clock)
+    running = asyncio.create_task(Dispatcher(meddler, CATALOGUE, buffer, poll=timedelta(hours=1), clock=clock).run())
+
+    async def is_done() -> bool:
+        return [row.state for row in await look(database)] == ["done"]
+
+    await until(is_done)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
 
 
 # The live page.

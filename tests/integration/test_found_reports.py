@@ -69,6 +69,16 @@ COMPLAINT = arrived(
 )
 
 
+UNPROVEN_LETTER = (
+    b"From: Mail Delivery System <mailer-daemon@mx.example.org>\r\nX-Failed-Recipients: ada@example.org\r\n"
+    b"Subject: Mail delivery failed: returning message to sender\r\n\r\n"
+    b"A message that you sent could not be delivered to one or more of its\r\nrecipients. This is a permanent error. "
+    b"The following address(es) failed:\r\n\r\n  ada@example.org\r\n    host mx.example.org [192.0.2.1]: 550 5.1.1 "
+    b"User unknown\r\n\r\n------ This is a copy of the message, including all the headers. ------\r\n\r\n" + MESSAGE
+)
+LETTER = arrived(UNPROVEN_LETTER)
+
+
 async def counts(setup: GmailSetup) -> tuple[int, int, int]:
     now = setup.clock()
     (found,) = await setup.services.database.run(sender_counts.scored_senders(now, 0, 9, now))
@@ -89,6 +99,27 @@ async def test_a_bounce_that_comes_to_the_mailbox_counts_once_and_is_ingested_as
     assert set(await setup.waiting()) == ids
     assert setup.services.tally.counts_of(OUTBOUND_REPORT) == {("recorded",): 1, ("ignored",): 2}
     assert setup.health.counters["reports"] == 3
+
+
+async def test_a_bounce_that_is_a_letter_counts_as_a_report_does(setup: GmailSetup):
+    sending = SmtpSending(setup.services.database, setup.clock)
+    id = await sent(sending)
+    for _ in range(2):
+        setup.mailbox.deliver(LETTER)
+    await setup.connector().sync()
+    ada, ben = await sending.results(id)
+    assert (ada.state, ada.bounce_class, ben.state) == ("bounced", "hard", "sent")
+    assert await counts(setup) == (2, 1, 0)
+    (found,) = await setup.services.database.run(suppressions.list_suppressions(None, 9))
+    assert (found.address, found.cause) == (ADA, "bounce")
+
+
+async def test_mail_of_a_postmaster_that_is_no_bounce_is_ignored(setup: GmailSetup):
+    raw = arrived(b"From: mailer-daemon@mx.example.org\r\nSubject: Welcome\r\n\r\nHello.\r\n")
+    notice = setup.mailbox.deliver(raw)
+    await setup.connector().sync()
+    assert set(await setup.waiting()) == {notice.id}
+    assert setup.services.tally.counts_of(OUTBOUND_REPORT) == {("ignored",): 1}
 
 
 async def test_mail_that_left_through_the_mailbox_is_found_by_its_mark(setup: GmailSetup):
@@ -135,6 +166,12 @@ async def test_a_report_says_what_became_of_mail_of_unknown_fate(setup: GmailSet
         pytest.param(COMPLAINT.replace(b"From: feedback@", b"From: ben@"), id="a complaint by a user"),
         pytest.param(COMPLAINT.replace(b"ada@example.org", b"eve@example.org"), id="a complaint of somebody else"),
         pytest.param(arrived(report("failed", ADA))[:600], id="cut off"),
+        pytest.param(UNPROVEN_LETTER, id="a letter, nothing proven"),
+        pytest.param(arrived(UNPROVEN_LETTER, "evil.example"), id="a letter of a stranger"),
+        pytest.param(LETTER.replace(b"mailer-daemon@", b"ben@"), id="a letter by a user of the domain"),
+        pytest.param(arrived(UNPROVEN_LETTER, path="<ben@example.org>"), id="a letter with an envelope sender"),
+        pytest.param(LETTER.replace(b"<one@", b"<two@"), id="a letter about another mail"),
+        pytest.param(LETTER.replace(b"ada@", b"eve@"), id="a letter about somebody else"),
     ],
 )
 async def test_a_forged_report_changes_nothing(setup: GmailSetup, forged: bytes):

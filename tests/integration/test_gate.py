@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -15,17 +15,19 @@ import pytest
 
 from postroom.act.action_requests import ActionRequests
 from postroom.compose.gate import MailboxGate
-from postroom.core.actions.permits import HeldLease, Permit
+from postroom.core.actions.permits import GRANT_S, HeldLease, Permit
 from postroom.core.actions.safety import Policy
-from postroom.core.errors import LeaseLost, Parked
+from postroom.core.errors import LeaseLost, NotSent, Parked
+from postroom.core.jobs.retry import DEFAULT
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.gate import Clearance, ClearanceExpired
-from postroom.core.mail.mailbox import Placed
+from postroom.core.mail.mailbox import BUSY_PAUSE, Placed, job_error_of
 from postroom.gmail.client import GmailClient
 from postroom.gmail.errors import NoPermit, RateLimited
 from postroom.gmail.mailbox import GmailMailbox
 from postroom.gmail.quota import Quota
 from postroom.gmail.transport import CheckedClient
+from postroom.jobs.failure import ending_of
 from postroom.manage.pausing import forbid_and_wait, stop
 from postroom.store import accounts, actions, decisions, jobs, labels, mail, pauses, protection
 from postroom.store.audit import Signature
@@ -33,6 +35,7 @@ from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
+from postroom.store.new_jobs import new_job
 from postroom.system.boot_clock import since_boot
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
@@ -57,6 +60,8 @@ class GateSetup:
     permit: Permit
     message_id: str
     gate: MailboxGate
+    through: Callable[[MailboxGate], GmailClient]
+    """A client of the same mailbox through another gate."""
 
     async def waiting(self) -> "asyncio.Task[Placed]":
         """A change that waits for the end of a rate limit."""
@@ -87,7 +92,8 @@ async def setup(database: Database) -> AsyncGenerator[GateSetup]:
         quota = Quota()
         client = GmailClient(http, address, token, quota=quota, gate=gate)
         permit = Permit(account.id, HeldLease(since_boot() + 3_600))
-        yield GateSetup(database, mailbox, quota, client, GmailMailbox(client), permit, message.id, gate)
+        parts = (quota, client, GmailMailbox(client), permit, message.id, gate)
+        yield GateSetup(database, mailbox, *parts, lambda other: GmailClient(http, address, token, gate=other))
 
 
 async def held(setup: GateSetup) -> None:
@@ -137,6 +143,32 @@ async def test_whatever_forbids_has_answered_when_nothing_that_it_forbids_can_st
         await forbid_and_wait(setup.database, verb)
         with pytest.raises(ClearanceExpired):
             clearance.check()
+
+
+async def test_a_machine_too_busy_for_its_own_gate_blames_nobody_and_uses_no_attempt(setup: GateSetup) -> None:
+    """By the time a clearance arrives it is over, each time anew."""
+
+    def starved() -> float:
+        nonlocal passed
+        passed += GRANT_S
+        return passed
+
+    passed = since_boot()
+    client = setup.through(MailboxGate(setup.database, boot=starved))
+    forever = Permit(setup.permit.account_id, HeldLease(float("inf")))
+    with pytest.raises(NotSent, match="this machine is too busy") as waits:
+        await GmailMailbox(client).under(forever).modify(setup.message_id, remove=["INBOX"])
+    assert "network" not in str(waits.value)
+    assert setup.is_in_inbox
+    await setup.database.run(jobs.enqueue_many([new_job(CATALOGUE, "unsnooze.gmail", {})], wall_clock()))
+    now, token = wall_clock(), new_id()
+    await setup.database.run(jobs.open_lease(token, "test", now, now + timedelta(minutes=1)))
+    (job,) = await setup.database.run(jobs.claim(token, 1, now))
+    ending = ending_of(job, job_error_of(waits.value), DEFAULT, Random(1), now)
+    assert await setup.database.run(ending.transaction)
+    shown = await setup.database.run(jobs.show_job(job.id))
+    assert shown is not None
+    assert (shown.state, shown.attempts, shown.not_before) == ("queued", 0, now + BUSY_PAUSE)
 
 
 async def _valid_clearance(setup: GateSetup) -> Clearance:
@@ -214,7 +246,7 @@ async def test_a_label_that_was_just_renamed_to_a_protected_name_counts(sqlite: 
         for id, name in ((taxes, "Old taxes"), (other, "Taxes")):
             product.mailbox.labels.update(id, name, {})
         requests = ActionRequests(sqlite, CATALOGUE, Policy(), wall_clock)
-        asked = await requests.ask(view.id, "trash", {}, source="user", asked_by="test", why="a test")
+        asked = await requests.ask(view.id, "trash", {}, source="user", asked_by="test", why="a test", signed=signed())
         assert (await ended(product, asked.action_id)).state == "canceled"
         assert "TRASH" not in product.mailbox.get(message.id).labels
 
@@ -241,7 +273,9 @@ async def test_a_protected_label_that_was_just_put_on_by_hand_counts(
         before = product.mailbox.get(message.id).labels
         parameters = {"snooze": {"amount": 1, "units": "days"}, "apply_label": {"label": "New"}}.get(action, {})
         requests = ActionRequests(database, CATALOGUE, Policy(), wall_clock)
-        asked = await requests.ask(view.id, action, parameters, source="user", asked_by="test", why="a test")
+        asked = await requests.ask(
+            view.id, action, parameters, source="user", asked_by="test", why="a test", signed=signed()
+        )
         end = await ended(product, asked.action_id)
         assert end.state == "canceled"
         assert "'legal' is protected" in (end.error or "")

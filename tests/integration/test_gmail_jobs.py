@@ -47,6 +47,7 @@ from support.gmail_setup import gmail_setup
 from support.mailboxes import always, given
 from support.patience import PATIENCE_S
 from support.product import ENDPOINT, OWNER, TOKEN, decided_action, raw_mail, until_job
+from support.store.fault_cases_registry import signed
 
 
 @dataclass
@@ -211,7 +212,8 @@ async def test_several_messages_are_asked_for_at_once_and_those_that_failed_for_
 ) -> None:
     ids = [f"18c{number}" for number in range(4)]
     async with working(jobs_setup.database, {"ingest.gmail": IngestGmail(jobs_setup.database)}):
-        job, *others = await jobs_setup.database.run(ask_for_messages(jobs_setup.account_id, ids, wall_clock()))
+        asked = ask_for_messages(jobs_setup.account_id, ids, signed(), wall_clock())
+        job, *others = await jobs_setup.database.run(asked)
         assert all(each.id == job.id for each in others)
         reply = _all_ended(
             ("18c0", "new", None), ("18c1", "refused", "BadInput: x"), ("18c2", "skipped", None), ("18c3", "gone", None)
@@ -228,7 +230,8 @@ async def test_several_messages_are_asked_for_at_once_and_those_that_failed_for_
 
 async def test_several_messages_are_asked_for_again_while_one_could_not_be_read(jobs_setup: GmailJobsSetup) -> None:
     async with working(jobs_setup.database, {"ingest.gmail": IngestGmail(jobs_setup.database)}):
-        job, _ = await jobs_setup.database.run(ask_for_messages(jobs_setup.account_id, ["18c0", "18c1"], wall_clock()))
+        asked = ask_for_messages(jobs_setup.account_id, ["18c0", "18c1"], signed(), wall_clock())
+        job, _ = await jobs_setup.database.run(asked)
         reply = _all_ended(("18c0", "gone", None), ("18c1", "failed", "ServerError: 503"))
         await _answered(jobs_setup.database, reply)
         await _until(jobs_setup.database, job.id, lambda job: job.last_error is not None)
@@ -267,7 +270,7 @@ async def test_a_message_is_ingested_from_end_to_end_by_its_job(
         )
         connector = asyncio.create_task(answering)
         async with working(sqlite, {"ingest.gmail": IngestGmail(sqlite)}):
-            (job,) = await sqlite.run(ask_for_messages(account.id, [message.id], wall_clock()))
+            (job,) = await sqlite.run(ask_for_messages(account.id, [message.id], signed(), wall_clock()))
             await until_job(sqlite, job.id, "completed")
         connector.cancel()
         await asyncio.wait({connector})

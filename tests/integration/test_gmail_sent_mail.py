@@ -81,6 +81,48 @@ async def test_whoever_was_written_to_years_ago_is_known_when_the_past_gets_its_
     assert await people(database) == {f"{each}@x.example" for each in ("ida", "pat.o'brien", "a", "b", "c")}
 
 
+@pytest.mark.parametrize(
+    "marks",
+    [
+        {"X_Postroom_Delivery": "0190-1"},
+        {"Auto_Submitted": "auto-replied"},
+        {"Auto_Submitted": "auto-generated (rule)"},
+    ],
+    ids=["ours", "a reply", "a forward"],
+)
+@pytest.mark.parametrize("age", [timedelta(), YEARS], ids=["now", "years ago"])
+async def test_mail_that_a_program_sent_makes_no_contacts_and_replies_to_it_are_not_lifted(
+    setup: GmailSetup, database: Database, index: SentIndex, marks: dict[str, str], age: timedelta
+):
+    write_to(setup, "ida@x.example", age=age)
+    sent = raw_mail("away", sender=OWNER, to="stranger@x.example", Message_ID="<away@x>", **marks)
+    setup.mailbox.deliver(sent, {"SENT"}, setup.mailbox.clock() - age)
+    live = connector(setup, index)
+    await live.sync()
+    await live.sent_mail.keep_reading()
+    replies = {
+        "next": raw_mail("Buy now", sender="stranger@x.example"),
+        "reply": raw_mail("Re: away", sender="other@x.example", In_Reply_To="<away@x>"),
+        "friend": raw_mail("Re: to ida", sender="cleo@x.example", In_Reply_To="<0.ida@x.example>"),
+    }
+    ids = {name: setup.mailbox.deliver(raw).id for name, raw in replies.items()}
+    await live.sync()
+    found = await setup.waiting()
+    tiers = {name: found[id]["control"]["policy_tier"] for name, id in ids.items()}
+    assert tiers == {"next": "interactive", "reply": "interactive", "friend": "high_priority"}
+    assert found[ids["reply"]]["payload"]["raw"]["reply_to_mine"] is False
+    assert await people(database) == {"ida@x.example"}
+
+
+async def test_mail_that_says_it_was_not_sent_automatically_is_the_users(
+    setup: GmailSetup, database: Database, index: SentIndex
+):
+    raw = raw_mail("hello", sender=OWNER, to="ida@x.example", Auto_Submitted="no")
+    setup.mailbox.deliver(raw, {"SENT"}, setup.mailbox.clock() - YEARS)
+    await connector(setup, index).sync()
+    assert await people(database) == {"ida@x.example"}
+
+
 async def test_the_whole_folder_is_read_once_through_troubles_and_starts(
     setup: GmailSetup, database: Database, index: SentIndex, monkeypatch: pytest.MonkeyPatch
 ):

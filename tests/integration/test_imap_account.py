@@ -12,6 +12,7 @@ import socket
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,7 +57,7 @@ class NewUser:
         self._patch.setattr(sys, "stdin", io.StringIO(f"{password}\n"))
         return self.shell("account", "add", "imap", "--json", *options)
 
-    def account(self) -> dict[str, str]:
+    def account(self) -> dict[str, Any]:
         assert self.shell("account", "list", "--json") == 0, self.shell.err
         return next(each for each in self.shell.json() if each["provider"] == "imap")
 
@@ -85,12 +86,34 @@ def test_a_mailbox_is_connected_with_a_password_from_standard_input(user: NewUse
 
 
 def test_adding_again_renews_the_password_and_keeps_what_is_not_said(user: NewUser) -> None:
-    assert user.add(*user.where(labels="folders")) == 0
+    named = ("--authserv-id", "MX.Provider.example", "--authserv-id", "*.provider.example")
+    assert user.add(*user.where(labels="folders"), *named) == 0
     first = user.account()
+    assert first["authserv_ids"] == ["*.provider.example", "mx.provider.example"]
     assert user.add("--email", OWNER.upper()) == 0, user.shell.err
     assert "already connected (active)" in user.shell.err
     again = user.account()
     assert (again["id"], again["labels_as"], again["imap_host"]) == (first["id"], "folders", "127.0.0.1")
+    assert again["authserv_ids"] == first["authserv_ids"]
+
+
+def test_a_new_account_does_not_act_until_its_owner_says_so(user: NewUser) -> None:
+    assert user.add(*user.where()) == 0, user.shell.err
+    assert f"To act on new mail, run `postroom account act {OWNER} --from now`" in user.shell.err
+    assert (user.account()["acts"], user.account()["acts_from"]) == ("not yet", None)
+    assert user.shell("account", "list") == 0
+    assert "not yet" in user.shell.out
+    assert user.shell("doctor") == 0
+    assert "decided in shadow, nothing is changed in the mailbox" in user.shell.out
+    for wrong in ("soon", "2030-01-01", "7"):
+        assert user.shell("account", "act", OWNER, "--from", wrong) == 2
+    assert user.account()["acts_from"] is None
+    assert user.shell("account", "act", OWNER, "--from", "2026-11-01", "--json") == 0, user.shell.err
+    (row,) = user.shell.json()
+    assert (row["acts"], row["messages"], row["batch_id"]) == ("since 2026-11-01 00:00 UTC", 0, None)
+    assert user.add("--email", OWNER) == 0, user.shell.err
+    assert "To act on new mail" not in user.shell.err
+    assert user.account()["acts_from"] == "2026-11-01T00:00:00+00:00"
 
 
 def test_a_mailbox_is_not_connected_twice_however_its_server_is_named(user: NewUser) -> None:
@@ -157,6 +180,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_before_the_password_le
         (["--email", OWNER, "--imap-host", "127.0.0.1", "--imap-security", "ssl"], "--imap-security"),
         (["--email", OWNER, "--imap-port", "993"], "--imap-host: is missing"),
         (["--email", OWNER, "--imap-host", "a b"], "is no host name"),
+        (["--email", OWNER, "--authserv-id", "mx.example; none"], "is no name of a host"),
         (["--email", "nobody"], "is not a mail address"),
         (["--email", OWNER, "--level", "read"], "--level: is not for imap"),
         (["--email", "ada@outlook.com"], "Microsoft accepts no passwords over IMAP"),
@@ -288,6 +312,7 @@ def test_mail_is_archived_and_brought_back_and_a_refused_password_parks_until_th
     assert user.add(*user.where(), *shell_data) == 0, shell.err
     rule = ("rules", "add", "--name", "shop", "--if", '{"sender_domain": "shop.example"}', "--then", "archive")
     assert shell(*rule, *shell_data) == 0, shell.err
+    assert shell("account", "act", OWNER, "--from", "now", *shell_data) == 0, shell.err
     with running(shell.folder, "serve", "--port", "0", "--json") as process:
         announced(process)
         id = beside.put(MAIL % (OWNER.encode(), 1, 1))
@@ -311,6 +336,43 @@ def test_mail_is_archived_and_brought_back_and_a_refused_password_parks_until_th
     beside.close()
 
 
+def submission_of(user: NewUser) -> tuple[str | None, int | None, str | None]:
+    async def stored(database: Database) -> tuple[str | None, int | None, str | None]:
+        account = await imap_account(database, OWNER)
+        assert account is not None
+        assert account.servers is not None
+        return account.servers.smtp_host, account.servers.smtp_port, account.servers.smtp_security
+
+    return on_database(user.shell, stored)
+
+
+def test_a_server_for_sending_that_is_down_while_the_password_is_renewed_is_kept(user: NewUser) -> None:
+    with submission_in_a_thread() as smtp:
+        sending = {"smtp-host": "127.0.0.1", "smtp-port": str(smtp.port), "smtp-security": "starttls"}
+        assert user.add(*user.where(**sending)) == 0, user.shell.err
+        assert "Mail is sent through 127.0.0.1" in user.shell.err
+    before = submission_of(user)
+    for again in (["--email", OWNER], user.where()):
+        assert user.add(*again) == 0, user.shell.err
+        assert f"no server for sending answers at 127.0.0.1:{smtp.port}" in user.shell.err
+        assert "127.0.0.1 is kept, and tried again for each mail." in user.shell.err
+        assert submission_of(user) == before
+
+
+def test_a_server_for_sending_is_added_changed_and_left_out_without_naming_the_other_again(user: NewUser) -> None:
+    assert user.add(*user.where()) == 0, user.shell.err
+    assert submission_of(user)[0] is None
+    with submission_in_a_thread() as smtp:
+        sending = ("--smtp-host", "127.0.0.1", "--smtp-port", str(smtp.port), "--smtp-security", "starttls")
+        assert user.add("--email", OWNER, *sending) == 0, user.shell.err
+        assert submission_of(user) == ("127.0.0.1", smtp.port, "starttls")
+        assert user.add("--email", OWNER) == 0, user.shell.err
+        assert submission_of(user) == ("127.0.0.1", smtp.port, "starttls")
+    assert user.add("--email", OWNER, "--no-sending") == 0, user.shell.err
+    assert submission_of(user)[0] is None
+    assert user.account()["imap_host"] == "127.0.0.1"
+
+
 def test_mail_is_forwarded_through_the_submission_server_with_a_copy_in_sent_mail(user: NewUser) -> None:
     shell, beside = user.shell, Beside(user.server, user.name)
     shell_data = ("--data-dir", str(shell.folder / "data"))
@@ -326,6 +388,7 @@ def test_mail_is_forwarded_through_the_submission_server_with_a_copy_in_sent_mai
         assert user.add(*where, *shell_data) == 0, shell.err
         rule = ("rules", "add", "--name", "shop", "--if", '{"sender_domain": "shop.example"}', "--then", "forward")
         assert shell(*rule, "--param", "to=ada@example.com", *shell_data) == 0, shell.err
+        assert shell("account", "act", OWNER, "--from", "now", *shell_data) == 0, shell.err
         with running(shell.folder, "serve", "--port", "0", "--json") as process:
             announced(process)
             beside.put(MAIL % (OWNER.encode(), 1, 1))

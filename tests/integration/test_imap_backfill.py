@@ -243,6 +243,14 @@ async def test_the_estimate_counts_and_judges_what_a_backfill_would_read(setup: 
     assert found["sample"] == {"read": 9, "in_category": 6, "full": 6, "metadata": 0, "skipped": 0}
     assert await setup.waiting() == {}
     assert not any("\\Seen" in each for each in setup.beside.flags())
+    asked = {"categories": ["finance", "travel", "health"], **days}
+    together = await RequestHandlers(connector, connector.source).backfill_sample(asked)
+    assert together["queries"] == 1, "one window is listed once, however many categories there are"
+    assert {name: count["counted"] for name, count in together["categories"].items()} == dict.fromkeys(
+        ("finance", "travel", "health"), 9
+    )
+    assert together["candidates"] == {"counted": 9, "about": 9}
+    assert together["sample"]["read"] == 9
 
 
 async def test_more_messages_than_the_connector_remembers_the_places_of_are_all_ingested(

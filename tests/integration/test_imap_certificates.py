@@ -100,6 +100,7 @@ def test_a_followed_mailbox_waits_and_continues_by_itself_when_the_certificate_i
         return next((each for each in shell.json() if each["connector_type"] == "imap"), {"state": "none"})
 
     assert owner.add(*data) == 0, shell.err
+    assert shell("account", "act", OWNER, "--from", "now", *data) == 0, shell.err
     rule = ("rules", "add", "--name", "shop", "--if", '{"sender_domain": "shop.example"}', "--then", "archive")
     assert shell(*rule, *data) == 0, shell.err
     with running(shell.folder, "serve", "--port", "0", "--json", more={"POSTROOM_IMAP_POLL_S": "1"}) as process:

@@ -2,15 +2,19 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from postroom.connectors.imap import follow
+from postroom.connectors.imap import follow, live
 from postroom.connectors.imap.idle import IdleHints
-from postroom.core.errors import MailboxLater, SwitchboardUnavailable
+from postroom.connectors.mail import connector as mail_connector
+from postroom.connectors.mail.knowledge import Knowledge
+from postroom.connectors.switchboard_client import Receipt
+from postroom.core.errors import MailboxLater, PostroomError, SwitchboardUnavailable
 from postroom.imap import connection as imap_connection
 from postroom.imap.account import open_session
 from postroom.imap.sign_in import Credentials
@@ -67,6 +71,21 @@ async def test_mail_is_handed_in_once_whoever_moves_it_and_however_often_we_star
     again = setup.connector()
     assert await again.sync() == 1
     assert set(await setup.waiting()) == {first, junk}
+
+
+async def test_mail_that_a_program_sent_makes_no_contacts_and_replies_to_it_are_not_lifted(setup: ImapSetup) -> None:
+    setup.beside.put(mail("hand", "bob@example.com", OWNER), "Sent")
+    marks = "X-Postroom-Delivery: 0190-1\r\nAuto-Submitted: auto-replied\r\n"
+    setup.beside.put(mail("away", "stranger@example.com", OWNER, marks), "Sent")
+    connector = setup.connector()
+    await connector.sync()
+    replies = {name: mail(f"re-{name}", extra=f"In-Reply-To: <{name}@x.example>\r\n") for name in ("hand", "away")}
+    ids = {name: setup.beside.put(raw) for name, raw in replies.items()}
+    await connector.sync()
+    arrived = await setup.waiting()
+    tiers = {name: arrived[id]["control"]["policy_tier"] for name, id in ids.items()}
+    assert tiers == {"hand": "high_priority", "away": "interactive"}
+    assert setup.board.people == ["bob@example.com"]
 
 
 async def test_what_other_programs_do_is_reported(setup: ImapSetup) -> None:
@@ -280,6 +299,7 @@ async def test_mail_that_was_marked_as_deleted_is_ingested_when_it_is_restored(s
 
 async def test_many_new_messages_are_kept_part_by_part(setup: ImapSetup, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(follow, "MOST_NEW", 2)
+    monkeypatch.setattr(live, "BATCH", 2)
     ids = {setup.beside.put(mail(f"n{number}")) for number in range(5)}
 
     def fail(count: int) -> None:
@@ -298,6 +318,38 @@ async def test_many_new_messages_are_kept_part_by_part(setup: ImapSetup, monkeyp
     assert await connector.sync() == 0
     assert set(await setup.waiting()) == ids
     assert [each["labels_added"] for each in setup.board.reports] == [["STARRED"]]
+
+
+async def test_of_many_new_messages_those_of_contacts_are_read_first(
+    setup: ImapSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also the one that comes while the others are read; and a reply to what was sent since the last round."""
+    monkeypatch.setattr(live, "BATCH", 10)
+    monkeypatch.setattr(mail_connector, "A_WHILE_S", 0.0)
+    monkeypatch.setattr(mail_connector, "TIMES_AS_LONG", 0)
+    setup.beside.client.create("Sent")
+    setup.beside.put(mail("question", sender=OWNER), "Sent")
+    news = [setup.beside.put(mail(f"n{number}", extra="List-Unsubscribe: <x>\r\n")) for number in range(40)]
+    first = [
+        setup.beside.put(mail("letter", sender="Ida <ida@people.example>")),
+        setup.beside.put(mail("reply", extra="In-Reply-To: <question@x.example>\r\n")),
+    ]
+    news += [setup.beside.put(mail(f"n{number}", extra="List-Unsubscribe: <x>\r\n")) for number in range(40, 50)]
+    order: list[str] = []
+    ingest = setup.board.ingest_batch
+
+    async def ingest_batch(envelopes: Sequence[Mapping[str, Any]]) -> list[Receipt | PostroomError]:
+        order.extend(each["event"]["external_event_id"] for each in envelopes)
+        if len(order) > 10 and len(first) == 2:
+            first.append(setup.beside.put(mail("late letter", sender="ida@people.example")))
+        return await ingest(envelopes)
+
+    monkeypatch.setattr(setup.board, "ingest_batch", ingest_batch)
+    known = Knowledge([OWNER], sent=setup.sent, contacts=lambda: frozenset({"ida@people.example"}))
+    assert await setup.connector(knowledge=known).sync() == 53
+    assert sorted(order) == sorted([*news, *first])
+    assert {*order[:2]} == {*first[:2]}
+    assert order.index(first[2]) < 25
 
 
 async def test_a_round_costs_as_much_as_what_has_changed(

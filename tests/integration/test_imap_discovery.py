@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from postroom.core.errors import BadInput
+from postroom.core.hosts import DnsServer
 from postroom.imap.wire import Endpoint
 from postroom.manage.imap_servers import DnsRecords, WantedServer, WantedServers, app_at, find_servers
 from postroom.settings.reading import Settings, load_settings
@@ -60,7 +61,7 @@ async def test_beside_a_server_that_is_named_the_one_for_sending_is_looked_for(s
 
 async def test_a_domain_at_microsoft_is_refused_before_a_password_is_asked_for(settings: Settings) -> None:
     with pytest.raises(BadInput, match="Microsoft accepts no passwords over IMAP"):
-        await find_servers(WantedServers("ada@hotmail.com"), settings, DnsRecords.of_system(["127.0.0.1"]))
+        await find_servers(WantedServers("ada@hotmail.com"), settings, DnsRecords.of_system([DnsServer("127.0.0.1")]))
 
 
 async def test_with_an_app_microsofts_servers_are_used_and_the_app_is_known_again_by_them(settings: Settings) -> None:

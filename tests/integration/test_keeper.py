@@ -3,7 +3,7 @@ it."""
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -21,7 +21,7 @@ from postroom.core.queue.queues import EMAIL, GATEWAY, Policy, Queues, Route
 from postroom.core.tally import Gauges
 from postroom.manage.queues import peek, queue_stats
 from postroom.store import connectors, history, rollups
-from postroom.store.engine.database import Database
+from postroom.store.engine.database import Database, Subscription
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
 from postroom.store.mail import keep_account
@@ -302,6 +302,9 @@ class TroubledDatabase:
             raise self._errors.pop()
         return await self._database.run(transaction)
 
+    def subscribe(self, channel: str, callback: Callable[[str], None]) -> Subscription:
+        return self._database.subscribe(channel, callback)
+
 
 async def test_trouble_is_reported_and_the_keeper_goes_on(setup: KeeperSetup, monkeypatch: pytest.MonkeyPatch):
     """The pauses pass at once; what matters is what is done after each, and how long each would have been."""
@@ -318,7 +321,9 @@ async def test_trouble_is_reported_and_the_keeper_goes_on(setup: KeeperSetup, mo
             await asyncio.Event().wait()
         await asyncio.sleep(0)
 
-    monkeypatch.setattr(keeping, "asyncio", SimpleNamespace(TaskGroup=asyncio.TaskGroup, sleep=pass_at_once))
+    monkeypatch.setattr(
+        keeping, "asyncio", SimpleNamespace(TaskGroup=asyncio.TaskGroup, Event=asyncio.Event, sleep=pass_at_once)
+    )
     await setup.intake().ingest(envelope(1))
     errors: list[StoreError] = [DatabaseUnavailable("away"), DatabaseFull("full"), DatabaseUnavailable("away")]
     database: Any = TroubledDatabase(setup.database, errors)
@@ -337,4 +342,4 @@ async def test_trouble_is_reported_and_the_keeper_goes_on(setup: KeeperSetup, mo
         "DatabaseUnavailable",
     ]
     assert setup.gauges.values_of(QUEUE_DEPTH)["gateway", "P2", "waiting"] == 1
-    assert pauses == {1, 5, 60, 300, 3600}
+    assert pauses == {1, 30, 60, 300, 3600}

@@ -74,9 +74,9 @@ async def test_a_rule_does_not_bring_back_a_label_that_the_user_deleted(label_se
     label_setup.product.mailbox.delete_label(label_setup.label_id("Receipts"))
     missed = await label_setup.receipt()
     assert (missed.state, label_setup.names) == ("failed", set())
-    assert "'Receipts' was deleted in the mailbox" in (missed.error or "")
+    assert "'Receipts' was deleted from Gmail" in (missed.error or "")
     rule = await label_setup.rule()
-    assert (rule.enabled, rule.disabled_reason) == (False, "the label 'Receipts' was deleted in the mailbox")
+    assert (rule.enabled, rule.disabled_reason) == (False, "Label 'Receipts' was deleted from Gmail")
 
 
 async def test_a_rule_does_not_create_a_second_label_beside_one_that_the_user_renamed(label_setup: LabelSetup) -> None:
@@ -84,7 +84,7 @@ async def test_a_rule_does_not_create_a_second_label_beside_one_that_the_user_re
     label_setup.product.mailbox.labels.update(label_setup.label_id("Receipts"), "Bills", {})
     missed = await label_setup.receipt()
     assert (missed.state, label_setup.names) == ("failed", {"Bills"})
-    assert (await label_setup.rule()).disabled_reason == "the label 'Receipts' was renamed to 'Bills' in the mailbox"
+    assert (await label_setup.rule()).disabled_reason == "Label 'Receipts' was renamed to 'Bills' in Gmail"
 
 
 async def test_a_rule_that_the_user_enables_again_may_create_its_label(label_setup: LabelSetup) -> None:

@@ -163,6 +163,19 @@ async def test_a_switchboard_that_went_away_is_found_again(services: Services):
         assert isinstance(await refusal(switchboard.ingest(envelope(3))), SwitchboardUnavailable)
 
 
+async def test_a_wrong_address_is_named_with_the_status_that_it_answered(services: Services):
+    async with served(services) as running:
+        token = await running.token("connector", "webhook:ci")
+        for path, said in (("/other", "404"), ("/v1/ingest", "error")):
+            async with switchboard_at(f"{running.address}{path}", token) as client:
+                error = await refusal(client.ingest(envelope()))
+            assert isinstance(error, SwitchboardUnavailable)
+            assert f"{running.address}{path}" in str(error)
+            assert said in str(error)
+    async with switchboard_at(f"{running.address}/mcp", token) as client:
+        assert f"at {running.address}/mcp cannot be reached" in str(await refusal(client.ingest(envelope())))
+
+
 async def test_a_token_that_is_not_known_is_refused_for_good(services: Services):
     async with served(services) as running, switchboard_at(f"{running.address}/mcp", "nonsense") as switchboard:
         error = await refusal(switchboard.ingest(envelope()))

@@ -25,7 +25,7 @@ from postroom.settings.sections import ModelSettings
 from postroom.store.engine.database import Database
 from postroom.store.model_calls import LEFT_AFTER, fail_left_calls
 from postroom_sandbox.faults import Fault, FaultKind
-from postroom_sandbox.model_api import Raw
+from postroom_sandbox.model_api import ModelApi, Raw, running_model_api
 from postroom_sandbox.model_moods import FakeAnswer, FakeToolCall, decides
 from support.clocks import ManualClock
 from support.model_setup import KEY, ModelSetup, opened_model_setup
@@ -304,6 +304,54 @@ async def test_a_server_that_counts_no_tokens_has_used_what_was_reserved(setup: 
     assert call.cost_micros == call.reserved_micros
 
 
+async def test_an_answer_without_token_counts_is_a_decision_whose_reservation_counts(setup: ModelSetup) -> None:
+    setup.api.say(FakeAnswer(decides("star").calls, has_usage=False))
+    answer = await setup.decide()
+    assert answer.decision.action_type == "star"
+    [call] = await setup.calls()
+    assert (call.state, call.cost_micros) == ("answered", call.reserved_micros)
+
+
+class Slots:
+    """A server that answers slowly, and counts how many requests it has at once."""
+
+    def __init__(self) -> None:
+        self.at_once = 0
+        self.most = 0
+        self.arrived = asyncio.Semaphore(0)
+        self.over = asyncio.Event()
+
+    async def hold(self, _seconds: float) -> None:
+        self.at_once += 1
+        self.most = max(self.most, self.at_once)
+        self.arrived.release()
+        await self.over.wait()
+        self.at_once -= 1
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+async def test_no_more_calls_are_made_at_once_than_the_settings_say(
+    setup: ModelSetup, sqlite: Database, clock: ManualClock, concurrency: int
+) -> None:
+    """The others wait without a reservation, so no time of theirs runs out and no attempt is used up."""
+    slots = Slots()
+    api = ModelApi(key=KEY, clock=clock, sleep=slots.hold)
+    async with running_model_api(api) as url:
+        base = f"{url}/v1" if setup.provider == "openai" else url
+        model = setup.with_settings(concurrency=concurrency, base_url=base)
+        api.faults.order(Fault(kind="delay", path="/v1/", delay_s=2, times=40))
+        asking = [asyncio.create_task(setup.decide(model=model)) for _ in range(8)]
+        for _ in range(concurrency):
+            await slots.arrived.acquire()
+        for _ in range(2_000):  # all of them would have arrived by then
+            await asyncio.sleep(0)
+        assert (slots.most, len(await setup.calls())) == (concurrency, concurrency)
+        slots.over.set()
+        assert len(await asyncio.gather(*asking)) == 8
+        await model.close()
+    assert await setup.states() == ["answered"] * 8
+
+
 async def test_many_messages_at_once_share_one_client(setup: ModelSetup) -> None:
     answers = await asyncio.gather(*(setup.decide() for _ in range(10)))
     assert len(answers) == 10
@@ -327,7 +375,7 @@ async def test_a_model_of_unknown_price_is_not_asked_before_its_price_is_set(set
         (ModelUnavailable("down", timedelta(seconds=9)), Retryable, timedelta(seconds=9)),
         (ModelUnavailable("down"), Retryable, None),
         (ModelRefused("the key"), Parked, None),
-        (BudgetSpent("spent", datetime(2026, 11, 16, tzinfo=UTC)), Retryable, timedelta(hours=16)),
+        (BudgetSpent("spent", datetime(2026, 11, 16, tzinfo=UTC)), Parked, timedelta(hours=16)),
     ],
 )
 def test_an_error_of_the_model_ends_the_job_in_its_way(

@@ -19,7 +19,8 @@ from postroom.core.actions.action import ActionType
 from postroom.core.actions.safety import Policy, Ruling
 from postroom.core.errors import Refused
 from postroom.core.jobs.types import CATALOGUE
-from postroom.store import actions, decisions, jobs, labels, outbound, outbound_answers, pauses, protection
+from postroom.core.rules.draft import RuleDraft
+from postroom.store import actions, decisions, jobs, labels, outbound, outbound_answers, pauses, protection, rules
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
@@ -62,7 +63,9 @@ class SendingSetup:
 
     async def ask(self, message_id: UUID, action: str, **parameters: Any) -> UUID:
         requests = ActionRequests(self.database, CATALOGUE, Policy(), wall_clock)
-        asked = await requests.ask(message_id, action, parameters, source="user", asked_by="test", why="a test")
+        asked = await requests.ask(
+            message_id, action, parameters, source="user", asked_by="test", why="a test", signed=self.signed()
+        )
         return asked.action_id
 
     async def do(self, message_id: UUID, action: str, **parameters: Any) -> actions.ActionView:
@@ -242,6 +245,48 @@ async def test_a_job_that_says_anything_else_than_its_action_sends_nothing(setup
 
     assert "another cc" in await setup._until(look)
     assert setup.sent() == []
+
+
+async def payload_of(setup: SendingSetup, action: UUID) -> dict[str, Any]:
+    """The payload of the job that sent the mail of this action."""
+    found = await setup.database.run(jobs.list_jobs(type="outbound.send"))
+    return next(each for each in (json.loads(job.payload_json) for job in found) if each["action_id"] == str(action))
+
+
+async def test_the_job_that_forwards_names_everything_that_leaves_and_where_its_files_are(setup: SendingSetup) -> None:
+    _, id = await setup.receive(with_attachment("Invoice", "invoice.pdf", b"%PDF-1.7 secret"))
+    given = {"filename": "note.txt", "mime_type": "text/plain", "data": "U2VjcmV0"}
+    done = await setup.do(id, "forward", to=BEN, cc=["cleo@example.com"], note="Please pay", attachments=[given])
+    payload = await payload_of(setup, done.id)
+    assert {name: payload[name] for name in payload if name != "account_id"} == {
+        "action_id": str(done.id),
+        "message_type": "forward",
+        "original_message_id": str(id),
+        "to": [BEN],
+        "cc": ["cleo@example.com"],
+        "body_plain": "Please pay",
+        "attachments": [
+            {"filename": "invoice.pdf", "mime_type": "application/pdf", "in": "original"},
+            {"filename": "note.txt", "mime_type": "text/plain", "in": "action"},
+        ],
+    }
+
+
+async def test_the_job_that_replies_names_its_recipient_and_its_conversation(setup: SendingSetup) -> None:
+    _, id = await setup.receive(with_attachment("Invoice", "invoice.pdf", b"%PDF"))
+    done = await setup.do(id, "auto_reply", text="Away", html="<p>Away</p>", subject="Out of office")
+    payload = await payload_of(setup, done.id)
+    stored = await setup.database.run(load_message(id))
+    assert {name: payload[name] for name in payload if name not in ("account_id", "action_id")} == {
+        "message_type": "reply",
+        "original_message_id": str(id),
+        "to": [ADA],
+        "subject": "Out of office",
+        "body_plain": "Away",
+        "body_html": "<p>Away</p>",
+        "thread_id": stored.provider_thread_id,
+        "references": ["<one@example.com>"],
+    }
 
 
 def with_attachment(subject: str, name: str, content: bytes) -> bytes:
@@ -476,3 +521,18 @@ async def test_a_message_that_is_gone_cannot_be_forwarded(setup: SendingSetup) -
     done = await setup.do(id, "forward", to=BEN)
     assert done.state == "failed"
     assert "deleted" in (done.error or "")
+
+
+async def test_a_rule_that_a_token_wrote_decides_about_no_mail_before_a_person_has_confirmed_it(
+    setup: SendingSetup,
+) -> None:
+    draft = RuleDraft("to ben", {"sender_email": ADA}, "forward", {"to": BEN})
+    by_token = Signature(new_id(), "token:7", "admin")
+    await setup.database.run(rules.keep_rules([(new_id(), draft)], "refuse", "user", by_token, wall_clock()))
+    await setup.receive(raw_mail("Before", ADA))
+    assert await setup.database.run(actions.list_actions(10)) == []
+    rule = await setup.database.run(rules.load_rule("to ben"))
+    await setup.database.run(rules.confirm_rule(rule.id, draft.content_hash, setup.signed(), wall_clock()))
+    _, after = await setup.receive(raw_mail("After", ADA))
+    [decided] = await setup.database.run(actions.list_actions(10))
+    assert (decided.message_id, decided.action_type, decided.rule_name) == (after, "forward", "to ben")

@@ -3,16 +3,25 @@
 import re
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from html import unescape
 from uuid import UUID
 
 import httpx2
 import pytest
 
+from postroom.act.action_requests import ActionRequests
+from postroom.act.agents import Agents
+from postroom.core.actions.safety import Policy
+from postroom.core.jobs.types import CATALOGUE
+from postroom.core.roles import Role
 from postroom.manage.approvals import PAGE
 from postroom.store import approvals, jobs, rules
 from postroom.store.approvals import Approval
-from postroom.store.audit import list_audit
+from postroom.store.audit import Signature, list_audit
 from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.tokens import create_token, mint
+from support.mail import keep_mail
 from support.page_forms import submit
 from support.page_setup import ATTACKS, ask, browsing, new_mailbox, visitor
 from support.store.mail_setup import MailSetup, Sample
@@ -46,13 +55,40 @@ def chosen(*asked: Approval) -> list[str]:
     return [f"{each.id}:{each.action_hash}" for each in asked]
 
 
+async def test_what_is_alike_is_rejected_together_and_the_agent_is_named(
+    page: httpx2.AsyncClient, box: MailSetup
+) -> None:
+    database, clock = box.setup.database, box.setup.clock
+    token = mint(Role.AGENT, name="assistant").token
+    await database.run(create_token(token, Signature(new_id(), "cli:ada", "admin"), clock()))
+    agents = Agents(ActionRequests(database, CATALOGUE, Policy(), clock))
+    for number in range(3):
+        message = await keep_mail(database, clock, number, sender="ida@shop.example")
+        await agents.propose(message, "delete", {}, "old", Signature(new_id(), f"token:{token.id}", "agent"))
+    text = unescape((await page.get("/approvals")).text)
+    assert "Delete for good: 3 messages" in text.replace("</bdi>", "").replace('<bdi dir="auto">', "")
+    assert text.count("the agent 'assistant'") == 1 + 3
+    whole = text[text.index('action="/approvals/reject-several"') :]
+    group = whole[: whole.index("</form>")]
+    answers = re.findall(r'name="chosen" value="([^"]+)"', group)
+    assert len(answers) == 3
+    await submit(page, "/approvals/reject-several", {"chosen": answers})
+    assert await database.run(approvals.count_waiting()) == 0
+
+
 async def test_it_says_what_would_happen_to_whom_and_why_it_asks(page: httpx2.AsyncClient, box: MailSetup) -> None:
     reply = {"text": "Yes, Friday works.\nMara"}
     await ask(box, "auto_reply", reply, actor="model", why="asks for a time", reason="auto_reply cannot be undone")
     text = (await page.get("/approvals")).text
     for words in (
-        *("1 waits for a yes", "Answer", "uta@home.example", "auto_reply cannot be undone", "asks for a time"),
-        *("Yes, Friday works.", "None: mail that was sent stays sent", "Lunch on Friday", "lapses"),
+        *(
+            "1 action needs your approval",
+            "Answer",
+            "uta@home.example",
+            "auto_reply cannot be undone",
+            "asks for a time",
+        ),
+        *("Yes, Friday works.", "None: mail that was sent stays sent", "Lunch on Friday", "expires"),
     ):
         assert words in text
     assert f'href="/mail/{box.ids["m1"]}"' in text
@@ -60,8 +96,8 @@ async def test_it_says_what_would_happen_to_whom_and_why_it_asks(page: httpx2.As
 
 async def test_an_empty_page_says_what_would_be_asked(page: httpx2.AsyncClient) -> None:
     text = (await page.get("/approvals")).text
-    assert "Nothing waits for a yes." in text
-    assert "Nobody answered anything in the last 24 hours." in text
+    assert "Nothing needs your approval." in text
+    assert "No answers in the last 24 hours." in text
 
 
 async def test_a_yes_queues_exactly_what_was_shown(page: httpx2.AsyncClient, box: MailSetup) -> None:
@@ -80,7 +116,7 @@ async def test_a_yes_to_something_else_than_was_shown_does_not_count(page: httpx
     for shown in ("0f" * 32, asked.action_hash[:8], ""):
         await submit(page, f"/approvals/{asked.id}/approve", {"shown": shown}, back="/approvals")
         assert "look at it" in (await page.get("/approvals")).text
-    assert await state(box, asked.id) == "awaiting_approval"
+    assert await state(box, asked.id) == "approved_pending"
     assert [
         each.type for each in await box.setup.database.run(jobs.list_jobs()) if each.type.startswith("action")
     ] == []
@@ -97,7 +133,7 @@ async def test_a_no_ends_it(page: httpx2.AsyncClient, box: MailSetup) -> None:
 async def test_an_answer_that_comes_too_late_is_said(page: httpx2.AsyncClient, box: MailSetup) -> None:
     lapsed = await ask(box, life=timedelta(seconds=-1))
     text = (await page.get("/approvals")).text
-    assert "lapsed: nothing is done" in text
+    assert "expired: nothing is done" in text
     assert '/approve"' not in text
     await submit(page, f"/approvals/{lapsed.id}/approve", {"shown": lapsed.action_hash}, back="/approvals")
     assert "Too late: it has expired and is not done." in (await page.get("/approvals")).text
@@ -134,7 +170,7 @@ async def test_ticks_that_make_no_sense_answer_nothing(
     asked = await ask(box)
     await submit(page, "/approvals/approve-several", {"chosen": ticked}, back="/approvals")
     assert 'class="toast"' in (await page.get("/approvals")).text
-    assert await state(box, asked.id) == "awaiting_approval"
+    assert await state(box, asked.id) == "approved_pending"
 
 
 async def test_answering_several_asks_people_who_they_are_again(sqlite: Database, box: MailSetup) -> None:
@@ -144,7 +180,7 @@ async def test_answering_several_asks_people_who_they_are_again(sqlite: Database
             fields = {"form_token": stale.form_token, "chosen": chosen(asked)}
             answer = await submit(page, f"/approvals/{act}", fields, back="/approvals")
             assert answer.headers["location"] == "/sign-in/again?to=/approvals"
-        assert await state(box, asked.id) == "awaiting_approval"
+        assert await state(box, asked.id) == "approved_pending"
 
 
 async def test_an_operator_answers_and_a_viewer_does_not(sqlite: Database, box: MailSetup) -> None:
@@ -157,7 +193,7 @@ async def test_an_operator_answers_and_a_viewer_does_not(sqlite: Database, box: 
         for act in (*(f"{asked.id}/{name}" for name in ("approve", "reject", "always")), "approve-several"):
             answer = await submit(page, f"/approvals/{act}", {**fields, "form_token": viewer.form_token})
             assert answer.status_code == 403
-    assert await state(box, asked.id) == "awaiting_approval"
+    assert await state(box, asked.id) == "approved_pending"
     async with browsing(sqlite, operator) as page:
         await submit(page, f"/approvals/{asked.id}/approve", {**fields, "form_token": operator.form_token})
     assert await state(box, asked.id) == "queued"
@@ -173,7 +209,7 @@ async def test_always_for_this_sender_drafts_a_rule_that_is_off(page: httpx2.Asy
         {"label": "Travel"},
     )
     assert rule.draft.conditions == {"sender_email": "uta@home.example"}
-    assert await state(box, asked.id) == "awaiting_approval"
+    assert await state(box, asked.id) == "approved_pending"
     assert "which is off until you switch it on" in (await page.get("/approvals")).text
     await submit(page, f"/approvals/{asked.id}/always", back="/approvals")
     assert len(await box.setup.database.run(rules.list_rules())) == 1
@@ -197,7 +233,7 @@ async def test_those_that_lapse_later_are_on_the_next_page(page: httpx2.AsyncCli
     for number in range(PAGE + 2):
         await ask(box, "apply_label", {"label": f"L{number}"}, life=timedelta(hours=1 + number))
     first = (await page.get("/approvals")).text
-    assert f"{PAGE + 2} wait for a yes" in first
+    assert f"{PAGE + 2} actions need your approval" in first
     later = re.search(r'href="([^"]+)" rel="next"', first)
     assert later is not None
     second = (await page.get(later[1].replace("&amp;", "&"))).text

@@ -4,10 +4,12 @@ import csv
 import io
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import cast
 
 import httpx2
 import pytest
 
+from postroom.core.audited_actions import AuditedAction
 from postroom.manage.audit import signature
 from postroom.manage.protection import protect
 from postroom.store.audit import AuditEntry, record_audit
@@ -34,7 +36,8 @@ async def client(database: Database, tmp_path: Path) -> AsyncIterator[httpx2.Asy
 
 
 async def record(database: Database, actor: str, action: str, reason: str = "", object_id: str = "1") -> None:
-    entry = AuditEntry(new_id(), actor, "admin", action, "thing", object_id, {"on": False}, {"on": True}, reason)
+    kind = cast("AuditedAction", action)  # entries of older versions have others
+    entry = AuditEntry(new_id(), actor, "admin", kind, "thing", object_id, {"on": False}, {"on": True}, reason)
     await database.run(record_audit(entry, wall_clock()))
 
 

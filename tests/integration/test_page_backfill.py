@@ -1,6 +1,7 @@
 """The backfill pages over both databases: progress and spend, estimate and consent, each act, and who may act."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,8 @@ from postroom.settings.sections import ModelSettings
 from postroom.store import backfill
 from postroom.store.audit import AuditView, list_audit
 from postroom.store.engine.clock import wall_clock
-from postroom.store.engine.database import Database
+from postroom.store.engine.database import Database, Script, Text, transaction
+from postroom.store.engine.ids import new_id
 from support.backfill_jobs import (
     FINANCE,
     counting_connector,
@@ -48,6 +50,11 @@ WANTED = {
 }
 
 
+@transaction
+def alter(statement: str) -> Script[None]:
+    yield Text(statement)
+
+
 @pytest.fixture
 def setup(database: Database, clock: ManualClock) -> JobSetup:
     return JobSetup(database, clock)
@@ -75,8 +82,8 @@ async def newest_audit(database: Database) -> AuditView:
 
 async def test_an_empty_installation_leads(page: httpx2.AsyncClient) -> None:
     text = await shown(page)
-    assert "No backfill is at work." in text
-    assert "There was none yet." in text
+    assert "No backfill is running." in text
+    assert "No backfills yet." in text
     assert "No mailbox is connected." in await shown(page, "/backfill/new")
 
 
@@ -102,6 +109,25 @@ async def test_one_job_stands_beside_its_estimate_with_its_days_failures_and_aud
     assert "The last 14 days" in text
     audit = panel(text, "Audit")
     assert audit.index("backfill.start") < audit.index("backfill.create")
+
+
+async def test_spent_and_expected_are_two_figures_and_what_was_found_is_listed_by_kind_and_year(
+    page: httpx2.AsyncClient, setup: JobSetup
+) -> None:
+    id = (await fill_backfills(setup))["active"]
+    for inbox_id in (new_id(), new_id()):
+        await setup.database.run(alter(
+            f"INSERT INTO backfill_mail (inbox_id, job_id, waits, accepted_at) "
+            f"VALUES ('{inbox_id}', '{id}', true, '{wall_clock().isoformat()}')"))  # fmt: skip
+    for year, messages in ((2023, 4), (2024, 1_200)):
+        values = f"('{id}', 'finance', {year}, {messages})"
+        await setup.database.run(alter(f"INSERT INTO backfill_found VALUES {values}"))
+    text = await shown(page, f"/backfill/{id}")
+    assert re.search(r"Spent in all.*?\$3\.72.*?Expected.*?\$0\.06.*?for 2 messages that wait", text, re.DOTALL)
+    assert "$0.06 expected" in panel(await shown(page), "All backfills")
+    found = panel(text, "Found")
+    assert re.findall(r">([\d,]+)</td>", found) == ["2024", "1,200", "2023", "4", "1,204"]
+    assert 'href="/mail?category=finance&amp;tier=history"' in found
 
 
 async def test_history_pages_by_key(page: httpx2.AsyncClient, setup: JobSetup) -> None:

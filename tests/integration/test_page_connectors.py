@@ -62,7 +62,7 @@ async def test_cards_show_the_health_of_mailboxes_and_of_other_sources(
     assert address is not None
     assert "redis:orders/eu" in await text(page, address[1])
     setup.clock.forward(300)
-    assert "It has not reported for more than four minutes" in await text(page, "/connectors")
+    assert "No contact for 4 minutes" in await text(page, "/connectors")
 
 
 async def test_the_tiers_of_a_window_are_shown_with_counts_and_percentages(
@@ -93,9 +93,9 @@ async def test_quota_contacts_and_what_was_left_out_are_shown(setup: IntakeSetup
     assert "<b>2,140</b> of 6,000 units" in shown
     assert shown.index("18c0b") < shown.index("18c0a")
     assert "TooLarge: payload" in shown
-    assert "Too old to be used" not in shown
+    assert "Contacts are out of date" not in shown
     setup.clock.forward(3601)
-    assert "Too old to be used" in await text(page, DETAIL)
+    assert "Contacts are out of date" in await text(page, DETAIL)
 
 
 async def test_a_mailbox_is_synced_paused_resumed_and_its_left_out_mail_retried(
@@ -124,6 +124,26 @@ async def test_a_mailbox_is_synced_paused_resumed_and_its_left_out_mail_retried(
         "account.retry_ingest",
         "account.retry_ingest",
     ]
+
+
+async def test_acting_is_switched_on_by_a_person_who_has_proved_who_they_are(
+    setup: IntakeSetup, page: httpx2.AsyncClient
+) -> None:
+    await setup.connect()
+    assert "not yet: decided in shadow" in await text(page, "/connectors")
+    assert "It changes nothing until you switch acting on." in await text(page, DETAIL)
+    async with visiting(setup, visitor("operator", is_fresh=False)) as other:
+        answer = await submit(other, "/connectors/act", {"account": MARA, "from": "now"}, back=DETAIL)
+        assert answer.headers["location"].startswith("/sign-in/again?to=")
+    assert (await find_account(setup.database, MARA)).acts_from is None
+    for wrong in ("", "soon", "2030-01-01"):
+        assert said_in(await submit(page, "/connectors/act", {"account": MARA, "from": wrong})).mood == "bad"
+    said = said_in(await submit(page, "/connectors/act", {"account": MARA, "from": "now"})).sentence
+    assert said == f"Postroom acts on mail of {MARA} since {setup.clock():%Y-%m-%d %H:%M} UTC."
+    assert (await find_account(setup.database, MARA)).acts_from == setup.clock()
+    assert "until you switch acting on" not in await text(page, DETAIL)
+    assert "not yet: decided" not in await text(page, "/connectors")
+    assert (await setup.audited())[0] == "account.act"
 
 
 async def test_resuming_asks_for_a_fresh_proof(setup: IntakeSetup) -> None:

@@ -10,12 +10,15 @@ import pytest
 
 from postroom.manage.audit import signature
 from postroom.manage.kill_switch import pause_changes, resume_changes
+from postroom.store.accounts import act_from
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.mail import keep_account
 from postroom.switchboard.intake import Intake
 from support.page_app import visiting_pages, visitor
 from support.page_setup import ARCHIVED, EVENT, PARCEL, SHOPS, new_mailbox
-from support.store.mail_setup import Sample
+from support.store.mail_setup import ENDPOINT, OWNER, Sample
 
 TITLES = ["Connect a mailbox", "Preview what it would do", "Choose rules", "Switch on"]
 
@@ -66,6 +69,7 @@ async def test_steps_are_ticked_as_they_are_done_and_end_with_the_first_act(
     assert "All rules are off or in shadow" in await shown(page)
     await box.rules(replace(SHOPS, name="really"))
     assert await steps(page) == []
+    assert "is decided in shadow" not in await shown(page)
 
     signed = signature("person:ida", "operator", "wait")
     await pause_changes(sqlite, None, "wait", signed)
@@ -74,6 +78,20 @@ async def test_steps_are_ticked_as_they_are_done_and_end_with_the_first_act(
     await box.acted(PARCEL, ARCHIVED)
     await pause_changes(sqlite, None, "wait", signature("person:ida", "operator", "wait"))
     assert await steps(page) == [], "who has used it before is not led again"
+
+
+async def test_the_last_step_is_to_switch_acting_on(page: httpx2.AsyncClient, sqlite: Database) -> None:
+    id = new_id()
+    await sqlite.run(keep_account(id, "gmail", ENDPOINT, OWNER, wall_clock(), acts_from=None))
+    box = await new_mailbox(sqlite)
+    await box.decide(Sample("m1"))
+    await box.rules(SHOPS)
+    assert await steps(page) == ["done", "done", "done", "next"]
+    text = await shown(page)
+    assert "Switch acting on" in text
+    assert "is decided in shadow" in text
+    await sqlite.run(act_from(id, wall_clock(), signature("person:ida", "operator", "go"), wall_clock()))
+    assert await steps(page) == []
 
 
 async def test_who_uses_it_without_a_mailbox_is_not_led(page: httpx2.AsyncClient, sqlite: Database) -> None:

@@ -23,7 +23,17 @@ from postroom.store.proposals import list_proposals
 from support.clocks import ManualClock
 from support.mail import keep_mail
 from support.page_forms import submit
-from support.page_setup import ARCHIVED, ATTACKS, browsing, carry_out_undo, filled_mailbox, new_mailbox, visitor
+from support.page_setup import (
+    ARCHIVED,
+    ATTACKS,
+    browsing,
+    carry_out_undo,
+    claim_undos,
+    end_undo,
+    filled_mailbox,
+    new_mailbox,
+    visitor,
+)
 from support.store.mail_setup import MailSetup, Sample
 
 
@@ -53,9 +63,9 @@ async def test_the_list_says_what_was_decided_why_and_what_became_of_it(page: ht
     text = (await page.get("/mail")).text
     assert await rows(page) == ["Build 2214 failed on main", "Lunch", "Bill", "Parcel"]
     parcel = row(text, "Parcel")
-    for words in ("Ida Shop", "archive it", "rule “shops”", "done", "tier by fallback default", "Undo"):
+    for words in ("Ida Shop", "archive it", "rule “shops”", "done", "tier: everything else", "Undo"):
         assert words in parcel
-    assert "needs a yes" in row(text, "Bill")
+    assert "needs approval" in row(text, "Bill")
     assert "kept" in row(text, "Lunch")
     assert "P1" in row(text, "Build 2214 failed on main")
     assert 'value="1" hidden' in text, "the number that waits"
@@ -78,6 +88,8 @@ async def test_each_filter_stands_in_the_address(page: httpx2.AsyncClient) -> No
     ]
     assert await rows(page, "/mail?since=2020-01-01&by=rule") == ["Bill", "Parcel"]
     assert await rows(page, "/mail?since=2999-01-01") == []
+    assert await rows(page, "/mail?category=travel") == []
+    assert '<option value="travel" selected>Travel</option>' in (await page.get("/mail?category=travel")).text
     assert "Nothing fits." in (await page.get("/mail?by=model")).text
 
 
@@ -85,11 +97,14 @@ async def test_each_filter_stands_in_the_address(page: httpx2.AsyncClient) -> No
     ("address", "words"),
     [
         ("/mail?tier=P9", "choose one of"),
+        ("/mail?category=gossip", "use finance, health"),
+        ("/mail?kind=event&category=finance", "remove one of these filters"),
         ("/mail?state=lost", "choose one of"),
         ("/mail?by=nobody", "choose one of"),
         ("/mail?since=yesterday", "is no time"),
         ("/mail?before=7", "not a valid cursor"),
         ("/mail?kind=event&by=rule", "remove one of these filters"),
+        ("/mail?q=offer&state=hidden", "hidden mail is not searched"),
         ("/mail?q=%22", "such as label:Receipts"),
         ("/mail?q=" + "w" * 600, "shorten it"),
     ],
@@ -100,6 +115,43 @@ async def test_a_filter_that_makes_no_sense_is_refused_in_words(
     answer = await page.get(address)
     assert answer.status_code == 400
     assert words in answer.text
+
+
+class Archives:
+    """A model that archives everything."""
+
+    async def advise(self, message: StoredMessage) -> Advice:
+        return Advice(ModelDecision("archive", {}, 0.97, "it looks unimportant"), "a model", "1")
+
+
+async def hidden_mailbox(box: MailSetup) -> None:
+    """Two messages that the model has archived, beside what the rules did."""
+    box.adviser = Archives()
+    for number in (1, 2):
+        await box.acted(Sample(f"h{number}", f"s{number}@strange.example", f"Offer {number}"), ARCHIVED)
+
+
+async def test_what_the_model_has_hidden_is_listed_and_brought_back_by_one_button(
+    page: httpx2.AsyncClient, box: MailSetup
+) -> None:
+    assert "Hidden today" not in (await page.get("/")).text
+    assert await rows(page, "/mail?state=hidden&since=today") == []
+    await hidden_mailbox(box)
+    overview = (await page.get("/")).text
+    assert "2 messages, by the model or an agent, without your approval" in overview
+    assert "Offer 2" in overview
+    assert await rows(page, "/mail?state=hidden&since=today") == ["Offer 2", "Offer 1"]
+    assert await rows(page, "/mail?state=hidden&since=2999-01-01") == []
+    answer = await submit(page, "/mail/bring-back", {"since": "today"}, back="/mail")
+    assert answer.status_code == 303
+    assert "Bringing back 2 messages." in (await page.get("/mail")).text
+    assert ("actions.undo", "person:owner") in await audited(box.setup.database)
+    undos = await claim_undos(box)
+    assert len(undos) == 2
+    for job in undos:
+        await end_undo(box, job)
+    assert await rows(page, "/mail?state=hidden&since=today") == []
+    assert "Hidden today" not in (await page.get("/")).text
 
 
 async def test_an_unknown_account_or_message_is_not_found(page: httpx2.AsyncClient) -> None:

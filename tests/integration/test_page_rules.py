@@ -10,11 +10,12 @@ import httpx2
 import pytest
 
 from postroom.core.rules.draft import RuleDraft
-from postroom.store.audit import list_audit
+from postroom.store.audit import Signature, list_audit
+from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.proposals import list_proposals
-from postroom.store.rules import disable_rule
+from postroom.store.rules import disable_rule, keep_rules, list_rules, unconfirmed_rules
 from support.page_app import visiting_pages, visitor
 from support.page_forms import submit
 from support.rule_pages import ATTACKS, CLUB, INVOICE, LUNCH, PARCEL, SHOP, mailbox, stored
@@ -49,6 +50,27 @@ async def test_rules_are_shown_in_words_and_in_order_with_their_hits(
     assert "asks each time" in page
     assert "All 2" in page
     assert page.count("never") == 1
+
+
+async def test_a_rule_that_a_token_wrote_and_that_sends_is_confirmed_on_the_page_as_it_was_shown(
+    client: httpx2.AsyncClient, database: Database
+) -> None:
+    await mailbox(database, SHOP)
+    sends = RuleDraft("invoices", {"subject_contains": "invoice"}, "forward", {"to": "eve@example.net"})
+    by_token = Signature(new_id(), "token:7", "admin")
+    await database.run(keep_rules([(new_id(), sends)], "refuse", "user", by_token, wall_clock()))
+    page = await text(client, "/rules")
+    assert "Rules to confirm" in page
+    assert "eve@example.net" in page
+    assert "1 rule to confirm" in await text(client, "/")
+    rule = next(each for each in await database.run(list_rules()) if each.name == "invoices")
+    assert "does nothing until you confirm it" in await text(client, f"/rules/{rule.id}")
+    await submit(client, f"/rules/{rule.id}/confirm", {"shown": "0" * 64})
+    assert await database.run(unconfirmed_rules()), "another hash is another rule"
+    await submit(client, f"/rules/{rule.id}/confirm", {"shown": sends.content_hash})
+    assert await database.run(unconfirmed_rules()) == []
+    assert (await audited(database))[0][1:] == ("rules.confirm", "invoices")
+    assert "Rules to confirm" not in await text(client, "/rules")
 
 
 async def test_an_empty_list_leads_to_the_first_rule(client: httpx2.AsyncClient) -> None:

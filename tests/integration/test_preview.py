@@ -221,6 +221,8 @@ def test_without_a_database_there_are_no_filters_of_ones_own_and_none_is_made(
         ("[1]", "entry 1 is not an object"),
         ("tier: [", "neither JSON nor YAML"),
         ("\x00", "neither JSON nor YAML"),
+        ("? [a, [b]]\n: 1", "neither JSON nor YAML (line 1 has a list or a mapping as a key)"),
+        ("a: &x [*x]", "neither JSON nor YAML (line 1 uses an anchor or alias)"),
         ("- !!python/object/apply:os.system [true]", "neither JSON nor YAML"),
     ],
 )

@@ -26,7 +26,7 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.rules import add_rules
 from postroom_sandbox.mailbox import Mailbox
-from support.product import OWNER, TOKEN, running_product
+from support.product import OWNER, TOKEN, raw_mail, running_product
 from support.written_mail import FRIEND, MESSAGES, SENT
 
 NOW = datetime(2026, 11, 17, tzinfo=UTC)
@@ -79,6 +79,35 @@ async def test_what_a_preview_foresees_is_what_the_product_does(sqlite: Database
     assert {result for *_, result in done.values()} == {"done", "waits", "stays"}
 
 
+async def test_own_mail_that_comes_back_by_a_list_is_left_alone_as_the_preview_and_the_simulation_say(
+    sqlite: Database, tmp_path: Path
+) -> None:
+    trash = RuleDraft("lists", {"to": "friends@lists.example"}, "trash")
+    failed = {"Authentication_Results": "mx.google.com; dmarc=fail header.from=lindqvist.example"}
+    mail = {
+        "back": raw_mail("back", OWNER, "friends@lists.example", List_Id="<friends.lists.example>"),
+        "copy": raw_mail("copy", OWNER, "friends@lists.example", Cc=OWNER),
+        "forged": raw_mail("forged", OWNER, "friends@lists.example", **failed),
+        "other": raw_mail("other", "ida@x.example", "friends@lists.example"),
+    }
+    files = [IncomingMessage(MailFile(name, raw)) for name, raw in mail.items()]
+    recipient = recipient_of(read_history(files), [OWNER], None, DEFAULT_POLICY)
+    previewer = Previewer(PreviewRules(rules_of([trash]), Policy()), recipient, NOW)
+    for each in files:
+        previewer.add(each)
+    foreseen = {row.path: row.result for row in previewer.finish()}
+    assert foreseen == {"back": "own", "copy": "done", "forged": "done", "other": "done"}
+
+    async with running_product(sqlite, tmp_path) as product:
+        await sqlite.run(add_rules([(new_id(), trash)], wall_clock()))
+        ids = {name: product.mailbox.deliver(raw).id for name, raw in mail.items()}
+        await product.live.sync()
+        rows = await product.settled(3)
+        trashed = {name for name, id in ids.items() if "TRASH" in product.mailbox.get(id).labels}
+    assert trashed == {name for name, result in foreseen.items() if result == "done"}
+    assert "back" not in {row.subject for row in rows}
+
+
 async def test_the_mail_of_a_connected_mailbox_is_previewed_as_it_arrived(sqlite: Database, tmp_path: Path) -> None:
     files = [MailFile(str(number), mail.raw(number)) for number, mail in enumerate(MESSAGES)]
 
@@ -127,7 +156,7 @@ def _result(state: str | None) -> str:
     match state:
         case None:
             return "stays"
-        case "awaiting_approval":
+        case "approved_pending":
             return "waits"
         case _:
             return "done"

@@ -14,7 +14,7 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import FILE, connect_database, open_database
 from postroom.store.engine.sqlite import SqliteDatabase
-from postroom.store.engine.write_ahead_log import INTAKE_LIMIT_BYTES
+from postroom.store.engine.write_ahead_log import LONG_BYTES
 from postroom.store.jobs import open_lease
 from postroom.store.leaders import NEGLECTED_AFTER
 from postroom.switchboard.disk import DiskReserve
@@ -89,12 +89,14 @@ async def test_below_the_reserve_it_is_not_ready_and_is_again_when_there_is_room
             assert answer.json()["status"] == ("ready" if status == 200 else "not ready")
 
 
-async def test_the_size_of_the_log_is_reported_and_one_that_is_held_makes_it_not_ready(tmp_path: Path):
-    log = tmp_path / f"{FILE}-wal"
+async def test_the_size_of_the_log_is_reported_and_one_without_room_makes_it_not_ready(tmp_path: Path):
+    """A log that is held needs as much free space as it is long, beside the reserve."""
+    log, reserve_mib = tmp_path / f"{FILE}-wal", 7
     async with opened(tmp_path / "other") as database:
-        reserve = DiskReserve(tmp_path, 0, database=tmp_path / FILE)
+        room = 2 * LONG_BYTES + reserve_mib * 1024 * 1024
+        reserve = DiskReserve(tmp_path, reserve_mib, lambda _folder: room, database=tmp_path / FILE)
         async with visiting(database, reserve) as client:
-            for size, status in ((0, 200), (INTAKE_LIMIT_BYTES - 1, 200), (INTAKE_LIMIT_BYTES, 503)):
+            for size, status in ((0, 200), (LONG_BYTES, 200), (2 * LONG_BYTES, 200), (2 * LONG_BYTES + 1, 503)):
                 with log.open("wb") as file:
                     file.truncate(size)
                 answer = await client.get("/readyz")

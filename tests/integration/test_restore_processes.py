@@ -82,7 +82,7 @@ def test_a_restore_pauses_keeps_what_was_forbidden_and_says_what_to_look_at(
     assert "pauses (1), protected senders and labels (1)" in done.stdout
     assert "run `postroom resume`" in done.stdout
     assert "ann@example.org" in postroom(prepared, "protect", "list", database_url=database_url).stdout
-    resumed = postroom(prepared, "resume", "--json", database_url=database_url)
+    resumed = postroom(prepared, "resume", "--yes", "--json", database_url=database_url)
     assert json.loads(resumed.stdout)["was_paused"]
 
 

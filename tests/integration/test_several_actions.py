@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 
 from postroom.act.approvals import Approvals
-from postroom.act.undo_many import undo_these
+from postroom.act.undo_requests import undo_these
 from postroom.core.actions.steps import Step, check_steps, combined
 from postroom.core.errors import BadInput
 from postroom.core.jobs.types import CATALOGUE
@@ -335,7 +335,7 @@ async def _waiting(setup: MessageSetup, subject: str) -> tuple[str, UUID]:
     (planned,) = await setup.database.run(
         actions.list_actions(10, message_id=await message_id_of(setup.database, subject))
     )
-    assert planned.state == "awaiting_approval"
+    assert planned.state == "approved_pending"
     return message.id, planned.id
 
 

@@ -1,18 +1,22 @@
 """Sign-in over real HTTP: the first link, passwords and codes, waits, sessions and their ends, streams, tokens."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx2
 import pyotp
 import pytest
+from starlette.routing import Route
 
 from postroom.core.errors import SignInRefused
 from postroom.core.roles import Role
 from postroom.manage.passkeys import Challenges
 from postroom.manage.people import link_for
 from postroom.store.audit import list_audit
+from postroom.store.engine.ids import new_id
+from postroom.store.mail import keep_account
 from postroom.store.people import change_role, remove_person
 from postroom.store.sessions import end_sessions
 from postroom.store.tokens import create_token, mint, revoke_token
@@ -129,7 +133,7 @@ async def test_a_proof_is_fresh_for_ten_minutes_and_then_asked_for_again(pages: 
     mara = await pages.signed_in()
     pages.clock.forward(10 * 60)
     sent = await mara.submit("/settings/sign-in/password", password="another five unrelated words")
-    assert sent.headers["location"] == "/sign-in/again?to=/settings/sign-in"
+    assert "Is it still you?" in sent.text
     assert "Is it still you?" in (await mara.get("/sign-in/again?to=/settings/sign-in")).text
     assert (await mara.submit("/sign-in/again", password="wrong wrong wrong")).status_code == 401
     old = dict(mara.cookies)
@@ -261,11 +265,26 @@ async def test_metrics_and_streams_take_a_session_or_a_token_of_the_right_role(p
     assert (await mara.get("/metrics")).text == "metrics"
     stranger = pages.visitor()
     assert (await stranger.get("/metrics")).status_code == 401
-    for role, status in (("dashboard", 200), ("admin", 200), ("agent", 401)):
+    for role, status in (("dashboard", 200), ("admin", 200), ("metrics", 200), ("agent", 401)):
         minted = mint(Role(role))
         await pages.database.run(create_token(minted.token, signed(), pages.clock()))
         assert (await stranger.get("/metrics", Authorization=f"Bearer {minted.text}")).status_code == status, role
         assert (await stranger.get("/", Authorization=f"Bearer {minted.text}")).status_code == 303, "pages take none"
+
+
+async def test_a_token_for_metrics_reads_metrics_and_health_and_nothing_else(pages: Pages) -> None:
+    minted = mint(Role.METRICS, name="prometheus")
+    await pages.database.run(create_token(minted.token, signed(), pages.clock()))
+    prometheus, proof = pages.visitor(), f"Bearer {minted.text}"
+    readable = {"/metrics", "/healthz", "/readyz", "/sign-in", "/sign-in/once", "/static"}
+    assert (await prometheus.get("/metrics", Authorization=proof)).status_code == 200
+    read = [each for each in pages.app.routes if isinstance(each, Route) and "GET" in (each.methods or ())]
+    for route in read:
+        if route.path not in readable and not route.path.startswith("/static/"):
+            path = re.sub(r"\{.*?\}", "00000000-0000-0000-0000-000000000000", route.path)
+            answer = await prometheus.get(path, Authorization=proof)
+            assert answer.status_code in (303, 401, 403), (path, answer.status_code)
+            assert answer.status_code != 303 or answer.headers["location"].startswith("/sign-in"), path
 
 
 async def test_readiness_is_told_to_anyone_and_its_reasons_to_people(pages: Pages) -> None:
@@ -416,3 +435,14 @@ async def test_no_secret_is_logged(tmp_path: Path, migrated_sqlite: Path, clock:
     stored = str(await database.run(list_audit(100)))
     assert canaries.found_in(stored) == set()
     await database.close()
+
+
+async def test_the_side_bar_names_an_account_as_soon_as_it_is_connected(pages: Pages) -> None:
+    mara = await pages.signed_in()
+    assert "no account connected yet" in (await mara.get("/rules")).text
+    await pages.database.run(
+        keep_account(new_id(), "gmail", "gmail:user:ada@example.org", "ada@example.org", pages.clock())
+    )
+    shown = (await mara.get("/rules")).text
+    assert "no account connected yet" not in shown
+    assert "ada@example.org" in shown

@@ -279,6 +279,29 @@ async def test_the_destination_says_when_to_come_back(quickly: SmtpSending) -> N
     assert (ada.not_before - quickly.clock(), ada.bounce_class) == (timedelta(seconds=300), "greylist")
 
 
+@pytest.mark.parametrize(("asked", "waits"), [("20 seconds", 20), ("90 seconds", 90), ("1 second", 5), ("3 days", 60)])
+async def test_a_short_wait_is_kept_and_one_that_is_none_is_not(quickly: SmtpSending, asked: str, waits: int) -> None:
+    id = await quickly.put(ADA)
+    await attempt(quickly, {"RCPT": f"450 4.2.0 Busy, try again in {asked}"})
+    (ada,) = await quickly.results(id)
+    found = (ada.not_before - quickly.clock()).total_seconds()
+    assert found == waits if asked != "3 days" else 45 <= found <= 75
+
+
+async def test_a_destination_that_always_asks_for_a_moment_gets_the_usual_waits_in_the_end(
+    quickly: SmtpSending,
+) -> None:
+    id = await quickly.put(ADA)
+    waits: list[float] = []
+    for _ in range(8):
+        await attempt(quickly, {"RCPT": "450 4.2.0 Busy, try again in 20 seconds"})
+        (ada,) = await quickly.results(id)
+        waits.append((ada.not_before - quickly.clock()).total_seconds())
+        quickly.clock.forward(waits[-1])
+    assert waits[:5] == [20] * 5
+    assert all(wait >= 0.74 * 60 * 2**place for place, wait in enumerate(waits) if place >= 5)
+
+
 async def test_a_report_goes_back_to_the_envelope_sender_and_none_is_made_about_a_report(sending: SmtpSending) -> None:
     recipient = NewRecipient(BEN, ("failure",), "rfc822;Ben@Example.org")
     new = new_mail(ADA, recipient, options=MailOptions(envelope_id="QQ314159"))

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +96,51 @@ async def test_mail_leaves_signed_and_byte_for_byte_through_the_transport_of_the
     assert dkim.verify(mail.content, dnsfunc=published)
     forged = mail.content.replace(b"Line one", b"Line two")
     assert not dkim.verify(forged, dnsfunc=published)
+
+
+class Counting:
+    """Counts the mails that it has in hand at the same time. The first ones stay until so many have come."""
+
+    def __init__(self, full: int) -> None:
+        self.here = self.most = 0
+        self._full = full
+        self._is_full = asyncio.Event()
+
+    async def deliver(
+        self, mail: OutgoingMail, recipients: Sequence[OutgoingRecipient], leaving: Leaving
+    ) -> list[RecipientOutcome]:
+        self.here += 1
+        self.most = max(self.most, self.here)
+        if self.here == self._full:
+            self._is_full.set()
+        await self._is_full.wait()
+        await leaving([each.position for each in recipients])
+        self.here -= 1
+        return [decided(each.position, Reply(250, None, "ok", None, "content")) for each in recipients]
+
+
+async def test_two_senders_together_have_no_more_in_delivery_than_the_queue_may_have(tmp_path: Path) -> None:
+    databases = [await open_database(tmp_path), await open_database(tmp_path)]
+    mails = [new_mail(f"zoe-{number}@example.org") for number in range(50)]
+    await databases[0].run(queue_mail(mails, wall_clock()))
+    counting = Counting(5)
+
+    async def transport() -> Transport:
+        return counting
+
+    async def look() -> set[str]:
+        return {each.state for each in await databases[0].run(outbound.list_mail(100))}
+
+    # Nothing is slow, however long it takes.
+    pace, road = Pace(slow=timedelta(hours=1)), SmtpRoad(transport, "out.example")
+    sending = [asyncio.create_task(Sender(each, no_mailbox, pace, smtp=road, most=5).run()) for each in databases]
+    assert await until(databases[0], look, lambda states: states == {"sent"}, (outbound.CHANNEL,)) == {"sent"}
+    assert counting.most == 5
+    for task in sending:
+        task.cancel()
+    await asyncio.wait(sending)
+    for each in databases:
+        await each.close()
 
 
 class SlowElsewhere:
@@ -200,7 +245,9 @@ async def test_after_a_restore_mail_that_may_have_left_since_is_unknown(database
     waiting, held = await sending.put(ADA), await sending.put(BEN)
     seen = timeline.Seen(new_id(), 1, 1)
     await sending.lease(1)
-    await database.run(timeline.mark_restored(new_id(), "file 2", seen, clock(), signed(), clock.forward(60)))
+    await database.run(
+        timeline.mark_restored(new_id(), timeline.Place("file 2"), seen, clock(), signed(), clock.forward(60))
+    )
     for id in (waiting, held):
         assert await sending.states(id) == ["unknown"]
         assert "restored" in ((await sending.mail(id)).error or "")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from postroom.api.access import Access
 from postroom.api.operation import PREFIX, Operation
 from postroom.api.registry import OPERATIONS
+from postroom.core.access import Access
 from postroom.core.roles import Role
 from postroom.store.audit import list_audit
 from support.api import RunningApi, TokenCaller, running_api
@@ -45,6 +45,7 @@ TABLE: Mapping[str, tuple[str, str, str]] = {
     "PUT /rules/{rule}": OPERATE,
     "DELETE /rules/{rule}": OPERATE,
     "POST /rules/{rule}/enable": OPERATE,
+    "POST /rules/{rule}/confirm": AGAIN,
     "POST /rules/{rule}/disable": OPERATE,
     "POST /rules/{rule}/move": OPERATE,
     "POST /rules/{rule}/watch": OPERATE,
@@ -52,6 +53,7 @@ TABLE: Mapping[str, tuple[str, str, str]] = {
     "POST /connectors/sync": STEER,
     "POST /connectors/pause": OPERATE,
     "POST /connectors/resume": AGAIN,
+    "POST /connectors/act": AGAIN,
     "POST /connectors/retry": OPERATE,
     "POST /backfill": STEER,
     "POST /backfill/estimates": STEER,

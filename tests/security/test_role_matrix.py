@@ -48,61 +48,60 @@ BOUNCE = (
 )
 COUNTS = ("rows_processed", "rows_skipped", "cost_spent_cents")
 TABLE = """
-tool                      on        connector  dashboard  agent  admin  sender
-ingest                    own       yes        role       role   yes    role
-ingest                    other     identity   role       role   yes    role
-ingest.batch              own       yes        role       role   yes    role
-ingest.batch              other     identity   role       role   yes    role
-connector.heartbeat       own       yes        role       role   role   role
-connector.heartbeat       other     identity   role       role   role   role
-credentials.access_token  own       yes        role       role   role   role
-mail.changes              own       yes        role       role   role   role
-contacts.export           own       yes        role       role   role   role
-contacts.add              -         role       yes        role   yes    role
-contacts.written_to       own       yes        role       role   role   role
-filters.export            -         yes        role       role   role   role
-connector.requests        own       yes        role       role   role   role
-connector.reply           own       yes        role       role   role   role
-connector.request         -         role       yes        role   yes    role
-connector.list            -         role       yes        role   yes    role
-create_backfill_job       -         role       yes        role   yes    role
-backfill.pause            -         role       yes        role   yes    role
-backfill.resume           -         role       yes        role   yes    role
-backfill.cancel           -         role       yes        role   yes    role
-backfill.list             -         role       yes        role   yes    role
-backfill.estimate         -         role       yes        role   yes    role
-backfill.poll             own       yes        role       role   role   role
-backfill.poll             other     identity   role       role   role   role
-backfill.progress         own       yes        role       role   role   role
-queue.next                gateway   role       role       yes    yes    role
-queue.next                email     role       role       queue  yes    role
-queue.ack                 gateway   role       role       yes    yes    role
-queue.ack                 email     role       role       queue  yes    role
-queue.nack                gateway   role       role       yes    yes    role
-queue.nack                email     role       role       queue  yes    role
-queue.peek                gateway   role       yes        yes    yes    role
-queue.peek                email     role       yes        queue  yes    role
-queue.stats               -         role       yes        yes    yes    role
-queue.replay              gateway   role       role       role   yes    role
-queue.replay              email     role       role       role   yes    role
-mail.search               -         role       role       yes    yes    role
-mail.read                 -         role       role       yes    yes    role
-mail.propose_action       -         role       role       yes    yes    role
-email_search_and_ingest   -         role       yes        yes    yes    role
-actions.list              -         role       yes        yes    yes    role
-actions.undo              -         role       yes        yes    yes    role
-decisions.explain         -         role       yes        yes    yes    role
-mutations.pause           -         role       yes        role   yes    role
-mutations.resume          -         role       yes        role   yes    role
-mutations.status          -         role       yes        role   yes    role
-outbound.submit           -         role       role       role   role   yes
-outbound.status           -         role       role       role   role   yes
-outbound.cancel           -         role       role       role   role   yes
-outbound.report           own       yes        role       role   role   role
-POST                      own       yes        role       role   yes    role
-POST                      other     identity   role       role   yes    role
-POST.batch                own       yes        role       role   yes    role
-POST.batch                other     identity   role       role   yes    role
+tool                      on        connector  dashboard  agent  admin  sender  metrics
+ingest                    own       yes        role       role   yes    role    role
+ingest                    other     identity   role       role   yes    role    role
+ingest.batch              own       yes        role       role   yes    role    role
+ingest.batch              other     identity   role       role   yes    role    role
+connector.heartbeat       own       yes        role       role   role   role    role
+connector.heartbeat       other     identity   role       role   role   role    role
+credentials.access_token  own       yes        role       role   role   role    role
+mail.changes              own       yes        role       role   role   role    role
+contacts.export           own       yes        role       role   role   role    role
+contacts.add              -         role       yes        role   yes    role    role
+contacts.written_to       own       yes        role       role   role   role    role
+filters.export            -         yes        role       role   role   role    role
+connector.requests        own       yes        role       role   role   role    role
+connector.reply           own       yes        role       role   role   role    role
+connector.request         -         role       yes        role   yes    role    role
+connector.list            -         role       yes        role   yes    role    role
+create_backfill_job       -         role       yes        role   yes    role    role
+backfill.pause            -         role       yes        role   yes    role    role
+backfill.resume           -         role       yes        role   yes    role    role
+backfill.cancel           -         role       yes        role   yes    role    role
+backfill.list             -         role       yes        role   yes    role    role
+backfill.estimate         -         role       yes        role   yes    role    role
+backfill.poll             own       yes        role       role   role   role    role
+backfill.poll             other     identity   role       role   role   role    role
+backfill.progress         own       yes        role       role   role   role    role
+queue.next                gateway   role       role       yes    yes    role    role
+queue.next                email     role       role       queue  yes    role    role
+queue.ack                 gateway   role       role       yes    yes    role    role
+queue.ack                 email     role       role       queue  yes    role    role
+queue.nack                gateway   role       role       yes    yes    role    role
+queue.nack                email     role       role       queue  yes    role    role
+queue.peek                gateway   role       yes        yes    yes    role    role
+queue.peek                email     role       yes        queue  yes    role    role
+queue.stats               -         role       yes        yes    yes    role    role
+queue.replay              gateway   role       role       role   yes    role    role
+queue.replay              email     role       role       role   yes    role    role
+mail.search               -         role       yes        yes    yes    role    role
+mail.read                 -         role       yes        yes    yes    role    role
+mail.propose_action       -         role       role       yes    yes    role    role
+email_search_and_ingest   -         role       yes        yes    yes    role    role
+actions.list              -         role       yes        yes    yes    role    role
+actions.undo              -         role       yes        yes    yes    role    role
+decisions.explain         -         role       yes        yes    yes    role    role
+mutations.pause           -         role       yes        role   yes    role    role
+mutations.status          -         role       yes        role   yes    role    role
+outbound.submit           -         role       role       role   role   yes     role
+outbound.status           -         role       role       role   role   yes     role
+outbound.cancel           -         role       role       role   role   yes     role
+outbound.report           own       yes        role       role   role   role    role
+POST                      own       yes        role       role   yes    role    role
+POST                      other     identity   role       role   yes    role    role
+POST.batch                own       yes        role       role   yes    role    role
+POST.batch                other     identity   role       role   yes    role    role
 """
 LINES: list[list[str]] = [line.split() for line in str(TABLE).strip().splitlines()]
 HEAD, ROWS = LINES[0], LINES[1:]
@@ -155,7 +154,7 @@ async def arguments(switchboard: Served, tool: str, on: str, role: str) -> dict[
             return {**await worked_on(switchboard), **dict.fromkeys(COUNTS, 0)}
         case "connector.list" | "queue.stats" | "credentials.access_token" | "backfill.list":
             return {}
-        case "actions.list" | "mutations.resume" | "mutations.status":
+        case "actions.list" | "mutations.status":
             return {}
         case "mail.search":
             return {"query": "words"}
@@ -165,7 +164,7 @@ async def arguments(switchboard: Served, tool: str, on: str, role: str) -> dict[
         case "mail.read" | "decisions.explain":
             return {"message_id": str(await stored(switchboard))}
         case "mail.propose_action":
-            return {"message_id": str(await stored(switchboard)), "action": "archive", "why": "a test"}
+            return {"message_id": str(await stored(switchboard)), "action": "star", "why": "a test"}
         case "actions.undo":
             return {"action_id": str(await archived(switchboard))}
         case "mutations.pause":

@@ -58,7 +58,7 @@ async def arguments(tool: str, message: UUID, action: UUID, services: Services) 
             return {"action_id": str(action)}
         case "queue.ack" | "queue.nack" | "queue.replay" | "ingest" | "ingest.batch" | "contacts.add":
             return None
-        case "mutations.pause" | "mutations.resume":
+        case "mutations.pause":
             return None
         case "backfill.list":
             await plant_backfill(services)

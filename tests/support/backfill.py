@@ -70,7 +70,11 @@ class MemoryArchive:
     found_too: list[str] = field(default_factory=list[str])
     """Messages that every search finds as well, as Gmail's search is broader than the check."""
 
-    def for_use(self, use: Literal["live", "bulk"]) -> "MemoryArchive":
+    async def room(self, most: int, within_s: float) -> int:
+        del within_s
+        return most
+
+    def for_use(self, use: Literal["live", "steady", "bulk"]) -> "MemoryArchive":
         self.uses.append(use)
         return self
 

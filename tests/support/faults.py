@@ -80,6 +80,7 @@ class Cut(Enum):
 class _Plan:
     phrase: bytes
     cut: Cut
+    stay_away: bool = False
 
 
 class Wire:
@@ -94,7 +95,26 @@ class Wire:
         self._plans: list[_Plan] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
+        self._is_away = False
+        self._is_silent = False
+        self.turned_away = asyncio.Event()
         self.cuts = 0
+
+    def go_away(self) -> None:
+        """End all connections, and every new one as soon as it is made, until the server is back."""
+        self._is_away = True
+        for task in self._tasks:
+            task.cancel()
+
+    def go_silent(self) -> None:
+        """Answer nothing any more, on any connection, as a server that is stopped or behind a broken network."""
+        self._is_silent = True
+
+    def come_back(self) -> None:
+        """Serve new connections again."""
+        if self._is_silent:
+            self.go_away()
+        self._is_away = self._is_silent = False
 
     async def __aenter__(self) -> "Wire":
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -114,15 +134,24 @@ class Wire:
         user = self._target.username or ""
         return urlunsplit(self._target._replace(netloc=f"{user}@127.0.0.1:{port}"))
 
-    def cut(self, phrase: str, where: Cut) -> None:
-        """Plans a cut at the next message of the client, on any connection, that contains the phrase."""
-        self._plans.append(_Plan(phrase.encode(), where))
+    def cut(self, phrase: str, where: Cut, *, stay_away: bool = False) -> None:
+        """Plans a cut at the next message of the client, on any connection, that contains the phrase.
+
+        With `stay_away`, the server is away from then on.
+        """
+        self._plans.append(_Plan(phrase.encode(), where, stay_away))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        if self._is_away:
+            self.turned_away.set()
+            writer.transport.abort()
+            return
+        if self._is_silent:
+            await asyncio.Event().wait()
         assert self._target.hostname is not None
         from_server, to_server = await asyncio.open_connection(self._target.hostname, self._target.port)
         to_server.write(await _greet(reader, writer))
@@ -146,6 +175,8 @@ class Wire:
     ) -> None:
         while True:
             message = await _message(reader)
+            if self._is_silent:
+                continue
             plan = self._plans[0] if self._plans and self._plans[0].phrase in message else None
             if plan is None:
                 to_server.write(message)
@@ -155,6 +186,7 @@ class Wire:
             if plan.cut is Cut.AFTER:
                 await _pass_until_executed(message, reader, to_server, muted)
                 await answering
+            self._is_away = self._is_away or plan.stay_away
             return
 
     async def _pass_answers(

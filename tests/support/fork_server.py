@@ -31,10 +31,15 @@ Main = Callable[[argparse.Namespace], Coroutine[Any, Any, None]]
 Parse = Callable[[Sequence[str]], argparse.Namespace]
 
 
-def run_as_child(main: Main, parse: Parse, words: Sequence[str] | None = None) -> None:
+def run_as_child(
+    main: Main,
+    parse: Parse,
+    words: Sequence[str] | None = None,
+    new_loop: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop,
+) -> None:
     """The life of a child, forked or started by hand."""
     log_to_stderr()
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(main(parse(sys.argv[1:] if words is None else words)))
 
 
@@ -64,7 +69,7 @@ def _live(connection: socket.socket, module: Any, words: Sequence[str], errors: 
         connection.close()
         os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 2)
         announce("born", os.getpid())
-        run_as_child(module.main, module.parse, words)
+        run_as_child(module.main, module.parse, words, getattr(module, "new_loop", uvloop.new_event_loop))
         code = 0
     except BaseException:
         traceback.print_exc()

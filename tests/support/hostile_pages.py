@@ -145,7 +145,7 @@ class HostileHouse:
             hashed = action_hash(message, action, wanted)
             agent = f"token:{self.text(number, 3, 60)}"
             new = decisions.NewAction(
-                new_id(), "agent", "awaiting_approval", hashed, None, now + timedelta(hours=24), asked_by=agent
+                new_id(), "agent", "approved_pending", hashed, None, now + timedelta(hours=24), asked_by=agent
             )
             await self.database.run(decisions.ask_for_action(decision, new, None, now))
 

@@ -35,7 +35,6 @@ from postroom.outbound.pace import Pace
 from postroom.store import actions, jobs, outbound, undos
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.job_builders import undo_job
 from postroom_sandbox.smtp_server import SmtpServer
 from support.clocks import ManualClock
 from support.gates import LASTING
@@ -45,6 +44,7 @@ from support.imap_server import ImapServer
 from support.mail import keep_mail
 from support.mailboxes import always, given
 from support.sqlite import new_sqlite
+from support.store.fault_cases_registry import signed
 
 SNOOZED = "Postroom/Snoozed"
 SENDER = "shop@store.example"
@@ -155,7 +155,9 @@ class MailboxActions:
     async def ask(self, message_id: UUID, kind: str, **parameters: Any) -> actions.ActionView:
         """Request the action and carry it out; how it ended."""
         requests = ActionRequests(self.database, CATALOGUE, Policy(), self.clock)
-        asked = await requests.ask(message_id, kind, parameters, source="user", asked_by="test", why="a test")
+        asked = await requests.ask(
+            message_id, kind, parameters, source="user", asked_by="test", why="a test", signed=signed()
+        )
         await self.work()
         await self.deliver()
         return await self.action(asked.action_id)
@@ -164,7 +166,7 @@ class MailboxActions:
         return next(each for each in await self.database.run(actions.list_actions(1000)) if each.id == id)
 
     async def undo(self, done: actions.ActionView) -> actions.ActionView:
-        undo = undo_job(CATALOGUE, done.account_id, (done.id,))
+        undo = undos.UndoChain(CATALOGUE, done.account_id, (done.id,))
         await self.database.run(undos.enqueue_undos([undo], self.clock()))
         await self.work()
         return await self.action(done.id)

@@ -64,7 +64,7 @@ class ImapSetup:
             endpoint_identity=ENDPOINT,
             clock=options.pop("clock", wall_clock),
             health=self.health,
-            knowledge=Knowledge([OWNER], sent=self.sent),
+            knowledge=options.pop("knowledge", None) or Knowledge([OWNER], sent=self.sent),
             folder=self.folder,
             **options,
         )

@@ -77,13 +77,19 @@ async def keep_mail(
 
 
 async def done(
-    database: Database, clock: Callable[[], datetime], message_id: UUID, actor: Actor = "rule", asked_by: str = "test"
+    database: Database,
+    clock: Callable[[], datetime],
+    message_id: UUID,
+    actor: Actor = "rule",
+    asked_by: str = "test",
+    *,
+    hides: bool = False,
 ) -> UUID:
     """The id of an action that took the message out of the inbox, on somebody's behalf."""
     account_id = (await database.run(mail.load_message(message_id))).account_id
     job, action_id = new_job(CATALOGUE, "action.gmail", {}, priority=100), new_id()
     decision = decisions.Decision(new_id(), account_id, message_id, "none", "archive", {}, 1.0, "a test")
-    action = decisions.NewAction(action_id, actor, "queued", "hash", job.id, asked_by=asked_by)
+    action = decisions.NewAction(action_id, actor, "queued", "hash", job.id, asked_by=asked_by, hides=hides)
     await database.run(decisions.ask_for_action(decision, action, job, clock()))
     await carried_out(database, clock, action_id)
     return action_id

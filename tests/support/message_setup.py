@@ -51,8 +51,9 @@ class MessageSetup:
 
     async def ask(self, action: str, **parameters: Any) -> UUID:
         requests = ActionRequests(self.database, CATALOGUE, Policy(), wall_clock)
+        given = parameters or PARAMETERS.get(action, {})
         asked = await requests.ask(
-            self.id, action, parameters or PARAMETERS.get(action, {}), source="user", asked_by="test", why="a test"
+            self.id, action, given, source="user", asked_by="test", why="a test", signed=self.signed()
         )
         return asked.action_id
 
@@ -78,10 +79,10 @@ class MessageSetup:
             for subscription in subscriptions:
                 subscription.close()
 
-    async def undo(self, id: UUID, again: int = 0) -> actions.ActionView:
+    async def undo(self, id: UUID) -> actions.ActionView:
         """Asks for the undo and waits for its end; returns the original as it then stands."""
         view = await self.until(id, lambda _view: True)
-        job = undo_job(CATALOGUE, view.account_id, (id,), again=again)
+        job = undo_job(CATALOGUE, view.account_id, (id,))
         await self.database.run(jobs.enqueue_many([job], wall_clock()))
         return await self.until(id, lambda view: view.undone in ("completed", "failed"))
 

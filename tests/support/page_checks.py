@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from playwright.async_api import Page, Request
 
-WIDTHS = (1280, 390)
+WIDTHS = (1280, 768, 390)
 _FOUND = """() => {
   const found = [];
   const say = (what, node) => found.push(`${what}: ${node.outerHTML.slice(0, 160)}`);

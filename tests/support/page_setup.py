@@ -14,15 +14,18 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from postroom.core.actions.action import action_hash
 from postroom.core.actions.safety import Policy
 from postroom.core.actions.undo import irreversible_hint
+from postroom.core.jobs.job import Job
 from postroom.core.mail.mailbox import MailboxOf
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.visitors import PersonRole, Visitor
 from postroom.dashboard.broadcast import UpdateIntervals
 from postroom.dashboard.pages.approvals import ApprovalsPage
 from postroom.dashboard.pages.mail import MailPage, MessagePage
+from postroom.dashboard.pages.overview import OverviewPage
 from postroom.dashboard.site import Site
 from postroom.dashboard.visiting import VISITOR
 from postroom.manage.approvals import count_waiting
+from postroom.manage.overview import Overview
 from postroom.store import approvals, decisions, undos
 from postroom.store.approvals import Approval
 from postroom.store.engine.clock import wall_clock
@@ -30,7 +33,7 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.switchboard.intake import Intake
 from postroom.web.application import create_application
-from support.clocks import ManualClock
+from support.clocks import ManualClock, zone_at_noon
 from support.store.job_setup import JobSetup
 from support.store.mail_setup import MailSetup, Sample
 
@@ -91,16 +94,25 @@ async def ask(
     safety = {"verdict": "approve", "reasons": [reason]}
     decision = decisions.Decision(new_id(), box.account.id, message_id, "none", action, wanted, 1.0, why, safety=safety)
     hashed = action_hash(message_id, action, wanted)
-    new = decisions.NewAction(new_id(), actor, "awaiting_approval", hashed, None, now + life, asked_by="token:7")
+    new = decisions.NewAction(new_id(), actor, "approved_pending", hashed, None, now + life, asked_by="token:7")
     await box.setup.database.run(decisions.ask_for_action(decision, new, None, now))
     return await box.setup.database.run(approvals.show_approval(new.id))
 
 
 async def carry_out_undo(box: MailSetup, action_id: UUID) -> None:
     """Carry out what was asked on the page: the message has its labels back."""
+    [job] = [each for each in await claim_undos(box) if each.payload["original_action_id"] == str(action_id)]
+    await end_undo(box, job)
+
+
+async def claim_undos(box: MailSetup) -> list[Job]:
+    """Claim everything that waits, and return the undos."""
     box.setup.clock.now = wall_clock() + timedelta(seconds=1)
-    run, now = box.setup.database.run, box.setup.clock
-    job = next(each for each in await box.setup.claim() if each.payload.get("original_action_id") == str(action_id))
+    return [each for each in await box.setup.claim() if "original_action_id" in each.payload]
+
+
+async def end_undo(box: MailSetup, job: Job) -> None:
+    run, now, action_id = box.setup.database.run, box.setup.clock, UUID(job.payload["original_action_id"])
     undo, before = new_id(), frozenset({"INBOX", "UNREAD"})
     await run(undos.begin_undo(job, action_id, box.account.id, undo, now()))
     await run(undos.complete_undo(job, undo, before, irreversible_hint("archive"), None, now()))
@@ -115,9 +127,11 @@ def mail_application(database: Database, mailbox_of: MailboxOf | None = None) ->
     site = Site("ada@example.com", wall_clock(), UpdateIntervals(between_updates=0.01, reread=3600))
     site.count_waiting = partial(count_waiting, database)
     site.mailbox_of = mailbox_of
+    policy = Policy(zone=zone_at_noon())
     pages = [
-        MailPage(site, database, Policy()),
-        MessagePage(site, database, Policy(), timedelta()),
+        OverviewPage(site, Overview(database, zone=policy.zone)),
+        MailPage(site, database, policy),
+        MessagePage(site, database, policy, timedelta()),
         ApprovalsPage(site, database),
     ]
     return create_application(site, pages, allowed_hosts=("127.0.0.1",))

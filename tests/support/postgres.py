@@ -110,6 +110,20 @@ class PostgresServer:
             command += ["-c", statement]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
+    def wait_for_sql(self, statement: str, answer: str, timeout: float = PATIENCE_S) -> None:
+        """Until the statement gives this answer."""
+        deadline = time.monotonic() + timeout
+        while (found := self.sql(statement).strip()) != answer:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{statement} gives {found!r}, not {answer!r}")
+            time.sleep(0.02)
+
+    def copy_to(self, standby: "PostgresServer") -> None:
+        """Make the other a standby of this server, which must run; start it afterwards."""
+        _own(standby.folder)
+        source = f"host=127.0.0.1 port={self.port} user={USER}"
+        self._run("pg_basebackup", "-D", str(standby.data), "-R", "-X", "stream", "-c", "fast", "-d", source)
+
     def _forget_dead_postmaster(self, children: Sequence[int], timeout: float = PATIENCE_S) -> None:
         """Shared memory of a killed postmaster stays attached until its last child is gone: wait for that."""
         deadline = time.monotonic() + timeout

@@ -40,6 +40,8 @@ from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
 from support import storing
+from support.acting import keep_acting_account
+from support.clocks import zone_at_noon
 from support.patience import PATIENCE_S
 from support.until import until
 
@@ -70,13 +72,15 @@ class Product:
 
     async def settled(self, count: int) -> list[feed.FeedRow]:
         """Waits until so many messages are decided and nothing is left to do; returns them, oldest first."""
-        return await self._until(count, _is_settled)
+        return await self.until_all(count, _is_settled)
 
     async def until_decided(self, count: int) -> list[feed.FeedRow]:
         """Waits until so many messages are decided, whatever is left to do; returns them, oldest first."""
-        return await self._until(count, lambda row: row.action_type is not None)
+        return await self.until_all(count, lambda row: row.action_type is not None)
 
-    async def _until(self, count: int, holds: Callable[[feed.FeedRow], bool]) -> list[feed.FeedRow]:
+    async def until_all(self, count: int, holds: Callable[[feed.FeedRow], bool]) -> list[feed.FeedRow]:
+        """Waits until this holds for so many messages; returns them, oldest first."""
+
         async def done() -> list[feed.FeedRow]:
             return [row for row in await self.database.run(feed.recent_messages(10_000)) if holds(row)]
 
@@ -103,10 +107,12 @@ async def running_product(
     policy: IngestionPolicy | None = None,
     model: dict[str, Any] | None = None,
     time_zone: str = "UTC",
+    acts: bool = True,
 ) -> AsyncGenerator[Product]:
     """What `postroom serve` runs, but for the pages, on an emulated mailbox; the test tells the connector when to look.
 
     Without a policy all mail is taken in whole. `model` is the section of the settings; `time_zone` that of backfills.
+    The account acts on all mail, unless `acts` is false: then it is as `serve` creates it.
     """
     emulator, stop = Emulator(Mailbox(OWNER, Random(1)), TOKEN, fill=prepare), asyncio.Event()
     _keep_filters(folder, policy or IngestionPolicy())
@@ -119,10 +125,11 @@ async def running_product(
                 # Nothing answers the requests to a connector here: what waits for an answer at the end is interrupted.
                 "jobs": {"poll_s": 0.1, "drain_s": 1},
                 "model": model or {},
+                "time_zone": str(zone_at_noon()),
                 "backfill": {"time_zone": time_zone},
             }
         )
-        await keep_sandbox_account(settings, database)
+        await (keep_acting_account(database, OWNER) if acts else keep_sandbox_account(settings, database))
         async with (
             CheckedClient(timeout=PATIENCE_S) as http,
             MailboxGate.open(database) as gate,

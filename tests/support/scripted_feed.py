@@ -1,7 +1,7 @@
 """A feed whose content the test writes; it counts how often it is read."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -17,8 +17,10 @@ from postroom.manage.attention import Attention
 from postroom.manage.audit import Signature
 from postroom.manage.first_steps import FirstSteps
 from postroom.manage.model import ModelStatus
-from postroom.manage.overview import ControlState, MessageLine, Overview
+from postroom.manage.overview import ControlState, HiddenToday, MessageLine, Overview
+from postroom.manage.pausing import Stopped
 from postroom.manage.road import Road
+from postroom.store.pauses import ALL, Pause
 from postroom.web.application import create_application
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
@@ -42,7 +44,7 @@ def overview_application(
     feed: Overview,
     *,
     allowed_hosts: Collection[str] = ("127.0.0.1",),
-    account: str = "owner@example.org",
+    account: str | Callable[[], Awaitable[str]] = "owner@example.org",
     intervals: UpdateIntervals | None = None,
     routes: Sequence[BaseRoute] = (),
 ) -> FastAPI:
@@ -95,11 +97,15 @@ class ScriptedFeed(Overview):
     async def spend(self) -> ModelStatus | None:
         return None
 
+    async def hidden_today(self, most: int = 5) -> HiddenToday:
+        return HiddenToday(0, ())
+
     async def control_state(self) -> ControlState:
         return self.now
 
-    async def pause(self, signed: Signature) -> None:
+    async def pause(self, signed: Signature) -> Stopped:
         self.now = ControlState(NOON, signed.reason or "")
+        return Stopped(Pause(ALL, signed.reason or "", signed.actor, NOON), 0, 0)
 
     async def resume(self, signed: Signature) -> None:
         self.now = ControlState()

@@ -25,6 +25,7 @@ from postroom.submission.logins import Logins
 from postroom.submission.smtp_connection import SessionLimits
 from postroom.submission.smtp_server import ConnectionLimits, Connections, local_sender, serving_submission
 from postroom.submission.smtp_session import Service
+from postroom.submission.submissions import PATIENCE_S as USUAL_PATIENCE_S
 from postroom.submission.submissions import SubmissionLimits, SubmissionOptions, Submissions
 from postroom.vault.passwords import hash_password
 from support.patience import PATIENCE_S
@@ -101,16 +102,25 @@ async def submission_server(
     tls: bool = True,
     local: str | None = None,
     context: ssl.SSLContext | None = None,
+    patience_s: float = USUAL_PATIENCE_S,
+    store_patience_s: float | None = None,
     **options: Any,
 ) -> AsyncGenerator[Running]:
     """`plain`: logins without TLS are allowed, as the settings may allow them to local programs."""
     tally = Tally()
     limits = limits or SubmissionLimits()
     submissions = Submissions(
-        database, SubmissionOptions(HOST, limits, **options), check_room=check_room, tally=tally, clock=clock
+        database,
+        SubmissionOptions(
+            HOST, limits, patience_s=patience_s if store_patience_s is None else store_patience_s, **options
+        ),
+        check_room=check_room,
+        tally=tally,
+        clock=clock,
     )
     room = Connections(connections or ConnectionLimits(), tally)
-    checked = Logins(database, logins, tally=tally, **({} if monotonic is None else {"monotonic": monotonic}))
+    measured = {} if monotonic is None else {"monotonic": monotonic}
+    checked = Logins(database, logins, tally=tally, patience_s=patience_s, **measured)
     context = (context or server_context()) if tls else None
     service = Service(
         submissions,
@@ -119,7 +129,7 @@ async def submission_server(
         room,
         context,
         plain,
-        None if local is None else local_sender(database, local),
+        None if local is None else local_sender(database, local, patience_s),
     )
     listeners = listeners_of(SubmissionSettings.model_validate({"port": 0, "tls_port": 0}), context)
     try:

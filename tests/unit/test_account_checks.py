@@ -41,7 +41,7 @@ def consent(level: Level = "organise", dies_in: timedelta | None = None) -> Cons
 
 def account(state: AccountState = "active", given: Consent | None = None, reason: str | None = None) -> AccountView:
     id, email = UUID(int=7), MARA.rpartition(":")[2]
-    return AccountView(id, "gmail", MARA, email, state, reason, NOW, NOW, given)
+    return AccountView(id, "gmail", MARA, email, state, reason, NOW, NOW, given, acts_from=NOW)
 
 
 def rule(action: DecidedType, **changes: Any) -> Rule:
@@ -218,6 +218,13 @@ def test_one_command_is_enough_for_all_rules_that_lack_something():
     assert len(found) == 1
     assert "--level full`" in found[0].remedy
     assert f"and {len(ACTION_TYPES) - 3} more" in found[0].found
+
+
+def test_an_account_that_does_not_act_yet_comes_with_the_command_that_begins():
+    waiting = replace(account(given=consent()), acts_from=None)
+    [_, (name, verdict, remedy)] = of_accounts(known(waiting))
+    assert (name, verdict) == ("acting", "warn")
+    assert "postroom account act mara@lindqvist.example --from now" in remedy
 
 
 def test_an_address_cannot_smuggle_a_command_into_the_remedy():

@@ -63,7 +63,8 @@ def test_every_action_has_words(action: str):
     ("changes", "words"),
     [
         ({"actor": "rule", "rule_name": "bills"}, "the rule 'bills'"),
-        ({"actor": "agent", "asked_by": "token:7"}, "an agent (token:7)"),
+        ({"actor": "agent", "asked_by": "token:7"}, "an agent without a name (token 7)"),
+        ({"actor": "agent", "asked_by": "token:7", "agent": "assistant"}, "the agent 'assistant'"),
         ({"actor": "user", "asked_by": "cli:ada"}, "cli:ada"),
     ],
 )

@@ -70,6 +70,16 @@ def test_its_speed_is_that_of_its_life_until_a_recent_one_is_known():
     assert standing(job, 200, 120.0, NOW).left == timedelta(hours=1)
 
 
+@pytest.mark.parametrize("status", ["completed", "cancelled", "paused", "cost_capped", "error"])
+def test_the_speed_of_one_that_is_not_at_work_does_not_fall_any_more(status: str):
+    ended = NOW - timedelta(hours=1)
+    is_over = status in {"completed", "cancelled"}
+    job = job_with(rows_processed=80, status=status, started_at=NOW - timedelta(hours=3), updated_at=ended,
+        completed_at=ended if is_over else None)  # fmt: skip
+    speeds = {standing(job, 200, None, NOW + timedelta(days=days)).per_hour for days in (0, 1, 30)}
+    assert speeds == {40.0}
+
+
 def test_without_an_estimate_the_days_that_are_done_count():
     job = job_with(cursor={"day": "2026-03-01", "since": "2026-02-01", "id": "18c"})
     found = standing(job, None, None, NOW)
@@ -88,11 +98,13 @@ def test_the_line_has_bar_counts_speed_spend_and_time_left():
         rows_skipped=20,
         started_at=NOW - timedelta(hours=2),
         cost_spent_cents=180,
+        spent_micros=1_500_000,
+        messages_waiting=10,
         spent_today_micros=1_230_000,
     )
     assert progress_line(job, standing(job, 200, None, NOW)) == (
-        "[########------------] 40 %  80 of about 200 read  40 an hour  $1.80 spent, today $1.23 of $5.00  "
-        "about 3.0 h left  active"
+        "[########------------] 40 %  80 of about 200 read  40 an hour  $1.50 spent, $0.30 expected, "
+        "today $1.23 of $5.00  about 3.0 h left  active"
     )
 
 

@@ -111,19 +111,47 @@ async def test_texts_of_mail_are_escaped_and_cut() -> None:
 async def test_every_state_of_an_account_has_its_words_and_its_remedy() -> None:
     feed = ScriptedFeed(
         accounts=(
-            AccountLine("fine@x.example", "active", level="organise", connector="online", heard_at=NOON, ingested=1234),
-            AccountLine("late@x.example", "active", connector="stale", heard_at=NOON, trouble="quota", refused=2),
-            AccountLine("left@x.example", "active", set_aside=3, retry="postroom connector retry --all"),
-            AccountLine("app@x.example", "needs_consent", "no app", remedy="check the app", command="postroom resume"),
-            AccountLine("off@x.example", "paused", "on holiday", command="postroom account resume off@x.example"),
-            AccountLine("gone@x.example", "needs_consent", command="postroom account add gmail --email gone@x.example"),
-            AccountLine("soon@x.example", "active", dies_at=NOON, command="postroom account add gmail"),
+            AccountLine("new@x.example", "active", connector="online"),
+            AccountLine(
+                "fine@x.example",
+                "active",
+                level="organise",
+                connector="online",
+                heard_at=NOON,
+                ingested=1234,
+                acts_from=NOON,
+            ),
+            AccountLine(
+                "late@x.example", "active", connector="stale", heard_at=NOON, trouble="quota", refused=2, acts_from=NOON
+            ),
+            AccountLine(
+                "left@x.example", "active", set_aside=3, retry="postroom connector retry --all", acts_from=NOON
+            ),
+            AccountLine(
+                "app@x.example",
+                "needs_consent",
+                "no app",
+                remedy="check the app",
+                command="postroom resume",
+                acts_from=NOON,
+            ),
+            AccountLine(
+                "off@x.example", "paused", "on holiday", command="postroom account resume off@x.example", acts_from=NOON
+            ),
+            AccountLine(
+                "gone@x.example",
+                "needs_consent",
+                command="postroom account add gmail --email gone@x.example",
+                acts_from=NOON,
+            ),
+            AccountLine("soon@x.example", "active", dies_at=NOON, command="postroom account add gmail", acts_from=NOON),
         )
     )
     async with visiting(feed) as client:
         page = (await client.get("/")).text
     rows = [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in re.findall(r"(?s)<li>\n.*?</li>", page)]
     assert rows == [
+        "new@x.example in use connector online not acting yet 0 ingested · 0 refused",
         "fine@x.example level organise in use connector online reported 04 Mar, 12:00:00 UTC "
         "1,234 ingested · 0 refused by then",
         "late@x.example in use connector stale reported 04 Mar, 12:00:00 UTC quota 0 ingested · 2 refused by then",

@@ -8,12 +8,13 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from postroom.cli.root import Deferred, command_tree
+from postroom.core.audited_actions import AUDITED, AuditedAction
 from postroom.core.metrics import METRICS, Metric
 from postroom.core.roles import Role
 from postroom.settings.reading import NOT_SETTINGS, Setting, known_settings
@@ -157,12 +158,18 @@ def operations_reference() -> str:
     return api_reference(form_of)
 
 
+def audit_reference() -> str:
+    rows = ["| action | object | when | before and after |", "|---|---|---|---|"]
+    return "\n".join([*rows, *(f"| `{name}` | {' | '.join(AUDITED[name])} |" for name in AUDITED)])
+
+
 GENERATED: dict[str, Callable[[], str]] = {
     "api.md": operations_reference,
     "mcp.md": tools_reference,
     "settings.md": settings_reference,
     "cli.md": cli_reference,
     "metrics.md": metrics_reference,
+    "roles.md": audit_reference,
 }
 
 
@@ -172,6 +179,10 @@ def parts(page: str) -> tuple[str, str, str]:
     between, mark, behind = rest.partition(END)
     assert mark, "the page has lost its marks"
     return before, between.strip("\n"), behind
+
+
+def test_every_action_that_may_be_audited_is_in_the_reference():
+    assert tuple(AUDITED) == get_args(AuditedAction)
 
 
 @pytest.mark.parametrize("page", GENERATED)

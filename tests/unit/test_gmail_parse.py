@@ -77,6 +77,16 @@ def test_the_size_and_whether_it_answers_the_user_are_carried(policy: IngestionP
         assert (mail.attachments is None) == (policy is DEFAULT_POLICY)
 
 
+@pytest.mark.parametrize("policy", [IngestionPolicy(), DEFAULT_POLICY], ids=["whole", "metadata"])
+def test_doubt_about_the_sender_is_carried(policy: IngestionPolicy) -> None:
+    known = replace(KNOWN, own_hosts=frozenset({"mx.google.com"}))
+    results = ("Authentication-Results", "mx.google.com; dmarc=fail")
+    for headers, doubt in (((results, *HEADERS), "failed"), ((*HEADERS, *HEADERS), "unclear"), (HEADERS, None)):
+        made = prepare(plain((*headers, ("List-Id", "<x>"))), ENDPOINT, known, NOW, policy)
+        assert made.envelope is not None
+        assert read_mail(parse_envelope(made.envelope)).sender_doubt == doubt
+
+
 @pytest.mark.parametrize("told", [{"size": -1}, {"size": True}, {"size": "9"}, {"size": 2**70}, {"reply_to_mine": 1}])
 def test_facts_that_make_no_sense_are_not_known(told: dict[str, Any]) -> None:
     envelope = prepared(plain()).envelope

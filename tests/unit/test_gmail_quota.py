@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from postroom.core.errors import BadInput
 from postroom.gmail.errors import QuotaExhausted, RateLimited
-from postroom.gmail.quota import Quota
+from postroom.gmail.quota import DUE_AFTER, Quota
 from postroom.gmail.terms import PRICES, Terms, Use
 from support.jumping_loop import now, run
 
@@ -79,7 +79,7 @@ moments = st.integers(0, 64 * 300).map(lambda number: number / 64)
 asked = st.builds(
     Asked,
     at=moments,
-    use=st.sampled_from(["live", "bulk"]),
+    use=st.sampled_from(["live", "steady", "bulk"]),
     units=st.integers(1, 300),
     takes=st.integers(0, 64 * 20).map(lambda number: number / 64),
     counted=st.sampled_from([0.0, 0.5, 1.0]),
@@ -219,6 +219,46 @@ def test_live_that_has_spent_its_reserve_goes_on_with_the_next_units_that_bulk_g
 
     run(scenario())
     assert max(each.admitted_at - each.at for each in live) <= 7.5 + 0.01
+
+
+def test_steady_spends_half_of_its_units_at_once_and_the_rest_over_the_minute() -> None:
+    steady = [Asked(0.0, "steady", 100) for _ in range(12)]
+
+    async def scenario() -> QuotaSetup:
+        setup = QuotaSetup(quota(terms()))
+        await setup.make(*steady)
+        return setup
+
+    setup = run(scenario())
+    moments = sorted(each.admitted_at for each in steady)
+    assert moments[:8] == pytest.approx([0.0, 0.0, 0.0, 0.25, 7.75, 15.25, 22.75, 30.25], abs=0.3)
+    assert moments[8] >= 60.0
+    assert setup.most_in_a_minute() == 800
+
+
+def test_live_finds_its_reserve_whatever_steady_does_and_bulk_waits_for_both() -> None:
+    steady = [Asked(0.0, "steady", 100) for _ in range(20)]
+    bulk = Asked(0.0, "bulk", 100)
+    live = [Asked(at, "live", 100) for at in (1.0, 40.0)]
+
+    async def scenario() -> None:
+        await QuotaSetup(quota(terms())).make(*steady, bulk, *live)
+
+    run(scenario())
+    assert [each.admitted_at for each in live] == [1.0, 40.0]
+    assert bulk.admitted_at == pytest.approx(DUE_AFTER, abs=15.0)
+
+
+def test_whoever_asks_when_a_call_would_be_admitted_is_told_in_time() -> None:
+    async def scenario() -> list[tuple[bool, float]]:
+        setup, found = quota(terms()), list[tuple[bool, float]]()
+        async with setup.admitted("messages.get", 800, "steady"):
+            pass
+        for units, use, within in ((200, "live", 0.0), (201, "live", 10.0), (1, "steady", 10.0), (1, "steady", 600.0)):
+            found.append((await setup.is_ready(units, cast("Use", use), within), now()))
+        return found
+
+    assert run(scenario()) == [(True, 0.0), (False, 10.0), (False, 20.0), (True, 60.0)]
 
 
 def test_live_passes_bulk_that_waits() -> None:

@@ -299,6 +299,20 @@ async def test_a_minute_later_it_counts_no_more(tmp_path: Path, time: Minutes):
     again.close()
 
 
+async def test_units_come_back_to_the_next_process_as_they_would_have_to_the_killed_one(tmp_path: Path, time: Minutes):
+    first = quota_in(tmp_path, time)
+    for units in (400, 300):
+        async with first.admitted("messages.get", units):
+            pass
+        time.seconds += 40
+    first.close()
+    again = quota_in(tmp_path, time)
+    assert again.spent() == 300, "the first are long past, and what was on its way counts ten seconds more"
+    time.seconds += 31
+    assert again.spent() == 0
+    again.close()
+
+
 @pytest.mark.parametrize("content", ["", "x y", "1 2 3", "1000.0 -5", "nan nan"])
 async def test_a_note_that_is_invalid_counts_for_nothing(tmp_path: Path, time: Minutes, content: str):
     (tmp_path / "quota").write_text(content)

@@ -61,7 +61,7 @@ def test_a_backfill_ends_by_completion_or_cancel_and_comes_back_from_every_pause
 
 def test_an_action_that_has_failed_or_was_canceled_goes_on_where_it_was_and_nothing_else_begins_again() -> None:
     assert {state: set(targets) for state, targets in ACTION.moves.items()} == {
-        "awaiting_approval": {"queued", "rejected", "expired", "canceled"},
+        "approved_pending": {"queued", "rejected", "expired", "canceled"},
         "queued": {"executing", "failed", "canceled"},
         "executing": {"completed", "failed", "canceled"},
         "failed": {"executing"},

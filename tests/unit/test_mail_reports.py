@@ -2,6 +2,7 @@
 
 import email
 import email.policy
+import time
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -13,7 +14,9 @@ from hypothesis import strategies as st
 from postroom.core.errors import BadInput
 from postroom.core.outbound.replies import Reply, found_out
 from postroom.core.outbound.reports import DeliveryReport, FeedbackReport, Original, read_report
+from postroom.core.outbound.strikes import is_strike
 from postroom.outbound.dsn import ReportedMail, ReportedRecipient, delivery_report, wants_report
+from support.bounce_letters import BOUNCES, LETTERS, MESSAGE_ID, NO_BOUNCES, BounceLetter
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
 ID, MAIL_ID = UUID(int=7), UUID(int=9)
@@ -224,3 +227,87 @@ def test_what_is_no_report(raw: bytes):
 def test_damaged_reports_are_read_without_an_error(rubbish: bytes, raw: bytes, at: int):
     found = read_report(raw[:at] + rubbish + raw[at + len(rubbish) :])
     assert found is None or isinstance(found, DeliveryReport | FeedbackReport)
+
+
+@pytest.mark.parametrize("bounce", BOUNCES, ids=lambda bounce: bounce.name)
+def test_a_bounce_that_is_a_letter_is_read(bounce: BounceLetter):
+    found = read_report(bounce.raw)
+    assert isinstance(found, DeliveryReport)
+    assert [(each.address, each.action, each.bounce_class) for each in found.recipients] == bounce.said
+    assert found.original.message_id == MESSAGE_ID
+
+
+@pytest.mark.parametrize("letter", NO_BOUNCES, ids=lambda letter: letter.name)
+def test_a_letter_of_another_kind_is_no_bounce(letter: BounceLetter):
+    assert read_report(letter.raw) is None
+
+
+def test_the_mark_of_our_own_mail_is_found_in_a_letter():
+    (exim,) = [each for each in BOUNCES if each.name == "exim, unknown user"]
+    found = read_report(
+        exim.raw.replace(b"Message-ID: <1@", b"X-Postroom-Delivery: %s\r\nX: <1@" % str(MAIL_ID).encode())
+    )
+    assert isinstance(found, DeliveryReport)
+    assert found.original == Original(None, MAIL_ID)
+
+
+def test_a_status_group_with_another_word_for_failed_or_without_an_action_is_read():
+    for action in (b"Action: failure", b"Action: Failed (bad address)", b"X-Other: yes"):
+        raw = STATUS + b"A: b\r\n\r\nFinal-Recipient: rfc822; x@y.example\r\n" + action + b"\r\nStatus: 5.1.1\r\n"
+        found = read_report(raw)
+        assert isinstance(found, DeliveryReport)
+        assert [(each.action, each.bounce_class) for each in found.recipients] == [("failed", "hard")]
+
+
+@pytest.mark.parametrize(
+    ("said", "bounce_class"),
+    [("550 Access denied", "unexplained"), ("550 No such user", "hard"), ("550", "hard"), ("550 Mailbox full", "full")],
+)
+def test_a_status_that_the_reporter_made_up_is_no_proof(said: str, bounce_class: str):
+    """Sendmail writes 5.1.1 for every 550 in reply to RCPT."""
+    raw = "A: b\r\n\r\nFinal-Recipient: rfc822; x@y.example\r\nAction: failed\r\nStatus: 5.1.1\r\n"
+    found = read_report(STATUS + raw.encode() + f"Diagnostic-Code: smtp; {said}\r\n".encode())
+    assert isinstance(found, DeliveryReport)
+    assert [each.bounce_class for each in found.recipients] == [bounce_class]
+
+
+def test_what_was_said_after_the_content_is_not_about_the_address():
+    said = b"Diagnostic-Code: smtp; 554 Transaction failed (in reply to end of DATA command)\r\n"
+    found = read_report(STATUS + b"A: b\r\n\r\nFinal-Recipient: rfc822; x@y.example\r\nAction: failed\r\n" + said)
+    assert isinstance(found, DeliveryReport)
+    (recipient,) = found.recipients
+    assert (recipient.reply.phase, recipient.bounce_class) == ("content", "unexplained")
+    assert not is_strike(recipient.reply, recipient.bounce_class)
+
+
+@given(st.sampled_from([each.raw for each in LETTERS]), st.integers(0, 900), st.binary(max_size=300))
+def test_damaged_letters_are_read_without_an_error(raw: bytes, at: int, rubbish: bytes):
+    found = read_report(raw[:at] + rubbish + raw[at + len(rubbish) :])
+    assert found is None or isinstance(found, DeliveryReport | FeedbackReport)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "could not be delivered " + "a@b.example " * 100_000,
+        "could not be delivered\n" + "<a@b.example>:\n" * 50_000,
+        "could not " + "be " * 300_000,
+        "delivery failed\n" + "a." * 300_000 + "@",
+        "delivery failed\n" + " >" * 300_000,
+        "delivery failed\nsaid: " + "550-" * 100_000,
+        "delivery failed" + "\n" * 30_000,
+        "deliver" * 9_000,
+    ],
+    ids=lambda body: body[:20],
+)
+def test_a_letter_that_is_made_to_be_slow_is_read_within_bounds(body: str):
+    """By the processor time of this thread, beside reading a large honest one: no machine is too busy for it."""
+    head = "From: mailer-daemon@example.org\r\nX-Failed-Recipients: a@b.example, c@d.example, e@f.example\r\n\r\n"
+    honest = head + "could not be delivered\n<ada@example.org>:\n550 no such user\n" + "x " * 300_000
+
+    def cost(raw: str) -> float:
+        started = time.thread_time()
+        read_report(raw.encode())
+        return time.thread_time() - started
+
+    assert cost(head + body) < 100 * max(cost(honest), 0.01)

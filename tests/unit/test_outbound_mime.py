@@ -12,10 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroom.core.errors import BadInput
+from postroom.core.mail.auto_reply import is_automatic
 from postroom.core.mail.carrier import MARK
+from postroom.core.mail.references import MOST_REFERENCES
 from postroom.core.mail.tiers import Headers
 from postroom.outbound.attachments import Attached, Attachment, attached_to, html_of
-from postroom.outbound.mime import MOST_REFERENCES, Author, Original, answer_address, build_forward, build_reply
+from postroom.outbound.mime import Author, Original, answer_address, build_forward, build_reply
 
 ID = UUID("01a1dfae-963b-771d-8c45-b1fe927a1983")
 NOW = datetime(2026, 11, 15, 8, tzinfo=UTC)
@@ -274,3 +276,8 @@ def test_copies_a_subject_and_files_of_its_own_are_sent() -> None:
         assert built.recipients[1:] == ("cc@example.com", "cd@example.com")
         (sent,) = mail.iter_attachments()
         assert (sent.get_filename(), sent.get_content()) == ("plan.pdf", b"PDF")
+
+
+def test_what_we_send_is_recognised_as_automatic_when_it_is_found_in_sent_mail() -> None:
+    for mail in (reply(original()), forward(original())):
+        assert is_automatic(tuple((name, str(value)) for name, value in mail.items()))

@@ -44,6 +44,11 @@ def test_the_names_of_the_environment_that_others_use_are_accepted(tmp_path: Pat
     assert set(ALIASES.values()) <= {setting.key for setting in known_settings()}
 
 
+def test_a_process_delivers_no_more_at_once_than_all_of_them_may(tmp_path: Path) -> None:
+    assert load(tmp_path, {}).slots == 50
+    assert load(tmp_path, {"SMTP_MAX_QUEUE": "5"}).slots == 5
+
+
 def test_a_name_of_our_own_comes_before_an_alias(tmp_path: Path) -> None:
     assert load(tmp_path, {"SMTP_MAX_QUEUE": "20", "POSTROOM_OUTBOUND_MAX_QUEUE": "30"}).max_queue == 30
 

@@ -41,7 +41,7 @@ def event(channel: str = "webhook", kind: str | None = None, text: str = "hello"
         (event("discord", "test.passed"), "P0"),
         (event("slack", text="/status please"), "P0"),
         (event(text="/dev/sda1 is 83% full"), "P2"),
-        (event("redis", text="/status please"), "P2"),
+        (event("redis", text="/status please"), "P0"),
         (event("api", text="/"), "P2"),
         (event(kind="callback_query"), "P0"),
         (event(kind="deploy.failed"), "P1"),
@@ -57,6 +57,13 @@ def event(channel: str = "webhook", kind: str | None = None, text: str = "hello"
         (event(kind="media.processed"), "P3"),
         (event(), "P2"),
         (event("redis"), "P2"),
+        (event("redis", text="/status"), "P0"),
+        (event("redis", text="/deploy-now web\nplease"), "P0"),
+        (event("redis", text="/usr/bin/env failed"), "P2"),
+        (event("redis", text="/Users: 3"), "P2"),
+        (event("redis", text="/"), "P2"),
+        (event("redis", "test.probe", text="/status"), "P0"),
+        (event("webhook", text="/status"), "P2"),
         (event(kind="deploy.done"), "P2"),
         (event(kind="deployXfailed"), "P2"),
         (event(kind="latest.news"), "P2"),
@@ -78,7 +85,7 @@ def test_the_first_rule_that_fits_decides() -> None:
     assert policy.tier_of(event(kind="y")) == "a"
 
 
-@pytest.mark.parametrize(("channels", "fitting"), [((), ["slack"]), (("webhook",), ["webhook"])])
+@pytest.mark.parametrize(("channels", "fitting"), [((), ["slack", "redis"]), (("webhook",), ["webhook"])])
 def test_commands_come_from_people_unless_a_rule_names_other_channels(
     channels: tuple[str, ...], fitting: list[str]
 ) -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from postroom.core.outbound.bounce_classes import BounceClass
 from postroom.core.outbound.replies import (
     LONGEST_TEXT,
     MOST_LINES,
@@ -17,7 +18,7 @@ from postroom.core.outbound.replies import (
     found_out,
     verdict,
 )
-from support.provider_replies import REPLIES, ProviderReply
+from support.provider_replies import HELD_OUT, PROOFS, REPLIES, TUNED_ON, Proof, ProviderReply
 
 
 def reply_in(text: str, phase: Phase = "rcpt") -> Reply:
@@ -115,3 +116,42 @@ def test_text_of_strangers_is_one_printable_line(texts: list[bytes]):
     assert reply.text.isprintable()
     assert len(reply.text) <= LONGEST_TEXT
     assert verdict(reply).result in ("bounced", "rejected", "deferred")
+
+
+@pytest.mark.parametrize(("name", "given"), [("tuned on", TUNED_ON), ("held out", HELD_OUT)])
+def test_at_least_95_of_100_replies_are_told_apart_as_proof_or_not(name: str, given: list[ProviderReply]):
+    """The half that was not tuned on is the one that counts. Nothing is falsely taken for proof in either."""
+    found = [verdict(reply_in(each.reply, each.phase)) for each in given]
+    hard = [
+        (each.bounce_class is BounceClass.HARD, true.bounce_class == "hard")
+        for each, true in zip(found, given, strict=True)
+    ]
+    assert sum(said == true for said, true in hard) >= 0.95 * len(given), name
+    assert [true.reply for (said, is_so), true in zip(hard, given, strict=True) if said and not is_so] == []
+    right = sum(each.bounce_class == true.bounce_class for each, true in zip(found, given, strict=True))
+    assert right >= 0.9 * len(given), name
+
+
+def test_the_corpus_of_replies_is_large_and_its_halves_share_nothing():
+    assert len(TUNED_ON) + len(HELD_OUT) >= 250
+    assert not {(each.phase, each.reply) for each in TUNED_ON} & {(each.phase, each.reply) for each in HELD_OUT}
+
+
+@pytest.mark.parametrize("name", ["spam", "blacklist", "unknown-user", "no.such.user", "quota"])
+def test_the_name_of_the_recipient_decides_nothing(name: str):
+    assert verdict(reply_in(f"550 <{name}@full.example>: denied")).bounce_class == "unexplained"
+    assert verdict(reply_in(f"550 {name}@full.example... User unknown")).bounce_class == "hard"
+
+
+def test_an_unknown_user_in_reply_to_mail_is_the_sender():
+    assert verdict(reply_in("550 5.1.1 unknown user", "mail")).bounce_class == "policy"
+
+
+@pytest.mark.parametrize("enhanced", ["5.4.4", "5.4.6", "5.4.0", "5.7.5", "5.3.5"])
+def test_what_we_find_on_the_way_is_no_proof_against_an_address(enhanced: str):
+    assert verdict(found_out(enhanced, "the way does not work", "route")).bounce_class != "hard"
+
+
+@pytest.mark.parametrize("given", PROOFS, ids=lambda given: given.reply[:60])
+def test_odd_replies_are_told_apart_as_proof_or_not(given: Proof):
+    assert (verdict(reply_in(given.reply, given.phase)).bounce_class is BounceClass.HARD) == given.is_proof

@@ -14,11 +14,12 @@ from postroom.store.mail import StoredMessage
 from postroom.store.protection import Restraints
 
 NOTHING = Restraints(Protected(), frozenset(), model_in_shadow=False, irreversible_this_hour=0)
+NEWS = (("From", "ann@shop.example"), ("To", "me@home.example"), ("Subject", "Our new garden chairs"))
 LETTER = (("From", "ann@shop.example"), ("To", "me@home.example"), ("Subject", "Your invoice"))
 
 
 def message(headers: tuple[tuple[str, str], ...] = LETTER) -> StoredMessage:
-    subject = MessageFacts("ann@shop.example", "Your invoice", headers, frozenset({"INBOX"}))
+    subject = MessageFacts("ann@shop.example", dict(headers)["Subject"], headers, frozenset({"INBOX"}))
     return StoredMessage(UUID(int=1), UUID(int=2), "18c2", subject, "full", "me@home.example")
 
 
@@ -84,11 +85,11 @@ def test_mail_of_a_category_in_shadow_is_only_remembered(category: str, shadowed
 
 def test_what_the_model_says_is_judged_like_everything() -> None:
     safeguards = Safeguards(NOTHING)
-    sure = safeguards.by_model(message(), advice("archive"), Outcome(None))
+    sure = safeguards.by_model(message(NEWS), advice("archive"), Outcome(None))
     assert (sure.decision.source, sure.decision.model, sure.decision.prompt_version) == ("llm", "a-model", "1")
     assert sure.has_action
     assert not sure.decision.needs_approval
-    assert safeguards.by_model(message(), advice("archive", 0.4), Outcome(None)).decision.needs_approval
+    assert safeguards.by_model(message(NEWS), advice("archive", 0.4), Outcome(None)).decision.needs_approval
     assert safeguards.by_model(message(), advice("delete"), Outcome(None)).decision.needs_approval
     assert not safeguards.by_model(message(), advice("forward", to="x@evil.example"), Outcome(None)).has_action
 

@@ -91,7 +91,7 @@ def test_a_data_folder_named_in_a_file_is_relative_to_that_file(tmp_path: Path):
     ("file", "environ", "suggested"),
     [
         ("[worker]\nconcurency = 3", {}, "worker.concurrency"),
-        ("concurrency = 3", {}, "worker.concurrency"),
+        ("prefetch_ms = 3", {}, "worker.prefetch_ms"),
         ("[wokrer]\nconcurrency = 3", {}, "worker.concurrency"),
         (None, {"POSTROOM_WORKER_CONCURENCY": "3"}, "POSTROOM_WORKER_CONCURRENCY"),
         (None, {"POSTROOM_DATADIR": "x"}, "POSTROOM_DATA_DIR"),

@@ -22,6 +22,7 @@ ONLY_POSTGRES = {
     "lock_marks",
     "advance_marks",
     "select_place",
+    "count_receipts",
     "select_server_id",
     "search_newest",
     "search_by_words",

@@ -30,8 +30,8 @@ def test_a_role_has_exactly_the_tools_that_list_it(role: Role) -> None:
     assert names(Principal(role)) == {tool.name for tool in ALL_TOOLS if role in tool.roles}
 
 
-def test_no_agent_delivers_mail_replays_it_or_ends_a_pause() -> None:
-    forbidden = {"ingest", "ingest.batch", "queue.replay", "credentials.access_token", "mutations.resume"}
+def test_no_agent_delivers_mail_or_replays_it() -> None:
+    forbidden = {"ingest", "ingest.batch", "queue.replay", "credentials.access_token"}
     assert not names(Principal(Role.AGENT)) & forbidden
 
 

@@ -21,7 +21,7 @@ from postroom.store.engine.long_poll import LongPoll, check_wait
 LEASE = timedelta(minutes=2)
 EXPIRES = timedelta(minutes=5)
 MOST_AT_ONCE = 10
-POLL_S = 5.0
+POLL_S = 30.0
 LONGEST_ERROR = 500
 
 

@@ -57,9 +57,9 @@ class ActionRequests:
         source: Literal["user", "agent"],
         asked_by: str,
         why: str,
-        signed: Signature | None = None,
+        signed: Signature,
     ) -> RequestedAction:
-        """Record the action, to be done or to be approved; audited if it is signed.
+        """Record the action, to be done or to be approved, with its entry in the audit log.
 
         Raise BadInput, NotFound, or SafetyRefused with the reasons.
         """
@@ -76,8 +76,8 @@ class ActionRequests:
         """Do the same for an agent, which may have `most` requests open; a request that is still open is not recorded
         again.
 
-        What an agent is trusted with is done without approval only up to its hourly cap. Raise BadInput, NotFound, or
-        SafetyRefused with the reasons.
+        What an agent is trusted with is done without approval only up to its hourly cap, and hides no more than the
+        caps on hiding allow. Raise BadInput, NotFound, or SafetyRefused with the reasons.
         """
         request = _ActionRequest(message_id, action_type, parameters, "agent", signed.actor, why)
         recorded, ruling = await self._evaluate(request)
@@ -85,7 +85,9 @@ class ActionRequests:
         if ruling.verdict == "allow":
             beyond, _ = await self._evaluate(request, hour_is_used=True)
             cap = requests.AgentCap(self.policy.agent_hourly_cap, beyond)
-        first = await self.database.run(requests.ask_once(recorded, most, signed, self.clock(), cap))
+        now = self.clock()
+        hiding = self.policy.hiding_caps(now)
+        first = await self.database.run(requests.ask_once(recorded, most, signed, now, cap, hiding))
         if first is None:
             return RequestedAction(recorded.action.id, recorded.action.state, ruling)
         return RequestedAction(first.id, first.state, Ruling(first.safety["verdict"], tuple(first.safety["reasons"])))
@@ -101,16 +103,17 @@ class ActionRequests:
             if step.action_type == "snooze":
                 wake_time(step.parameters, now)
         message = await self.database.run(load_message(request.message_id))
-        around = safety_facts(message, await self.database.run(restraints(message.account_id, now)))
+        proposed = Proposed(action_type, request.parameters, 1.0, request.source)
+        found = await self.database.run(restraints(message.account_id, now))
+        around = safety_facts(message, found, proposed, now)
         if request.source == "agent":
             new_label = await self._new_label(message.account_id, request)
             done = self.policy.agent_hourly_cap if hour_is_used else 0
             around = replace(around, new_label=new_label, agent_actions_this_hour=done)
-        proposed = Proposed(action_type, request.parameters, 1.0, request.source)
         ruling = safety_ruling(proposed, around, self.policy)
         if ruling.verdict == "refuse":
             done = shown(action_type, request.parameters)
-            raise SafetyRefused(f"{done} is not done: {'; '.join(ruling.reasons)}")
+            raise SafetyRefused(f"{done} is not done: {'; '.join(ruling.reasons)}", ruling.reasons)
         decision = decisions.Decision(
             new_id(),
             message.account_id,
@@ -172,6 +175,7 @@ def action_and_job(
     if ruling.verdict == "approve":
         notify = approval_job(catalogue, account_id, id, priority)
         expires_at = now + approval_time
-        return decisions.NewAction(id, actor, "awaiting_approval", hashed, None, expires_at, asked_by), notify
+        return decisions.NewAction(id, actor, "approved_pending", hashed, None, expires_at, asked_by), notify
     carry_out = action_job(catalogue, account_id, id, priority)
-    return decisions.NewAction(id, actor, "queued", hashed, carry_out.id, None, asked_by), carry_out
+    hides = ruling.hides
+    return decisions.NewAction(id, actor, "queued", hashed, carry_out.id, None, asked_by, hides=hides), carry_out

@@ -5,19 +5,22 @@ the reading direction or hide anything.
 """
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, assert_never
 
-from postroom.core.actions.action import copies_of, recipients_of
+from postroom.core.actions.action import Actor, copies_of, recipients_of
 from postroom.core.actions.steps import Step, sending_step, steps_of
-from postroom.store.approvals import Approval
+from postroom.core.counted import counted
+from postroom.core.short_ids import SHOWN
+from postroom.store.approvals import Approval, WaitingCount
 
 LONGEST_LINE = 200
 LONGEST_TEXT = 700
 # What fits into a chat message; anything longer has to be approved elsewhere.
 MOST_RECIPIENTS = 10
+MOST_GROUPS = 5
 LONGEST_ADDRESS = 80
 # Control characters, invisible formatting (which can reverse the reading direction), surrogates, private characters.
 _HIDING = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -149,7 +152,7 @@ def _decided_by(approval: Approval) -> str:
             name = one_line(approval.model or "the model")
             return name if approval.confidence is None else f"{name}, {approval.confidence:.0%} sure"
         case "agent":
-            return f"an agent ({one_line(approval.asked_by or 'unknown')})"
+            return _agent(approval.agent, approval.asked_by)
         case "user" | "undo":
             return one_line(approval.asked_by or approval.actor)
         case _:
@@ -159,7 +162,7 @@ def _decided_by(approval: Approval) -> str:
 def _answer(approval: Approval) -> str | None:
     """Describe the answer; None while the action waits."""
     match approval.state:
-        case "awaiting_approval":
+        case "approved_pending":
             return None
         case "expired" | "rejected" | "canceled" if approval.approved_by is None:
             return one_line(f"{approval.state}: {approval.error}" if approval.error else approval.state)
@@ -167,9 +170,40 @@ def _answer(approval: Approval) -> str | None:
             return one_line(f"approved by {approval.approved_by or 'nobody, as none was needed'}")
 
 
-def digest_of(waiting: Mapping[str, int]) -> str:
+def _agent(name: str | None, asked_by: str | None) -> str:
+    if name:
+        return f"the agent {one_line(name)!r}"
+    _, _, token = (asked_by or "").partition(":")
+    return f"an agent without a name (token {one_line(token[-SHOWN:])})" if token else "an agent"
+
+
+def cause_of(actor: Actor, agent: str | None) -> str:
+    """Say who asked for actions, where many are counted together. `agent` is the name of an agent's token."""
+    match actor:
+        case "rule":
+            return "rules"
+        case "model":
+            return "the model"
+        case "user":
+            return "you"
+        case "undo":
+            return "an undo"
+        case "agent":
+            return f"the agent {one_line(agent)!r}" if agent else "an agent without a name"
+        case _:
+            assert_never(actor)
+
+
+def digest_of(waiting: Sequence[WaitingCount]) -> str:
     """Count the actions that wait without a notice of their own. Nothing in the text comes from mail."""
-    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(waiting.items()))
-    total = sum(waiting.values())
+    groups = ", ".join(_group(each) for each in waiting[:MOST_GROUPS])
+    more = sum(each.number for each in waiting[MOST_GROUPS:])
+    total = sum(each.number for each in waiting)
     what = "action waits" if total == 1 else "actions wait"
-    return f"{total} more {what} for your answer ({kinds}). `postroom approvals list` shows them."
+    others = f", {more} others" if more else ""
+    return f"{total} more {what} for your answer ({groups}{others}). `postroom approvals list` shows them."
+
+
+def _group(waiting: WaitingCount) -> str:
+    cause = cause_of(waiting.actor, waiting.agent)
+    return f"{waiting.number} {waiting.action_type} by {cause}, mail of {counted(waiting.senders, 'sender')}"

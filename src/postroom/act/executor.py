@@ -30,10 +30,12 @@ from postroom.core.errors import BadInput, Fatal, MessageGone
 from postroom.core.jobs.job import Job, NewJob
 from postroom.core.jobs.types import Catalogue
 from postroom.core.mail.mailbox import Mailbox, Placed
+from postroom.core.outbound.send_payload import send_payload
 from postroom.store import actions as store
 from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.job_builders import outbound_job, unsnooze_job
+from postroom.store.mail import load_message
 
 DEFAULT_SNOOZE_LABEL = "Postroom/Snoozed"
 
@@ -59,7 +61,8 @@ class Executor:
                     return await self._delete(mailbox, job, action)
                 case "send":
                     done = await self._change(mailbox, job, action, before) if before else None
-                    return store.hand_over_action(job, action.id, self._sending(action, last, job), self.clock(), done)
+                    sending = await self._sending(action, last, job)
+                    return store.hand_over_action(job, action.id, sending, self.clock(), done)
                 case "relabel" | "snooze":
                     done = await self._change(mailbox, job, action, [*before, last])
                     return store.complete_action(job, action.id, done, self.clock())
@@ -136,11 +139,9 @@ class Executor:
         if snooze is not None:
             step, label_id = snooze
             until = wake_time(step.parameters, now)
-            wakes.append(
-                unsnooze_job(
-                    self.catalogue, action.account_id, action.message_id, action.id, label_id, until, job.priority
-                )
-            )
+            whose = action.account_id, action.message_id, action.id
+            by_amount = step.parameters.get("until") is None
+            wakes.append(unsnooze_job(self.catalogue, *whose, label_id, until, job.priority, by_amount=by_amount))
             image |= {"snooze_until": until.isoformat(), "snooze_label_id": label_id}
             image |= {"unsnooze_job_id": str(wakes[0].id)}
         planned = None
@@ -153,13 +154,11 @@ class Executor:
         until, wake = datetime.fromisoformat(image["snooze_until"]), UUID(image["unsnooze_job_id"])
         return Snoozed(until, self.snooze_label, image["snooze_label_id"], wake)
 
-    def _sending(self, action: store.Action, step: Step, job: Job) -> NewJob:
-        payload = {
-            "message_type": "forward" if step.action_type == "forward" else "reply",
-            "original_message_id": str(action.message_id),
-        }
-        # Texts and files stay with the action: more people see a job than a mail.
-        payload |= {name: step.parameters[name] for name in ("to", "cc", "subject") if step.parameters.get(name)}
+    async def _sending(self, action: store.Action, step: Step, job: Job) -> NewJob:
+        message = await self.database.run(load_message(action.message_id))
+        payload = send_payload(
+            step.action_type, step.parameters, action.message_id, message.facts, message.provider_thread_id
+        )
         return outbound_job(self.catalogue, action.account_id, action.id, payload, job.priority)
 
 

@@ -36,7 +36,7 @@ class LabelFinder:
     async def _why_not(self, action: Action, name: str, is_removed: bool) -> str | None:
         lost = await self.database.run(store.why_not_created(action.account_id, name, action.asked_at))
         if lost is not None:
-            return f"{lost} in the mailbox; it is created again only if you ask for it"
+            return f"{lost}; it is created again only if you ask for it"
         if is_removed:
             return "does not exist in the mailbox"
         if action.actor == "model" or action.asked_at is None:

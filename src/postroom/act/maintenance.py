@@ -10,15 +10,19 @@ from postroom.core.errors import StoreError
 from postroom.store.actions import end_orphans, release_capped
 from postroom.store.approvals import ask_to_close, expire_approvals
 from postroom.store.backfill_spend import release_undecided
+from postroom.store.decisions import CHANNEL
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
+from postroom.store.engine.listeners import signalled
 from postroom.store.model_calls import fail_left_calls
 from postroom.store.search_backlog import index_older_mail
 
 log = structlog.get_logger()
 
 EVERY = timedelta(seconds=5)
+# When nothing was found, and no action or decision changes meanwhile.
+IDLE = timedelta(minutes=1)
 
 Chore = Callable[[datetime], Transaction[int]]
 """A transaction that returns how many rows it handled."""
@@ -41,11 +45,28 @@ async def run_maintenance(
     database: Database, chores: Mapping[str, Chore], every: timedelta = EVERY, clock: Clock = wall_clock
 ) -> None:
     """Run until canceled. Any number of processes may do this at once."""
-    while True:
-        for name, chore in chores.items():
-            try:
-                if count := await database.run(chore(clock())):
-                    log.info(name, count=count)
-            except StoreError as error:
-                log.warning("actions.chore_failed", chore=name, error=type(error).__name__)
-        await asyncio.sleep(every.total_seconds())
+    changed = asyncio.Event()
+    subscription = database.subscribe(CHANNEL, lambda _message: changed.set())
+    try:
+        while True:
+            changed.clear()
+            found = await _run_chores(database, chores, clock)
+            await asyncio.sleep(every.total_seconds())
+            if not found:
+                await signalled(changed, max(timedelta(0), IDLE - every).total_seconds())
+    finally:
+        subscription.close()
+
+
+async def _run_chores(database: Database, chores: Mapping[str, Chore], clock: Clock) -> int:
+    """Return how many rows were handled; 1 for a failure, so that it is tried again soon."""
+    found = 0
+    for name, chore in chores.items():
+        try:
+            if count := await database.run(chore(clock())):
+                log.info(name, count=count)
+                found += count
+        except StoreError as error:
+            log.warning("actions.chore_failed", chore=name, error=type(error).__name__)
+            found += 1
+    return found

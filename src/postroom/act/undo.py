@@ -13,13 +13,12 @@ from postroom.core.actions.action import FOLDER, LabelChange, places_in
 from postroom.core.actions.steps import steps_of
 from postroom.core.actions.undo import inverse_change, irreversible_hint, is_certain, labels_left, with_renamed
 from postroom.core.errors import Fatal, MessageGone
-from postroom.core.jobs.job import Job, NewJob
+from postroom.core.jobs.job import Job
 from postroom.core.jobs.types import Catalogue
 from postroom.core.mail.mailbox import Mailbox, Placed
 from postroom.store import actions, undos
 from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
-from postroom.store.job_builders import undo_job
 
 UNCERTAIN = (
     "the mailbox could not be read when the action failed, so what it did and what you did since cannot be told apart; "
@@ -36,9 +35,9 @@ class UndoService:
     clock: Clock
 
     async def put_back(
-        self, mailbox: Mailbox, job: Job, undo: undos.Undo, then: tuple[UUID, ...] = ()
+        self, mailbox: Mailbox, job: Job, undo: undos.Undo, then: undos.UndoChain | None = None
     ) -> actions.Ending:
-        """Reverse the action, and return the transaction that ends the undo and its job, and starts those in `then`."""
+        """Reverse the action, and return the transaction that ends the undo and its job, and starts those of `then`."""
         original, hint = undo.original, undo.original.undo_hint or {}
         place = await self.database.run(actions.last_place(original.message_id))
         back = frozenset[str](hint["pre_labels"]) if undo.is_repeated else None
@@ -64,15 +63,13 @@ class UndoService:
             removed=sorted(before - after),
             **({} if place is None else {"place": await mailbox.place_of(placed.provider_message_id)}),
         )
-        following = self.following(job, original.account_id, then)
         # Only now: until the message is back, its wake-up must still come in case this is never finished.
         wake, moved_to = _needless_waking(hint), placed.moved_from(original.provider_message_id)
-        return undos.complete_undo(job, undo.id, after, done, following, self.clock(), wake, moved_to)
+        return undos.complete_undo(job, undo.id, after, done, then, self.clock(), wake, moved_to)
 
-    def following(self, job: Job, account_id: UUID, then: tuple[UUID, ...]) -> NewJob | None:
-        """Return the job that undoes earlier actions on the message: in reverse order, or it would not be restored."""
-        again = job.payload.get("again", 0)
-        return undo_job(self.catalogue, account_id, then, job.priority, again) if then else None
+    def following(self, job: Job, account_id: UUID, then: tuple[UUID, ...]) -> undos.UndoChain | None:
+        """Return the undos of earlier actions on the message: in reverse order, or it would not be restored."""
+        return undos.UndoChain(self.catalogue, account_id, then, job.priority) if then else None
 
 
 async def _found(

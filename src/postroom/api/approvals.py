@@ -6,11 +6,11 @@ from uuid import UUID
 
 from pydantic import Field
 
-from postroom.api.access import ANSWER, ANSWER_AGAIN
 from postroom.api.call import Call
 from postroom.api.cursors import opened, sealed
 from postroom.api.forms import Answer, Arguments, Json, Nothing, Page, Paged, Reason, Seconds, Text
 from postroom.api.operation import Noun
+from postroom.core.access import ANSWER, ANSWER_AGAIN
 from postroom.core.lifecycle import ActionState
 from postroom.manage.approvals import (
     MOST_AT_ONCE,
@@ -61,6 +61,7 @@ class WaitingForm(Answer):
     message_id: UUID
     actor: str
     asked_by: str | None
+    agent: str | None = Field(description="The name of the token that asked for it, if a token did and has one.")
     action_type: str
     state: ActionState
     action_hash: str

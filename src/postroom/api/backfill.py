@@ -6,12 +6,12 @@ from uuid import UUID
 
 from pydantic import Field
 
-from postroom.api.access import STEER
 from postroom.api.audit import AuditEntryForm
 from postroom.api.call import Call
 from postroom.api.cursors import opened, sealed
 from postroom.api.forms import Answer, Arguments, Filter, Json, Nothing, Page, Paged, Reason, Seconds
 from postroom.api.operation import Noun
+from postroom.core.access import STEER
 from postroom.core.backfill.job import HIGHEST_CAP, HIGHEST_RATE, NewBackfill
 from postroom.core.lifecycle import BackfillStatus
 from postroom.manage.estimate_runs import Agreement, create_agreed
@@ -56,6 +56,9 @@ class UntrustedBackfill(Answer):
 
 
 class BackfillForm(Answer):
+    """In millionths of a dollar, `spent_micros` is what it has cost, and `expected_micros` what the messages that wait
+    for a decision will probably cost."""
+
     id: UUID
     connector_type: str
     endpoint_identity: str
@@ -69,6 +72,7 @@ class BackfillForm(Answer):
     rows_skipped: int
     rows_failed: int
     spent_micros: int
+    expected_micros: int
     spent_today_micros: int
     left_today_micros: int
     messages_waiting: int
@@ -139,10 +143,19 @@ class FailureForm(Answer):
     untrusted: UntrustedFailure
 
 
+class FoundForm(Answer):
+    """How many messages of a category and a year (UTC) it has brought in."""
+
+    category: str
+    year: int
+    messages: int
+
+
 class BackfillAnswer(Answer):
     line: BackfillLineForm
     outcome: OutcomeForm
     days: list[SpentDayForm]
+    found: list[FoundForm]
     failures: list[FailureForm]
     audit: list[AuditEntryForm]
 
@@ -248,17 +261,17 @@ async def read_backfill(call: Call, path: BackfillPath) -> BackfillAnswer:
 
 @BACKFILL.post("/backfill/{job}/pause", STEER)
 async def pause_backfill(call: Call, path: BackfillPath, body: Reason) -> BackfillForm:
-    """Pause a backfill: its connector stops within half a minute."""
+    """Pause a backfill: its connector stops within half a minute. Safe to repeat."""
     return BackfillForm.of(await call.parts.services.backfills.pause(path.job, call.signed(body.reason)))
 
 
 @BACKFILL.post("/backfill/{job}/resume", STEER)
 async def resume_backfill(call: Call, path: BackfillPath, body: Reason) -> BackfillForm:
-    """Let a backfill go on where it stopped."""
+    """Let a backfill go on where it stopped. Safe to repeat."""
     return BackfillForm.of(await call.parts.services.backfills.resume(path.job, call.signed(body.reason)))
 
 
 @BACKFILL.post("/backfill/{job}/cancel", STEER)
 async def cancel_backfill(call: Call, path: BackfillPath, body: Reason) -> BackfillForm:
-    """Cancel a backfill for good. What it brought in stays."""
+    """Cancel a backfill for good. What it brought in stays. Safe to repeat."""
     return BackfillForm.of(await call.parts.services.backfills.cancel(path.job, call.signed(body.reason)))

@@ -6,6 +6,8 @@ from functools import cached_property
 from uuid import UUID
 
 from postroom.core.actions.safety import Policy
+from postroom.core.audited_actions import AuditedAction
+from postroom.core.days import zone_named
 from postroom.core.queue.queues import Queues
 from postroom.core.roles import Principal
 from postroom.core.visitors import Visitor
@@ -29,9 +31,10 @@ class ApiParts:
     """The parts that operations use, each made when it is first needed. Those that remember something live as long as
     the server."""
 
-    def __init__(self, settings: Settings, services: Services) -> None:
+    def __init__(self, settings: Settings, services: Services, estimate_runs: EstimateRuns) -> None:
         self.settings = settings
         self.services = services
+        self.estimate_runs = estimate_runs
 
     @property
     def database(self) -> Database:
@@ -47,12 +50,12 @@ class ApiParts:
 
     @cached_property
     def policy(self) -> Policy:
-        return policy_of(self.settings.safety)
+        return policy_of(self.settings)
 
     @cached_property
     def overview(self) -> Overview:
         model = self.settings.model if self.settings.model.provider != "none" else None
-        return Overview(self.database, self.clock, model=model)
+        return Overview(self.database, self.clock, model=model, zone=zone_named(self.settings.time_zone))
 
     @cached_property
     def outbound(self) -> OutboundOverview:
@@ -68,17 +71,8 @@ class ApiParts:
         return BackfillReader(self.services.backfills)
 
     @cached_property
-    def estimate_runs(self) -> EstimateRuns:
-        return EstimateRuns(self.services.backfills, self.services.estimates, self.clock)
-
-    @cached_property
     def matcher(self) -> RuleMatcher:
         return RuleMatcher(self.database)
-
-    def close(self) -> None:
-        """End what still runs, with the server."""
-        if "estimate_runs" in self.__dict__:
-            self.estimate_runs.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +101,7 @@ class Call:
         signed = signature(actor, who.role, reason or USUAL_REASON)
         return signed if self.entry_id is None else signed._replace(entry_id=self.entry_id)
 
-    async def audit_read(self, action: str, object_type: str, object_id: str, **after: object) -> None:
+    async def audit_read(self, action: AuditedAction, object_type: str, object_id: str, **after: object) -> None:
         """Audit that a program read mail, as over MCP. What people look at is not audited."""
         if isinstance(self.caller, Principal):
             await ToolCall(self.parts.services, self.caller).audit_read(action, object_type, object_id, **after)

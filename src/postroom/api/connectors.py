@@ -5,12 +5,13 @@ from uuid import UUID
 
 from pydantic import Field
 
-from postroom.api.access import ANSWER_AGAIN, OPERATE, STEER
 from postroom.api.call import Call
 from postroom.api.forms import LONGEST_REASON, Answer, Arguments, Filter, Json, Seconds, Text
 from postroom.api.operation import Noun
 from postroom.api.overview import AccountLineForm
+from postroom.core.access import ANSWER_AGAIN, OPERATE, STEER
 from postroom.manage.accounts import pause_account, resume_account, sync_account
+from postroom.manage.acting import begin_acting
 from postroom.manage.connector_cards import list_cards, load_connector
 from postroom.manage.not_ingested import check_message_ids, retry_ingest
 from postroom.manage.windows import DEFAULT_WINDOW, WindowName
@@ -34,6 +35,10 @@ class AccountBody(Arguments):
 
 class PauseAccountBody(AccountBody):
     reason: Text | None = Field(None, max_length=LONGEST_REASON, description="Why, for the audit log.")
+
+
+class ActBody(AccountBody):
+    since: datetime | None = Field(None, description="Act on mail since this time; now if omitted.")
 
 
 class RetryBody(AccountBody):
@@ -150,6 +155,15 @@ class SyncAnswer(Answer):
     job_id: UUID
 
 
+class ActAnswer(Answer):
+    """An account that acts now. `messages` are decided again, and what follows belongs to the batch."""
+
+    account: AccountAnswer
+    acts_from: datetime
+    messages: int
+    batch_id: UUID
+
+
 class RetryForm(Answer):
     message_id: str
     job_id: UUID
@@ -169,7 +183,7 @@ async def read_connectors(call: Call) -> ConnectorsAnswer:
 @CONNECTORS.post("/connectors/sync", STEER, status=202)
 async def sync_mailbox(call: Call, body: AccountBody) -> SyncAnswer:
     """Look for new mail and changed labels now. Safe to repeat."""
-    return SyncAnswer.of(await sync_account(call.database, body.account, call.clock, call.signed()))
+    return SyncAnswer.of(await sync_account(call.database, body.account, call.signed(), call.clock))
 
 
 @CONNECTORS.post("/connectors/pause", OPERATE)
@@ -184,12 +198,24 @@ async def resume_mailbox(call: Call, body: AccountBody) -> AccountAnswer:
     return AccountAnswer.of(await resume_account(call.database, body.account, call.signed(), call.clock))
 
 
+@CONNECTORS.post("/connectors/act", ANSWER_AGAIN)
+async def act_on_mailbox(call: Call, body: ActBody) -> ActAnswer:
+    """Act on an account's mail from a time on. Mail since then that nothing was done with is decided again. Safe to
+    repeat.
+    """
+    since = body.since or call.clock()
+    account, (messages, batch_id) = await begin_acting(call.database, body.account, since, call.signed(), call.clock)
+    return ActAnswer(
+        account=AccountAnswer.of(account), acts_from=account.acts_from or since, messages=messages, batch_id=batch_id
+    )
+
+
 @CONNECTORS.post("/connectors/retry", OPERATE, status=202)
 async def retry_left_out(call: Call, body: RetryBody) -> RetryAnswer:
     """Fetch once more mail that was refused or set aside. Safe to repeat: `asked_before` names earlier requests."""
     check_message_ids(body.messages)
     folder = call.parts.connector_limits.data_dir
-    found = await retry_ingest(call.database, folder, body.account, body.messages, call.clock, call.signed())
+    found = await retry_ingest(call.database, folder, body.account, body.messages, call.signed(), call.clock)
     return RetryAnswer(retries=[RetryForm.of(each) for each in found])
 
 

@@ -5,12 +5,12 @@ from uuid import UUID
 
 from pydantic import Field
 
-from postroom.api.access import OPERATE
 from postroom.api.call import Call
 from postroom.api.connectors import WindowForm, WindowQuery
 from postroom.api.cursors import opened, sealed
 from postroom.api.forms import Answer, Arguments, Done, Filter, Json, Nothing, Page, Paged, Seconds, Text
 from postroom.api.operation import Noun
+from postroom.core.access import OPERATE
 from postroom.core.lifecycle import JobState
 from postroom.manage import job_board
 from postroom.manage.job_board import JobFilters, Stage
@@ -266,21 +266,21 @@ async def read_job(call: Call, path: JobPath) -> JobAnswer:
 @JOBS.post("/jobs/{id}/retry", OPERATE)
 async def retry_one_job(call: Call, path: JobPath, body: Nothing) -> Done:
     """Queue a failed or canceled job again, with all its attempts; make a waiting one due at once."""
-    await retry_job(call.database, path.id, call.clock, signed=call.signed())
+    await retry_job(call.database, path.id, call.signed(), call.clock)
     return Done(done="The job is queued again.")
 
 
 @JOBS.post("/jobs/{id}/cancel", OPERATE)
 async def cancel_one_job(call: Call, path: JobPath, body: Nothing) -> Done:
     """Cancel a job that waits; one that runs stops at its next step."""
-    outcome = await cancel_job(call.database, path.id, call.clock, signed=call.signed())
+    outcome = await cancel_job(call.database, path.id, call.signed(), call.clock)
     return Done(done="The job is canceled." if outcome == "canceled" else "The job is canceled at its next step.")
 
 
 @JOBS.post("/jobs/{id}/dismiss", OPERATE)
 async def dismiss_one_job(call: Call, path: JobPath, body: Nothing) -> Done:
     """Count a failed job as canceled, so that nobody is asked about it again."""
-    await dismiss_job(call.database, path.id, call.clock, signed=call.signed())
+    await dismiss_job(call.database, path.id, call.signed(), call.clock)
     return Done(done="The job is dismissed: it counts as canceled.")
 
 

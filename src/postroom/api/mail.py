@@ -6,12 +6,13 @@ from uuid import UUID
 
 from pydantic import BeforeValidator, Field
 
-from postroom.api.access import ANSWER, OPERATE, STEER
 from postroom.api.call import Call
 from postroom.api.cursors import opened, sealed
 from postroom.api.forms import Answer, Arguments, Done, Filter, Nothing, Page, Paged, Text
 from postroom.api.operation import Noun
+from postroom.core.access import ANSWER, OPERATE, STEER
 from postroom.core.lifecycle import ActionState
+from postroom.core.mail.categories import CATEGORIES
 from postroom.core.mail.search import LONGEST_QUERY
 from postroom.manage.corrections import undo_and_learn
 from postroom.manage.mail_actions import read_actions, request_action
@@ -19,7 +20,7 @@ from postroom.manage.mail_ids import find_message
 from postroom.manage.mail_lines import TIERS, MailQuestion, count_states, list_lines, read_since
 from postroom.manage.mail_page import EventDetail, show_mail
 from postroom.manage.reclassify import reclassify
-from postroom.manage.undo import undo_action
+from postroom.manage.undo import undo_action, undo_words
 
 MAIL = Noun("Mail and events")
 LIST = "mail"
@@ -33,6 +34,7 @@ class MailQuery(Paged):
     state: Literal["asking", "failed", "undone", "done"] | None = Field(None, description="What became of it.")
     by: Literal["rule", "model", "you", "agent"] | None = Field(None, description="Who decided.")
     account: Filter | None = Field(None, description="The address or the id of an account.")
+    category: Filter | None = Field(None, description=f"One of {', '.join(CATEGORIES)}.")
     since: Filter | None = Field(None, description="1h, 24h, 7d, 30d, or a time such as 2026-11-01.")
 
 
@@ -75,6 +77,7 @@ class MailLineForm(Answer):
     account: str
     tier: str
     tier_rule: str
+    why_tier: str
     state: str
     undo_id: UUID | None
     is_in_inbox: bool
@@ -96,6 +99,13 @@ class MailCounts(Answer):
     asking: int
     failed: int
     undone: int
+
+
+class UndoForm(Done):
+    """The undo of an action: the same for every request, until it fails."""
+
+    state: ActionState = Field(description="queued, executing, or completed if it was undone before.")
+    job: UUID = Field(description="The job that undoes it.")
 
 
 def _weighed(given: Any) -> object:
@@ -260,9 +270,11 @@ class ReclassifiedForm(Answer):
 @MAIL.get("/mail")
 async def read_mail_list(call: Call, query: MailQuery) -> MailPage:
     """Mail and events, the newest first, with what was decided and what became of it."""
-    since = None if query.since is None else read_since(query.since, call.clock())
+    since = None if query.since is None else read_since(query.since, call.clock(), call.parts.policy.zone)
     before = opened(LIST, query.next)
-    asked = MailQuestion(query.q, query.kind, query.tier, query.state, query.by, query.account, since, before)
+    asked = MailQuestion(
+        query.q, query.kind, query.tier, query.state, query.by, query.account, since, before, query.category
+    )
     page = await list_lines(call.database, asked, query.limit)
     await call.audit_read("mail.search", "account", query.account or "all", found=len(page.lines))
     return MailPage(
@@ -305,10 +317,10 @@ async def reclassify_message(call: Call, path: MessagePath, body: Nothing) -> Re
 
 
 @MAIL.post("/actions/{action}/undo", STEER, status=202)
-async def undo(call: Call, path: ActionPath, body: Nothing) -> Done:
-    """Take an action back. Safe to repeat: it is undone once."""
-    await undo_action(call.database, path.action, call.signed(), clock=call.clock)
-    return Done(done="It is being undone.")
+async def undo(call: Call, path: ActionPath, body: Nothing) -> UndoForm:
+    """Take an action back. Safe to repeat: it is undone once, by the same job."""
+    undo = await undo_action(call.database, path.action, call.signed(), call.clock)
+    return UndoForm(done=undo_words(undo), state=undo.state, job=undo.job_id)
 
 
 @MAIL.post("/actions/{action}/wrong", ANSWER, status=202)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, get_type_hints
 
-from postroom.api.access import READ, Access
 from postroom.api.forms import Answer, Arguments
+from postroom.core.access import READ, Access
 
 PREFIX = "/api/v1"
 Method = Literal["GET", "POST", "PUT", "DELETE"]

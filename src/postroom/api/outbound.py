@@ -6,7 +6,6 @@ from uuid import UUID
 
 from pydantic import Field
 
-from postroom.api.access import ANSWER_AGAIN, OPERATE
 from postroom.api.call import Call
 from postroom.api.cursors import opened, opened_number, sealed
 from postroom.api.forms import LONGEST_REASON, Arguments, Done, Filter, Nothing, Paged, Reason, Text
@@ -30,6 +29,7 @@ from postroom.api.outbound_forms import (
     TenantPageAnswer,
     WatchedForm,
 )
+from postroom.core.access import ANSWER_AGAIN, OPERATE
 from postroom.manage.destinations import pause_destination, resume_destination
 from postroom.manage.outbound import cancel_mail, resolve_mail, send_mail_now
 from postroom.manage.outbound_overview import TenantKey, TenantOrder, Window

@@ -260,9 +260,30 @@ class RecipientForm(Answer):
     untrusted: UntrustedRecipient
 
 
+class UntrustedAttempt(Answer):
+    address: str
+    host: str | None
+    reply: str | None
+
+
+class AttemptForm(Answer):
+    """One attempt at one recipient. While it is `held`, one attempt counts how often in `times`."""
+
+    number: int
+    outcome: str
+    started_at: datetime
+    ended_at: datetime
+    times: int
+    tls: str | None
+    untrusted: UntrustedAttempt
+
+
 class ConversationAnswer(Answer):
+    """A mail, what became of its recipients, and the latest attempts at them in their order."""
+
     mail: OutgoingForm
     recipients: list[RecipientForm]
+    attempts: list[AttemptForm]
 
 
 class UntrustedSuppression(Answer):
@@ -274,6 +295,7 @@ class SuppressionForm(Answer):
     tenant: str
     cause: str
     created_at: datetime
+    expires_at: datetime | None
     untrusted: UntrustedSuppression
 
 

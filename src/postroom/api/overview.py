@@ -5,10 +5,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from postroom.api.access import ANSWER_AGAIN, STEER
 from postroom.api.call import Call
 from postroom.api.forms import Answer, Arguments, Done, Nothing, Reason
 from postroom.api.operation import Noun
+from postroom.core.access import ANSWER_AGAIN, STEER
 from postroom.manage.approvals import count_waiting
 from postroom.manage.attention import Need
 
@@ -32,6 +32,7 @@ class ControlForm(Answer):
     paused_because: str
     paused_everywhere: bool
     model: str | None
+    waiting: list[str] = Field(description="What begins when everything is resumed, line by line; empty if it runs.")
 
 
 class UntrustedTrouble(Answer):
@@ -53,6 +54,7 @@ class AccountLineForm(Answer):
     refused: int
     set_aside: int
     dies_at: datetime | None = Field(description="When its consent ends, if that is soon.")
+    acts_from: datetime | None = Field(description="Since when mail is acted on; none while all is decided in shadow.")
     remedy: str | None
     untrusted: UntrustedTrouble
 
@@ -115,6 +117,10 @@ class OverviewAnswer(Answer):
     attention: list[AttentionForm]
     approvals_waiting: int
     in_line: dict[str, int]
+    hidden_today: int = Field(
+        description="Messages that the model and agents have hidden today without approval; `/mail?state=hidden` "
+        "lists them."
+    )
     road: RoadForm
     accounts: list[AccountLineForm]
     spend: SpendForm | None
@@ -131,17 +137,29 @@ async def read_overview(call: Call, query: OverviewQuery) -> OverviewAnswer:
         attention=[AttentionForm.of(each) for each in await overview.attention(accounts)],
         approvals_waiting=await count_waiting(call.database),
         in_line=dict(await overview.in_line()),
+        hidden_today=(await overview.hidden_today()).count,
         road=RoadForm.of(await overview.road(WINDOWS[query.window])),
         accounts=[AccountLineForm.of(each) for each in accounts],
         spend=None if spend is None else SpendForm.of(spend),
     )
 
 
+class PausedAnswer(Done):
+    """A pause in effect."""
+
+    on_wire: int = Field(description="How many requests had left before it. They may still take effect.")
+    silent_processes: int = Field(
+        description="How many processes did not answer. They can send nothing more; what they had sent is unknown."
+    )
+
+
 @OVERVIEW.post("/pause", STEER)
-async def pause(call: Call, body: Reason) -> Done:
-    """Stop all changes to mailboxes, everywhere. When it answers, nothing more is changed or sent. Safe to repeat."""
-    await call.parts.overview.pause(call.signed(body.reason))
-    return Done(done="Paused: nothing is changed in any mailbox until it is resumed.")
+async def pause(call: Call, body: Reason) -> PausedAnswer:
+    """Stop all changes to mailboxes, everywhere. When it answers, no request starts any more; it says how many had
+    left before and may still take effect. Safe to repeat."""
+    stopped = await call.parts.overview.pause(call.signed(body.reason))
+    done = f"Paused: nothing is changed in any mailbox until it is resumed; {stopped.in_words()}."
+    return PausedAnswer(done=done, on_wire=stopped.on_wire, silent_processes=stopped.silent)
 
 
 @OVERVIEW.post("/resume", ANSWER_AGAIN)

@@ -5,12 +5,12 @@ from uuid import UUID
 
 from pydantic import Field
 
-from postroom.api.access import OPERATE
 from postroom.api.call import Call
 from postroom.api.connectors import VolumeForm, WindowForm, WindowQuery
 from postroom.api.cursors import opened_number, sealed
 from postroom.api.forms import Answer, Arguments, Filter, Page, Paged, Seconds
 from postroom.api.operation import Noun
+from postroom.core.access import OPERATE
 from postroom.core.lifecycle import InboxState
 from postroom.manage.queue_board import (
     EndedKind,

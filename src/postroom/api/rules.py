@@ -4,18 +4,18 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BeforeValidator, Field
+from pydantic import AliasPath, BeforeValidator, Field
 
-from postroom.api.access import OPERATE
 from postroom.api.call import Call
 from postroom.api.cursors import opened, sealed
-from postroom.api.forms import Answer, Arguments, Done, Json, Nothing, Page, Paged, Reason
+from postroom.api.forms import Answer, Arguments, Done, Json, Nothing, Page, Paged, Reason, Text
 from postroom.api.operation import Noun
+from postroom.core.access import ANSWER_AGAIN, OPERATE
 from postroom.core.rules.draft import RuleDraft, as_document, read_draft
 from postroom.core.rules.rule import ScopeName
 from postroom.manage import proposals, shadow
 from postroom.manage.rule_views import RuleState, list_lines, load_line, move_rule, read_place
-from postroom.manage.rules import add_rules, edit_rule, load_rule, remove_rule, switch_rule
+from postroom.manage.rules import add_rules, confirm_rule, edit_rule, load_rule, remove_rule, switch_rule
 
 RULES = Noun("Rules")
 LIST = "rules"
@@ -46,6 +46,12 @@ class EditedRuleBody(NewRuleBody):
 
 class CheckedRuleBody(Arguments):
     rule: Json = Field(description=DOCUMENT)
+
+
+class ConfirmBody(Arguments):
+    shown: Text = Field(
+        min_length=64, max_length=64, description="The `content_hash` of the rule that the person was shown."
+    )
 
 
 class MoveBody(Arguments):
@@ -86,6 +92,13 @@ class RuleForm(Answer):
     mode: str
     enabled: bool
     needs_approval: bool
+    awaits_confirmation: bool = Field(
+        description="Whether it decides nothing until a person confirms it: a token wrote it, and it sends or deletes."
+    )
+    content_hash: str = Field(
+        validation_alias=AliasPath("draft", "content_hash"),
+        description="The fingerprint of what it does to which mail.",
+    )
     origin: str
     version: int
     created_at: datetime
@@ -198,7 +211,8 @@ async def read_rules(call: Call, query: RulesQuery) -> RulePage:
 
 @RULES.post("/rules", OPERATE, status=201, once=True)
 async def add_rule(call: Call, body: NewRuleBody) -> RuleLineForm:
-    """Add a rule. Its name must be new."""
+    """Add a rule. Its name must be new. One that a token adds and that sends or deletes mail decides nothing until a
+    person confirms it."""
     draft = read_draft(body.rule)
     await add_rules(call.database, [draft], call.signed(), allow_missing=body.allow_missing, clock=call.clock)
     return await _load(call, (await load_rule(call.database, draft.name)).id)
@@ -263,6 +277,14 @@ async def delete_rule(call: Call, path: RulePath) -> Done:
 async def enable_rule(call: Call, path: RulePath, body: Nothing) -> RuleLineForm:
     """Switch a rule on. Safe to repeat."""
     await switch_rule(call.database, await _name(call, path), True, call.signed(), call.clock)
+    return await _load(call, path.rule)
+
+
+@RULES.post("/rules/{rule}/confirm", ANSWER_AGAIN)
+async def confirm_rule_as_shown(call: Call, path: RulePath, body: ConfirmBody) -> RuleLineForm:
+    """Let a rule decide that a token wrote and that sends or deletes mail, if it is still as it was shown. Safe to
+    repeat."""
+    await confirm_rule(call.database, path.rule, body.shown, call.signed(), call.clock)
     return await _load(call, path.rule)
 
 

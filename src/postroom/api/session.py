@@ -5,10 +5,10 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from postroom.api.access import ANYBODY
 from postroom.api.call import Call
 from postroom.api.forms import Answer
 from postroom.api.operation import Noun
+from postroom.core.access import ANYBODY
 from postroom.core.visitors import Visitor
 
 SESSION = Noun("The caller")

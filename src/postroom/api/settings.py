@@ -6,10 +6,10 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
-from postroom.api.access import ADMINISTER, ANSWER_AGAIN, OPERATE, OWN, OWN_AGAIN
 from postroom.api.call import Call
 from postroom.api.forms import LONGEST_REASON, Answer, Arguments, Done, Filter, Nothing, Text
 from postroom.api.operation import Noun
+from postroom.core.access import ADMINISTER, ANSWER_AGAIN, OPERATE, OWN, OWN_AGAIN
 from postroom.core.actions.safety import ProtectedKind
 from postroom.core.roles import Role
 from postroom.core.visitors import PersonRole
@@ -20,7 +20,7 @@ from postroom.manage.settings_view import settings_in_effect
 from postroom.manage.tokens import create_token, list_tokens, mint, revoke_token
 
 SETTINGS = Noun("Settings")
-TokenRole = Literal["agent", "dashboard", "connector", "admin"]
+TokenRole = Literal["agent", "dashboard", "connector", "metrics", "admin"]
 
 
 class TokenPath(Arguments):
@@ -97,9 +97,12 @@ class NewTokenAnswer(Answer):
 
 
 class RevokedAnswer(Answer):
-    """False if it was revoked before."""
+    """Whether it was valid until now, and what its holder had asked for that was not done."""
 
-    revoked: bool
+    revoked: bool = Field(description="False if it was revoked before.")
+    withdrawn: int = Field(description="Actions that waited for approval and do so no longer.")
+    canceled: int = Field(description="Queued actions that are canceled.")
+    stopping: int = Field(description="Actions that had begun: they stop at their next step, or are done by then.")
 
 
 class PersonForm(Answer):
@@ -164,8 +167,9 @@ async def make_token(call: Call, body: NewTokenBody) -> NewTokenAnswer:
 
 @SETTINGS.post("/settings/tokens/{token}/revoke", OWN)
 async def revoke_one_token(call: Call, path: TokenPath, body: Nothing) -> RevokedAnswer:
-    """Revoke a token for good. Safe to repeat."""
-    return RevokedAnswer(revoked=await revoke_token(call.database, path.token, call.signed(), call.clock))
+    """Revoke a token for good, and withdraw what its holder asked for and what is not done. Safe to repeat."""
+    revoked = await revoke_token(call.database, path.token, call.signed(), call.clock)
+    return RevokedAnswer(revoked=revoked.was_live, **revoked.work._asdict())
 
 
 @SETTINGS.get("/settings/people", ADMINISTER)

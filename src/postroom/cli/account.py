@@ -1,6 +1,7 @@
-"""`postroom account`: connect mailboxes; list, pause, resume or remove them."""
+"""`postroom account`: connect mailboxes, and switch acting on; list, pause, resume or remove them."""
 
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,10 +16,22 @@ from postroom.core.errors import BadInput
 
 if TYPE_CHECKING:
     from postroom.manage.accounts import AccountView
+    from postroom.manage.acting import ActingPlan
 
-app = command_group("Connect mailboxes; list, pause, resume or remove them.")
+app = command_group("Connect mailboxes, and switch acting on; list, pause, resume or remove them.")
 
-COLUMNS = ("id", "provider", "email", "state", "level", "imap_host", "granted_at", "refreshed_at", "state_reason")
+COLUMNS = (
+    "id",
+    "provider",
+    "email",
+    "state",
+    "acts",
+    "level",
+    "imap_host",
+    "granted_at",
+    "refreshed_at",
+    "state_reason",
+)
 
 Name = Annotated[str, typer.Argument(metavar="ID_OR_ADDRESS", help="The account's id or mail address.")]
 
@@ -81,6 +94,14 @@ def add(
     other_smtp_password: Annotated[
         bool, typer.Option("--other-smtp-password", help="imap: ask for another password for sending.")
     ] = False,
+    authserv_id: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--authserv-id",
+            metavar="NAME",
+            help="imap: the name of a host that receives your mail, as in its Authentication-Results; may be repeated.",
+        ),
+    ] = None,
     preview: Annotated[
         bool, typer.Option("--preview", help="imap: show what would be done with the newest mail, and store nothing.")
     ] = False,
@@ -108,6 +129,7 @@ def add(
             preview,
             sign_in,
             no_browser,
+            tuple(authserv_id or ()),
         )
         _add_imap(session, options)
         return
@@ -119,6 +141,7 @@ def add(
         "--user": user,
         "--labels": labels,
         "--sign-in": sign_in,
+        "--authserv-id": authserv_id,
     }
     _refuse_options("gmail", {**given, "--ca-file": ca_file, "--preview": preview})
     _add_gmail(session, email, level, no_browser)
@@ -143,6 +166,7 @@ def _add_imap(session: Session, options: ImapOptions) -> None:
         f"{session.command_line('preview --account ' + shlex.quote(account.email))}",
         err=True,
     )
+    _say_how_to_act(account)
 
 
 def _add_gmail(session: Session, email: str | None, level: str | None, no_browser: bool) -> None:
@@ -165,6 +189,7 @@ def _add_gmail(session: Session, email: str | None, level: str | None, no_browse
     granted = account.consent.level if account.consent else "nothing"
     line = f"{account.email}  connected with level {granted}  ({account.id})"
     session.show_line(_row(account), line)
+    _say_how_to_act(account)
     for warning in connected.warnings:
         typer.echo(warning, err=True)
 
@@ -200,11 +225,57 @@ def resume(session: Session, name: Name) -> None:
 
 
 @app.command()
+def act(
+    session: Session,
+    name: Name,
+    since: Annotated[
+        str,
+        typer.Option(
+            "--from", metavar="WHEN", help="now, a span back such as 7d, a day such as 2026-11-01 (UTC), or a time."
+        ),
+    ],
+    yes: Annotated[bool, typer.Option("--yes", help="Decide again about earlier mail without asking.")] = False,
+) -> None:
+    """Act on an account's mail from a time on. Until then, everything is decided in shadow: recorded, not done.
+
+    With a time in the past, mail since then that nothing was done with is decided again, with today's rules and model.
+    You are asked before that. Earlier mail stays as it is. Safe to repeat.
+    """
+    from datetime import UTC, datetime
+
+    from postroom.core.moments import read_start
+    from postroom.manage.acting import begin_acting, plan_acting
+
+    start = read_start("--from", since, datetime.now(UTC))
+    plan = session.call(plan_acting, name, start)
+    if plan.messages and not yes and since != "now":
+        _ask_to_act(plan)
+    account, (count, batch) = session.call(begin_acting, name, start, operator_signature())
+    line = f"{account.email}  acts on mail from {start:%Y-%m-%d %H:%M} UTC on"
+    if count:
+        line += f"; {count:,} {'message is' if count == 1 else 'messages are'} decided again"
+        line += f"\n`postroom undo --batch {batch}` takes back the resulting actions."
+    session.show_line({**_row(account), "messages": count, "batch_id": str(batch) if count else None}, line)
+
+
+def _ask_to_act(plan: "ActingPlan") -> None:
+    """Say what acting on earlier mail means, and ask. Raise BadInput where nobody can be asked."""
+    several = "message" if plan.messages == 1 else "messages"
+    said = f"{plan.messages:,} {several} since {plan.since:%Y-%m-%d %H:%M} UTC would be decided again"
+    if not sys.stdin.isatty():
+        raise BadInput("--yes", f"is missing: {said}", "repeat the command with --yes, or use --from now")
+    if plan.would:
+        so_far = ", ".join(f"{action} {count:,}" for action, count in plan.would.items())
+        said += f"; decided in shadow so far: {so_far}"
+    typer.confirm(f"{said}. Act on them?", abort=True, err=True)
+
+
+@app.command()
 def sync(session: Session, name: Name) -> None:
     """Check a mailbox and its labels now, by jobs. Both are also checked continuously. Safe to repeat."""
     from postroom.manage.accounts import sync_account
 
-    account, job_id = session.call(sync_account, name)
+    account, job_id = session.call(sync_account, name, operator_signature())
     row = {"account": account.email, "job_id": job_id}
     session.show_line(row, f"{account.email}  will be checked by job {job_id}")
 
@@ -233,11 +304,24 @@ def remove(session: Session, name: Name) -> None:
         )
 
 
+def _say_how_to_act(account: "AccountView") -> None:
+    from postroom.core.mail.account_repair import act_command
+
+    if account.acts_from is None:
+        typer.echo(
+            "Mail is read and decided in shadow; nothing in the mailbox is changed. "
+            f"To act on new mail, run `{act_command(account.email)}`",
+            err=True,
+        )
+
+
 def _show(account: "AccountView", session: Session) -> None:
     session.show_line(_row(account), f"{account.email}  {account.state}")
 
 
 def _row(account: "AccountView") -> dict[str, object]:
+    from postroom.manage.acting import in_words
+
     consent, servers = account.consent, account.servers
     return {
         "id": account.id,
@@ -254,6 +338,9 @@ def _row(account: "AccountView") -> dict[str, object]:
         "imap_host": servers and servers.imap_host,
         "smtp_host": servers and servers.smtp_host,
         "labels_as": servers and servers.labels_as,
+        "acts": in_words(account.acts_from),
+        "acts_from": account.acts_from,
+        "authserv_ids": servers.authserv_ids.split() if servers else [],
         "created_at": account.created_at,
         "updated_at": account.updated_at,
     }

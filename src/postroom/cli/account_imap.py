@@ -47,6 +47,7 @@ class ImapOptions:
     preview: bool
     sign_in: str | None
     no_browser: bool
+    authserv_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -62,13 +63,13 @@ def add_imap(session: Session, options: ImapOptions) -> "AccountView | None":
     """Connect a mailbox, or renew its password or consent. None if the owner only wanted a preview."""
     from postroom.manage.connecting_imap import connect_imap, connect_imap_by_consent, imap_account
     from postroom.manage.google import vault_of
-    from postroom.manage.imap_servers import check_answer, servers_of_last_time
+    from postroom.manage.imap_servers import check_answer
 
     email = options.email or _asked("Mail address")
     before = session.call(imap_account, normalised_address(email))
     wanted = _wanted(options, email, before)
     last = None if before is None else before.servers
-    found = _found(session, wanted) if last is None or wanted.says_where else servers_of_last_time(last)
+    found = _found(session, wanted, last)
     _announce(found, before, wanted.app)
     run_briefly(check_answer(wanted, found))
     if wanted.app is None:
@@ -94,14 +95,14 @@ def add_imap(session: Session, options: ImapOptions) -> "AccountView | None":
     )
 
 
-def _found(session: Session, wanted: "WantedServers") -> "FoundServers":
-    """The servers that are named, or found; on a terminal the owner is asked for one that is not."""
-    from postroom.manage.imap_servers import ServerNotFound, WantedServer, find_servers
+def _found(session: Session, wanted: "WantedServers", last: "MailServers | None") -> "FoundServers":
+    """The servers that are named, known or found; on a terminal the owner is asked for one that is not."""
+    from postroom.manage.imap_servers import ServerNotFound, WantedServer, choose_servers
 
-    if wanted.imap.host is None:
+    if wanted.imap.host is None and last is None:
         _say(f"Looking for the mail server of {wanted.email} …")
     try:
-        return run_briefly(find_servers(wanted, session.settings))
+        return run_briefly(choose_servers(wanted, last, session.settings))
     except ServerNotFound as error:
         if not sys.stdin.isatty():
             raise
@@ -110,13 +111,13 @@ def _found(session: Session, wanted: "WantedServers") -> "FoundServers":
         if port and not (port.isascii() and port.isdigit() and 1 <= int(port[:9]) <= 65535):
             raise BadInput("server", f"{port[:20]!r} is no port", "write HOST or HOST:PORT") from None
         named = WantedServer(host, int(port) if port else None)
-        return run_briefly(find_servers(wanted._replace(imap=named), session.settings))
+        return run_briefly(choose_servers(wanted._replace(imap=named), last, session.settings))
 
 
 def _wanted(options: ImapOptions, email: str, before: "AccountView | None") -> "WantedServers":
     """The owner's choices. Where an account is renewed, everything left out stays as it was."""
     from postroom.cli.options import choice
-    from postroom.manage.imap_servers import LARGEST_FILE, WantedServer, WantedServers
+    from postroom.manage.imap_servers import LARGEST_FILE, WantedServer, WantedServers, checked_authserv_ids
 
     def security(name: str, given: str | None) -> "Security | None":
         return None if given is None else choice(name, given, SECURITIES)
@@ -139,6 +140,7 @@ def _wanted(options: ImapOptions, email: str, before: "AccountView | None") -> "
         labels or (None if last is None else last.labels_as),
         certificates,
         app,
+        checked_authserv_ids(options.authserv_ids) or ("" if last is None else last.authserv_ids),
     )
 
 
@@ -226,11 +228,14 @@ def _password(prompt: str) -> str:
 
 def _report(tried: "TriedServers") -> None:
     from postroom.imap.server_report import in_words
+    from postroom.manage.imap_servers import sending_waits
 
     _say("\nSigned in. What that means for you:")
     for line in in_words(tried.report, tried.servers.labels_as):
         _say(f"  - {line}")
-    if tried.servers.smtp_host is not None:
+    if tried.servers.smtp_host is not None and tried.cannot_send is not None:
+        _say(f"  - {sending_waits(tried)}")
+    elif tried.servers.smtp_host is not None:
         copies = "" if tried.servers.files_sent_mail else ", with a copy in the sent folder"
         _say(f"  - Mail is sent through {tried.servers.smtp_host}{copies}.")
     else:

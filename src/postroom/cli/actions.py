@@ -12,11 +12,12 @@ from postroom.cli.session import Session, command_group
 from postroom.core.errors import BadInput
 from postroom.core.lifecycle import ACTION
 from postroom.manage import actions
+from postroom.manage.action_states import state_of
 from postroom.manage.actions import ActionView, ExplainedDecision
 
 app = command_group("Show what was done with messages, and why.")
 
-COLUMNS = ("id", "action_type", "state", "actor", "rule_name", "sender", "subject", "undone", "created_at", "error")
+COLUMNS = ("id", "action_type", "became", "actor", "rule_name", "sender", "subject", "created_at", "error")
 
 
 @app.command("list")
@@ -29,7 +30,7 @@ def list_(
     if state is not None and state not in ACTION.states:
         raise BadInput("--state", f"there is no state {state!r}", f"use one of {', '.join(sorted(ACTION.states))}")
     found = session.call(actions.list_actions, limit, state)
-    session.show_list(found, COLUMNS)
+    session.show_list([{**asdict(each), "became": state_of(each.state, each.undone)[0]} for each in found], COLUMNS)
 
 
 @app.command()

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 app = command_group("Fetch old mail of chosen categories: plan, estimate, create, watch, pause.")
 
-COLUMNS = ("id", "status", "categories", "from", "to", "processed", "skipped", "spent", "mailbox")
+COLUMNS = ("id", "status", "categories", "from", "to", "processed", "skipped", "spent", "expected", "mailbox")
 PLAN_COLUMNS = ("category", "date_from", "date_to", "reason")
 
 Id = Annotated[UUID, typer.Argument(metavar="ID", help="The id, as `postroom backfill list` shows it.")]
@@ -132,13 +132,15 @@ def list_(
 
 @app.command()
 def show(session: Session, id: Id) -> None:
-    """Show one backfill: its progress and cost, beside what was estimated."""
+    """Show one backfill: its progress and cost, beside what was estimated, and what it found by kind and year."""
     job = _run(session, lambda all: all.load(id))
     outcome = session.call(lambda database: estimates_of(database, session.settings).outcome(id))
+    found = _run(session, lambda all: all.found(id))
     if session.as_json:
-        show_json(job_row(job, outcome))
+        show_json({**job_row(job, outcome), "found": [each._asdict() for each in found]})
     else:
-        show_one(job_lines(job, outcome, standing(job, outcome.expected_to_read, None, datetime.now(UTC))))
+        at = standing(job, outcome.expected_to_read, None, datetime.now(UTC))
+        show_one(job_lines(job, outcome, at, found))
 
 
 @app.command()

@@ -8,7 +8,9 @@ from postroom.core.backfill.estimate import cents
 from postroom.core.backfill.standing import Standing
 
 if TYPE_CHECKING:
-    from postroom.core.backfill.job import BackfillJob
+    from collections.abc import Iterator, Sequence
+
+    from postroom.core.backfill.job import BackfillJob, FoundMail
     from postroom.manage.backfill_estimate import BackfillOutcome, MadeEstimate, RangeForm
 
 BAR = 20
@@ -70,7 +72,7 @@ def estimate_lines(made: "MadeEstimate") -> dict[str, object]:
 
 def job_row(job: "BackfillJob", outcome: "BackfillOutcome | None" = None) -> dict[str, Any]:
     """A job as JSON; with an outcome, beside its estimate."""
-    row = asdict(job)
+    row = asdict(job) | {"expected_micros": job.expected_micros}
     row.pop("lease_token")
     if outcome is not None:
         row["estimated"] = _compared(outcome)
@@ -85,12 +87,15 @@ def list_row(job: "BackfillJob") -> dict[str, object]:
         "to": str(job.date_to),
         "processed": f"{job.rows_processed:,}",
         "skipped": f"{job.rows_skipped:,}",
-        "spent": dollars(job.cost_spent_cents),
+        "spent": dollars(cents(job.spent_micros)),
+        "expected": dollars(cents(job.expected_micros)),
         "mailbox": job.endpoint_identity,
     }
 
 
-def job_lines(job: "BackfillJob", outcome: "BackfillOutcome", now_standing: Standing) -> dict[str, object]:
+def job_lines(
+    job: "BackfillJob", outcome: "BackfillOutcome", now_standing: Standing, mail: "Sequence[FoundMail]" = ()
+) -> dict[str, object]:
     """A job as a person reads it."""
     mode = ["background" if job.mode == "background" else "batch"]
     mode += ["continues by itself after a capped day"] if job.resume_daily else []
@@ -105,9 +110,11 @@ def job_lines(job: "BackfillJob", outcome: "BackfillOutcome", now_standing: Stan
         "limits": f"{job.rate_limit_per_hour:,} messages an hour, {dollars(job.daily_cost_cap_cents)} a day",
         "progress": progress_line(job, now_standing, bar=False),
         "ingested": f"{job.rows_processed:,}" + (f" ({found})" if found else ""),
+        "found": "; ".join(_found_lines(mail)) or None,
         "skipped": f"{job.rows_skipped:,}, of which {job.rows_failed:,} failed",
         "waiting_for_a_decision": job.messages_waiting,
-        "spent": f"{dollars(job.cost_spent_cents)}, today {dollars(cents(job.spent_today_micros))}",
+        "spent": f"{dollars(cents(job.spent_micros))}, today {dollars(cents(job.spent_today_micros))}",
+        "expected": f"{dollars(cents(job.expected_micros))} more for the messages that wait",
         "error": job.error,
         "created": job.created_at,
         "started": job.started_at,
@@ -122,6 +129,13 @@ def job_lines(job: "BackfillJob", outcome: "BackfillOutcome", now_standing: Stan
     return row
 
 
+def _found_lines(mail: "Sequence[FoundMail]") -> "Iterator[str]":
+    """Each category with its years: `finance 2025: 12, 2024: 30`."""
+    for name in sorted({each.category for each in mail}):
+        years = ", ".join(f"{each.year}: {each.messages:,}" for each in mail if each.category == name)
+        yield f"{name} {years}"
+
+
 def progress_line(job: "BackfillJob", at: Standing, *, bar: bool = True) -> str:
     """How far a job is, in one line."""
     filled = round(at.share * BAR)
@@ -129,7 +143,8 @@ def progress_line(job: "BackfillJob", at: Standing, *, bar: bool = True) -> str:
     parts.append(f"{at.read:,} read" if at.expected is None else f"{at.read:,} of about {at.expected:,} read")
     parts.append(f"{at.per_hour:,.0f} an hour")
     today = f"today {dollars(cents(job.spent_today_micros))} of {dollars(job.daily_cost_cap_cents)}"
-    parts.append(f"{dollars(job.cost_spent_cents)} spent, {today}")
+    expected = f", {dollars(cents(job.expected_micros))} expected" if job.expected_micros else ""
+    parts.append(f"{dollars(cents(job.spent_micros))} spent{expected}, {today}")
     if at.left:
         parts.append(f"about {length(at.left)} left")
     return "  ".join([*parts, job.status])
@@ -141,7 +156,7 @@ def ended_line(job: "BackfillJob") -> str:
     match job.status:
         case "completed":
             waiting = f"; {job.messages_waiting:,} messages wait for a decision" if job.messages_waiting else ""
-            return f"Completed: {job.rows_processed:,} ingested for {dollars(job.cost_spent_cents)}{waiting}."
+            return f"Completed: {job.rows_processed:,} ingested for {dollars(cents(job.spent_micros))}{waiting}."
         case "cancelled":
             return f"Cancelled: {job.rows_processed:,} messages were ingested, and stay."
         case "cost_capped":

@@ -69,7 +69,7 @@ class _Shown:
         self._last: object = None
 
     def progress(self, job: BackfillJob, at: Standing) -> None:
-        changes = (job.status, at.read, job.spent_today_micros, job.cost_spent_cents, job.messages_waiting)
+        changes = (job.status, at.read, job.spent_today_micros, job.spent_micros, job.messages_waiting)
         if self._is_bar:
             # A line that is wider than the terminal could not be written over.
             line = progress_line(job, at)[: shutil.get_terminal_size().columns - 1]
@@ -95,6 +95,8 @@ def _row(job: BackfillJob, at: Standing) -> dict[str, object]:
         "rows_processed": job.rows_processed,
         "rows_skipped": job.rows_skipped,
         "cost_spent_cents": job.cost_spent_cents,
+        "spent_micros": job.spent_micros,
+        "expected_micros": job.expected_micros,
         "spent_today_micros": job.spent_today_micros,
         "messages_waiting": job.messages_waiting,
         "error": job.error,

@@ -42,7 +42,7 @@ def do(
     if not yes and mail_actions.cannot_be_undone(steps):
         many = f" {len(message)} messages" if len(message) > 1 else ""
         typer.confirm(f"{mail_actions.in_words(steps).capitalize()}{many}: that cannot be undone. Do this?", abort=True)
-    policy, late = policy_of(session.settings.safety), False
+    policy, late = policy_of(session.settings), False
     for name in message:
         outcome = session.call(mail_actions.request_action, name, steps, policy, operator_signature())
         if wait:

@@ -1,12 +1,13 @@
 """Ingestion rules from a file, as `postroom filters list --json` writes them or written by hand."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from postroom.cli.rule_options import read_bytes
 from postroom.core.errors import BadInput
+from postroom.core.plain_yaml import read_yaml
 
 if TYPE_CHECKING:
     from postroom.core.mail.ingestion import IngestionRule
@@ -53,20 +54,13 @@ def _entries(text: str) -> list[object]:
     try:
         found: list[object] = [json.loads(line) for line in lines]
     except (ValueError, RecursionError):
-        found = [_document(text)]
+        try:
+            found = [read_yaml(text, "the filters")]
+        except BadInput as error:
+            raise BadInput(
+                OPTION, f"the file is neither JSON nor YAML ({error.field} {error.problem})", REMEDY
+            ) from None
     return cast("list[object]", found[0]) if len(found) == 1 and isinstance(found[0], list) else found
-
-
-def _document(text: str) -> object:
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
-    # The parsed value is untyped; every field is checked.
-    load = cast("Callable[[str], object]", YAML(typ="safe", pure=True).load)  # pyright: ignore[reportUnknownMemberType]
-    try:
-        return load(text)
-    except (YAMLError, ValueError, RecursionError):
-        raise BadInput(OPTION, "the file is neither JSON nor YAML", REMEDY) from None
 
 
 def _fields(entry: Mapping[object, object]) -> dict[str, object]:

@@ -8,6 +8,7 @@ from uuid import UUID
 import typer
 
 from postroom.cli.approvals import Yes
+from postroom.cli.operator import operator_signature
 from postroom.cli.options import Limit, choice
 from postroom.cli.output import show_json, show_list, show_one
 from postroom.cli.session import Session, command_group
@@ -87,7 +88,7 @@ def retry(
 
     if job_id is not None:
         _only(job_id, type_, state, error, account)
-        session.call(retry_job, job_id)
+        session.call(retry_job, job_id, operator_signature())
         session.show_result(job_id, "queued")
     else:
         _to_many(session, "retry", _selection(type_, state, error, account), yes)
@@ -111,7 +112,7 @@ def cancel(
 
     if job_id is not None:
         _only(job_id, type_, state, error, account)
-        session.show_result(job_id, session.call(cancel_job, job_id))
+        session.show_result(job_id, session.call(cancel_job, job_id, operator_signature()))
     else:
         _to_many(session, "cancel", _selection(type_, state, error, account), yes)
 
@@ -133,7 +134,7 @@ def dismiss(
 
     if job_id is not None:
         _only(job_id, type_, None, error, account)
-        session.call(dismiss_job, job_id)
+        session.call(dismiss_job, job_id, operator_signature())
         session.show_result(job_id, "dismissed")
     else:
         _to_many(session, "dismiss", _selection(type_, None, error, account), yes)
@@ -161,7 +162,8 @@ def _to_many(session: Session, verb: "Verb", selection: "JobSelection", yes: boo
     kinds = ", ".join(f"{count:,} {type_}" for type_, count in sorted(found.by_type.items()))
     if found.ids and not yes:
         typer.confirm(f"{len(found.ids):,} jobs match ({kinds}). {verb.capitalize()} them?", abort=True)
-    done = session.call(apply_to_jobs, verb, found.ids) if found.ids else 0
+    asked = {name: str(value) for name, value in asdict(selection).items() if value is not None}
+    done = session.call(apply_to_jobs, verb, found.ids, operator_signature(), asked=asked) if found.ids else 0
     line = f"{PAST[verb]}  {done:,} of {len(found.ids):,} jobs" if found.ids else "No job matches."
     session.show_line({"matched": len(found.ids), "done": done, "by_type": dict(found.by_type)}, line)
 

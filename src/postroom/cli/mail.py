@@ -42,6 +42,9 @@ def list_(
     tier: Annotated[
         str | None, typer.Option("--tier", help="Only mail of this policy tier: high_priority, interactive or default.")
     ] = None,
+    category: Annotated[
+        str | None, typer.Option("--category", help="Only mail of this category, such as finance.")
+    ] = None,
     kept: Annotated[bool, typer.Option("--kept", help="Only mail with which nothing was done.")] = False,
     since: Annotated[
         str | None, typer.Option("--since", help="Only mail sent since then: a span such as 7d, or a time.")
@@ -54,13 +57,13 @@ def list_(
     now = datetime.now(UTC)
     start = datetime(1, 1, 1, tzinfo=UTC) if since is None else read_moment("--since", since, now, ahead=False)
     wanted = None if tier is None else choice("--tier", tier, TIERS)
-    found = session.call(list_mail, limit, start, account=account, tier=wanted, only_kept=kept)
+    found = session.call(list_mail, limit, start, account=account, tier=wanted, category=category, only_kept=kept)
     if session.as_json:
         session.show_list(found, ())
     elif found:
         show_list(map(_row, found), COLUMNS, as_json=False)
     else:
-        typer.echo(NOTHING_YET if since is None and not (account or tier or kept) else "No mail matches.")
+        typer.echo(NOTHING_YET if since is None and not (account or tier or category or kept) else "No mail matches.")
 
 
 @app.command(context_settings={"ignore_unknown_options": True})  # -word excludes a word

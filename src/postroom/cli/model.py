@@ -7,6 +7,7 @@ from uuid import UUID
 import typer
 
 from postroom.cli.session import Session, command_group
+from postroom.core.days import zone_named
 from postroom.core.money import MICROS_PER_CENT
 from postroom.manage.model import CallView, ModelStatus, list_calls, model_prices, model_status
 from postroom.settings.sections import ModelSettings
@@ -34,7 +35,7 @@ def status(session: Session) -> None:
     if settings.model.provider == "none":
         session.show_line({"configured": False, "says": NO_MODEL}, NO_MODEL)
         return
-    found = session.call(model_status, settings.model)
+    found = session.call(model_status, settings.model, zone=zone_named(settings.time_zone))
     session.show_one(_row(settings.model, found))
 
 
@@ -66,6 +67,7 @@ def _row(settings: ModelSettings, status: ModelStatus) -> dict[str, object]:
         "max_cents_per_day": settings.max_cents_per_day,
         "max_cents_per_message": settings.max_cents_per_message,
         "next_budget_at": status.next_budget_at,
+        "shares_ended": [asdict(each) for each in status.ended],
     }
 
 

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from postroom.cli.operator import operator_signature
 from postroom.cli.session import Session
 from postroom.core.errors import BadInput
 
@@ -39,5 +40,5 @@ def retry(
         raise BadInput("--message", "and --all are both missing", "give one of the two")
     check_message_ids(ids)
     settings = session.settings
-    retries = session.call(retry_ingest, settings.data_dir, account, ids)
+    retries = session.call(retry_ingest, settings.data_dir, account, ids, operator_signature())
     session.show_list(retries, JOB_COLUMNS)

@@ -1,5 +1,6 @@
 """`postroom outbound`: outgoing mail, and the questions about it that only a person can answer."""
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated
 from uuid import UUID
@@ -10,6 +11,17 @@ from postroom.cli import outbound_simulate
 from postroom.cli.moments import read_moment
 from postroom.cli.operator import operator_signature
 from postroom.cli.options import Limit, Reason, choice
+from postroom.cli.outbound_many import (
+    Destination,
+    OneOrMany,
+    Since,
+    State,
+    Tenant,
+    Until,
+    Wanted,
+    Yes,
+    settle_one_or_many,
+)
 from postroom.cli.outbound_output import stats_lines
 from postroom.cli.output import show_json
 from postroom.cli.session import Session, command_group
@@ -19,6 +31,7 @@ from postroom.core.lifecycle import DELIVERY
 app = command_group("List and settle outgoing mail; see how fairly it is served; simulate the queue.")
 
 COLUMNS = ("id", "kind", "state", "recipients", "subject", "attempts", "not_before", "account", "error")
+ATTEMPT_COLUMNS = ("ended_at", "address", "number", "outcome", "times", "host", "tls", "took_s", "reply")
 RECIPIENT_COLUMNS = ("address", "state", "attempts", "not_before", "enhanced", "bounce_class", "last_reply")
 
 DeliveryId = Annotated[UUID, typer.Argument(metavar="ID", help="The id, as `postroom outbound list` shows it.")]
@@ -39,10 +52,18 @@ def list_(
 
 @app.command()
 def show(session: Session, delivery_id: DeliveryId) -> None:
-    """Show one outgoing message: its state, and why it waits."""
-    from postroom.manage.outbound import load_mail
+    """Show one outgoing message: its state, why it waits, and every attempt at it."""
+    from postroom.manage.outbound import load_mail_with_attempts
 
-    session.show_one(session.call(load_mail, delivery_id))
+    found = session.call(load_mail_with_attempts, delivery_id)
+    if session.as_json:
+        show_json({**asdict(found.mail), "attempts": [asdict(each) for each in found.attempts]})
+        return
+    session.show_one(found.mail)
+    if found.attempts:
+        typer.echo()
+        rows = [{**asdict(each), "took_s": round(each.took.total_seconds(), 1)} for each in found.attempts]
+        session.show_list(rows, ATTEMPT_COLUMNS)
 
 
 @app.command()
@@ -61,46 +82,81 @@ def report(
     """Take a delivery report or a complaint about mail that was sent."""
     from postroom.manage.reports import take_report
 
-    concerned = session.call(take_report, file.read())
+    concerned = session.call(take_report, file.read(), rule=session.settings.outbound.strike_rule)
     session.show_line({"recipients": concerned}, f"recipients concerned: {concerned}")
 
 
 @app.command()
 def resolve(
     session: Session,
-    delivery_id: DeliveryId,
+    delivery_id: OneOrMany = None,
     sent: Annotated[bool, typer.Option("--sent", help="It was sent: its action is completed.")] = False,
     not_sent: Annotated[bool, typer.Option("--not-sent", help="It was not sent: it is sent now.")] = False,
+    tenant: Tenant = None,
+    destination: Destination = None,
+    since: Since = None,
+    until: Until = None,
+    yes: Yes = False,
 ) -> None:
-    """Say what happened to a mail whose state is unknown, after you have checked the mailbox."""
+    """Say what happened to mail whose state is unknown, after you have checked: one by its id, or many by a filter."""
     if sent == not_sent:
         raise BadInput("--sent", "is missing, or combined with --not-sent", "give --sent, or --not-sent to send it now")
     from postroom.manage.outbound import resolve_mail
 
     outcome = "sent" if sent else "not_sent"
-    state = session.call(resolve_mail, delivery_id, outcome, operator_signature())
-    session.show_result(delivery_id, state)
+    wanted = Wanted(tenant, destination, None, since, until)
+
+    def resolve_one(id: UUID) -> str:
+        return session.call(resolve_mail, id, outcome, operator_signature())
+
+    settle_one_or_many(session, delivery_id, wanted, outcome, resolve_one, yes)
 
 
 @app.command()
-def retry(session: Session, delivery_id: DeliveryId) -> None:
-    """Send a mail now that waits for its next attempt."""
+def retry(
+    session: Session,
+    delivery_id: OneOrMany = None,
+    tenant: Tenant = None,
+    destination: Destination = None,
+    state: State = None,
+    since: Since = None,
+    until: Until = None,
+    yes: Yes = False,
+) -> None:
+    """Send mail now that waits for its next attempt: one by its id, or many by a filter."""
     from postroom.manage.outbound import send_mail_now
 
-    session.call(send_mail_now, delivery_id, operator_signature())
-    session.show_result(delivery_id, "due")
+    def send_one(id: UUID) -> str:
+        session.call(send_mail_now, id, operator_signature())
+        return "due"
+
+    wanted = Wanted(tenant, destination, state, since, until)
+    settle_one_or_many(session, delivery_id, wanted, "retry", send_one, yes)
 
 
 @app.command()
-def cancel(session: Session, delivery_id: DeliveryId, reason: Reason = None) -> None:
-    """Cancel a mail that has not left yet. Its action ends as canceled.
+def cancel(
+    session: Session,
+    delivery_id: OneOrMany = None,
+    tenant: Tenant = None,
+    destination: Destination = None,
+    state: State = None,
+    since: Since = None,
+    until: Until = None,
+    yes: Yes = False,
+    reason: Reason = None,
+) -> None:
+    """Cancel mail that has not left yet, one by its id or many by a filter. Its action ends as canceled.
 
-    One that is `stopping` is canceled by the next sender, unless the mailbox shows that it was already sent.
+    Mail that is `stopping` is canceled by the next sender, unless the mailbox shows that it was already sent.
     """
     from postroom.manage.outbound import cancel_mail
 
-    state = session.call(cancel_mail, delivery_id, operator_signature(reason))
-    session.show_result(delivery_id, state)
+    def cancel_one(id: UUID) -> str:
+        return session.call(cancel_mail, id, operator_signature(reason))
+
+    wanted = Wanted(tenant, destination, state, since, until)
+    settle_one_or_many(session, delivery_id, wanted, "cancel", cancel_one, yes, reason)
 
 
 @app.command()

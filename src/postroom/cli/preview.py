@@ -17,6 +17,7 @@ from postroom.cli.preview_page import write_page
 from postroom.cli.rule_options import read_bytes, read_drafts
 from postroom.cli.session import Session, one_command
 from postroom.core.errors import BadInput
+from postroom.core.mail.authentication import SERVERS
 from postroom.core.mail.contacts import LARGEST_FILE, read_contacts
 from postroom.core.mail.files import mail_in
 from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionPolicy, IngestionRule
@@ -102,9 +103,10 @@ def preview(
         fetched = _fetched(session, account, limit)
         users, people = [fetched.email, *users], fetched.contacts | (people or frozenset())
         mail: Mail = partial(iter, fetched.messages)
+        known = _Known(users, people, ingestion, filters_source, fetched.hosts)
     else:
         mail = partial(_in_files, path or Path())
-    known = _Known(users, people, ingestion, filters_source)
+        known = _Known(users, people, ingestion, filters_source)
     shown = _previewed(session, account or str(path), mail, known, _source(rules, starter), drafts)
     _show(session, shown, html, only_summary=summary)
 
@@ -112,18 +114,19 @@ def preview(
 def preview_fetched(session: Session, fetched: FetchedMail) -> None:
     """Show the summary for mail that was just read from a mailbox, by the rules in use or the starter rules."""
     ingestion, filters_source = _filters(session, OWN)
-    known = _Known([fetched.email], fetched.contacts, ingestion, filters_source)
+    known = _Known([fetched.email], fetched.contacts, ingestion, filters_source, fetched.hosts)
     shown = _previewed(session, fetched.email, partial(iter, fetched.messages), known, "", None)
     _show(session, shown, None, only_summary=True)
 
 
 class _Known(NamedTuple):
-    """Whose mail it is, the people they know, and the filters with a name for them."""
+    """Whose mail it is, the people they know, the filters with a name for them, and the hosts that receive the mail."""
 
     users: list[str]
     people: frozenset[str] | None
     ingestion: IngestionPolicy
     filters_source: str
+    hosts: frozenset[str] = frozenset(SERVERS.values())
 
 
 def _previewed(
@@ -131,7 +134,7 @@ def _previewed(
 ) -> Shown:
     now = datetime.now(UTC)
     history = read_history(mail(), frozenset(map(own_address, known.users)), _looking)
-    recipient = recipient_of(history, known.users, known.people, known.ingestion)
+    recipient = recipient_of(history, known.users, known.people, known.ingestion, known.hosts)
     chosen = choose_rules(session.settings, source, drafts, recipient, now, session.call)
     previewer = Previewer(chosen.rules, chosen.recipient, now)
     preview_all(mail(), previewer, history.senders.total(), _previewing)

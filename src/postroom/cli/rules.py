@@ -1,5 +1,6 @@
 """`postroom rules`: the deterministic rules. Commands to exchange and test them are in the modules beside this one."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,11 +15,21 @@ from postroom.cli.session import Session, command_group
 from postroom.core.errors import BadInput
 from postroom.core.rules.documents import write_documents
 from postroom.core.rules.draft import RuleDraft, read_draft
-from postroom.manage.rules import add_rules, edit_rule, list_rules, load_rule, remove_rule, switch_rule
+from postroom.manage.rules import (
+    RuleView,
+    add_rules,
+    confirm_rule,
+    edit_rule,
+    list_rules,
+    list_unconfirmed,
+    load_rule,
+    remove_rule,
+    switch_rule,
+)
 
 app = command_group("Write rules, list them, test them on mail, exchange them with Gmail and Sieve.")
 
-COLUMNS = ("priority", "name", "scope", "scope_ref", "action", "mode", "enabled", "disabled_reason")
+COLUMNS = ("priority", "name", "scope", "scope_ref", "action", "mode", "enabled", "confirmed", "disabled_reason")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The rule, as `postroom rules list` shows it.")]
 If = Annotated[
@@ -52,7 +63,7 @@ Description = Annotated[str | None, typer.Option("--description", help="What it 
 @app.command("list")
 def list_(session: Session) -> None:
     """List the deterministic rules in the order in which they are tried: the first that matches decides."""
-    session.show_list(session.call(list_rules), COLUMNS)
+    session.show_list(_rows(session.call(list_rules)), COLUMNS)
 
 
 @app.command()
@@ -60,9 +71,9 @@ def show(session: Session, name: Name) -> None:
     """Show one rule: everything known about it, and the rule as it would stand in a file."""
     view = session.call(load_rule, name)
     if session.as_json:
-        show_json(view)
+        show_json(_row(view))
         return
-    show_one({key: value for key, value in asdict(view).items() if key not in ("conditions", "parameters")})
+    show_one({key: value for key, value in _row(view).items() if key not in ("conditions", "parameters")})
     typer.echo()
     typer.echo("\n".join(cell(line) for line in write_documents([view.draft], "yaml").splitlines()))
 
@@ -156,6 +167,27 @@ def enable(session: Session, name: Name) -> None:
 
 
 @app.command()
+def confirm(
+    session: Session,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="The rule; without a name, list those that wait.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Confirm a rule that a program wrote with a token and that sends or deletes mail: until then it does nothing."""
+    if name is None:
+        session.show_list(_rows(session.call(list_unconfirmed)), COLUMNS)
+        return
+    view = session.call(load_rule, name)
+    if view.awaits_confirmation and not yes:
+        typer.echo("\n".join(cell(line) for line in write_documents([view.draft], "yaml").splitlines()), err=True)
+        typer.confirm("Let this rule act on new mail?", abort=True, err=True)
+    was_waiting = view.awaits_confirmation
+    confirmed = session.call(confirm_rule, view.id, view.draft.content_hash, operator_signature())
+    session.show_result(confirmed.name, "confirmed" if was_waiting else "needed no confirmation", key="name")
+
+
+@app.command()
 def disable(
     session: Session,
     name: Name,
@@ -180,6 +212,16 @@ app.command("check")(rules_code.check)
 app.command("diff")(rules_code.diff)
 app.command("apply")(rules_code.apply)
 app.add_typer(rules_starter.app, name="starter")
+
+
+def _rows(views: Sequence[RuleView]) -> list[dict[str, Any]]:
+    return [_row(view) for view in views]
+
+
+def _row(view: RuleView) -> dict[str, Any]:
+    """The rule as it is shown; `confirmed` is false while it waits for a person."""
+    shown = {key: value for key, value in asdict(view).items() if key != "confirmed_hash"}
+    return {**shown, "confirmed": not view.awaits_confirmation}
 
 
 def _given(

@@ -34,7 +34,9 @@ COLUMNS = (
 @app.command()
 def create(
     session: Session,
-    role: Annotated[str, typer.Option("--role", help="What it may do: connector, dashboard, agent, sender or admin.")],
+    role: Annotated[
+        str, typer.Option("--role", help="What it may do: connector, dashboard, agent, sender, metrics or admin.")
+    ],
     identity: Annotated[
         str | None,
         typer.Option(
@@ -94,11 +96,15 @@ def revoke(
         UUID, typer.Argument(metavar="ID", help="The id of the token, as `postroom token list` shows it.")
     ],
 ) -> None:
-    """Revoke a token: within a second it is no longer accepted. Safe to repeat."""
+    """Revoke a token: within a second it is no longer accepted. What its holder asked for and what is not done yet is
+    withdrawn: approvals that wait, and queued actions. Safe to repeat."""
     from postroom.manage.tokens import revoke_token
 
-    was_live = session.call(revoke_token, token_id, operator_signature())
-    session.show_result(token_id, "revoked" if was_live else "was revoked before")
+    revoked = session.call(revoke_token, token_id, operator_signature())
+    result = "revoked" if revoked.was_live else "was revoked before"
+    words = revoked.work.in_words()
+    line = f"{token_id}  {result}{f'; {words}' if words else ''}"
+    session.show_line({"id": token_id, "result": result, **revoked.work._asdict()}, line)
 
 
 def moment_of(text: str, now: datetime) -> datetime:

@@ -75,7 +75,14 @@ class PostroomApplication:
     async def demo(self, settings: Settings, *, port: int | None, fresh: bool, ready: Ready, invite: Invite) -> None:
         """Run the whole product on a sandbox mailbox in which mail keeps arriving, on the data of the last time."""
         _check_address(settings, settings.web.port if port is None else port)
-        from postroom.compose.demo import SEED, add_sample_rules, demo_mailbox, demo_settings, held_demo_folder
+        from postroom.compose.demo import (
+            SEED,
+            act_on_all_mail,
+            add_sample_rules,
+            demo_mailbox,
+            demo_settings,
+            held_demo_folder,
+        )
         from postroom.compose.demo_town import Town, mail_goes_nowhere
         from postroom.compose.serve import run_product
 
@@ -84,6 +91,7 @@ class PostroomApplication:
                 prepared = demo_settings(settings, mailbox, folder, port)
                 async with mail_goes_nowhere(prepared) as prepared, _open(prepared) as database:
                     await add_sample_rules(database)
+                    await act_on_all_mail(database, mailbox)
                     async with Town(database, SEED) as town:
                         await run_product(prepared, database, stop, town.starting(ready), invite)
 

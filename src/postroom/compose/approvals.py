@@ -13,7 +13,7 @@ from postroom.act.webhook import AnswerHook, WebhookChannel
 from postroom.compose.google import vault_of
 from postroom.core.jobs.types import CATALOGUE
 from postroom.settings.reading import Settings
-from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.clock import clock_of, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.secret_keys import list_key_uses
 
@@ -78,7 +78,7 @@ async def run_discord_bot(settings: Settings, database: Database) -> None:
     from postroom.act.discord_library import point_at
 
     point_at(settings.discord.base_url, settings.discord.gateway_url)
-    approvals = Approvals(database, CATALOGUE, wall_clock)
+    approvals = Approvals(database, CATALOGUE, clock_of(database))
     bot = DiscordBot(token.get_secret_value(), approvals, _buttons(settings), settings.discord.approvers)
     await bot.run()
 
@@ -88,7 +88,7 @@ def approval_routes(settings: Settings, database: Database) -> list[Route]:
     approvals = settings.approvals
     if not approvals.webhook_answers or approvals.webhook_secret is None:
         return []
-    hook = AnswerHook(Approvals(database, CATALOGUE, wall_clock), approvals.webhook_secret.get_secret_value())
+    hook = AnswerHook(Approvals(database, CATALOGUE, clock_of(database)), approvals.webhook_secret.get_secret_value())
     return [Route(HOOK, hook.take, methods=["POST"])]
 
 

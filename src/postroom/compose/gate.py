@@ -63,6 +63,8 @@ class MailboxGate:
         self._registered = False
         self._on_wire: Counter[UUID] = Counter()
         self._heard = asyncio.Event()
+        self._begun = asyncio.Event()
+        """Set while this process is registered: only then is there something to look for."""
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -138,11 +140,13 @@ class MailboxGate:
     async def _register(self, held: int | None) -> int:
         on_wire = {str(account): count for account, count in self._on_wire.items() if count}
         self._registered = True
+        self._begun.set()
         verb = mailbox_writers.register_writer(self._id, holder_name(), on_wire, held, self._clock())
         return await self._database.run(verb)
 
     async def _look_forever(self) -> None:
         while True:
+            await self._begun.wait()
             await signalled(self._heard, LOOK_EVERY_S)
             try:
                 await self._look()
@@ -153,6 +157,7 @@ class MailboxGate:
         """React to a pause; a process with nothing to send and nothing in flight need not be waited for."""
         self._heard.clear()
         if not self._registered:
+            self._begun.clear()
             return
         grant = self._grant
         if (grant is None or self._boot() >= grant.deadline) and not any(self._on_wire.values()):
@@ -166,6 +171,7 @@ class MailboxGate:
             if self._registered:
                 await self._database.run(mailbox_writers.retire_writer(self._id))
                 self._registered = False
+                self._begun.clear()
 
 
 class _Clearance:

@@ -153,7 +153,9 @@ def connector_parts(
     from postroom.connectors.gmail.send_as import SendAsAddresses
     from postroom.connectors.gmail.spending import RememberedQuota
     from postroom.connectors.mail.knowledge import Knowledge
+    from postroom.connectors.mail.receiving_hosts import ReceivingHosts
     from postroom.connectors.mail.sent_index import SentIndex
+    from postroom.core.mail.authentication import receiving_hosts
     from postroom.gmail.client import GmailClient
     from postroom.store.engine.clock import wall_clock
 
@@ -180,6 +182,8 @@ def connector_parts(
                 sent=sent,
                 contacts=contacts.addresses,
                 policy=filters.policy,
+                fetch_policy=filters.refresh,
+                hosts=ReceivingHosts(receiving_hosts("gmail", None)),
             ),
             folder=folder,
             hints=_hints(settings, http, email, tokens),

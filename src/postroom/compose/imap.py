@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -37,9 +37,10 @@ async def watch_within(
     *,
     tally: Tally,
     polls: dict[str, float] | None = None,
+    hosts: Collection[str] = (),
 ) -> None:
     """Watch the mailbox inside the switchboard's process, until canceled. Jobs drive its backfills; `polls` are the
-    times at which each endpoint asked for one.
+    times at which each endpoint asked for one; `hosts` are the known ones that receive its mail.
     """
     from postroom.connectors.runtime import ConnectorHealth
     from postroom.store.engine.clock import wall_clock
@@ -49,7 +50,7 @@ async def watch_within(
     with (
         held_folder(connector_folder(settings, "imap", email)) as folder,
         connector_parts(
-            settings, switchboard, account, open_session, folder, health, [email], tally=tally, polls=polls
+            settings, switchboard, account, open_session, folder, health, [email], tally=tally, polls=polls, hosts=hosts
         ) as parts,
     ):
         await run_within(settings, switchboard, heartbeats, parts, timedelta(seconds=settings.imap.poll_s))
@@ -67,12 +68,14 @@ def connector_parts(
     *,
     tally: Tally | None = None,
     polls: dict[str, float] | None = None,
+    hosts: Collection[str] = (),
 ) -> Generator[ConnectorChores]:
     """The connector. Work is done in `account`; `open_session` opens the connection that waits for news."""
     from postroom.connectors.imap.idle import IdleHints
     from postroom.connectors.imap.live import ImapConnector
     from postroom.connectors.imap.place_index import PlaceIndex
     from postroom.connectors.mail.knowledge import Knowledge
+    from postroom.connectors.mail.receiving_hosts import ReceivingHosts
     from postroom.connectors.mail.sent_index import SentIndex
     from postroom.store.engine.clock import wall_clock
 
@@ -92,7 +95,14 @@ def connector_parts(
             clock=wall_clock,
             tally=tally,
             health=health,
-            knowledge=Knowledge(addresses, sent=sent, contacts=contacts.addresses, policy=filters.policy),
+            knowledge=Knowledge(
+                addresses,
+                sent=sent,
+                contacts=contacts.addresses,
+                policy=filters.policy,
+                fetch_policy=filters.refresh,
+                hosts=ReceivingHosts(hosts, folder),
+            ),
             folder=folder,
             hints=hints,
         )

@@ -16,6 +16,7 @@ from postroom.accounts.imap_submission import Submissions
 from postroom.accounts.imap_tokens import MailTokens
 from postroom.compose.google import vault_of
 from postroom.compose.imap import watch_within
+from postroom.core.mail.authentication import receiving_hosts
 from postroom.imap.account import ImapAccount, ImapConnectionLimits, WaitingConnection
 from postroom.imap.labels import Keywords
 from postroom.imap.mailbox import ImapMailbox
@@ -108,6 +109,7 @@ class ImapProvider:
                 waiting.open,
                 tally=tally,
                 polls=self._backfill_polls,
+                hosts=receiving_hosts(account.provider, account.servers),
             )
 
     async def aclose(self) -> None:

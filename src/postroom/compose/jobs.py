@@ -33,7 +33,7 @@ from postroom.outbound.smtp_delivery import SmtpRoad
 from postroom.settings.reading import Settings
 from postroom.settings.retention import retention_policy
 from postroom.settings.safety import policy_of
-from postroom.store.engine.clock import wall_clock
+from postroom.store.engine.clock import clock_of
 from postroom.store.engine.database import Database
 from postroom.store.job_builders import labels_job
 
@@ -50,32 +50,35 @@ def job_handlers(
     adviser: Adviser | None,
     channels: Sequence[Channel] = (),
 ) -> dict[str, Handler]:
-    executor = Executor(database, CATALOGUE, wall_clock, settings.gmail.snooze_label)
-    undoing = UndoService(database, CATALOGUE, wall_clock)
+    clock = clock_of(database)
+    executor = Executor(database, CATALOGUE, clock, settings.gmail.snooze_label)
+    undoing = UndoService(database, CATALOGUE, clock)
     classify = Classify(
         database,
         CATALOGUE,
-        policy=policy_of(settings.safety),
+        policy=policy_of(settings),
         adviser=adviser,
         approval_time=timedelta(hours=settings.safety.approval_hours),
+        clock=clock,
     )
     return {
         "classify": classify,
         "action.gmail": ActionGmail(executor, mailboxes.mailbox_under, settings.safety.hourly_cap),
         "undo.action": UndoAction(undoing, mailboxes.mailbox_under),
-        "unsnooze.gmail": UnsnoozeGmail(database, mailboxes.mailbox_under, settings.gmail.snooze_label),
-        "labels.sync.gmail": LabelsSyncGmail(database, mailboxes.mailbox),
-        "history.sync.gmail": HistorySyncGmail(database),
-        "ingest.gmail": IngestGmail(database),
-        "backfill.gmail": BackfillGmail(database),
-        "retention.prune": RetentionPrune(database, retention_policy(settings.retention)),
-        "approval.notify": ApprovalNotify(database, channels, hourly=settings.safety.approval_notices_per_hour),
+        "unsnooze.gmail": UnsnoozeGmail(database, mailboxes.mailbox_under, settings.gmail.snooze_label, clock),
+        "labels.sync.gmail": LabelsSyncGmail(database, mailboxes.mailbox, clock),
+        "history.sync.gmail": HistorySyncGmail(database, clock),
+        "ingest.gmail": IngestGmail(database, clock),
+        "backfill.gmail": BackfillGmail(database, clock),
+        "retention.prune": RetentionPrune(database, retention_policy(settings.retention), clock),
+        "approval.notify": ApprovalNotify(database, channels, clock, settings.safety.approval_notices_per_hour),
         "outbound.send": OutboundSend(
             database,
             mailboxes.mailbox,
             settings.safety.hourly_cap,
             timedelta(days=settings.outbound.auto_reply_days),
             settings.outbound.rollout,
+            clock=clock,
         ),
     }
 
@@ -110,4 +113,6 @@ def sender(
         smtp=smtp,
         watch=queue_watch,
         meter=OutboundMeter(tally),
+        most=outbound.max_queue,
+        clock=clock_of(database),
     )

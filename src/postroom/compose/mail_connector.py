@@ -84,6 +84,7 @@ def backfill_worker(
         clock=since_boot,
         polls=polls,
         lease=KeptLease(folder / "backfill-lease.json"),
+        refresh=connector.knowledge.refresh_policy,
     )
 
 
@@ -121,6 +122,10 @@ async def run_within(
         await parts.connector.run(poll, stop)
 
 
+class FolderInUse(BadInput):
+    """Another process runs the connector of this mailbox from the same data folder."""
+
+
 @contextlib.contextmanager
 def held_folder(folder: Path) -> Generator[Path]:
     """Lock the connector's folder for one process: two would overwrite each other's checkpoint.
@@ -139,7 +144,7 @@ def held_folder(folder: Path) -> Generator[Path]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             problem = f"a connector for {email} is already running in {folder.parent}"
-            raise BadInput("--email", problem, "stop that one first, or give another --data-dir") from None
+            raise FolderInUse("--email", problem, "stop that one first, or give another --data-dir") from None
         yield folder
 
 

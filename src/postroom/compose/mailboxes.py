@@ -13,6 +13,7 @@ import httpx2
 import structlog
 
 from postroom.accounts.credentials import AccessTokens
+from postroom.compose.connector_failures import ConnectorFailures
 from postroom.compose.gmail_provider import GmailProvider
 from postroom.compose.imap_provider import ImapProvider
 from postroom.connectors.mail.source import MailSource
@@ -148,13 +149,15 @@ class Mailboxes:
 
 
 async def keep_sandbox_account(settings: Settings, database: Database) -> None:
-    """Create the one account of the sandbox, which needs no consent, if the settings hold its token."""
+    """Create the one account of the sandbox, which needs no consent, if the settings hold its token. As every account
+    it begins to act when its owner says so.
+    """
     if settings.gmail.token is None:
         return
     if settings.account.email is None:
         raise SettingsError("account.email is not set; give the mailbox's address in POSTROOM_ACCOUNT_EMAIL")
     email = settings.account.email
-    await database.run(keep_account(new_id(), "gmail", gmail_endpoint(email), email, wall_clock()))
+    await database.run(keep_account(new_id(), "gmail", gmail_endpoint(email), email, wall_clock(), acts_from=None))
 
 
 async def watch_accounts(database: Database, mailboxes: Mailboxes, watch: Watch) -> None:
@@ -162,6 +165,7 @@ async def watch_accounts(database: Database, mailboxes: Mailboxes, watch: Watch)
     changed = asyncio.Event()
     subscription = database.subscribe(accounts.CHANNEL, lambda _message: changed.set())
     running: dict[UUID, asyncio.Task[None]] = {}
+    failures = ConnectorFailures()
     servers: dict[UUID, MailServers | None] = {}
     try:
         while True:
@@ -180,7 +184,7 @@ async def watch_accounts(database: Database, mailboxes: Mailboxes, watch: Watch)
                 for id, account in wanted.items():
                     if id not in running or running[id].done():
                         servers[id] = account.servers
-                        running[id] = asyncio.create_task(_logged(watch(account)))
+                        running[id] = asyncio.create_task(failures.run(id, watch(account)))
             await signalled(changed, LOOK_EVERY_S)
     finally:
         subscription.close()
@@ -190,13 +194,6 @@ async def watch_accounts(database: Database, mailboxes: Mailboxes, watch: Watch)
 async def watch_labels(database: Database, mailboxes: Mailboxes) -> None:
     """Watch the labels of each account in use."""
     await LabelWatch(database, mailboxes.mailbox).run(mailboxes.ids_in_use)
-
-
-async def _logged(work: Coroutine[Any, Any, None]) -> None:
-    try:
-        await work
-    except Exception as error:
-        log.error("mailbox.connector_failed", error=type(error).__name__)
 
 
 async def _end(tasks: list[asyncio.Task[None]]) -> None:

@@ -33,6 +33,7 @@ from postroom.gmail.transport import CheckedClient
 from postroom.http_server.limits import limits_of
 from postroom.http_server.listening import is_own_machine
 from postroom.manage.approvals import count_waiting
+from postroom.manage.estimate_runs import EstimateRuns
 from postroom.settings.reading import Settings
 from postroom.store.accounts import AccountView, list_accounts
 from postroom.store.engine.database import Database
@@ -163,10 +164,12 @@ async def pages_application(
     `mailbox_of` opens mailboxes for reading what is not stored, such as the HTML of a message.
     """
     web = settings.web
-    site = Site(await _shown_account(settings, services.database), datetime.now(UTC))
+    site = Site(functools.partial(_shown_account, settings, services.database), datetime.now(UTC))
     site.mailbox_of = mailbox_of
     site.count_waiting = functools.partial(count_waiting, services.database)
-    api = Api(ApiParts(settings, services), Door(services, web.allowed_hosts), signs_in=web.sign_in)
+    runs = EstimateRuns(services.backfills, services.estimates, services.clock)
+    site.estimate_runs = runs
+    api = Api(ApiParts(settings, services, runs), Door(services, web.allowed_hosts), signs_in=web.sign_in)
     try:
         async with opened_sign_in(settings, services, site) as sign_in:
             yield create_application(
@@ -180,7 +183,7 @@ async def pages_application(
                 gate=sign_in.gate,
             )
     finally:
-        api.close()
+        runs.close()
 
 
 def _hooks(settings: Settings, services: Services, http: httpx2.AsyncClient) -> list[Route]:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -19,8 +19,10 @@ from postroom.core.sign_in.session_times import SessionLimits
 from postroom.dashboard.sign_in.own import OwnSignInPage, off_routes
 from postroom.dashboard.sign_in.pages import SignInPages
 from postroom.dashboard.site import Site
-from postroom.dashboard.visiting import VISITOR
+from postroom.dashboard.visiting import OWNER, VISITOR
+from postroom.manage.kept_forms import KeptForms
 from postroom.manage.own_sign_in import OwnWaysIn
+from postroom.manage.owner_token import owner_token
 from postroom.manage.pages_address import link_address
 from postroom.manage.people import offer_first_link
 from postroom.manage.sessions import Sessions
@@ -32,7 +34,7 @@ from postroom.submission.certificates import LOOK_EVERY_S as CERTIFICATE_LOOK_EV
 from postroom.submission.certificates import BadCertificate, Certificates
 from postroom.switchboard.services import Services
 from postroom.web.http import DOORS
-from postroom.web.sign_in import LOOK_EVERY_S, SignInGate
+from postroom.web.sign_in import LOOK_EVERY_S, OwnerGate, SignInGate
 
 SELF_CHECKING = (*DOORS, "/v1", "/hooks")
 """Paths whose callers are no people: each checks tokens or signatures itself."""
@@ -40,9 +42,9 @@ SELF_CHECKING = (*DOORS, "/v1", "/hooks")
 
 @dataclass(frozen=True, slots=True)
 class SignInParts:
-    """The middleware, which is missing if sign-in is off, and the routes."""
+    """The middleware that tells who the visitor is, and the routes."""
 
-    gate: Middleware | None = None
+    gate: Middleware
     routes: Sequence[BaseRoute] = ()
 
 
@@ -50,7 +52,8 @@ class SignInParts:
 async def opened_sign_in(settings: Settings, services: Services, site: Site) -> AsyncGenerator[SignInParts]:
     web = settings.web
     if not web.sign_in:
-        yield SignInParts(routes=off_routes(site))
+        owner = replace(OWNER, form_token=await asyncio.to_thread(owner_token, settings.data_dir))
+        yield SignInParts(Middleware(OwnerGate, owner=owner), off_routes(site))
         return
     limits = SessionLimits(timedelta(minutes=web.session_idle_minutes), timedelta(hours=web.session_hours))
     sessions = Sessions(services.database, limits, services.clock)
@@ -66,7 +69,8 @@ async def opened_sign_in(settings: Settings, services: Services, site: Site) -> 
         look_every_s=LOOK_EVERY_S,
     )
     try:
-        yield SignInParts(gate, [*SignInPages(site, sign_in, own).routes(), *OwnSignInPage(site, own).routes()])
+        pages = SignInPages(site, sign_in, own, KeptForms(services.database, services.clock))
+        yield SignInParts(gate, [*pages.routes(), *OwnSignInPage(site, own).routes()])
     finally:
         sign_in.close()
 

@@ -10,7 +10,6 @@ from random import SystemRandom
 from types import TracebackType
 from typing import Literal, Self
 
-import dns.asyncresolver
 import httpx2
 
 from postroom.compose.google import vault_of
@@ -23,7 +22,7 @@ from postroom.outbound.smtp_delivery import SmtpRoad
 from postroom.settings.delivery import DeliverySettings
 from postroom.settings.reading import Settings
 from postroom.smtp.dkim import Signer
-from postroom.smtp.dns import Dns
+from postroom.smtp.dns import Dns, resolver_of
 from postroom.smtp.mta_sts import HttpsPolicies, StsCache
 from postroom.smtp.options import Reuse, SmartHost, SmtpOptions, Timeouts, TlsContexts
 from postroom.smtp.transport import SmtpTransport
@@ -48,7 +47,14 @@ class SmtpOnDemand:
         delivery, days = self._settings.delivery, self._settings.outbound.expire_days
         schedule = RetrySchedule(give_up=timedelta(days=days))
         by_smart_host = delivery.smart_host is not None
-        return SmtpRoad(self.transport, hostname_of(delivery), delivery.unknown, schedule, by_smart_host=by_smart_host)
+        return SmtpRoad(
+            self.transport,
+            hostname_of(delivery),
+            delivery.unknown,
+            schedule,
+            strikes=self._settings.outbound.strike_rule,
+            by_smart_host=by_smart_host,
+        )
 
     async def transport(self) -> SmtpTransport:
         async with self._starting:
@@ -78,10 +84,7 @@ async def smtp_transport(
 ) -> AsyncGenerator[SmtpTransport]:
     options = smtp_options(delivery)
     contexts = TlsContexts.with_authorities(delivery.tls_ca_file)
-    resolver = dns.asyncresolver.Resolver(configure=not delivery.dns_servers)
-    if delivery.dns_servers:
-        resolver.nameservers = list(delivery.dns_servers)
-    names = Dns(resolver, since_boot, options.timeouts.dns)
+    names = Dns(resolver_of(delivery.name_servers), since_boot, options.timeouts.dns)
     async with contextlib.AsyncExitStack() as stack:
         http = await stack.enter_async_context(httpx2.AsyncClient(verify=contexts.checked, trust_env=False))
         threads = stack.enter_context(ThreadPoolExecutor(SIGNING_THREADS, "postroom-dkim"))

@@ -11,6 +11,7 @@ from postroom.act.action_requests import ActionRequests
 from postroom.act.agents import Agents
 from postroom.compose.credentials import open_credentials
 from postroom.connectors.mcp_switchboard import McpSwitchboard, switchboard_within
+from postroom.core.days import zone_named
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.roles import Principal, Role
 from postroom.core.tally import Gauges, Tally
@@ -18,7 +19,7 @@ from postroom.manage.backfill_estimate import quota_pace
 from postroom.settings.queues import queues_of
 from postroom.settings.reading import Settings
 from postroom.settings.safety import policy_of
-from postroom.store.engine.clock import clock_of, wall_clock
+from postroom.store.engine.clock import clock_of
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import FILE
 from postroom.submission.submissions import SubmissionLimits, SubmissionOptions, Submissions
@@ -33,6 +34,9 @@ from postroom.web.mcp_server import build_server
 
 MIB = 1024 * 1024
 
+# When no signal came: mail is announced, and writes of other processes are noticed.
+IDLE_POLL = timedelta(minutes=1)
+
 
 @contextlib.asynccontextmanager
 async def open_services(
@@ -46,7 +50,7 @@ async def open_services(
             buffer=Buffer(database, queues, tally=tally, clock=clock_of(database)),
             database=database,
             queues=queues,
-            token_check=TokenCheck(database, wall_clock),
+            token_check=TokenCheck(database, clock_of(database)),
             tally=tally,
             clock=clock_of(database),
             credentials=credentials,
@@ -55,6 +59,7 @@ async def open_services(
             model_settings=settings.model,
             quota_pace=quota_pace(settings.gmail),
             submissions=submissions_of(settings, database, reserve, tally),
+            strikes=settings.outbound.strike_rule,
         )
         try:
             yield services
@@ -79,9 +84,8 @@ def _no_check() -> None:
 
 
 def _agents(settings: Settings, database: Database) -> Agents:
-    safety = settings.safety
-    approval_time = timedelta(hours=safety.approval_hours)
-    return Agents(ActionRequests(database, CATALOGUE, policy_of(safety), wall_clock, approval_time))
+    approval_time = timedelta(hours=settings.safety.approval_hours)
+    return Agents(ActionRequests(database, CATALOGUE, policy_of(settings), clock_of(database), approval_time))
 
 
 def reserve_of(settings: Settings, database: Database) -> DiskReserve | None:
@@ -101,13 +105,14 @@ def keeper_of(settings: Settings, services: Services, gauges: Gauges, reserve: D
         log_bytes=lambda: None if reserve is None else reserve.log_bytes,
         clock=services.clock,
         backfills=services.backfill_work,
+        zone=zone_named(settings.time_zone),
     )
 
 
 def dispatcher_of(services: Services) -> Dispatcher:
     """Return what passes mail on to the jobs."""
     email = services.queues["email"]
-    return Dispatcher(services.database, CATALOGUE, services.buffer, email, clock=services.clock)
+    return Dispatcher(services.database, CATALOGUE, services.buffer, email, poll=IDLE_POLL, clock=services.clock)
 
 
 def switchboard_for(services: Services, identity: str) -> McpSwitchboard:

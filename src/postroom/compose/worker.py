@@ -33,10 +33,11 @@ from postroom.outbound.queue_watch import QueueWatch
 from postroom.settings.queues import queues_of
 from postroom.settings.reading import Settings
 from postroom.store.backfill_slices import enqueue_slices
-from postroom.store.engine.clock import clock_of, wall_clock
+from postroom.store.engine.clock import clock_of
 from postroom.store.engine.clock_jumps import Longest
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.store.model_calls import forget_shares
 from postroom.telemetry.exporter import exporting
 
 EVERY_MINUTE = timedelta(minutes=1)
@@ -93,14 +94,20 @@ async def running_jobs(
         "failed": timedelta(days=jobs.keep_failed_days),
         "canceled": timedelta(days=jobs.keep_canceled_days),
     }
-    await release_waiting(database, wall_clock())
-    model = configured_model(database, settings.model, zone=ZoneInfo(settings.backfill.time_zone))
+    clock = clock_of(database)
+    await release_waiting(database, clock())
+    model = configured_model(
+        database,
+        settings.model,
+        clock,
+        zone=ZoneInfo(settings.backfill.time_zone),
+        day_zone=ZoneInfo(settings.time_zone),
+    )
     adviser = None if model is None else _adviser(settings, database, model)
     approvals = ApprovalChannels(settings, database)
     senders = SenderWatch(settings, database)
     handlers = job_handlers(settings, database, mailboxes, adviser, approvals.channels)
     handlers["sender.notify"] = senders.handler()
-    clock = clock_of(database)
     worker = Worker(database, CATALOGUE, handlers, options, clock)
     leadership = Leadership(
         database,
@@ -113,13 +120,16 @@ async def running_jobs(
         counter=JobCounter(database, clock),
     )
     chores = maintenance_tasks(settings.safety.hourly_cap)
-    slices: dict[str, Chore] = {"backfill.slices_enqueued": lambda now: enqueue_slices(CATALOGUE, new_id(), now)}
+    by_minute: dict[str, Chore] = {
+        "backfill.slices_enqueued": lambda now: enqueue_slices(CATALOGUE, new_id(), now),
+        "model.shares_forgotten": forget_shares,
+    }
     watch = restore_watch(settings, database, mailboxes)
     await watch.observe()
     smtp = SmtpOnDemand(settings, database)
     queue_watch = QueueWatch(database, settings.outbound.max_queue, clock)
     sending = sender(settings, database, mailboxes, watch, pace, smtp.road(), queue_watch, tally).run()
-    limits = (settings.outbound.max_queue, settings.outbound.concurrency)
+    limits = (settings.outbound.max_queue, settings.outbound.slots)
     figures = OutboundGauges(database, gauges or Gauges(), lambda: leadership.leads, *limits, clock)
     async with (
         smtp,
@@ -127,7 +137,7 @@ async def running_jobs(
         senders,
         background(senders.scoring().run(), stop),
         background(run_maintenance(database, chores, clock=clock), stop),
-        background(run_maintenance(database, slices, EVERY_MINUTE, clock), stop),
+        background(run_maintenance(database, by_minute, EVERY_MINUTE, clock), stop),
         background(queue_watch.run(), stop),
         background(sending, stop),
         background(figures.run(), stop),
@@ -148,7 +158,8 @@ def _longest(settings: Settings) -> Longest:
     queues = queues_of(settings.queues, settings.routes)
     policies = [queues[name] for name in queues.names]
     texts = [each.same_text_within for each in policies if each.same_text_within is not None]
-    return Longest(message_lease=max(each.lease for each in policies), same_text=max(texts, default=timedelta(0)))
+    leases = {each.queue: each.lease for each in policies}
+    return Longest(max(leases.values()), leases, same_text=max(texts, default=timedelta(0)))
 
 
 def _adviser(settings: Settings, database: Database, model: Model) -> ModelAdviser:

@@ -11,7 +11,7 @@ from postroom.connectors.state_file import read_moment, read_object, replace_fil
 
 
 class ListPosition(NamedTuple):
-    """A place in a list of messages: everything before it has been ingested."""
+    """A place in a list of messages: everything before it has been ingested, or waits to be."""
 
     id: str
     date: datetime
@@ -33,7 +33,8 @@ class LookBackState:
 
 
 class Checkpoint:
-    """A place in the history, in one file. Written only after the switchboard has accepted everything before it.
+    """A place in the history, in one file. Written only after everything before it was accepted by the switchboard, or
+    is on the reading list, whose name is written too.
 
     During a look-back, the file also contains its state, so that a connector that is killed continues there, and misses
     nothing that arrived in between.
@@ -47,33 +48,46 @@ class Checkpoint:
         return _number(self._content().get("history_id"))
 
     def reached_at(self) -> datetime | None:
-        """The time up to which everything has been ingested, as far as known."""
+        """The time up to which everything has been found, as far as known."""
         return read_moment(self._content().get("reached_at"))
 
     def look_back(self) -> LookBackState | None:
         """The unfinished look-back, if there is one."""
         return _look_back(self._content().get("look_back"))
 
-    def write(self, history_id: int, reached_at: datetime | None = None) -> None:
-        """Record that everything up to this place has been ingested. Ends a look-back."""
-        self._replace({"history_id": history_id, "reached_at": None if reached_at is None else reached_at.isoformat()})
+    def reading_list(self) -> str | None:
+        """The name of the list on which messages before this place may be; None if there was none."""
+        name = self._content().get("reading_list")
+        return name if isinstance(name, str) else None
 
-    def begin_look_back(self, history_id: int, began_at: datetime, since: datetime) -> LookBackState:
+    def write(self, history_id: int, reached_at: datetime | None = None, reading_list: str | None = None) -> None:
+        """Record that everything up to this place has been ingested, or is on the list. Ends a look-back."""
+        self._replace(
+            {
+                "history_id": history_id,
+                "reached_at": None if reached_at is None else reached_at.isoformat(),
+                "reading_list": reading_list,
+            }
+        )
+
+    def begin_look_back(
+        self, history_id: int, began_at: datetime, since: datetime, reading_list: str | None = None
+    ) -> LookBackState:
         """Start a look-back. The previous place is kept, since the new one has not been reached yet."""
-        return self._keep(LookBackState(history_id, began_at, since))
+        return self._keep(LookBackState(history_id, began_at, since), reading_list=reading_list)
 
     def follow_meanwhile(self, history_id: int, at: datetime) -> None:
-        """Record that what arrived during the look-back has been ingested up to this place, the newest at `at`."""
+        """Record that what arrived during the look-back has been found up to this place, the newest at `at`."""
         if (state := self.look_back()) is not None:
             self._keep(replace(state, history_id=history_id, began_at=at))
 
     def pass_in_list(self, name: str, passed: ListPosition) -> None:
-        """Record that the look-back has ingested this list down to this message."""
+        """Record that the look-back has read this list down to this message."""
         if (state := self.look_back()) is not None:
             self._keep(replace(state, passed={**state.passed, name: passed}))
 
-    def _keep(self, state: LookBackState) -> LookBackState:
-        self._replace({**self._content(), "look_back": _as_data(state)})
+    def _keep(self, state: LookBackState, **others: str | None) -> LookBackState:
+        self._replace({**self._content(), **others, "look_back": _as_data(state)})
         return state
 
     def _content(self) -> dict[str, Any]:

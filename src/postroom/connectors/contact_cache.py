@@ -1,8 +1,8 @@
 """A connector's cache of the user's contacts: a copy of the switchboard's list in the connector's own folder.
 
 It is fetched every 15 minutes and used for up to 60, unless the settings say otherwise. An older copy is not used at
-all: it is better that a friend's mail gets a lower tier for a while than to rely on an outdated list. The age is
-measured by the connector's own clock, since the switchboard's may differ.
+all: it is better that a friend's mail gets a lower tier for a while than to rely on an outdated list. The age counts
+from when the switchboard made the list (`generated_at`), not from when it was fetched.
 """
 
 import asyncio
@@ -34,12 +34,11 @@ class ContactCache:
         self._good_for = good_for
         self._addresses: frozenset[str] = frozenset()
         self.generated_at: datetime | None = None
-        self._fetched_at: datetime | None = None
         self._load()
 
     def addresses(self) -> frozenset[str] | None:
         """The normalised addresses; None if they are missing or too old."""
-        if self._fetched_at is None or abs(self._clock() - self._fetched_at) > self._good_for:
+        if self.generated_at is None or abs(self._clock() - self.generated_at) > self._good_for:
             return None
         return self._addresses
 
@@ -49,7 +48,6 @@ class ContactCache:
 
     async def refresh(self) -> None:
         """Fetch all contacts; store them when every page has arrived."""
-        fetched_at = self._clock()
         page = await self._source.contacts("")
         generated_at, found = page.generated_at, set(page.addresses)
         cursor = page.next_cursor
@@ -59,13 +57,9 @@ class ContactCache:
             if (page.next_cursor is not None and page.next_cursor <= cursor) or len(found) > MOST:
                 raise BadInput("contacts", "have too many pages", "check the switchboard's version")
             cursor = page.next_cursor
-        content = {
-            "generated_at": generated_at.isoformat(),
-            "fetched_at": fetched_at.isoformat(),
-            "addresses": sorted(found),
-        }
+        content = {"generated_at": generated_at.isoformat(), "addresses": sorted(found)}
         await asyncio.to_thread(replace_file, self._path, orjson.dumps(content))
-        self._addresses, self.generated_at, self._fetched_at = frozenset(found), generated_at, fetched_at
+        self._addresses, self.generated_at = frozenset(found), generated_at
 
     async def run(self, stop: asyncio.Event, every: timedelta = EVERY) -> None:
         """Refresh the contacts until `stop`."""
@@ -74,10 +68,9 @@ class ContactCache:
     def _load(self) -> None:
         """Load what was fetched before. A malformed file counts as missing."""
         content = read_object(self._path)
-        generated_at, fetched_at = read_moment(content.get("generated_at")), read_moment(content.get("fetched_at"))
-        addresses = content.get("addresses")
-        if generated_at is None or fetched_at is None or not isinstance(addresses, list):
+        generated_at, addresses = read_moment(content.get("generated_at")), content.get("addresses")
+        if generated_at is None or not isinstance(addresses, list):
             return
         known = cast("list[Any]", addresses)
         self._addresses = frozenset(each for each in known if isinstance(each, str))
-        self.generated_at, self._fetched_at = generated_at, fetched_at
+        self.generated_at = generated_at

@@ -57,10 +57,11 @@ NOT_KNOWN = frozenset({"no_token", "bad_token", "expired", "revoked", "foreign_h
 
 
 class McpSwitchboard:
-    """The switchboard's tools, as far as connectors use them."""
+    """The switchboard's tools, as far as connectors use them. `address` is where it is, for people to read."""
 
-    def __init__(self, connect: Callable[[], Client]) -> None:
+    def __init__(self, connect: Callable[[], Client], address: str = "in this process") -> None:
         self._connect = connect
+        self._address = address
 
     async def ingest(self, envelope: Mapping[str, Any]) -> Receipt:
         return _receipt(await self._call("ingest", {"envelope": dict(envelope)}))
@@ -155,9 +156,9 @@ class McpSwitchboard:
                 except MCPError as error:
                     answer = error
         except Exception as error:
-            raise _not_sent(error) from error
+            raise _not_sent(error, self._address) from error
         if isinstance(answer, MCPError):
-            raise _error(_data(answer.data), answer.message)
+            raise _error(_data(answer.data), f"the switchboard {self._address} gave an error: {answer.message}")
         if answer.is_error:
             raise _error(_data(answer.structured_content), "the switchboard refused the call")
         return _data(answer.structured_content)
@@ -167,10 +168,11 @@ class McpSwitchboard:
 async def switchboard_at(url: str, token: str) -> AsyncGenerator[McpSwitchboard]:
     """The switchboard at this address, such as `http://127.0.0.1:8025/mcp`, over persistent connections."""
     headers = {"Authorization": f"Bearer {token}"}
-    hooks = {"response": [_check_size]}
+    hooks = {"response": [_check_status]}
     async with httpx2.AsyncClient(headers=headers, timeout=TIMEOUT_S, event_hooks=hooks) as http:
         yield McpSwitchboard(
-            lambda: Client(streamable_http_client(url, http_client=http), mode=LATEST_MODERN_VERSION, cache=None)
+            lambda: Client(streamable_http_client(url, http_client=http), mode=LATEST_MODERN_VERSION, cache=None),
+            f"at {url}",
         )
 
 
@@ -183,9 +185,15 @@ class _TooLargeError(Exception):
     """The body is too large, for the switchboard or for a proxy in between."""
 
 
-async def _check_size(response: httpx2.Response) -> None:
+class _UnexpectedAnswerError(Exception):
+    """The status of an answer that no switchboard gives: the address is wrong, or a proxy cannot reach it."""
+
+
+async def _check_status(response: httpx2.Response) -> None:
     if response.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
         raise _TooLargeError
+    if response.is_error and not response.headers.get("Content-Type", "").startswith("application/json"):
+        raise _UnexpectedAnswerError(response.status_code)
 
 
 def _receipt(answer: Mapping[str, Any]) -> Receipt:
@@ -273,15 +281,19 @@ def _error(form: Mapping[str, Any], otherwise: str) -> PostroomError:
             return SwitchboardUnavailable(message)
 
 
-def _not_sent(error: Exception) -> PostroomError:
+def _not_sent(error: Exception, address: str) -> PostroomError:
     """The error for a call that failed on the way. Only a fault in the envelope itself is BadInput."""
     causes = list(_leaves(error))
     if any(isinstance(cause, _TooLargeError) for cause in causes):
         return BadInput("body", "is too large to be sent", "send fewer at once, and leave large attachments out")
     if any(isinstance(cause, UNSENDABLE) and not isinstance(cause, ValidationError) for cause in causes):
         return BadInput("envelope", "cannot be sent as JSON", "use plain values and well-formed text")
+    if status := next((cause.args[0] for cause in causes if isinstance(cause, _UnexpectedAnswerError)), None):
+        is_wrong = status < HTTPStatus.INTERNAL_SERVER_ERROR
+        remedy = "check the address, which usually ends in /mcp" if is_wrong else "try again later"
+        return SwitchboardUnavailable(f"the switchboard {address} answered {status}; {remedy}")
     names = ", ".join(sorted({type(cause).__name__ for cause in causes}))
-    return SwitchboardUnavailable(f"the switchboard cannot be reached ({names}); try again later")
+    return SwitchboardUnavailable(f"the switchboard {address} cannot be reached ({names}); try again later")
 
 
 def _leaves(error: Exception) -> Iterator[Exception]:

@@ -24,7 +24,8 @@ PostroomError
 │   │   ├── MailboxBusy           too many requests in too short a time
 │   │   ├── NoAccess              it refuses access for now
 │   │   ├── MailboxFailed         it failed on its own side
-│   │   └── MailboxUnreachable    no answer came, or only part of it
+│   │   ├── MailboxUnreachable    no answer came, or only part of it
+│   │   └── NotSent               this machine was too busy to send the request in time: the mailbox knows nothing of it
 │   └── NeedsPerson           needs a person: the jobs of the account wait until somebody has acted
 │       └── NeedsRepair           … outside of Postroom, which nobody reports: tried again now and then
 ├── AccountUnusable       the account is paused, has lost its consent, was removed, or was never connected
@@ -60,12 +61,13 @@ PostroomError
 │   ├── ModelRefused          the provider rejects the configuration; names the setting to fix
 │   ├── BadModelAnswer        two answers contained no decision, or the provider refuses this mail
 │   ├── BudgetSpent           the call would exceed a cap; says until when, if waiting helps
+│   │   └── ShareSpent            … the share of the sender, of its domain or of its tier
 │   └── BackfillHeld          a backfill has reached its cap or was stopped; has the key under which its mail waits
 ├── LeaseLost             another worker has taken over the work; stop, change nothing
 └── JobError              how a handler ends a job other than by success
     ├── Fatal                 do not try again
     ├── Retryable             try again, after a while
-    ├── Parked                wait, without using up attempts, until the key is released
+    ├── Parked                wait, without using up attempts, until the key is released or a time is over
     └── Canceled              the user asked for it to stop
 """
 
@@ -120,7 +122,13 @@ class SignInRefused(Refused):
 
 
 class SafetyRefused(Refused):
-    """Safety does not allow this action on this mail, or not from this caller; the message has the reasons."""
+    """Safety does not allow this action on this mail, or not from this caller; the message has the reasons. `reasons`
+    are those of the safety check, without what was asked for.
+    """
+
+    def __init__(self, message: str, reasons: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.reasons = reasons
 
 
 class SettingsError(PostroomError):
@@ -193,6 +201,18 @@ class MailboxFailed(MailboxLater):
 
 class MailboxUnreachable(MailboxLater):
     """No answer came, or only part of it. The request may nevertheless have taken effect."""
+
+
+class NotSent(MailboxLater):
+    """Postroom was too busy to send the request while the gate's clearance was valid. Nothing was sent, so it costs no
+    attempt, and says nothing about the mailbox or the network.
+    """
+
+    def __init__(self, request: str) -> None:
+        super().__init__(
+            f"{request}: this machine is too busy; the request was not sent, and is repeated by itself. If this "
+            "persists, give Postroom more processor time"
+        )
 
 
 class NeedsPerson(MailboxError):
@@ -366,6 +386,10 @@ class BudgetSpent(ModelError):
         self.until = until
 
 
+class ShareSpent(BudgetSpent):
+    """The sender, its domain or its tier has used up its share of the day's budget; others have not."""
+
+
 class BackfillHeld(ModelError):
     """A backfill has reached its cap, is paused or was canceled. Its mail waits under `key`, or is left alone without
     one.
@@ -402,7 +426,7 @@ class Retryable(JobError):
 
 class Parked(JobError):
     """The job cannot go on until a person has acted; it waits under `key` without using up an attempt. With `after`, it
-    looks again after that time, since nobody may report what the person did.
+    looks again after that time, since nobody may report what the person did, or no person is needed.
     """
 
     def __init__(self, key: str, reason: str, after: timedelta | None = None) -> None:

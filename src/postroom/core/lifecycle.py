@@ -5,7 +5,7 @@ moves, and may only make a move that is listed here.
 
     job       queued ⇄ running → completed | failed | canceled          failed | canceled → queued by the user's retry
                                                                         failed → canceled when the user dismisses it
-    action    awaiting_approval → queued → executing → completed | failed     failed | canceled → executing by a retry
+    action    approved_pending → queued → executing → completed | failed     failed | canceled → executing by a retry
     inbox     waiting ⇄ leased → done | failed                          and three ends without processing
     backfill  pending → active → completed, with pause, cap and error   (design, section 9)
     delivery  queued → sending → sent | bounced | unknown               of a mail; it follows from its recipients
@@ -24,7 +24,7 @@ from postroom.core.errors import IllegalMove
 
 JobState = Literal["queued", "running", "completed", "failed", "canceled"]
 ActionState = Literal[
-    "queued", "awaiting_approval", "executing", "completed", "failed", "canceled", "rejected", "expired"
+    "queued", "approved_pending", "executing", "completed", "failed", "canceled", "rejected", "expired"
 ]
 InboxState = Literal["waiting", "leased", "done", "failed", "coalesced", "auto_acked", "duplicate"]
 BackfillStatus = Literal["pending", "active", "paused", "completed", "cancelled", "cost_capped", "error"]
@@ -101,10 +101,10 @@ JOB = Lifecycle(
 
 ACTION = Lifecycle(
     "action",
-    frozenset({"queued", "awaiting_approval"}),
+    frozenset({"queued", "approved_pending"}),
     _moves(
         queued="executing failed canceled",
-        awaiting_approval="queued rejected expired canceled",
+        approved_pending="queued rejected expired canceled",
         executing="completed failed canceled",
         completed="",
         failed="executing",

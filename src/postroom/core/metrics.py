@@ -182,8 +182,8 @@ LOG_SIZE = Metric(
     "butlers.store.write_ahead_log_size",
     "gauge",
     "By",
-    "The size of SQLite's write-ahead log. From 112 MiB on, which means that a process holds an old snapshot, nothing "
-    "new is accepted.",
+    "The size of SQLite's write-ahead log. From 112 MiB on a process holds an old snapshot; nothing new is accepted if "
+    "the disk has no room for it a second time.",
     (),
 )
 
@@ -206,7 +206,7 @@ ACTIONS = Metric(
     "butlers.actions.count",
     "gauge",
     "{action}",
-    "Actions that have not ended, by state: `queued`, `awaiting_approval` and `executing`; and `failed`, those of the "
+    "Actions that have not ended, by state: `queued`, `approved_pending` and `executing`; and `failed`, those of the "
     "last 24 hours.",
     ("state",),
 )
@@ -215,7 +215,7 @@ APPROVAL_AGE = Metric(
     "gauge",
     "s",
     "How long the oldest action that needs a yes has been waiting; 0 if none is. How many wait is "
-    "`butlers.actions.count` with the state `awaiting_approval`.",
+    "`butlers.actions.count` with the state `approved_pending`.",
     (),
 )
 MODEL_SPEND = Metric(

@@ -32,6 +32,13 @@ def mailbox(endpoint_identity: str) -> str:
     return endpoint_identity.rpartition(":")[2] or endpoint_identity
 
 
+CATEGORY_WORDS = {
+    "finance": "Finance",
+    "health": "Health",
+    "relationship": "People you write with",
+    "travel": "Travel",
+    "newsletters": "Newsletters",
+}
 WORDS: Mapping[str, object] = {
     "dollars": dollars,
     "cents": cents,
@@ -47,11 +54,5 @@ WORDS: Mapping[str, object] = {
         "completed": "completed",
         "cancelled": "canceled",
     },
-    "category_words": {
-        "finance": "Finance",
-        "health": "Health",
-        "relationship": "People you write with",
-        "travel": "Travel",
-        "newsletters": "Newsletters",
-    },
+    "category_words": CATEGORY_WORDS,
 }

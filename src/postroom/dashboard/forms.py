@@ -19,10 +19,13 @@ from starlette.routing import Route
 from postroom.core.errors import BadInput, IllegalMove, MailboxError, NotFound, Refused
 from postroom.core.visitors import PersonRole, Visitor
 from postroom.dashboard.said import Said, say
+from postroom.dashboard.sign_in.visits import session_of
 from postroom.dashboard.site import Site
 from postroom.dashboard.visit import check_storable
 from postroom.dashboard.visiting import visitor_of
 from postroom.manage.audit import Signature, signature
+from postroom.manage.kept_forms import KeptForm
+from postroom.manage.sessions import LiveSession
 
 SEE_OTHER = 303
 FORBIDDEN = 403
@@ -63,6 +66,12 @@ class Form:
     def is_ticked(self, name: str) -> bool:
         return self.text(name) not in ("", "off", "false")
 
+    def kept(self, address: str) -> KeptForm | None:
+        """Return the form as it can be kept; None with uploaded files."""
+        fields = [(name, value) for name, value in self.fields.multi_items() if isinstance(value, str)]
+        is_whole = len(fields) == len(self.fields.multi_items())
+        return KeptForm(address, self.parameters, fields, self.back) if is_whole else None
+
     def signed(self, reason: str = "on the page") -> Signature:
         """Return the person's signature for the audit log."""
         return signature(f"person:{self.visitor.name}", self.visitor.role, reason)
@@ -81,13 +90,24 @@ class Done:
 Submit = Callable[[Form], Awaitable[Done | Response]]
 
 
+class FormRoute(Route):
+    """The route of a form: the lowest role of people who may submit it, and whether it asks for a fresh proof."""
+
+    def __init__(
+        self, address: str, submitted: Callable[[Request], Awaitable[Response]], role: PersonRole, *, again: bool
+    ) -> None:
+        super().__init__(address, submitted, methods=["POST"])
+        self.role: PersonRole = role
+        self.again = again
+
+
 def form_route(
     site: Site, address: str, submit: Submit, *, role: PersonRole = "operator", again: bool = False
-) -> Route:
+) -> FormRoute:
     """Return the route that accepts the form at this address.
 
-    `again` asks people to prove who they are, unless they did so a few minutes ago. An error that is meant for people
-    is shown on the page that the form was on.
+    `again` asks people to prove who they are, unless they did so a few minutes ago; the form is carried out after that.
+    An error that is meant for people is shown on the page that the form was on.
     """
 
     async def submitted(request: Request) -> Response:
@@ -98,8 +118,18 @@ def form_route(
 
     async def answered(request: Request) -> Response:
         form = await _checked(request, role)
-        if again and not form.visitor.is_fresh:
-            return RedirectResponse(f"{AGAIN}?to={quote(form.back)}", SEE_OTHER)
+        if not again or form.visitor.is_fresh:
+            return await carry_out(form)
+        live, kept = session_of(request), form.kept(address)
+        if site.ask_again is None or live is None or kept is None:
+            return sent_to_prove(form.back)
+        return await site.ask_again(request, live, kept)
+
+    async def repeated(_request: Request, live: LiveSession, kept: KeptForm) -> Response:
+        _check_role(live.visitor, role)
+        return await carry_out(Form(FormData([*kept.fields]), kept.parameters, live.visitor, kept.back))
+
+    async def carry_out(form: Form) -> Response:
         try:
             done = await submit(form)
         except EXPECTED as error:
@@ -110,15 +140,22 @@ def form_route(
             return done
         return say(RedirectResponse(done.to or form.back, SEE_OTHER), Said(done.sentence, action=done.action))
 
-    return Route(address, submitted, methods=["POST"])
+    if again:
+        site.again_forms[address] = repeated
+    return FormRoute(address, submitted, role, again=again)
+
+
+def sent_to_prove(back: str) -> Response:
+    """Lead to the page to prove who one is, from a form that cannot be kept meanwhile."""
+    response = RedirectResponse(f"{AGAIN}?to={quote(back)}", SEE_OTHER)
+    return say(response, Said("Nothing was done before you confirmed it's you. Send the form again.", "bad"))
 
 
 async def _checked(request: Request, role: PersonRole) -> Form:
     if not is_from_own_page(request):
         raise HTTPException(FORBIDDEN)
     visitor = visitor_of(request)
-    if not visitor.may(role):
-        raise HTTPException(FORBIDDEN, detail=f"this needs the role {role}, and yours is {visitor.role}")
+    _check_role(visitor, role)
     if int(request.headers.get("content-length") or 0) > LARGEST_FORM:
         raise HTTPException(TOO_LARGE)
     fields = await request.form(max_files=10, max_fields=MOST_FIELDS, max_part_size=LARGEST_FORM)
@@ -129,6 +166,11 @@ async def _checked(request: Request, role: PersonRole) -> Form:
         check_storable({name: value})
     back = fields.get("back")
     return Form(fields, request.path_params, visitor, own_path(back if isinstance(back, str) else ""))
+
+
+def _check_role(visitor: Visitor, role: PersonRole) -> None:
+    if not visitor.may(role):
+        raise HTTPException(FORBIDDEN, detail=f"this needs the role {role}, and yours is {visitor.role}")
 
 
 def own_path(address: str) -> str:

@@ -26,7 +26,7 @@ GROUPS = (
         ),
     ),
     Group(
-        "Coming in",
+        "Incoming",
         (
             Place("/connectors", "Connectors", "plug", "c"),
             Place("/backfill", "Backfill", "archive", "b"),
@@ -35,8 +35,8 @@ GROUPS = (
             Place("/jobs", "Jobs", "jobs", "j"),
         ),
     ),
-    Group("Going out", (Place("/outbound", "Outbound", "send", "u"),)),
-    Group("House", (Place("/audit", "Audit", "book", "t"), Place("/settings", "Settings", "gear", "s"))),
+    Group("Outgoing", (Place("/outbound", "Outbound", "send", "u"),)),
+    Group("Admin", (Place("/audit", "Audit", "book", "t"), Place("/settings", "Settings", "gear", "s"))),
 )
 ON_A_PHONE = ("/", "/mail", "/approvals", "/rules")
 """The pages in the bar at the bottom of a narrow screen; the others are in its drawer."""

@@ -25,7 +25,7 @@ WORDS: Mapping[str, object] = {
     },
     "lane_words": {
         "high": ("High", "plans with priority"),
-        "normal": ("Normal", "everybody else"),
+        "normal": ("Normal", "everyone else"),
         "low": ("Low", "new senders and bulk plans"),
         "throttled": ("Throttled", "what was held, drains slowly"),
         "retry": ("Retries", "tried before"),
@@ -41,7 +41,12 @@ WORDS: Mapping[str, object] = {
         "rejected": "bad",
         "expired": "bad",
     },
-    "cause_words": {"bounce": "it bounced", "complaint": "it complained", "person": "a person said so"},
+    "cause_words": {
+        "bounce": "it bounced",
+        "complaint": "it complained",
+        "person": "a person said so",
+        "refusals": "refused without a reason",
+    },
     "result_words": {
         "deferred": "put off, tried again",
         "bounced": "bounced",
@@ -57,6 +62,7 @@ WORDS: Mapping[str, object] = {
         "full": ("Mailbox full", ""),
         "greylist": ("Wants a second attempt", ""),
         "content": ("Content refused", ""),
+        "unexplained": ("Refused without a reason", "suppressed if it happens again"),
     },
     "most_destinations": MOST_DESTINATIONS,
 }

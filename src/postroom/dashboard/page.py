@@ -73,15 +73,15 @@ class Page(ABC):
 
     async def _board(self, visit: Visit) -> str:
         values = await self.read(visit)
-        waiting = await self._site.waiting()
+        shared = {"account": await self._site.account(), "waiting": await self._site.waiting()}
         return self._site.render(
-            "board.html", template=self.template, visit=visit, form_token=TOKEN_MARKER, waiting=waiting, **values
+            "board.html", template=self.template, visit=visit, form_token=TOKEN_MARKER, **shared, **values
         )
 
     async def _show(self, request: Request) -> Response:
         visit = Visit.of(request, request.url.path)
         try:
-            board = await self._boards.board(visit)
+            board, account = await self._boards.board(visit), await self._site.account()
         except (NotFound, BadInput) as error:
             status = 404 if isinstance(error, NotFound) else 400
             return HTMLResponse(self._site.error(status, str(error)), status_code=status)
@@ -89,9 +89,8 @@ class Page(ABC):
             log.warning("dashboard.page_failed", page=self.address, error=type(error).__name__)
             raise HTTPException(UNAVAILABLE) from error
         said = said_before(request)
-        response = HTMLResponse(
-            self._site.render("shell.html", page=self, visit=visit, board=board, said=said, events=_events(visit))
-        )
+        values = {"board": board, "said": said, "events": _events(visit), "account": account}
+        response = HTMLResponse(self._site.render("shell.html", page=self, visit=visit, **values))
         return forget_said(response) if said else response
 
     async def _stream(self, request: Request) -> Response:

@@ -25,7 +25,14 @@ from postroom.dashboard.navigation import ON_A_PHONE, Group, groups_of, place_of
 
 if TYPE_CHECKING:
     from postroom.dashboard.boards import Boards
+    from postroom.manage.estimate_runs import EstimateRuns
+    from postroom.manage.kept_forms import KeptForm
+    from postroom.manage.sessions import LiveSession
 
+AskAgain = Callable[["Request", "LiveSession", "KeptForm"], Awaitable["Response"]]
+"""Shows the page on which people prove again who they are, and keeps the form meanwhile."""
+CarryOut = Callable[["Request", "LiveSession", "KeptForm"], Awaitable["Response"]]
+"""Carries out a form that was kept, by its address."""
 TEMPLATES = Path(__file__).parent / "templates"
 FILTERS = (
     "shown",
@@ -54,11 +61,22 @@ UNKNOWN_ERROR = ("Not possible", "Postroom could not answer this request.")
 
 
 class Site:
-    def __init__(self, account: str, started_at: datetime, intervals: UpdateIntervals | None = None) -> None:
+    """`account` says whose pages these are: the text, or the function that reads it, since accounts come and go."""
+
+    def __init__(
+        self,
+        account: str | Callable[[], Awaitable[str]],
+        started_at: datetime,
+        intervals: UpdateIntervals | None = None,
+    ) -> None:
+        self._account = account
         self.intervals = intervals or UpdateIntervals()
         self.count_waiting: Callable[[], Awaitable[int]] | None = None
         self.mailbox_of: MailboxOf | None = None
+        self.estimate_runs: EstimateRuns | None = None
         self.tabs_of: Counter[str] = Counter()
+        self.ask_again: AskAgain | None = None
+        self.again_forms: dict[str, CarryOut] = {}
         self._boards: dict[str, Boards] = {}
         self._assets = load_assets()
         self._environment = Environment(
@@ -71,7 +89,6 @@ class Site:
         self._environment.filters.update({name: getattr(display, name) for name in FILTERS})
         known_everywhere: dict[str, object] = {
             "asset": {name: asset.address for name, asset in self._assets.items()},
-            "account": account,
             "started_at": started_at,
             **CHARTS,
             "flow": flow,
@@ -96,6 +113,10 @@ class Site:
         """Read every page again after a change through one of them."""
         for each in self._boards.values():
             each.look_again()
+
+    async def account(self) -> str:
+        """Return whose pages these are, which every page shows."""
+        return self._account if isinstance(self._account, str) else await self._account()
 
     async def waiting(self) -> int:
         """Return the number of actions that wait for a yes, which every page shows."""

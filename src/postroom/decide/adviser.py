@@ -2,6 +2,7 @@
 prompt contains nothing of any other message.
 """
 
+from postroom.core.budget_shares import Spender
 from postroom.decide.engine import Advice
 from postroom.decide.model import Model, ModelRequest
 from postroom.decide.prompt import Mode, build_prompt
@@ -34,5 +35,7 @@ class ModelAdviser:
             [each for each in labels if each.name.casefold() not in self._own_labels],
             self._mode,
         )
-        answer = await self._model.decide(ModelRequest(account_id, message.id, prompt, message.backfill_job_id))
+        spender = Spender.of(sender, message.policy_tier, is_contact=bool(message.facts.sender_in_contacts))
+        request = ModelRequest(account_id, message.id, prompt, message.backfill_job_id, spender)
+        answer = await self._model.decide(request)
         return Advice(answer.decision, answer.model, answer.prompt_version)

@@ -4,27 +4,27 @@ Mail of which only the metadata is stored is decided by rules alone, and only by
 rule, a category of mail or the model in shadow decides too: the decision is recorded, and the message is not touched.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from postroom.core.actions.safety import Policy, Proposed, Ruling, safety_ruling
-from postroom.core.actions.steps import combined, shown
-from postroom.core.mail.categories import categories_of
-from postroom.core.mail.ingestion import IngestionFacts, excerpt
-from postroom.core.mail.tiers import Known
+from postroom.core.actions.steps import combined
+from postroom.core.rules.in_sight import message_categories
 from postroom.core.rules.model_decision import ModelDecision
 from postroom.core.rules.needs import NEED_THE_HEADERS, NEED_THE_TEXT, unknown_kinds
 from postroom.core.rules.rule import Outcome, Rule
 from postroom.core.rules.rulebook import Rulebook
-from postroom.store.decisions import Decision
+from postroom.store.decisions import Decision, refused_decision
 from postroom.store.engine.ids import new_id
 from postroom.store.mail import StoredMessage
 from postroom.store.protection import Restraints, safety_facts
 
+OWN_MAIL = "you sent it"
 NO_RULE = "no rule matched; it stays where it is"
 OLD_MAIL = "it was brought in later: what is decided about old mail is only recorded"
+BEFORE_ACTING = "before_acting"
+NOT_YET = "its account does not act on mail of that time: what is decided is only recorded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,15 @@ class Safeguards:
     restraints: Restraints
     policy: Policy = field(default_factory=Policy)
     generation: int = 1
+    now: datetime | None = None
+    """The time of the decision. Without it, every snooze that a model proposes is judged as a long one."""
 
     def by_rules(self, message: StoredMessage, outcome: Outcome) -> Verdict:
-        """The verdict of the rules that decide, with full confidence; without any the message is left alone."""
+        """The verdict of the rules that decide, with full confidence; without any the message is left alone, and so is
+        the user's own mail.
+        """
+        if message.is_own:
+            return Verdict(self._nothing(message, OWN_MAIL))
         shadows = self._shadows(message, outcome)
         if outcome.matched is None:
             return Verdict(self._nothing(message, NO_RULE), None, shadows)
@@ -100,8 +106,9 @@ class Safeguards:
         if decision.action_type == "none":
             return Verdict(decision, None, shadows)
         if not message.may_act:
-            kept = _in_shadow(decision, "on_demand" if message.on_demand else "backfill")
-            return Verdict(self._nothing(message, OLD_MAIL), None, (*shadows, kept))
+            why = _why_not(message)
+            reason = NOT_YET if why == BEFORE_ACTING else OLD_MAIL
+            return Verdict(self._nothing(message, reason), None, (*shadows, _in_shadow(decision, why)))
         if shadowed := self._shadowed_category(message):
             reason = f"mail of the category {shadowed} is decided in shadow"
             kept = _in_shadow(decision, category_shadow_reason(shadowed))
@@ -109,30 +116,17 @@ class Safeguards:
         proposed = Proposed(
             decision.action_type, decision.parameters, decision.confidence, source, decision.needs_approval
         )
-        ruling = safety_ruling(proposed, safety_facts(message, self.restraints), self.policy)
+        facts = safety_facts(message, self.restraints, proposed, self.now)
+        ruling = safety_ruling(proposed, facts, self.policy)
         if ruling.verdict == "refuse":
-            return Verdict(self._refused(decision, ruling), ruling, shadows)
+            return Verdict(refused_decision(decision, ruling), ruling, shadows)
         judged = replace(decision, needs_approval=ruling.verdict == "approve", safety=ruling.as_json())
         return Verdict(judged, ruling, shadows)
-
-    def _refused(self, decision: Decision, ruling: Ruling) -> Decision:
-        """A decision to do nothing, which records what was refused."""
-        refused: Mapping[str, Any] = {"action": decision.action_type, "parameters": decision.parameters}
-        return replace(
-            decision,
-            action_type="none",
-            parameters={},
-            needs_approval=False,
-            rationale=f"{shown(decision.action_type, decision.parameters)} is not done: {'; '.join(ruling.reasons)}",
-            safety={**ruling.as_json(), "proposed": refused},
-        )
 
     def _shadowed_category(self, message: StoredMessage) -> str | None:
         if not self.restraints.shadowed_categories:
             return None
-        facts = IngestionFacts(message.facts.sender, message.facts.headers, text=excerpt(message.facts.body_text))
-        known = Known(frozenset(message.own_addresses))
-        found = set(categories_of(facts, known)) & self.restraints.shadowed_categories
+        found = message_categories(message.facts) & self.restraints.shadowed_categories
         return sorted(found)[0] if found else None
 
     def _shadows(self, message: StoredMessage, outcome: Outcome) -> tuple[Decision, ...]:
@@ -185,6 +179,13 @@ class Safeguards:
             reason,
             generation=self.generation,
         )
+
+
+def _why_not(message: StoredMessage) -> str:
+    """The reason stored with a decision about a message that may not be acted on."""
+    if message.on_demand:
+        return "on_demand"
+    return BEFORE_ACTING if message.backfill_job_id is None else "backfill"
 
 
 def category_shadow_reason(category: str) -> str:

@@ -2,12 +2,15 @@
 
 The cost of a call is reserved before it and settled after it (store/model_calls.py). If the answer is not a decision,
 the model is asked once more, with what was wrong. After a second bad answer the message is left alone: a confused
-model, or mail that confuses it, costs two calls and no more. Nothing else is retried here.
+model, or mail that confuses it, costs two calls and no more. Nothing else is retried here. At most
+`model.concurrency` calls are made at once; the others wait for their turn.
 
     ModelUnavailable    the job is retried, after the provider's own waiting time
     ModelRefused        the job is parked until the settings are fixed, and says which; a start of Postroom releases
                         it, and so does the first answer, which shows that the settings are right
-    BudgetSpent         the job waits until the next day; when only a setting helps, the message is left alone
+    BudgetSpent         the job is parked until the next day, or until calls in progress have ended; when only a
+                        setting helps, the message is left alone
+    ShareSpent          the same; after two days the message is left alone
     BackfillHeld        the job is parked until the next day, or until the backfill is resumed; if that was canceled,
                         the message is left alone
     BadModelAnswer      the message is left alone; also when the provider refuses this one mail
@@ -18,7 +21,7 @@ import importlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -26,7 +29,8 @@ from zoneinfo import ZoneInfo
 import orjson
 import structlog
 
-from postroom.core.backfill.window import day_in
+from postroom.core.budget_shares import BudgetShares, Share, Spender, why_share_ended
+from postroom.core.days import day_in, next_day
 from postroom.core.errors import (
     BackfillHeld,
     BadModelAnswer,
@@ -37,6 +41,7 @@ from postroom.core.errors import (
     ModelUnavailable,
     Parked,
     Retryable,
+    ShareSpent,
 )
 from postroom.core.lifecycle import ModelCallState
 from postroom.core.money import MICROS_PER_CENT
@@ -46,7 +51,7 @@ from postroom.decide.model_prices import Prices, most_tokens, prices_of
 from postroom.decide.model_replies import CallFailed, Client, Reply
 from postroom.decide.prompt import Prompt
 from postroom.store.audit import Signature
-from postroom.store.backfill_spend import BackfillCharge
+from postroom.store.backfill_spend import BackfillCharge, Held
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -61,6 +66,8 @@ log = structlog.get_logger()
 TRIES = 2
 # Jobs are parked under this key until the model's settings are fixed.
 WAITING = "model"
+# Jobs are parked under this key until there is budget again.
+BUDGET = "model:budget"
 LONGEST_PAUSE = timedelta(minutes=5)
 UTC = ZoneInfo("UTC")
 HELD = {
@@ -80,6 +87,7 @@ class ModelRequest:
     message_id: UUID
     prompt: Prompt
     backfill_job_id: UUID | None = None
+    spender: Spender | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +123,9 @@ class Model:
         clock: Clock = wall_clock,
         connect: "Callable[[ModelSettings], Client]" = connect,
         zone: ZoneInfo = UTC,
+        day_zone: tzinfo = UTC,
     ) -> None:
-        """`zone` is that of the days of a backfill."""
+        """`zone` is that of the days of a backfill, `day_zone` that of the owner's day."""
         self._database = database
         self._settings = settings
         self._clock = clock
@@ -125,11 +134,17 @@ class Model:
         self._client: Client | None = None
         self._prices: Prices | None = None
         self._opening = asyncio.Lock()
+        self._slots = asyncio.Semaphore(settings.concurrency)
         self._breaker = CircuitBreaker(timedelta(seconds=settings.timeout_s))
         self._has_answered = False
         self._refused_untried = False
         self._caps = Caps(
-            int(settings.max_cents_per_day * MICROS_PER_CENT), int(settings.max_cents_per_message * MICROS_PER_CENT)
+            int(settings.max_cents_per_day * MICROS_PER_CENT),
+            int(settings.max_cents_per_message * MICROS_PER_CENT),
+            BudgetShares(
+                settings.sender_share, settings.domain_share, settings.kept_for_direct, settings.kept_for_contacts
+            ),
+            day_zone,
         )
 
     async def close(self) -> None:
@@ -140,11 +155,13 @@ class Model:
     async def decide(self, request: ModelRequest) -> ModelAnswer:
         """Ask the model to decide about the message. Raises a ModelError when it makes no decision."""
         client, prices = await self._opened()
-        probe = self._breaker.before_asking(self._clock())
-        try:
-            return await self._decided(request, client, prices)
-        finally:
-            self._breaker.after_asking(probe)
+        # The wait for a slot is over before the time of the call begins and before anything is reserved for it.
+        async with self._slots:
+            probe = self._breaker.before_asking(self._clock())
+            try:
+                return await self._decided(request, client, prices)
+            finally:
+                self._breaker.after_asking(probe)
 
     async def _decided(self, request: ModelRequest, client: Client, prices: Prices) -> ModelAnswer:
         problem, tokens, latency_ms = "", Usage(0, 0), 0
@@ -203,9 +220,13 @@ class Model:
             request.prompt.version,
             prices.cost(sent, self._settings.max_output_tokens),
             self._charge(request.backfill_job_id),
+            request.spender,
         )
-        held = await self._database.run(reserve_call(call, self._caps, self._clock()))
-        if held is not None:
+        now = self._clock()
+        held = await self._database.run(reserve_call(call, self._caps, now))
+        if isinstance(held, Share) and request.spender is not None:
+            raise ShareSpent(why_share_ended(held.kind, request.spender.tier), next_day(now, self._caps.zone))
+        if isinstance(held, Held):
             raise BackfillHeld(HELD[held.why], held.key)
         return call
 
@@ -255,14 +276,19 @@ class Model:
 
 async def release_waiting(database: Database, now: datetime) -> None:
     """Release the jobs that waited for other settings, which are read when a process starts."""
-    await database.run(unpark(WAITING, now))
+    for key in (WAITING, BUDGET):
+        await database.run(unpark(key, now))
 
 
 def configured_model(
-    database: Database, settings: "ModelSettings", clock: Clock = wall_clock, zone: ZoneInfo = UTC
+    database: Database,
+    settings: "ModelSettings",
+    clock: Clock = wall_clock,
+    zone: ZoneInfo = UTC,
+    day_zone: tzinfo = UTC,
 ) -> Model | None:
     """The model, or None when none is configured and rules alone decide."""
-    return None if settings.provider == "none" else Model(database, settings, clock, zone=zone)
+    return None if settings.provider == "none" else Model(database, settings, clock, zone=zone, day_zone=day_zone)
 
 
 def job_error(error: ModelError, now: datetime, attempts: int = 0) -> JobError | None:
@@ -279,7 +305,7 @@ def job_error(error: ModelError, now: datetime, attempts: int = 0) -> JobError |
         case BackfillHeld() if error.key is not None:
             return Parked(error.key, str(error))
         case BudgetSpent() if error.until is not None:
-            return Retryable(str(error), error.until - now)
+            return Parked(BUDGET, str(error), error.until - now)
         case _:
             return None
 

@@ -10,9 +10,10 @@ import logging
 import ssl
 from collections.abc import AsyncIterator
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import httpx2
+import orjson
 from pydantic_ai.direct import model_request
 from pydantic_ai.messages import (
     ModelMessage,
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 LONGEST_REPLY = 1024 * 1024
 CONNECT_S = 10.0
 NO_KEY = "none"
+OK = 200
+COUNTS = ("input_tokens", "output_tokens")
 OPENAI = "https://api.openai.com/v1"
 ANTHROPIC = "https://api.anthropic.com"
 # At debug level Anthropic's client logs the whole request, mail included.
@@ -55,7 +58,7 @@ class ProviderClient:
             headers={"Accept-Encoding": "identity"},
             follow_redirects=False,
             verify=_certificates(),
-            event_hooks={"response": [_cap]},
+            event_hooks={"response": [_cap, _count] if settings.provider == "anthropic" else [_cap]},
         )
         self._model = _provider_model(settings, self._http)
         self._call_settings = _call_settings(settings, self._model)
@@ -152,6 +155,41 @@ async def _cap(response: httpx2.Response) -> None:
         raise ReplyTooLong(f"it is longer than {LONGEST_REPLY:,} bytes")
     assert isinstance(response.stream, httpx2.AsyncByteStream)  # noqa: S101 - what an AsyncClient always has
     response.stream = _Capped(response.stream)
+
+
+async def _count(response: httpx2.Response) -> None:
+    """Have an answer without token counts read as one that has counted none, as answers of OpenAI's interface are."""
+    assert isinstance(response.stream, httpx2.AsyncByteStream)  # noqa: S101 - what an AsyncClient always has
+    if response.status_code == OK:
+        response.stream = _Counted(response.stream)
+
+
+def _with_usage(body: bytes) -> bytes:
+    """The body of Anthropic's answer with both counts; unchanged if it has them, or is no JSON object."""
+    try:
+        answer = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return body
+    if not isinstance(answer, dict):
+        return body
+    message = cast("dict[str, Any]", answer)
+    given = message.get("usage")
+    usage = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    missing = {name: 0 for name in COUNTS if not isinstance(usage.get(name), int)}
+    return orjson.dumps({**message, "usage": {**usage, **missing}}) if missing else body
+
+
+class _Counted(httpx2.AsyncByteStream):
+    """The body of an answer, read as a whole and given the counts that it lacks. Its length is limited before."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield _with_usage(b"".join([piece async for piece in self._stream]))
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
 class _Capped(httpx2.AsyncByteStream):

@@ -105,7 +105,8 @@ class SimulatedRules:
 
     def decide(self, message: StoredMessage, outcome: Outcome, at: datetime) -> ForeseenDecision:
         """Predict the decision about the next message, and record its effects for those that follow."""
-        if outcome.matched is None and self.context.has_model and message.ingestion_tier == "full":
+        is_whole = message.ingestion_tier == "full" and not message.is_own
+        if outcome.matched is None and self.context.has_model and is_whole:
             return ForeseenDecision("llm", "none")
         safeguards = Safeguards(self._restraints(message.account_id, at), self.context.policy)
         verdict = safeguards.by_rules(message, outcome)

@@ -157,7 +157,7 @@ class ChangeOfRules:
         for view in stored:
             if view.name in self.switched_on:
                 rules[view.name] = replace(view.rule, shadow=False)
-            elif view.enabled and not self.replaces_all and view.name not in self.without:
+            elif view.decides and not self.replaces_all and view.name not in self.without:
                 rules[view.name] = view.rule
         fresh = sorted(new_id() for _ in self.drafts)
         for id, draft in zip(fresh, self.drafts, strict=True):

@@ -85,6 +85,16 @@ class GmailClient:
         other._use = use
         return other
 
+    async def room(self, most: int, within_s: float, /) -> int:
+        """How many messages, up to `most`, one request may ask for now. Wait for the quota at most so long; 0 if it
+        allows none by then.
+        """
+        quota, count = self._quota, min(most, self._size.now)
+        if quota is None:
+            return most
+        is_ready = await quota.is_ready(count * quota.price("messages.get"), self._use, within_s)
+        return count if is_ready else 0
+
     async def category_queries(self, categories: Sequence[Category], user_address: str, /) -> Sequence[str]:
         """Searches for the words of the categories, in Gmail's syntax."""
         return queries_of(categories, user_address)

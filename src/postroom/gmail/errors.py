@@ -19,6 +19,7 @@
         │   └── LabelExists         409 for labels.create
         ├── ServerError         5xx, and 408
         ├── Unreachable         no answer came, or not the whole of it
+        ├── TooBusy             this machine was too busy to send the request: Gmail knows nothing of it
         ├── NoPermit            a change without a permit: a bug of ours
         ├── Withheld            part of a batch that the gate did not let out
         ├── NotFromGmail        not even JSON, or a redirection: something else answers in Gmail's place
@@ -48,6 +49,7 @@ from postroom.core.errors import (
     NoAccess,
     NotAllowed,
     NotInMailbox,
+    NotSent,
     PostroomError,
     RequestRefused,
     UnreadableAnswer,
@@ -67,6 +69,10 @@ class NoPermit(GmailError, MailboxRefused):
 
     def __init__(self, call: str) -> None:
         super().__init__(f"{call} changes the mailbox, but came without a permit; nothing was sent")
+
+
+class TooBusy(GmailError, NotSent):
+    """The gate was asked again and again, and its clearance was over each time before the request could leave."""
 
 
 class Withheld(GmailError, MailboxRefused):

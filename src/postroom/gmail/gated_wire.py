@@ -16,7 +16,7 @@ from postroom.core.mail.gate import ClearanceExpired, ClearanceRequest, Gate, La
 from postroom.core.mail.mailbox import MailboxLabel
 from postroom.gmail import batch, calls
 from postroom.gmail.calls import Call
-from postroom.gmail.errors import GmailError, NoPermit, NotThere, Unreachable
+from postroom.gmail.errors import GmailError, NoPermit, NotThere, TooBusy
 from postroom.gmail.methods import GET_MESSAGE, LIST_LABELS
 from postroom.gmail.wire import Answer, Request, Wire, is_401
 
@@ -69,8 +69,8 @@ class GatedWire:
         *,
         may_read_labels: bool,
     ) -> Sent:
-        """Send the calls of the group that may be sent. Raises LabelsNeeded, and the errors of the wire and the
-        gate.
+        """Send the calls of the group that may be sent. Raises LabelsNeeded, TooBusy, and the errors of the wire and
+        the gate.
         """
         changes = [place for place, call in enumerate(group) if call.method.changes]
         if not changes:
@@ -98,7 +98,7 @@ class GatedWire:
                     return Sent(places, await self._wire.send(request, refuses_token, clearance.check), refused)
             except ClearanceExpired:
                 asking.forget()
-        raise Unreachable(group[0].method.name, "the clearance took too long")
+        raise TooBusy(group[0].method.name)
 
     def _checked_gate(self, call: Call[Any]) -> Gate:
         if self._gate is None:

@@ -7,8 +7,9 @@ from typing import Literal
 from postroom.core.errors import BadInput
 from postroom.core.suggestions import did_you_mean
 
-# Live calls are those a person waits for; bulk calls may take their time, such as reading years of old mail.
-Use = Literal["live", "bulk"]
+# Live calls are those a person waits for; steady ones read new mail that seems less urgent, and leave room for live;
+# bulk calls may take their time, such as reading years of old mail.
+Use = Literal["live", "steady", "bulk"]
 
 # Units by method, for projects created since 1 May 2026.
 PRICES: Mapping[str, int] = {
@@ -35,7 +36,7 @@ PRICES: Mapping[str, int] = {
 
 @dataclass(frozen=True)
 class Terms:
-    """`reserve` are the units that bulk leaves for live; `most_at_once` is the number of concurrent requests."""
+    """`reserve` are the units that steady and bulk leave for live; `most_at_once` is how many requests run at once."""
 
     per_minute: int = 6_000
     reserve: int = 1_200

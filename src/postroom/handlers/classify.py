@@ -9,7 +9,7 @@ import structlog
 
 from postroom.act.action_requests import APPROVAL_TIME, action_and_job
 from postroom.core.actions.safety import Policy
-from postroom.core.errors import Fatal, JobError, ModelError, NotFound, Retryable
+from postroom.core.errors import Fatal, JobError, ModelError, NotFound, Retryable, ShareSpent
 from postroom.core.jobs.types import Catalogue
 from postroom.core.rules.rule import Outcome
 from postroom.core.rules.rulebook import Rulebook
@@ -27,6 +27,9 @@ from postroom.store.mail import StoredMessage
 from postroom.store.message_context import MessageContext, message_context
 
 log = structlog.get_logger()
+
+LONGEST_WAIT = timedelta(days=2)
+"""A message for which the model's budget has no share by then is left alone."""
 
 
 class Adviser(Protocol):
@@ -68,7 +71,8 @@ class Classify:
             # The full message of one already decided by its metadata: nothing is done to a message twice.
             return
         generation = 1 if last is None else last.generation + 1
-        verdict = await self._judge(run, context, Safeguards(context.restraints, self._policy, generation))
+        safeguards = Safeguards(context.restraints, self._policy, generation, self._clock())
+        verdict = await self._judge(run, context, safeguards)
         await self._record(run, verdict, context.message.backfill_job_id is not None)
 
     async def _judge(self, run: JobRun, context: MessageContext, safeguards: Safeguards) -> Verdict:
@@ -76,15 +80,20 @@ class Classify:
         await self._disable_broken(book)
         outcome = await _apply_rules(book, message, self._clock)
         by_rules_alone = message.ingestion_tier != "full" or (message.on_demand and "again" not in run.job.payload)
-        if outcome.matched is not None or self._adviser is None or by_rules_alone:
+        if outcome.matched is not None or self._adviser is None or by_rules_alone or message.is_own:
             return safeguards.by_rules(message, outcome)
         try:
             return safeguards.by_model(message, await self._adviser.advise(message), outcome)
         except ModelError as error:
             ending: JobError | None = job_error(error, self._clock(), run.job.attempts)
+            if isinstance(error, ShareSpent) and self._has_waited(message):
+                ending = None
             if ending is not None and not (isinstance(ending, Retryable) and run.job.is_last_attempt):
                 raise ending from error
             return safeguards.left_alone(message, str(error), outcome)
+
+    def _has_waited(self, message: StoredMessage) -> bool:
+        return message.stored_at is not None and message.stored_at < self._clock() - LONGEST_WAIT
 
     async def _disable_broken(self, book: Rulebook) -> None:
         for rule, reason in book.broken:
@@ -109,7 +118,14 @@ class Classify:
             action = replace(action, batch_id=uuid_field(run.job, "batch_id"))
         await run.complete(
             decisions.record_decision(
-                run.job, verdict.decision, action, follow_up, now, verdict.shadows, is_backfilled=is_backfilled
+                run.job,
+                verdict.decision,
+                action,
+                follow_up,
+                now,
+                verdict.shadows,
+                is_backfilled=is_backfilled,
+                hiding=self._policy.hiding_caps(now),
             )
         )
 

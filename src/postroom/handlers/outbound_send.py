@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import cast
 from uuid import UUID
 
-from postroom.core.actions.action import check_parameters, copies_of, recipients_of
+from postroom.core.actions.action import check_parameters, recipients_of
 from postroom.core.actions.steps import sending_step
 from postroom.core.errors import BadInput, Fatal, JobError, MailboxError, NotFound
 from postroom.core.mail.auto_reply import why_not_answered
@@ -19,6 +19,7 @@ from postroom.core.mail.mailbox import MailboxOf, job_error_of
 from postroom.core.mail.mime import parse_message
 from postroom.core.mail.restores import source_key
 from postroom.core.outbound.rollout import Rollout
+from postroom.core.outbound.send_payload import MESSAGE_TYPES, decided_fields
 from postroom.handlers.action_gmail import is_the_end, may_begin
 from postroom.handlers.payload import text_field, uuid_field
 from postroom.jobs.run import JobRun
@@ -32,8 +33,6 @@ from postroom.store.mail import StoredMessage, load_message
 from postroom.store.timeline import load_timeline
 
 Ending = Transaction[str | None]
-
-MESSAGE_TYPES = {"forward": "forward", "auto_reply": "reply"}
 
 
 class OutboundSend:
@@ -166,15 +165,11 @@ def _check_payload(run: JobRun, action: actions.Action) -> None:
 
 def _check_mail(run: JobRun, action: actions.Action) -> None:
     """The payload must agree with the action, which is what was decided on and approved."""
-    said = action.parameters
-    text = said.get("note") if action.action_type == "forward" else said.get("text")
-    meant = {"cc": copies_of(said), "subject": said.get("subject"), "body_plain": text, "body_html": said.get("html")}
-    meant |= {"to": recipients_of(said)} if action.action_type == "forward" else {}
-    for name, value in meant.items():
+    for name, meant in decided_fields(action.action_type, action.parameters).items():
         given = run.job.payload.get(name)
-        if given and (_as_list(given) if isinstance(value, tuple) else given) != value:
+        if given and (_as_list(given) if isinstance(meant, list) else given) != meant:
             raise Fatal(f"the payload of outbound.send has another {name} than action {action.id}; it is not sent")
 
 
-def _as_list(given: object) -> tuple[object, ...]:
-    return tuple(cast("Sequence[object]", given)) if isinstance(given, list | tuple) else (given,)
+def _as_list(given: object) -> list[object]:
+    return list(cast("Sequence[object]", given)) if isinstance(given, list | tuple) else [given]

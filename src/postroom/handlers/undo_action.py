@@ -24,27 +24,29 @@ class UndoAction:
     async def __call__(self, run: JobRun) -> None:
         database, clock = self._undoing.database, self._undoing.clock
         account_id, original_id = uuid_field(run.job, "account_id"), uuid_field(run.job, "original_action_id")
-        then = _then(run.job)
+        following = self._undoing.following(run.job, account_id, _then(run.job))
         try:
             undo = await database.run(undos.begin_undo(run.job, original_id, account_id, new_id(), clock()))
         except Fatal:
-            await self._go_on(run.job, account_id, then)
+            await self._go_on(original_id, following)
             raise
+        if undo is None:
+            await self._go_on(original_id, following)
+            return
         try:
-            ending = await self._put_back(run, undo, then)
+            ending = await self._put_back(run, undo, following)
         except JobError as error:
             if is_the_end(run, error):
-                await self._go_on(run.job, account_id, then)
+                await self._go_on(original_id, following)
                 await database.run(actions.fail_action(run.job, undo.id, str(error), clock()))
             raise
         await run.complete(ending)
 
-    async def _go_on(self, job: Job, account_id: UUID, then: tuple[UUID, ...]) -> None:
-        """Continue with the message's earlier actions, although this one is already undone or must not be."""
-        if (following := self._undoing.following(job, account_id, then)) is not None:
-            await self._undoing.database.run(undos.enqueue_undos([following], self._undoing.clock()))
+    async def _go_on(self, original_id: UUID, following: undos.UndoChain | None) -> None:
+        """Continue with the message's other undos, although this action is already undone or must not be."""
+        await self._undoing.database.run(undos.continue_undos(original_id, following, self._undoing.clock()))
 
-    async def _put_back(self, run: JobRun, undo: undos.Undo, then: tuple[UUID, ...]) -> actions.Ending:
+    async def _put_back(self, run: JobRun, undo: undos.Undo, then: undos.UndoChain | None) -> actions.Ending:
         account_id = undo.original.account_id
         try:
             permit = run.permit(account_id, undo.id, gives_back=True)

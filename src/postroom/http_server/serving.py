@@ -4,10 +4,13 @@ import asyncio
 import contextlib
 import socket
 import ssl
+import time
 from collections.abc import AsyncGenerator, Callable, Generator
+from email.utils import formatdate
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.server import ServerState
 
 from postroom.core.errors import SettingsError
 from postroom.http_server.guard import ConnectionGuard
@@ -48,7 +51,7 @@ async def serving_on(
         yield f"{'http' if tls is None else 'https'}://{place}"
     finally:
         ready.cancel()
-        server.should_exit = True
+        server.stop()
         await running
         guard.close()
         listener.close()
@@ -58,6 +61,28 @@ def _place(listener: socket.socket, named: str | None) -> str:
     address, port = listener.getsockname()[:2]
     host = (named or address).strip("[]")
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+class _State(ServerState):
+    """uvicorn's state, with headers whose date is that of the answer."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        self._config = config
+        self._second = 0
+        self._headers: list[tuple[bytes, bytes]] = []
+        super().__init__()
+
+    @property
+    def default_headers(self) -> list[tuple[bytes, bytes]]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        second = int(time.time())
+        if second != self._second:
+            dated = [(b"date", formatdate(second, usegmt=True).encode())] if self._config.date_header else []
+            self._second, self._headers = second, dated + self._config.encoded_headers
+        return self._headers
+
+    @default_headers.setter
+    def default_headers(self, _given: list[tuple[bytes, bytes]]) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Nothing to keep: they are made when they are asked for."""
 
 
 class _Server(uvicorn.Server):
@@ -76,9 +101,19 @@ class _Server(uvicorn.Server):
             )
         )
         self.ready = asyncio.Event()
+        self.server_state = _State(self.config)
+        self._stopping = asyncio.Event()
         self._before_stop = before_stop
         self._tls = tls
         self._handshake_s = guard.limits.first_byte_s
+
+    def stop(self) -> None:
+        self.should_exit = True
+        self._stopping.set()
+
+    async def main_loop(self) -> None:
+        """Wait for the end. uvicorn looks ten times a second, mostly to update the date that answers carry."""
+        await self._stopping.wait()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:

@@ -14,6 +14,7 @@
         ├── NotOffered          the server lacks the extension that this needs
         ├── CommandRefused      BAD, [CANNOT], [CLIENTBUG]
         ├── QueryRefused        IMAP has no words for this search, and a wider one would find something else
+        ├── TooBusy             this machine was too busy to send the command: the server knows nothing of it
         ├── NoPermit            a change without a permit: a bug of ours
         └── BadAnswer           not IMAP: the connection is closed, since nothing after it can be trusted
             └── AnswerTooLarge
@@ -39,6 +40,7 @@ from postroom.core.errors import (
     NeedsPerson,
     NeedsRepair,
     NotAllowed,
+    NotSent,
     RequestRefused,
     UnreadableAnswer,
 )
@@ -170,6 +172,10 @@ class ServerFailed(ImapError, MailboxFailed):
     def __init__(self, command: str, code: str | None) -> None:
         super().__init__(f"{command}: the server did not do it ({code or 'no reason given'}); it may work later")
         self.code = code
+
+
+class TooBusy(ImapError, NotSent):
+    """The gate was asked again and again, and its clearance was over each time before the command could leave."""
 
 
 class MailboxFull(ImapError, NeedsRepair):

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from postroom.imap.folders import FolderMap
+from postroom.imap.folders import Folder, FolderMap
 from postroom.imap.session import Session
 
 FRESH_S = 60.0
@@ -27,6 +27,10 @@ class CachedFolders:
         )
         self._read_at = asyncio.get_running_loop().time()
         return self._map
+
+    def at(self, wire: bytes) -> Folder | None:
+        """The folder of this name, as last read."""
+        return None if self._map is None else self._map.at(wire)
 
     def listed(self) -> frozenset[bytes]:
         """The names of all folders, as last read."""

@@ -11,7 +11,7 @@ from postroom.core.actions.permits import Permit
 from postroom.core.mail.gate import Clearance, ClearanceExpired, ClearanceRequest, Gate, Labels
 from postroom.core.mail.mailbox import MailboxLabel
 from postroom.imap.connection import Check
-from postroom.imap.errors import NoPermit, ServerFailed
+from postroom.imap.errors import NoPermit, TooBusy
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ class GatedCommands:
                     return await send(clearance.check)
             except ClearanceExpired:
                 asking.forget()
-        raise ServerFailed(name, "the clearance took too long")
+        raise TooBusy(name)
 
     async def begin(self, name: str, sending: ExitStack) -> None:
         """Begin something that leaves by another way, such as a mail: it counts as on the wire until `sending` ends."""
@@ -62,7 +62,7 @@ class GatedCommands:
             else:
                 sending.enter_context(clearance.on_the_wire())
                 return
-        raise ServerFailed(name, "the clearance took too long")
+        raise TooBusy(name)
 
     async def ask(self, name: str) -> None:
         """Ask the gate about a change that needs no command."""

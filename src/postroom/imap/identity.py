@@ -152,7 +152,12 @@ def _has_come_by_mail(fields: list[tuple[str, str]]) -> bool:
 
 
 def _head(message: Fetched) -> bytes | None:
-    return next((message.content(name) for name in message.items if name.startswith("BODY[HEADER.FIELDS")), None)
+    """The answer to `HEADER_ITEM`: other fields may have been fetched as well."""
+    return next((message.content(name) for name in message.items if _is_head(name.upper())), None)
+
+
+def _is_head(name: str) -> bool:
+    return name.startswith("BODY[HEADER.FIELDS") and "MESSAGE-ID" in name
 
 
 def header_fields(head: bytes) -> list[tuple[str, str]]:

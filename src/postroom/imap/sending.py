@@ -24,7 +24,7 @@ from uuid import UUID
 
 import structlog
 
-from postroom.core.errors import MailboxRefused, MailboxUnreachable, PostroomError
+from postroom.core.errors import MailboxRefused, MailboxUnreachable, NotSent, PostroomError
 from postroom.core.mail.carrier import MARK, DraftKept, MarkedDraft, SentMail
 from postroom.imap import our_mail
 from postroom.imap.changes import Changer, PlaceLost
@@ -204,7 +204,7 @@ class ImapCarrier:
             try:
                 async with self._mailbox.changing("file") as (finder, changer):
                     return await _flag(finder, changer, draft, "+", TAKEN)
-            except MailboxUnreachable:
+            except (MailboxUnreachable, NotSent):
                 await self._sleep(wait_s)
         async with self._mailbox.changing("file") as (finder, changer):
             await _flag(finder, changer, draft, "+", TAKEN)
@@ -231,7 +231,7 @@ class ImapCarrier:
         for draft in await _taken(finder):
             try:
                 await self._file(finder, changer, draft, await _content(finder, draft))
-            except (PlaceLost, MailboxRefused, ServerFailed) as error:
+            except (PlaceLost, MailboxRefused, NotSent, ServerFailed) as error:
                 log.warning("imap.copy_not_filed", delivery=draft.mark, error=type(error).__name__)
 
     # sent mail

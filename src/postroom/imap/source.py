@@ -91,17 +91,22 @@ class ImapSource:
         self._folders = folders or CachedFolders()
         self._bulk: ImapSource | None = None
 
-    def for_use(self, use: Literal["live", "bulk"], /) -> "ImapSource":
+    def for_use(self, use: Literal["live", "steady", "bulk"], /) -> "ImapSource":
         """The same mailbox: IMAP has no quota to share. Bulk remembers where its messages are by itself: a list of many
         must not make live mail forget.
         """
-        if use == "live" or self._bulk is self:
+        if use != "bulk" or self._bulk is self:
             return self
         if self._bulk is None:
             other = copy(self)
             other._known = KnownPlaces(MOST_LISTED)
             self._bulk = other._bulk = other
         return self._bulk
+
+    async def room(self, most: int, within_s: float, /) -> int:
+        """All at once: there is no quota."""
+        del within_s
+        return most
 
     async def get_message(self, id: str, form: Form = "full", /) -> ImapMessage:
         (found,) = await self.get_messages([id], form)

@@ -44,6 +44,7 @@ log = structlog.get_logger()
 LARGEST_BUFFER = 2000
 LARGEST_CLAIM = 1000
 JOBS_PER_TURN = 100
+LOOK_AFTER_BUFFER_S = 1.0
 PAUSE_AFTER_STORE_ERROR_S = 0.5
 LONGEST_WAIT_S = 1.0
 # The part of a lease during which requests may still be sent under it: they take a while to arrive.
@@ -167,7 +168,13 @@ class Worker:
             await self._give_back_overdue()
             wanted = self._wanted()
             if not wanted or await self._try_to_claim(wanted) < wanted:
-                await signalled(self._wake, self.options.poll.total_seconds() * self._rng.uniform(0.8, 1.2))
+                await signalled(self._wake, self._poll_s * self._rng.uniform(0.8, 1.2))
+
+    @property
+    def _poll_s(self) -> float:
+        """How long to wait for a signal. What was claimed ahead is looked after more often."""
+        poll_s = self.options.poll.total_seconds()
+        return min(poll_s, LOOK_AFTER_BUFFER_S) if self._buffer or self._doubtful else poll_s
 
     async def _try_to_claim(self, wanted: int) -> int:
         try:

@@ -15,6 +15,7 @@ from postroom.core.heartbeat import liveness
 from postroom.core.hosts import bare_name
 from postroom.core.mail.account_repair import (
     PUBLISH,
+    act_command,
     consent_command,
     dies_soon,
     reactivate_command,
@@ -128,7 +129,7 @@ def account_checks(known: Known, now: datetime) -> list[Check]:
     """Check each account: whether it is in use, when its consent ends, and whether that is enough for the rules."""
     found: list[Check] = []
     for account in known.in_use:
-        found.append(_state_of(account, known.client_id, now))
+        found += [_state_of(account, known.client_id, now), *_acting_of(account)]
         if account.consent is not None:
             found += _levels_of(account, account.consent.scopes, known.rules)
     return found
@@ -156,6 +157,14 @@ def _state_of(account: AccountView, client_id: str | None, now: datetime) -> Che
         ends = f"{email}: its consent ends on {consent.dies_at:%Y-%m-%d %H:%M} UTC, because the app is in testing"
         return Check(name, "warn", ends, f"{PUBLISH}, then {again}")
     return Check(name, "ok", f"{email}: in use" if level is None else f"{email}: in use, level {level}")
+
+
+def _acting_of(account: AccountView) -> list[Check]:
+    """Tell that an account does not act yet."""
+    if account.acts_from is not None or account.state != "active":
+        return []
+    found = f"{account.email}: decided in shadow, nothing is changed in the mailbox"
+    return [Check("acting", "warn", found, f"run `{act_command(account.email)}` to act on new mail")]
 
 
 def level_needed(action_type: DecidedType, parameters: Mapping[str, Any]) -> Level:

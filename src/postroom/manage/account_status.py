@@ -45,6 +45,8 @@ class AccountLine:
     provider: str = "gmail"
     server: str | None = None
     """The server that the mail is read from, over IMAP."""
+    acts_from: datetime | None = None
+    """Since when mail is acted on; None while everything is decided in shadow."""
 
 
 async def account_lines(database: Database, now: datetime) -> list[AccountLine]:
@@ -64,7 +66,13 @@ def _line(account: accounts.AccountView, now: datetime) -> AccountLine:
     dies_at = consent.dies_at if consent is not None and dies_soon(consent.dies_at, now) else None
     server = None if account.servers is None else account.servers.imap_host
     line = AccountLine(
-        account.email, account.state, account.state_reason, level, provider=account.provider, server=server
+        account.email,
+        account.state,
+        account.state_reason,
+        level,
+        provider=account.provider,
+        server=server,
+        acts_from=account.acts_from,
     )
     again = reactivate_command(account.state, account.email, level, account.provider)
     match account.state:

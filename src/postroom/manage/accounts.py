@@ -98,13 +98,11 @@ async def resume_account(database: Database, name: str, signed: Signature, clock
     return await forbid_and_wait(database, accounts.resume_account(account.id, signed, clock()))
 
 
-async def sync_account(
-    database: Database, name: str, clock: Clock = wall_clock, signed: Signature | None = None
-) -> AccountSync:
+async def sync_account(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> AccountSync:
     """Sync the mailbox and its labels now."""
     account = await find_account(database, name)
     check_in_use(account)
-    looking = await database.run(ask_for_sync(account.id, clock(), signed))
+    looking = await database.run(ask_for_sync(account.id, signed, clock()))
     return AccountSync(account, looking.id)
 
 

@@ -1,6 +1,6 @@
 """Actions that wait for approval, and the answers to them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -14,7 +14,9 @@ from postroom.core.errors import BadInput, IllegalMove, NotFound, Refused
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.rules.draft import LONGEST_NAME, RuleDraft
 from postroom.manage.audit import next_entry
+from postroom.manage.mail_ids import find_action
 from postroom.manage.rules import add_rules
+from postroom.manage.tokens import actors_named
 from postroom.store import approvals as store
 from postroom.store.approvals import AnsweredApproval, Approval
 from postroom.store.audit import Signature
@@ -25,6 +27,7 @@ from postroom.store.engine.database import Database
 __all__ = [
     "AnsweredApproval",
     "Approval",
+    "ApprovalGroup",
     "ApprovalLine",
     "ApprovalPage",
     "SettledLine",
@@ -35,7 +38,10 @@ __all__ = [
     "approve_shown",
     "count_waiting",
     "draft_rule",
+    "find",
+    "group_lines",
     "in_words",
+    "list_by",
     "list_settled",
     "list_waiting",
     "notice_of",
@@ -48,6 +54,7 @@ PAGE = 50
 LATELY = timedelta(hours=24)
 MOST_SETTLED = 20
 MOST_AT_ONCE = 200
+MOST_WAITING = 10_000
 LONGEST_CONTENT = 20_000
 
 
@@ -80,6 +87,16 @@ class SettledLine:
     notice: ApprovalNotice
     waited: timedelta
     at: datetime
+
+
+class ApprovalGroup(NamedTuple):
+    """Waiting actions that do the same, for the same cause, with mail of the same sender; in the order in which they
+    expire."""
+
+    what: str
+    sender: str
+    decided_by: str
+    members: Sequence[ApprovalLine]
 
 
 class ShownApproval(NamedTuple):
@@ -129,8 +146,32 @@ async def list_settled(database: Database, clock: Clock = wall_clock) -> list[Se
     ]
 
 
+def group_lines(lines: Iterable[ApprovalLine]) -> list[ApprovalGroup]:
+    """Put those together that one look decides; the group whose first member expires first comes first."""
+    groups: dict[tuple[str, str, str], list[ApprovalLine]] = {}
+    for each in lines:
+        key = (each.notice.what, each.notice.sender, each.notice.decided_by)
+        groups.setdefault(key, []).append(each)
+    return [ApprovalGroup(*key, members) for key, members in groups.items()]
+
+
+async def list_by(
+    database: Database, by: str | None, most: int | None = None, clock: Clock = wall_clock
+) -> list[ApprovalLine]:
+    """List what waits because an agent asked for it, or the model: named as in `actors_named`; without a name, all."""
+    actors = None if by is None else set(await actors_named(database, by))
+    found = await database.run(store.list_waiting(MOST_WAITING))
+    asked = [each for each in found if actors is None or (each.asked_by or each.actor) in actors]
+    return [_line(each, clock()) for each in asked[:most]]
+
+
 async def show(database: Database, id: UUID) -> Approval:
     return await database.run(store.show_approval(id))
+
+
+async def find(database: Database, name: str) -> Approval:
+    """Find the action with this id, of which some digits are enough. Raise BadInput if several may be meant."""
+    return await show(database, await find_action(database, name, "ID"))
 
 
 async def approve(
@@ -158,7 +199,7 @@ async def answer_several(
 ) -> SeveralAnswers:
     """Answer each of them alike; one that no longer waits, or was changed, does not hold up the others."""
     if not shown:
-        raise BadInput("chosen", "is empty", "tick the actions first")
+        raise BadInput("actions", "none is selected", "select at least one")
     if len(shown) > MOST_AT_ONCE:
         raise BadInput("chosen", f"has {len(shown)} actions", f"answer at most {MOST_AT_ONCE} at once")
     refused: dict[UUID, str] = {}

@@ -13,6 +13,7 @@ from uuid import UUID
 from postroom.connectors.mail.envelopes import prepare
 from postroom.core.mail.accounts import gmail_endpoint
 from postroom.core.mail.addresses import addresses
+from postroom.core.mail.auto_reply import AUTOMATIC_HEADERS, is_automatic
 from postroom.core.mail.dates import written_at
 from postroom.core.mail.files import MailFile
 from postroom.core.mail.headers import Headers, head_of, read_head, values
@@ -29,7 +30,9 @@ from postroom.store.mail import StoredMessage, with_derived
 
 ANY_ACCOUNT = UUID(int=0)
 NEW_MAIL = frozenset({"INBOX", "UNREAD"})
-_OF_HISTORY = frozenset({b"from", b"date", b"to", b"cc", b"bcc", b"delivered-to", b"message-id"})
+_OF_HISTORY = frozenset({b"from", b"date", b"to", b"cc", b"bcc", b"delivered-to", b"message-id"}) | {
+    name.lower().encode() for name in AUTOMATIC_HEADERS
+}
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 Progress = Callable[[int], None]
@@ -79,7 +82,7 @@ class MailHistory:
         self.senders[sender] += 1
         named = _named(headers, "to", "cc")
         self.recipients.update(named | _named(headers, "delivered-to"))
-        if not self._users or sender in self._users:
+        if (not self._users or sender in self._users) and not is_automatic(headers):
             ids = tuple(id for value in values(headers, "message-id") for id in message_ids(value))
             self._sent.append(_Sent(sender, ids, named | _named(headers, "bcc")))
 
@@ -127,6 +130,7 @@ class Arrival(NamedTuple):
     ingestion: IngestionDecision
     message: StoredMessage | None
     at: datetime
+    labels: frozenset[str] = NEW_MAIL
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,15 +178,23 @@ def arrive(incoming: IncomingMessage, recipient: Recipient, now: datetime) -> Ar
             size=content.size,
             attachments=content.attachments,
             categories=frozenset(categories),
-            sender_in_contacts=None if recipient.contacts is None else content.sender in recipient.contacts,
+            sender_in_contacts=None
+            if recipient.contacts is None
+            else content.sender_doubt is None and content.sender in recipient.contacts,
             sender_seen_before=_wrote_before(content.sender, sent_at, recipient),
             reply_to_mine=content.reply_to_mine,
         )
         facts = with_derived(facts, recipient.email, recipients(content.headers))
         stored = StoredMessage(
-            new_id(), recipient.account_id, "preview", facts, envelope.control.ingestion_tier, recipient.email
+            new_id(),
+            recipient.account_id,
+            "preview",
+            facts,
+            envelope.control.ingestion_tier,
+            recipient.email,
+            sender_doubt=content.sender_doubt,
         )
-    return Arrival(parsed, ready.assignment, ready.decision, stored, sent_at or now)
+    return Arrival(parsed, ready.assignment, ready.decision, stored, sent_at or now, labels)
 
 
 def _wrote_before(sender: str, sent_at: datetime | None, recipient: Recipient) -> bool:

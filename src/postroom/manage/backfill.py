@@ -6,7 +6,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from postroom.core.backfill.estimate import ASSUMED_TOKENS, TokenPrices, TokenUse, cost_micros
-from postroom.core.backfill.job import BackfillJob, FailedMessage, NewBackfill, check_limits
+from postroom.core.backfill.job import BackfillJob, FailedMessage, FoundMail, NewBackfill, check_limits
 from postroom.core.backfill.window import checked_window, day_in
 from postroom.core.errors import BadInput, ModelRefused, NotFound
 from postroom.core.lifecycle import BACKFILL
@@ -143,6 +143,11 @@ class Backfills:
             before=before,
         )
         return await self.database.run(wanted)
+
+    async def found(self, id: UUID) -> list[FoundMail]:
+        """The mail it brought in of the categories that it is for, by category and year, the last year first."""
+        wanted = (await self.load(id)).target_categories
+        return [each for each in await self.database.run(backfill.backfill_found(id)) if each.category in wanted]
 
     async def failures(self, id: UUID, most: int = 100) -> list[FailedMessage]:
         """The messages that could not be read, the last first."""

@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 from uuid import UUID
 
 from postroom.core.backfill.cursor import Cursor
-from postroom.core.backfill.job import BackfillJob, FailedMessage
+from postroom.core.backfill.job import BackfillJob, FailedMessage, FoundMail
 from postroom.core.backfill.standing import Standing, standing
 from postroom.core.lifecycle import BACKFILL, BackfillStatus
 from postroom.core.money import MICROS_PER_CENT
@@ -28,6 +28,7 @@ __all__ = [
     "BackfillPage",
     "BackfillReader",
     "FailedMessage",
+    "FoundMail",
     "SpentDay",
 ]
 
@@ -84,6 +85,7 @@ class BackfillDetail:
     """The last days on which it cost something, newest first."""
     failures: list[FailedMessage]
     audit: list[AuditView]
+    found: list[FoundMail]
 
 
 class BackfillReader:
@@ -119,6 +121,7 @@ class BackfillReader:
             await self._database.run(spent_days(id, MOST_DAYS)),
             await self._backfills.failures(id, MOST_FAILURES),
             await list_audit_of(self._database, "backfill", str(id), MOST_ENTRIES),
+            await self._backfills.found(id),
         )
 
     async def _lines(self, jobs: Sequence[BackfillJob]) -> list[BackfillLine]:

@@ -11,8 +11,10 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Literal
 
+from postroom.core.counted import counted
 from postroom.http_server.listening import PAGES_INSTEAD, refusal
-from postroom.store.engine.write_ahead_log import CROWDED_BYTES, INTAKE_LIMIT_BYTES
+from postroom.manage.model import EndedLine
+from postroom.store.engine.write_ahead_log import CROWDED_BYTES, LONG_BYTES
 from postroom.store.leaders import OverdueWork
 from postroom.system.private_files import exposed_files
 
@@ -135,6 +137,14 @@ def leader(now: datetime, holder: str | None, lease_until: datetime | None, left
     return passes_if("leader", not left, found, remedy)
 
 
+def written_ahead(count: int) -> Check:
+    """Warn that jobs or mail wait for a time that was stored by a clock which was ahead."""
+    what = "1 job or mail waits" if count == 1 else f"{count:,} jobs and mails wait"
+    found = f"{what} for a time that was stored by a clock running ahead"
+    remedy = "start `postroom serve`, which corrects this within a minute; if it stays, synchronise the clock by NTP"
+    return Check("stored times", "warn", found, remedy)
+
+
 def protected_label(name: str, now_called: str | None) -> Check:
     """Warn that a protected label was renamed or no longer exists in any mailbox."""
     forget = f"`postroom protect remove label {shlex.quote(name)}`"
@@ -144,6 +154,17 @@ def protected_label(name: str, now_called: str | None) -> Check:
     protect = f"`postroom protect add label {shlex.quote(now_called)}`"
     found = f"the label {name!r} is now called {now_called!r}; mail with it is still protected"
     return Check("protected label", "warn", found, f"{protect}, then {forget}")
+
+
+def ended_shares(lines: Sequence[EndedLine]) -> Check:
+    """Warn that mail waits, since its senders have used up their shares of the model's budget."""
+    names = ", ".join(f"{each.who} ({counted(each.messages, 'message')})" for each in lines[:3])
+    more = f" and {len(lines) - 3} more" if len(lines) > 3 else ""
+    remedy = (
+        "nothing to do: it is decided after midnight or stays where it is; `postroom model status` shows the shares; "
+        "raise model.max_cents_per_day or model.sender_share if this is mail that you want"
+    )
+    return Check("model budget", "warn", f"shares of today's budget have ended: {names}{more}", remedy)
 
 
 def sqlite_durability(facts: Facts) -> list[Check]:
@@ -164,11 +185,15 @@ def _integrity(found: str) -> Check:
     return passes_if("integrity", found == "ok", f"quick_check: {found}", "restore the file from a backup")
 
 
-def write_ahead_log(size: int, holders: Sequence[int]) -> Check:
-    """Check the log's size: it grows only while some process keeps reading from an old snapshot."""
+def write_ahead_log(size: int, holders: Sequence[int], room: int) -> Check:
+    """Check the log's size: it grows only while some process keeps reading from an old snapshot. `room` is the free
+    space beyond the reserve; a log that is longer than that stops intake.
+    """
     who = f"process {', '.join(map(str, holders))}" if holders else "the process"
-    remedy = f"stop {who} that reads from an old snapshot; at {INTAKE_LIMIT_BYTES // MIB} MiB nothing more is accepted"
-    verdict: Verdict = "fail" if size >= INTAKE_LIMIT_BYTES else "warn"
+    is_refused = size >= LONG_BYTES and size > room
+    since = "now" if is_refused else f"from {max(room, LONG_BYTES) // MIB:,} MiB on"
+    remedy = f"stop {who} that reads from an old snapshot; {since} nothing more is accepted"
+    verdict: Verdict = "fail" if is_refused else "warn"
     return passes_if("write-ahead log", size < CROWDED_BYTES, f"{size // MIB} MiB", remedy, verdict)
 
 

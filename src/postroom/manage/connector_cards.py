@@ -16,6 +16,7 @@ from postroom.core.heartbeat import liveness
 from postroom.core.mail.accounts import same_mailbox
 from postroom.core.queue.queues import EMAIL, GATEWAY
 from postroom.manage.account_status import AccountLine, account_lines
+from postroom.manage.acting import ActingPlan, plan_acting
 from postroom.manage.not_ingested import NotIngested, list_not_ingested
 from postroom.manage.volumes import Volume, counts_by_endpoint, volume_of
 from postroom.manage.windows import Window, WindowName, window_of
@@ -27,6 +28,7 @@ from postroom.store.engine.database import Database
 
 CHANNELS = (accounts.CHANNEL, "inbox", "jobs", "pauses")
 MOST_LISTED = 100
+LATELY = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,8 @@ class ConnectorDetail:
     left_out: list[NotIngested] = field(default_factory=list[NotIngested])
     """Mail that was refused or set aside, newest first, at most MOST_LISTED."""
     left_out_count: int = 0
+    acting: ActingPlan | None = None
+    """The effect of acting on the mail of the last days; None if the account acts already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +153,7 @@ async def load_connector(
         contacts_at is not None and now - contacts_at > limits.contacts_stale,
         left_out[::-1][:MOST_LISTED],
         len(left_out),
+        None if account.acts_from is not None else await plan_acting(database, str(account.id), now - LATELY, clock),
     )
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 from postroom.core.errors import BadInput
 from postroom.manage.audit import Signature, next_entry
 from postroom.manage.mail_ids import find_message
-from postroom.manage.undo import undo_action
+from postroom.manage.undo import check_action, undo_action
 from postroom.store.actions import list_actions
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
@@ -30,12 +30,12 @@ async def undo_and_learn(
 
     After a crash between the two, it may be asked for again: what was learned is not learned twice.
     """
-    await undo_action(database, action_id, signed, dry_run=True, clock=clock)
+    await check_action(database, action_id)
     message_id = await find_message(database, str(action_id))
     done = await database.run(list_actions(MOST_ACTIONS, message_id=message_id))
     decision_id = next((each.decision_id for each in done if each.id == action_id), None)
     if decision_id is None:
         raise BadInput("action", "was asked for, not decided, so there is nothing to learn", "undo it instead")
     proposed = await database.run(record_mistake(decision_id, message_id, signed, clock()))
-    await undo_action(database, action_id, next_entry(signed), clock=clock)
+    await undo_action(database, action_id, next_entry(signed), clock)
     return Correction(action_id, proposed)

@@ -44,11 +44,11 @@ class EstimateRun:
 
 
 class EstimateRuns:
-    """The runs of one server. What is running ends with it; what was made is in the database."""
+    """The runs of one server, for its pages and its API. What is running ends with it; what was made is stored."""
 
     def __init__(self, backfills: Backfills, estimates: BackfillEstimates, clock: Clock = wall_clock) -> None:
-        self._backfills = backfills
-        self._estimates = estimates
+        self.backfills = backfills
+        self.estimates = estimates
         self._clock = clock
         self._runs: dict[UUID, EstimateRun] = {}
         self._tasks: dict[UUID, asyncio.Task[None]] = {}
@@ -63,7 +63,7 @@ class EstimateRuns:
 
     async def start(self, wanted: NewBackfill, signed: Signature) -> UUID:
         """Check what is wanted, and begin to estimate it. Raises BadInput, and Refused while too many run."""
-        checked = await self._backfills.checked(wanted)
+        checked = await self.backfills.checked(wanted)
         check_limits(replace(checked, consent=True))
         if len(self._tasks) >= MOST_RUNNING:
             raise Refused("several estimates are in progress: wait for one of them, or cancel it")
@@ -96,7 +96,7 @@ class EstimateRuns:
 
     async def _estimate(self, run: EstimateRun, signed: Signature) -> None:
         try:
-            made = await self._estimates.estimate(run.wanted, signed)
+            made = await self.estimates.estimate(run.wanted, signed)
             self._keep(replace(run, state="done", estimate_id=made.id))
         except asyncio.CancelledError:
             self._keep(replace(run, state="canceled"))

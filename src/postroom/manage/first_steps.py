@@ -44,7 +44,7 @@ async def first_steps(
         "connect": bool(accounts),
         "preview": bool(accounts) and has_mail,
         "rules": bool(rules) or (bool(accounts) and has_model),
-        "on": bool(accounts) and not is_paused and bool(active or has_model),
+        "on": any(each.acts_from is not None for each in accounts) and not is_paused and bool(active or has_model),
     }
     if all(done.values()):
         return None

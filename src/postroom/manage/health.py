@@ -1,21 +1,25 @@
 """All checks of `postroom doctor`: the machine, the settings, the database, the keys, the accounts."""
 
+import shutil
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import cast
 
 from postroom.backup.make import last_backup
+from postroom.core.days import zone_named
 from postroom.core.errors import DatabaseUnavailable, PostroomError, SettingsError
 from postroom.gmail.service_account import KeyFile
 from postroom.http_server.listening import addresses_of, exposed_addresses
 from postroom.manage import account_checks, checks
 from postroom.manage.checks import Check
+from postroom.manage.model import model_status
 from postroom.settings.reading import Settings, known_settings, trace_settings
 from postroom.settings.submission import SubmissionSettings
 from postroom.store.accounts import list_accounts
 from postroom.store.connectors import last_reports, list_connectors
 from postroom.store.engine.clock import Clock, clock_of, wall_clock
+from postroom.store.engine.clock_jumps import count_written_ahead
 from postroom.store.engine.database import Database
 from postroom.store.engine.migrate import pending
 from postroom.store.engine.write_ahead_log import log_bytes, snapshot_holders
@@ -60,8 +64,9 @@ async def database_checks(
         *_durability_checks(database, settings, known),
         checks.clock(before, cast("datetime", known["now"]), after),
         checks.backup(last_backup(settings.data_dir), after),
-        *([] if missing else [await _leader_check(database), *await _protection_checks(database)]),
+        *([] if missing else [*await _leader_checks(database), *await _protection_checks(database)]),
         *([] if missing else await _kept_checks(database, settings, vault, clock())),
+        *([] if missing else await _budget_checks(database, settings, clock)),
     ]
 
 
@@ -116,13 +121,28 @@ def _durability_checks(database: Database, settings: Settings, known: checks.Fac
     if database.dialect == "postgres":
         return checks.postgres_durability(known, settings.allow_unsafe_durability)
     file = settings.data_dir / DATABASE
-    return [*checks.sqlite_durability(known), checks.write_ahead_log(log_bytes(file), snapshot_holders(file))]
+    room = shutil.disk_usage(settings.data_dir).free - settings.disk_reserve_mib * checks.MIB
+    log = checks.write_ahead_log(log_bytes(file), snapshot_holders(file), room)
+    return [*checks.sqlite_durability(known), log]
 
 
-async def _leader_check(database: Database) -> Check:
+async def _leader_checks(database: Database) -> list[Check]:
+    """Check that due work is being done, and that nothing waits for a time which a wrong clock has stored."""
     now = clock_of(database)()
     holder, until, _ = await database.run(leader("jobs")) or (None, None, 0)
-    return checks.leader(now, holder, until, await database.run(overdue_work(now)))
+    ahead = await database.run(count_written_ahead(now))
+    return [
+        checks.leader(now, holder, until, await database.run(overdue_work(now))),
+        *([checks.written_ahead(ahead)] if ahead else []),
+    ]
+
+
+async def _budget_checks(database: Database, settings: Settings, clock: Clock) -> list[Check]:
+    """Report the senders whose mail waits for the model's budget."""
+    if settings.model.provider == "none":
+        return []
+    status = await model_status(database, settings.model, clock, zone=zone_named(settings.time_zone))
+    return [checks.ended_shares(status.ended)] if status.ended else []
 
 
 async def _protection_checks(database: Database) -> list[Check]:

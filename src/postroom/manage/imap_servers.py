@@ -1,5 +1,6 @@
 """Find the mail servers of an address, and try them: before anything is stored."""
 
+import re
 import ssl
 import time
 from collections.abc import Sequence
@@ -8,11 +9,10 @@ from datetime import datetime
 from functools import partial
 from typing import NamedTuple, Self
 
-import dns.asyncresolver
-import dns.resolver
-
 from postroom.accounts.imap_sign_in import imap_endpoint_of, submission_endpoint_of, trusting
 from postroom.core.errors import BadInput
+from postroom.core.hosts import DnsServer
+from postroom.core.mail.authentication import receiving_hosts
 from postroom.core.mail.servers import AppName, LabelsAs, MailServers, Security, SignInKind
 from postroom.imap.account import CredentialsProvider, ImapAccount, open_session
 from postroom.imap.connection import Connection
@@ -28,7 +28,7 @@ from postroom.imap.submission import TIMEOUTS, Submission
 from postroom.imap.wire import Endpoint
 from postroom.manage.preview_account import FetchedMail, Progress, fetch_newest
 from postroom.settings.reading import Settings
-from postroom.smtp.dns import Dns, NoSuchName
+from postroom.smtp.dns import Dns, NoSuchName, resolver_of
 
 # A server that a person waits for answers sooner, or not at all.
 TRY_S = 10.0
@@ -43,6 +43,9 @@ _PORTS: dict[tuple[str, Security], int] = {
     ("smtp", "plain"): 587,
 }
 
+
+_AUTHSERV_ID = re.compile(r"(?:\*\.)?[a-z0-9_]+(?:[.-]+[a-z0-9_]+)*")
+LONGEST_HOST = 255
 
 _APPS: dict[str, AppName] = {"Gmail": "google", "Microsoft": "microsoft"}
 
@@ -67,16 +70,14 @@ class WantedServers(NamedTuple):
     trusted_certificates: str | None = None
     app: AppName | None = None
     """Whose app gets access tokens to sign in with; None for a password."""
-
-    @property
-    def says_where(self) -> bool:
-        """Whether the owner named a server, so that those of last time do not count."""
-        return self.imap != WantedServer() or self.smtp != WantedServer() or not self.sends
+    authserv_ids: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundServers:
-    """The servers to try. `origin` tells in words how they were found; `preset` is the provider's, if it is known."""
+    """The servers to try. `origin` tells in words how they were found; `preset` is the provider's, if it is known. A
+    server for sending that is kept from last time stays, whether it works at this moment or not.
+    """
 
     imap: Endpoint
     submission: tuple[Endpoint, ...]
@@ -84,11 +85,12 @@ class FoundServers:
     preset: Preset | None = None
     is_foreign: bool = False
     is_submission_given: bool = False
+    is_submission_kept: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TriedServers:
-    """Servers that have let the user in, what the one for reading can do, and why there is none for sending."""
+    """Servers that have let the user in, what the one for reading can do, and why mail cannot be sent now."""
 
     servers: MailServers
     report: ServerReport
@@ -106,15 +108,9 @@ class DnsRecords:
         self._dns = dns
 
     @classmethod
-    def of_system(cls, dns_servers: Sequence[str] = ()) -> Self:
+    def of_system(cls, servers: Sequence[DnsServer] = ()) -> Self:
         """Asked of these servers, or those of the system."""
-        try:
-            resolver = dns.asyncresolver.Resolver(configure=not dns_servers)
-        except dns.resolver.NoResolverConfiguration:
-            resolver = dns.asyncresolver.Resolver(configure=False)
-        if dns_servers:
-            resolver.nameservers = list(dns_servers)
-        return cls(Dns(resolver, time.monotonic, DNS_S))
+        return cls(Dns(resolver_of(servers), time.monotonic, DNS_S))
 
     async def services(self, name: str) -> Sequence[ServiceRecord]:
         return [ServiceRecord(*each) for each in await self._dns.services(name)]
@@ -125,6 +121,27 @@ class DnsRecords:
         except NoSuchName:
             return []
         return [each.name for each in sorted(found, key=lambda each: each.preference)]
+
+
+async def choose_servers(
+    wanted: WantedServers, last: MailServers | None, settings: Settings, records: Records | None = None
+) -> FoundServers:
+    """The servers to try: what the owner names now, then what the account has, then what is found for the address.
+
+    The server for sending is looked for again if the mailbox is named on another host, or had none.
+    """
+    is_elsewhere = last is None or _host(wanted.imap) != last.imap_host or last.smtp_host is None
+    if last is None or (wanted.imap.host is not None and is_elsewhere):
+        return await find_servers(wanted, settings, records)
+    found = servers_of_last_time(last)
+    if wanted.imap != WantedServer():
+        found = replace(found, imap=_endpoint("imap", wanted.imap._replace(host=last.imap_host), settings))
+    if not wanted.sends:
+        return replace(found, submission=(), is_submission_kept=False)
+    if wanted.smtp != WantedServer():
+        given = _endpoint("smtp", wanted.smtp._replace(host=wanted.smtp.host or last.smtp_host), settings)
+        return replace(found, submission=(given,), is_submission_given=True, is_submission_kept=False)
+    return found
 
 
 async def find_servers(wanted: WantedServers, settings: Settings, records: Records | None = None) -> FoundServers:
@@ -141,7 +158,7 @@ async def find_servers(wanted: WantedServers, settings: Settings, records: Recor
         _check_lone(wanted.imap)
         if (preset := preset_for(domain)) is not None:
             _check_takes_passwords(preset, wanted.app)
-        records = records or DnsRecords.of_system(settings.delivery.dns_servers)
+        records = records or DnsRecords.of_system(settings.delivery.name_servers)
         discovery = await find_server(domain, records, partial(_answers, context=context))
         if discovery.found is None:
             raise _nothing_found(domain, discovery.attempts)
@@ -158,9 +175,9 @@ async def find_servers(wanted: WantedServers, settings: Settings, records: Recor
 
 def servers_of_last_time(servers: MailServers) -> FoundServers:
     """The servers that the account has."""
-    submission = submission_endpoint_of(servers)
-    imap = imap_endpoint_of(servers)
-    return FoundServers(imap, () if submission is None else (submission,), "as before", preset_at(imap.host))
+    imap, sending = imap_endpoint_of(servers), submission_endpoint_of(servers)
+    submission = () if sending is None else (sending,)
+    return FoundServers(imap, submission, "as before", preset_at(imap.host), is_submission_kept=sending is not None)
 
 
 async def check_answer(wanted: WantedServers, found: FoundServers) -> None:
@@ -197,8 +214,17 @@ async def try_servers(
         files_sent_mail=submission is not None and files_copies(submission.host),
         given_at=now,
         trusted_certificates=wanted.trusted_certificates,
+        authserv_ids=wanted.authserv_ids,
     )
     return TriedServers(servers, report, cannot_send)
+
+
+def sending_waits(tried: TriedServers) -> str:
+    """Say that the server for sending is kept although it did not work when it was tried."""
+    return (
+        f"Mail cannot be sent at the moment: {tried.cannot_send}. "
+        f"{tried.servers.smtp_host} is kept, and tried again for each mail."
+    )
 
 
 async def fetch_to_preview(
@@ -212,7 +238,17 @@ async def fetch_to_preview(
         found = await fetch_newest(ImapSource(account, KnownPlaces(), Keywords()), "imap", most, progress)
     finally:
         await account.log_out()
-    return FetchedMail(email, found, frozenset())
+    return FetchedMail(email, found, frozenset(), receiving_hosts("imap", servers))
+
+
+def checked_authserv_ids(given: Sequence[str]) -> str:
+    """The names of the hosts that receive the mail, as they are stored. Raises BadInput for one that is none."""
+    names = [each.strip().lower().removesuffix(".") for each in given]
+    for name in names:
+        if len(name) > LONGEST_HOST or _AUTHSERV_ID.fullmatch(name) is None:
+            remedy = "write the first word of Authentication-Results, such as mx.example.com, or *.example.com"
+            raise BadInput("--authserv-id", f"{name[:100]!r} is no name of a host", remedy)
+    return " ".join(sorted(set(names)))
 
 
 def checked_certificates(text: str | None) -> ssl.SSLContext:
@@ -242,7 +278,7 @@ async def _first_that_works(
                 problem = _short(str(error))
         else:
             return each, None
-    return None, problem
+    return (found.submission[0] if found.is_submission_kept else None), problem
 
 
 def _giving(credentials: Credentials) -> CredentialsProvider:
@@ -260,10 +296,14 @@ def _endpoint(kind: str, wanted: WantedServer, settings: Settings) -> Endpoint:
     security: Security = wanted.security or "tls"
     if security == "plain" and not settings.imap.allow_plain:
         raise BadInput(f"--{kind}-security", "plain is not allowed", "use tls or starttls, or set imap.allow_plain")
-    host = (wanted.host or "").strip().lower().rstrip(".")
+    host = _host(wanted)
     if not host or any(each.isspace() or not each.isprintable() or each in "/@" for each in host):
         raise BadInput(f"--{kind}-host", f"{host[:100]!r} is no host name", "use one such as imap.example.com")
     return Endpoint(host, wanted.port or _PORTS[kind, security], security)
+
+
+def _host(wanted: WantedServer) -> str:
+    return (wanted.host or "").strip().lower().rstrip(".")
 
 
 def _check_lone(wanted: WantedServer) -> None:

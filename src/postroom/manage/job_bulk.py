@@ -78,7 +78,7 @@ async def apply_to_chosen(
 ) -> BulkOutcome:
     """Act on the jobs, some at a time; `run_id` names the work in the audit log."""
     verb, ids, asked = chosen
-    done = await apply_to_jobs(database, verb, ids, clock, signed, asked, run_id=run_id, report=report)
+    done = await apply_to_jobs(database, verb, ids, signed, clock, asked, run_id=run_id, report=report)
     return BulkOutcome(verb, done, len(ids))
 
 

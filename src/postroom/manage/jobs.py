@@ -11,6 +11,7 @@ from postroom.core.jobs.job import JobView
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.lifecycle import JobState
 from postroom.manage.accounts import find_account
+from postroom.manage.audit import next_entry
 from postroom.store import job_filters, job_requests, jobs
 from postroom.store.audit import Signature, list_audit_of
 from postroom.store.engine.clock import Clock, wall_clock
@@ -79,23 +80,19 @@ async def select_jobs(database: Database, verb: Verb, selection: JobSelection) -
     return SelectedJobs([each.id for each in found], Counter(each.type for each in found))
 
 
-async def retry_job(database: Database, id: UUID, clock: Clock = wall_clock, signed: Signature | None = None) -> None:
+async def retry_job(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> None:
     """Queue a failed or canceled job again with all its attempts; make a waiting one due at once."""
-    now = clock()
-    await database.run(jobs.retry_job(id, now) if signed is None else job_requests.retry_for(id, signed, now))
+    await database.run(job_requests.retry_for(id, signed, clock()))
 
 
-async def cancel_job(database: Database, id: UUID, clock: Clock = wall_clock, signed: Signature | None = None) -> str:
+async def cancel_job(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> str:
     """Cancel a job. Return `canceled` for a waiting job, `requested` for a running one, which ends at its next step."""
-    now = clock()
-    return await database.run(jobs.cancel_job(id, now) if signed is None else job_requests.cancel_for(id, signed, now))
+    return await database.run(job_requests.cancel_for(id, signed, clock()))
 
 
-async def dismiss_job(database: Database, id: UUID, clock: Clock = wall_clock, signed: Signature | None = None) -> None:
+async def dismiss_job(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> None:
     """Count a failed job as canceled. Raise NotFound, or IllegalMove if it has not failed."""
-    now = clock()
-    dismissing = job_filters.dismiss_jobs([id], now)
-    if not await database.run(dismissing if signed is None else job_requests.dismiss_for(id, signed, now)):
+    if not await database.run(job_requests.dismiss_for(id, signed, clock())):
         job = await load_job(database, id)
         raise IllegalMove(f"job {id} is {job.state}, and only failed jobs are dismissed; see `postroom jobs cancel`")
 
@@ -104,8 +101,8 @@ async def apply_to_jobs(
     database: Database,
     verb: Verb,
     ids: Sequence[UUID],
+    signed: Signature,
     clock: Clock = wall_clock,
-    signed: Signature | None = None,
     asked: Mapping[str, str] | None = None,
     *,
     run_id: UUID | None = None,
@@ -113,15 +110,14 @@ async def apply_to_jobs(
 ) -> int:
     """Retry, cancel or dismiss jobs, some at a time; return how many. Those that have moved on meanwhile stay.
 
-    With a signature, the audit log has an entry for each part that is done, in the same transaction: whatever ends the
-    work halfway, the last entry of the run says how far it came. `report` is called with the number of jobs looked at.
+    The audit log has an entry for each part that is done, in the same transaction: whatever ends the work halfway, the
+    last entry of the run says how far it came. `report` is called with the number of jobs looked at.
     """
     run = BulkRun(run_id or new_id(), verb, tuple((asked or {}).items()))
     progress = BulkProgress(len(ids))
     for at in range(0, max(len(ids), 1), AT_ONCE):
         part = ids[at : at + AT_ONCE]
-        by = None if signed is None else signed._replace(entry_id=new_id())
-        progress = await database.run(change_many(run, part, progress, by, clock()))
+        progress = await database.run(change_many(run, part, progress, next_entry(signed), clock()))
         report(progress.seen, progress.count)
     return progress.done
 

@@ -7,10 +7,12 @@ from email.utils import parseaddr
 from uuid import UUID
 
 from postroom.core.actions import phrases
+from postroom.core.mail.categories import chosen_categories
 from postroom.core.mail.headers import Headers, values
 from postroom.core.mail.search import read_query
 from postroom.core.short_ids import short_id
 from postroom.manage.accounts import find_account
+from postroom.manage.action_states import state_of
 from postroom.manage.mail_ids import find_message
 from postroom.store import mail_views, search
 from postroom.store.engine.database import Database
@@ -88,11 +90,14 @@ async def list_mail(
     *,
     account: str | None = None,
     tier: str | None = None,
+    category: str | None = None,
     only_kept: bool = False,
 ) -> list[MailView]:
-    """List the newest mail with what was done."""
+    """List the newest mail with what was done. Raises NotFound and BadInput."""
+    if category is not None:
+        chosen_categories([category], "--category")
     account_id = None if account is None else (await find_account(database, account)).id
-    found = await database.run(mail_views.list_mail(limit, since, account_id, tier, only_kept))
+    found = await database.run(mail_views.list_mail(limit, since, account_id, tier, only_kept, category))
     return [_listed(each) for each in found]
 
 
@@ -150,18 +155,10 @@ def _what(each: ListedMail) -> str:
     """The actions on a message in few words."""
     if each.action_type is None:
         return "not decided yet" if each.source is None else "kept"
-    done = phrases.done(each.action_type, each.parameters or {})
-    if each.undone == "completed":
-        return f"{done}; undone"
-    match each.action_state:
-        case "completed":
-            return done
-        case "awaiting_approval":
-            return f"waits for approval: {phrases.asked(each.action_type, each.parameters or {})}"
-        case "queued" | "executing":
-            return f"being {done}"
-        case state:
-            return f"not {done}: {state}"
+    if each.action_state in (None, "completed") and each.undone is None:
+        return phrases.done(each.action_type, each.parameters or {})
+    state, _ = state_of(each.action_state or "completed", each.undone)
+    return f"{phrases.asked(each.action_type, each.parameters or {})}: {state}"
 
 
 def _by(each: ListedMail) -> str | None:

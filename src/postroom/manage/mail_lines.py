@@ -5,20 +5,22 @@ Every text may come from a stranger's mail. Nothing here is trusted; the page ma
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Literal, get_args
 from uuid import UUID
 
 from postroom.core.actions import phrases
 from postroom.core.actions.undo import why_not_undoable
+from postroom.core.days import day_began
 from postroom.core.errors import BadInput, TookTooLong
-from postroom.core.lifecycle import ActionState
-from postroom.core.mail.headers import values
+from postroom.core.mail.categories import chosen_categories
 from postroom.core.mail.search import read_query
 from postroom.core.queue.queues import EMAIL, GATEWAY
 from postroom.core.short_ids import short_id
 from postroom.manage.accounts import find_account
+from postroom.manage.action_states import Mood, state_of
 from postroom.manage.mail import name_of
+from postroom.manage.tier_rules import tier_reason
 from postroom.store import mail_lists
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.cursors import read_cursor
@@ -32,21 +34,21 @@ __all__ = [
     "MailLines",
     "MailQuestion",
     "StateCounts",
+    "count_hidden",
     "count_states",
     "list_lines",
     "read_since",
-    "state_of",
 ]
 
 PAGE = 50
 SPANS = {"1h": timedelta(hours=1), "24h": timedelta(days=1), "7d": timedelta(days=7), "30d": timedelta(days=30)}
 LATELY = timedelta(days=7)
+TODAY = "today"
 TIERS = (*EMAIL.tiers, *GATEWAY.tiers)
 KINDS: tuple[Literal["all", "mail", "event"], ...] = ("all", "mail", "event")
 STATES = get_args(mail_lists.StateFilter)
 BY = get_args(mail_lists.ByFilter)
 Kind = Literal["mail", "event"]
-Mood = Literal["", "good", "bad", "ask", "busy"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ class MailQuestion:
     account: str | None = None
     since: datetime | None = None
     before: str | None = None
+    category: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,7 @@ class MailLine:
     subject: str
     tier: str
     tier_rule: str
+    why_tier: str
     what: str
     by: str
     why: str
@@ -103,15 +107,17 @@ class MailLines:
     is_indexing: bool
 
 
-def read_since(text: str, now: datetime) -> datetime:
-    """Read the beginning of a list: a span such as 24h, or a time. Raise BadInput."""
+def read_since(text: str, now: datetime, zone: tzinfo = UTC) -> datetime:
+    """Read the beginning of a list: `today`, a span such as 24h, or a time. Raise BadInput."""
+    if text == TODAY:
+        return day_began(now, zone)
     if (span := SPANS.get(text)) is not None:
         return now - span
     try:
         at = datetime.fromisoformat(text)
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
-        remedy = f"choose one of {', '.join(SPANS)}, or a day such as 2026-11-01"
+        remedy = f"choose one of {', '.join((TODAY, *SPANS))}, or a day such as 2026-11-01"
         raise BadInput("since", f"{text[:40]!r} is no time", remedy) from None
 
 
@@ -129,7 +135,7 @@ async def _list(database: Database, asked: MailQuestion, most: int) -> MailLines
     before = NEWEST if asked.before is None else read_cursor(asked.before)
     account_id = None if asked.account is None else (await find_account(database, asked.account)).id
     since = asked.since or EARLIEST
-    wanted = MailFilter(asked.tier, asked.state, asked.by, account_id, since)
+    wanted = MailFilter(asked.tier, asked.state, asked.by, account_id, since, asked.category)
     _check(asked)
     if asked.words is not None:
         words = read_query(asked.words)
@@ -150,6 +156,11 @@ async def count_states(database: Database, clock: Clock = wall_clock) -> StateCo
     return await database.run(mail_lists.count_states(clock() - LATELY))
 
 
+async def count_hidden(database: Database, since: datetime) -> int:
+    """Count the messages that the model and agents have hidden since then, up to MOST_COUNTED."""
+    return await database.run(mail_lists.count_hidden(since))
+
+
 def line_of_event(each: ListedEvent) -> MailLine:
     is_mail = each.subject is not None
     state, mood = _EVENT_STATES.get(each.state, (each.state, ""))
@@ -163,6 +174,7 @@ def line_of_event(each: ListedEvent) -> MailLine:
         "",
         each.subject if each.subject is not None else each.text or each.kind or "",
         each.tier,
+        "",
         "",
         "" if is_mail else each.kind or each.channel,
         "",
@@ -185,7 +197,7 @@ def line_of_mail(each: ListedMail) -> MailLine:
         name_of(each.headers),
         each.subject,
         each.tier,
-        tier_rule(each),
+        *tier_reason(each),
         _what(each),
         _by(each),
         _why(each),
@@ -197,46 +209,6 @@ def line_of_mail(each: ListedMail) -> MailLine:
     )
 
 
-def tier_rule(each: ListedMail) -> str:
-    """The tier rule that matched, as far as it can be told afterwards."""
-    if each.is_backfilled:
-        return "backfill"
-    match each.policy_tier:
-        case "high_priority" if each.is_contact:
-            return "known_contact"
-        case "high_priority" if each.reply_to_mine or values(each.headers, "in-reply-to"):
-            return "reply_to_outbound"
-        case "high_priority":
-            return "known_contact"
-        case "interactive":
-            return "direct_correspondence"
-        case "default":
-            return "fallback_default"
-
-
-def state_of(state: ActionState, undone: ActionState | None = None) -> tuple[str, Mood]:
-    """The state of an action in few words, and its mood. An undone action is never called done."""
-    match undone:
-        case "completed":
-            return "undone", ""
-        case "queued" | "executing" | "awaiting_approval":
-            return "being undone", "busy"
-        case None:
-            return _ACTION_STATES[state]
-        case _:
-            return f"{_ACTION_STATES[state][0]}; could not be undone", "bad"
-
-
-_ACTION_STATES: Mapping[ActionState, tuple[str, Mood]] = {
-    "queued": ("in line", "busy"),
-    "awaiting_approval": ("needs a yes", "ask"),
-    "executing": ("in progress", "busy"),
-    "completed": ("done", "good"),
-    "failed": ("failed", "bad"),
-    "canceled": ("canceled", ""),
-    "rejected": ("rejected", ""),
-    "expired": ("lapsed, not done", ""),
-}
 _EVENT_STATES: Mapping[str, tuple[str, Mood]] = {
     "waiting": ("waiting", "busy"),
     "leased": ("being handled", "busy"),
@@ -249,10 +221,15 @@ _EVENT_STATES: Mapping[str, tuple[str, Mood]] = {
 
 
 def _check(asked: MailQuestion) -> None:
-    of_mail = asked.words or asked.state or asked.by or asked.account
+    if asked.category is not None:
+        chosen_categories([asked.category])
+    of_mail = asked.words or asked.state or asked.by or asked.account or asked.category
     if of_mail and (asked.kind == "event" or asked.tier in GATEWAY.tiers):
         remedy = "remove one of these filters"
-        raise BadInput("kind", "events have no account, no decision and no action, and are not searched", remedy)
+        problem = "events have no account, category, decision or action, and are not searched"
+        raise BadInput("kind", problem, remedy)
+    if asked.words is not None and asked.state == "hidden":
+        raise BadInput("state", "hidden mail is not searched by words", "remove one of these filters")
     if asked.kind != "event" and asked.tier is not None and asked.tier not in TIERS:
         raise BadInput("tier", f"{asked.tier[:40]!r} is none", f"choose one of: {', '.join(TIERS)}")
 

@@ -14,10 +14,11 @@ from postroom.core.errors import NotFound
 from postroom.core.mail.headers import values
 from postroom.core.mail.ingestion import IngestionPolicy
 from postroom.core.short_ids import part_of_id, short_id
+from postroom.manage.action_states import Mood, state_of
 from postroom.manage.mail import name_of
 from postroom.manage.mail_html import why_no_html
 from postroom.manage.mail_ids import find_message
-from postroom.manage.mail_lines import MailLine, Mood, line_of_event, state_of
+from postroom.manage.mail_lines import MailLine, line_of_event
 from postroom.manage.mail_story import StoryLine, tell, weighed
 from postroom.store import mail_lists, search
 from postroom.store.actions import ActionView
@@ -246,7 +247,7 @@ def _action(each: ActionView, record: MailRecord) -> ActionLine:
     state, mood = state_of(each.state, each.undone)
     is_undone = each.undone in ("queued", "executing", "completed")
     why_not = why_not_undoable(each.action_type, each.state, each.undo_hint)
-    waits = each.state == "awaiting_approval"
+    waits = each.state == "approved_pending"
     return ActionLine(
         each.id,
         short_id(each.id),

@@ -8,11 +8,13 @@ from uuid import UUID
 
 from postroom.core.actions import phrases
 from postroom.core.actions.undo import why_not_undoable
+from postroom.core.budget_shares import why_share_ended
 from postroom.core.mail.ingestion import IngestionFacts, IngestionPolicy
-from postroom.core.mail.tiers import values
 from postroom.core.short_ids import short_id
+from postroom.decide.engine import BEFORE_ACTING
 from postroom.manage.mail import name_of
 from postroom.manage.mail_ids import find_message
+from postroom.manage.tier_rules import doubted_contact, tier_reason
 from postroom.store.actions import ActionView
 from postroom.store.decisions import Decision, DecisionView
 from postroom.store.engine.database import Database
@@ -70,6 +72,9 @@ def tell(record: MailRecord, filters: IngestionPolicy) -> Iterator[StoryLine]:
     yield from _arrived(came, filters)
     if not record.decisions and not record.actions:
         yield StoryLine(None, "Nothing has been decided about it yet.", "jobs list --type classify")
+        if (wait := record.model_wait) is not None:
+            reason = why_share_ended(wait.kind, came.policy_tier)
+            yield StoryLine(wait.waits_since, f"{reason[:1].upper()}{reason[1:]}.", "model status")
     events = [*_decisions(record), *_requests(record)]
     events += [(each.observed_at, line) for each in record.outcomes for line in _reacted(each)]
     yield from (line for _, line in sorted(events, key=lambda event: event[0]))
@@ -105,28 +110,14 @@ def _arrived(came: Arrival, filters: IngestionPolicy) -> Iterator[StoryLine]:
     elif came.on_demand:
         how = "Somebody searched the mailbox for it, which brought it here"
     yield StoryLine(came.accepted_at or came.stored_at, f"{how} in {came.account}, from {sender}.")
-    yield StoryLine(None, f"Its tier is {came.policy_tier}: {_why_tier(came)}.")
+    tier = "history" if came.is_backfilled else came.policy_tier
+    yield StoryLine(None, f"Its tier is {tier.replace('_', ' ')}: {tier_reason(came).words}.")
+    if came.is_contact and (doubted := doubted_contact(came.sender_doubt)):
+        yield StoryLine(None, f"It is {doubted}. So it does not count as mail from a contact.")
     if came.pruned_at is not None:
         yield StoryLine(came.pruned_at, "Its content is no longer kept: its retention ended.")
         return
     yield StoryLine(None, _why_extent(came, filters))
-
-
-def _why_tier(came: Arrival) -> str:
-    """The tier rule that matched, as far as it can be told afterwards."""
-    match came.policy_tier:
-        case "high_priority" if came.is_contact:
-            return "its sender is one of your contacts (tier rule known_contact)"
-        case "high_priority" if values(came.headers, "in-reply-to"):
-            return "it answers mail that you sent (tier rule reply_to_outbound)"
-        case "high_priority":
-            return "its sender was one of your contacts, or it answers mail that you sent"
-        case "interactive":
-            return "it is addressed to you, and nothing marks it as bulk mail (tier rule direct_correspondence)"
-        case "default":
-            return "no tier rule lifts it (tier rule fallback_default)"
-        case _:
-            assert_never(came.policy_tier)
 
 
 def _why_extent(came: Arrival, filters: IngestionPolicy) -> str:
@@ -188,6 +179,8 @@ def _wished(decision: Decision) -> tuple[str, Mapping[str, Any]]:
 def _in_shadow(decision: Decision) -> str:
     wish = phrases.asked(decision.action_type, decision.parameters)
     why = str((decision.safety or {}).get("shadow", ""))
+    if why == BEFORE_ACTING:
+        return f"The rules or the model would {wish}; you have not switched on acting for mail of that time yet."
     if why in ("backfill", "on_demand"):
         return f"The rules or the model would {wish}; nothing is done with old mail, so this is only recorded."
     by = "The model" if decision.source == "llm" else f"The rule {decision.rule_name or '(removed)'!r}"
@@ -220,7 +213,7 @@ def _carried_out(action: ActionView, undo: UndoView | None) -> Iterator[StoryLin
     if action.approved_by is not None:
         yield StoryLine(None, f"It was approved by {action.approved_by}.")
     match action.state:
-        case "awaiting_approval":
+        case "approved_pending":
             until = f" until {_time(action.expires_at)}" if action.expires_at else ""
             yield StoryLine(None, f"It waits for your answer{until}.", f"approvals approve {action.id}")
         case "queued" | "executing":
@@ -247,7 +240,7 @@ def _undone(undo: UndoView) -> StoryLine:
     match undo.state:
         case "completed":
             return StoryLine(undo.executed_at, f"That was undone{by}.")
-        case "queued" | "executing" | "awaiting_approval":
+        case "queued" | "executing" | "approved_pending":
             return StoryLine(None, "That is being undone.")
         case _:
             return StoryLine(None, f"That could not be undone: {undo.error or undo.state}")

@@ -67,9 +67,9 @@ async def retry_ingest(
     database: Database,
     data_dir: Path,
     account: str,
-    ids: Sequence[str] = (),
+    ids: Sequence[str],
+    signed: Signature,
     clock: Clock = wall_clock,
-    signed: Signature | None = None,
 ) -> list[IngestRetry]:
     """Ingest messages of an account once more: those with these ids, or all that were not ingested."""
     owner = await find_account(database, account)
@@ -81,8 +81,7 @@ async def retry_ingest(
     retries: list[IngestRetry] = []
     for at in range(0, len(wanted), AT_ONCE):
         some = wanted[at : at + AT_ONCE]
-        entry = None if signed is None else next_entry(signed)
-        jobs = await database.run(ask_for_messages(owner.id, some, clock(), entry))
+        jobs = await database.run(ask_for_messages(owner.id, some, next_entry(signed), clock()))
         retries += [IngestRetry(id, job.id, job.duplicate) for id, job in zip(some, jobs, strict=True)]
     return retries
 

@@ -1,5 +1,6 @@
 """Outgoing mail: list it, settle it, send it now, or cancel it."""
 
+from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
@@ -8,6 +9,7 @@ from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.outbound import MailView
+from postroom.store.outbound_attempts import AttemptView, list_attempts
 from postroom.store.outbound_recipients import RecipientResult, list_results
 
 
@@ -18,6 +20,18 @@ async def list_mail(database: Database, state: str | None, limit: int) -> list[M
 
 async def load_mail(database: Database, id: UUID) -> MailView:
     return await database.run(outbound.load_mail(id))
+
+
+@dataclass(frozen=True, slots=True)
+class MailWithAttempts:
+    """One outgoing mail, and every attempt at it."""
+
+    mail: MailView
+    attempts: list[AttemptView]
+
+
+async def load_mail_with_attempts(database: Database, id: UUID) -> MailWithAttempts:
+    return MailWithAttempts(await load_mail(database, id), await database.run(list_attempts(id)))
 
 
 async def list_recipients(database: Database, id: UUID) -> list[RecipientResult]:

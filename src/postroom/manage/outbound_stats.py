@@ -64,6 +64,6 @@ def stats_of(figures: OutboundFigures, settings: OutboundSettings, start: dateti
         share=rollout.share if rollout.stage == "share" else None,
         disciplines={each: discipline_stats(figures, each, hours) for each in DISCIPLINES},
         choosing_both=choosing_both(figures),
-        queue=queue_stats(figures, settings.max_queue, settings.concurrency, now),
+        queue=queue_stats(figures, settings.max_queue, settings.slots, now),
         abuse=abuse_stats(figures.throttles, figures.throttled_mail),
     )

@@ -4,18 +4,22 @@ Every text in a `MessageLine` may come from a stranger's mail. Nothing here is t
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from uuid import UUID
 
 from postroom.core.actions.steps import shown
+from postroom.core.days import day_began
 from postroom.manage.account_status import AccountLine, account_lines
+from postroom.manage.action_states import Mood, state_of
 from postroom.manage.attention import Attention, needs_attention
 from postroom.manage.channels import changes_on
 from postroom.manage.first_steps import FirstSteps, first_steps
-from postroom.manage.kill_switch import pause_changes, resume_changes
+from postroom.manage.kill_switch import pause_changes, released_by_resuming, resume_changes
+from postroom.manage.mail_lines import MailLine, MailQuestion, count_hidden, list_lines
 from postroom.manage.model import ModelStatus, model_status
+from postroom.manage.pausing import Stopped
 from postroom.manage.road import Road, read_road
 from postroom.settings.sections import ModelSettings
 from postroom.store import acceptance, accounts, decisions, feed, history, jobs, pauses
@@ -46,6 +50,8 @@ class MessageLine:
     rule_name: str | None = None
     rationale: str | None = None
     action_state: str | None = None
+    """In words, as on every page."""
+    action_mood: Mood = ""
     action_error: str | None = None
 
 
@@ -57,12 +63,31 @@ class ControlState:
     paused_because: str = ""
     paused_everywhere: bool = True
     model: str | None = None
+    waiting: Sequence[str] = ()
+    """The work that begins when everything is resumed, line by line."""
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenToday:
+    """Messages that the model and agents have hidden today without a person's approval, newest first."""
+
+    count: int
+    lines: Sequence[MailLine]
 
 
 class Overview:
     """Read the overview from the database, signal announced changes, and operate the kill switch."""
 
-    def __init__(self, database: Database, clock: Clock = wall_clock, *, model: ModelSettings | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock = wall_clock,
+        *,
+        model: ModelSettings | None = None,
+        zone: tzinfo = UTC,
+    ) -> None:
+        """`zone` is that of the owner's day."""
+        self._zone = zone
         self._database = database
         self._clock = clock
         self._model = model
@@ -97,7 +122,16 @@ class Overview:
         """Return what the model has cost today; None without one."""
         if self._model is None:
             return None
-        return await model_status(self._database, self._model, self._clock)
+        return await model_status(self._database, self._model, self._clock, zone=self._zone)
+
+    async def hidden_today(self, most: int = 5) -> HiddenToday:
+        """Return what was hidden since the owner's midnight and not brought back."""
+        since = day_began(self._clock(), self._zone)
+        count = await count_hidden(self._database, since)
+        if not count:
+            return HiddenToday(0, ())
+        asked = MailQuestion(kind="mail", state="hidden", since=since)
+        return HiddenToday(count, (await list_lines(self._database, asked, most)).lines)
 
     async def accounts(self) -> list[AccountLine]:
         return await account_lines(self._database, self._clock())
@@ -108,7 +142,8 @@ class Overview:
             return ControlState(model=self._model_name)
         everywhere = [each for each in found if each.scope == pauses.ALL]
         first = (everywhere or found)[0]
-        return ControlState(first.since, first.reason, bool(everywhere), self._model_name)
+        waiting = await released_by_resuming(self._database, None) if everywhere else None
+        return ControlState(first.since, first.reason, bool(everywhere), self._model_name, waiting or ())
 
     @property
     def _model_name(self) -> str | None:
@@ -117,15 +152,16 @@ class Overview:
     def changes(self) -> AsyncIterator[None]:
         return changes_on(self._database, CHANNELS)
 
-    async def pause(self, signed: Signature) -> None:
+    async def pause(self, signed: Signature) -> Stopped:
         """Stop all changes to mailboxes, for the reason in the signature."""
-        await pause_changes(self._database, None, signed.reason or "", signed, self._clock)
+        return await pause_changes(self._database, None, signed.reason or "", signed, self._clock)
 
     async def resume(self, signed: Signature) -> None:
         await resume_changes(self._database, None, signed, self._clock)
 
 
 def _line(row: feed.FeedRow) -> MessageLine:
+    state, mood = (None, "") if row.action_state is None else state_of(row.action_state, row.undone)
     return MessageLine(
         row.inbox_id,
         row.seq,
@@ -139,7 +175,8 @@ def _line(row: feed.FeedRow) -> MessageLine:
         None if row.source == "none" else row.source,
         row.rule_name,
         row.rationale or row.reason,
-        row.action_state,
+        state,
+        mood,
         row.action_error,
     )
 

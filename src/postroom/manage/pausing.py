@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from postroom.core.actions.permits import GRANT_S
+from postroom.core.counted import counted
 from postroom.store import mailbox_writers, pauses
 from postroom.store.audit import Signature
 from postroom.store.engine.clock import Clock, wall_clock
@@ -36,17 +37,13 @@ class Stopped:
         """Say what was in flight, in a sentence."""
         parts: list[str] = []
         if self.on_wire:
-            parts.append(f"{_counted(self.on_wire, 'request')} had left before and may still take effect")
+            parts.append(f"{counted(self.on_wire, 'request')} had left before and may still take effect")
         if self.silent:
             parts.append(
-                f"{_counted(self.silent, 'process', 'es')} did not answer and can send nothing more; "
+                f"{counted(self.silent, 'process', 'es')} did not answer and can send nothing more; "
                 "whether a request of theirs had left before is unknown"
             )
         return "; ".join(parts) or "no request was in flight"
-
-
-def _counted(number: int, what: str, plural: str = "s") -> str:
-    return f"{number} {what}{'' if number == 1 else plural}"
 
 
 async def stop(

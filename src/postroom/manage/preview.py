@@ -17,11 +17,12 @@ from postroom.core.mail.addresses import display_names
 from postroom.core.mail.files import MailFile
 from postroom.core.mail.headers import values
 from postroom.core.mail.ingestion import excerpt
-from postroom.core.mail.tiers import addressed_to_user, sender_address
+from postroom.core.mail.own_mail import is_own_mail
+from postroom.core.mail.tiers import sender_address
 from postroom.core.rules.facts import MessageFacts
 from postroom.core.rules.rule import Outcome, Rule
 from postroom.core.rules.rulebook import Rulebook
-from postroom.decide.engine import apply_rules
+from postroom.decide.engine import OWN_MAIL, apply_rules
 from postroom.decide.prompt import LONGEST_BODY, SYSTEM
 from postroom.decide.simulate import ForeseenDecision, SimulatedRules, SimulationContext
 from postroom.manage.arrivals import Arrival, IncomingMessage, Recipient, arrive
@@ -202,9 +203,8 @@ def preview_mail(
 
 def _not_decided(arrival: Arrival, recipient: Recipient) -> tuple[Result, str]:
     """Why no rule is asked about the message; `stays` if they are."""
-    headers = arrival.parsed.headers
-    if sender_address(headers) in recipient.known.user_addresses and not addressed_to_user(headers, recipient.known):
-        return "own", "you sent it"
+    if is_own_mail(arrival.parsed.headers, arrival.labels, recipient.known):
+        return "own", OWN_MAIL
     if arrival.message is None:
         return "skipped", f"the filter {arrival.ingestion.rule} skips it"
     return "stays", "no rule matches"

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from postroom.connectors.mail.source import CHUNK, MailSource, SourceMessage
 from postroom.core.errors import MailboxError
+from postroom.core.mail.authentication import receiving_hosts
 from postroom.core.mail.files import MailFile
 from postroom.manage.accounts import check_in_use, find_account
 from postroom.manage.arrivals import IncomingMessage
@@ -28,11 +29,12 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class FetchedMail:
-    """The mail of one account, and its contacts."""
+    """The mail of one account, its contacts, and the hosts that receive its mail, as far as they are known."""
 
     email: str
     messages: list[IncomingMessage]
     contacts: frozenset[str]
+    hosts: frozenset[str] = frozenset()
 
 
 async def fetch_mail(
@@ -47,7 +49,7 @@ async def fetch_mail(
     )
     async with open_source(database, view.id) as source:
         found = await fetch_newest(source, view.provider, most, progress)
-    return FetchedMail(view.email, found, contacts)
+    return FetchedMail(view.email, found, contacts, receiving_hosts(view.provider, view.servers))
 
 
 async def fetch_newest(source: MailSource, provider: str, most: int, progress: Progress) -> list[IncomingMessage]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from postroom.core.errors import BadInput
 from postroom.core.mail.addresses import canonical
+from postroom.core.mail.authentication import SERVERS
 from postroom.core.mail.ingestion import IngestionPolicy
 from postroom.core.mail.tiers import Known
 from postroom.manage.arrivals import MailHistory, Recipient
@@ -15,17 +16,21 @@ MOST_NAMED = 3
 
 
 def recipient_of(
-    history: MailHistory, users: Sequence[str], contacts: frozenset[str] | None, filters: IngestionPolicy
+    history: MailHistory,
+    users: Sequence[str],
+    contacts: frozenset[str] | None,
+    filters: IngestionPolicy,
+    hosts: frozenset[str] = frozenset(SERVERS.values()),
 ) -> Recipient:
     """The mailbox that the mail is for: of the given address, or of the one that most messages are for. People whom the
-    user wrote to are contacts, as they are for live mail.
+    user wrote to are contacts, as they are for live mail; `hosts` are those that receive mail for it.
     """
     mine = list(map(own_address, users)) or [address for address, _ in history.recipients.most_common(1)]
     addresses = frozenset(mine)
     sent = history.sent_by(addresses)
     if contacts is not None or sent.correspondents:
         contacts = (contacts or frozenset()) | sent.correspondents
-    known = Known(addresses, contacts or frozenset(), sent.ids)
+    known = Known(addresses, contacts or frozenset(), sent.ids, hosts)
     return Recipient(mine[0] if mine else NOBODY, known, contacts, history.first_sent, filters=filters)
 
 

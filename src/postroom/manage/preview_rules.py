@@ -74,7 +74,7 @@ def choose_rules(
     broken = tuple((rule.name, why) for rule, why in Rulebook(rules).broken)
     chosen = PreviewRules(
         rules,
-        policy_of(settings.safety),
+        policy_of(settings),
         settings.model.provider != "none",
         found.restraints,
         timedelta(days=settings.outbound.auto_reply_days),
@@ -92,7 +92,7 @@ async def read_installation(
         return Installation(drafts=drafts)
     accounts = [each for each in await list_accounts(database) if each.state != "removed"]
     account_id = next((each.id for each in accounts if each.email.lower() in users), None)
-    stored = [view.rule for view in await database.run(list_rules()) if view.enabled]
+    stored = [view.rule for view in await database.run(list_rules()) if view.decides]
     found = await database.run(restraints(account_id or UUID(int=0), now))
     return Installation(stored, found, account_id, await with_resolved_scopes(database, drafts))
 

@@ -41,6 +41,18 @@ async def reclassify(
     chosen = [await _named(database, id) for id in messages]
     if since is not None:
         chosen += await database.run(undecided(since, MOST))
+    return await decide_all_again(database, chosen, signed, since_as_given=since_as_given, clock=clock)
+
+
+async def decide_all_again(
+    database: Database,
+    chosen: Sequence[Undecided],
+    signed: Signature,
+    *,
+    since_as_given: str | None = None,
+    clock: Clock = wall_clock,
+) -> Reclassified:
+    """Decide again about these messages, as one batch."""
     batch, fresh = new_id(), 0
     jobs = [decide_again(CATALOGUE, account, message, generation + 1, batch) for account, message, generation in chosen]
     asked = {"messages": len(jobs), **({} if since_as_given is None else {"since": since_as_given})}

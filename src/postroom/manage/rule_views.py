@@ -3,9 +3,11 @@
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 from uuid import UUID
 
 from postroom.core.errors import BadInput
+from postroom.core.rules.documents import write_documents
 from postroom.core.rules.draft import PRIORITIES, check_rule
 from postroom.core.rules.in_words import actions_in_words, conditions_in_words
 from postroom.core.rules.order import RulePlace
@@ -28,11 +30,13 @@ __all__ = [
     "RulePlace",
     "RuleState",
     "RuleView",
+    "UnconfirmedRule",
     "list_lines",
     "load_line",
     "move_rule",
     "read_place",
     "rule_changes",
+    "unconfirmed_lines",
 ]
 
 DAYS = 7
@@ -108,6 +112,24 @@ def read_place(text: str) -> RulePlace:
     if place is None or place.priority not in PRIORITIES:
         raise BadInput("after", "is no place in the list", "open the list from its beginning")
     return place
+
+
+class UnconfirmedRule(NamedTuple):
+    """A rule that waits for a person's confirmation: in words, as text, and the hash that the answer is bound to."""
+
+    line: RuleLine
+    text: str
+    content_hash: str
+
+
+async def unconfirmed_lines(database: Database, now: datetime) -> list[UnconfirmedRule]:
+    """List the rules that wait for a person's confirmation, as many as a page shows."""
+    found = (await database.run(rules.unconfirmed_rules()))[:MOST]
+    lines = await _lines(database, [NumberedRule(view, 0) for view in found], {}, now) if found else []
+    return [
+        UnconfirmedRule(each, write_documents([each.rule.draft], "yaml"), each.rule.draft.content_hash)
+        for each in lines
+    ]
 
 
 async def load_line(database: Database, id: UUID, now: datetime) -> RuleLine:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from uuid import UUID
 
 from postroom.core.actions.steps import steps_of
 from postroom.core.errors import BadInput
@@ -18,7 +19,18 @@ from postroom.store.engine.ids import new_id
 from postroom.store.labels import list_all_labels
 from postroom.store.rules import RuleView
 
-__all__ = ["AddedRules", "RuleView", "add_rules", "edit_rule", "list_rules", "load_rule", "remove_rule", "switch_rule"]
+__all__ = [
+    "AddedRules",
+    "RuleView",
+    "add_rules",
+    "confirm_rule",
+    "edit_rule",
+    "list_rules",
+    "list_unconfirmed",
+    "load_rule",
+    "remove_rule",
+    "switch_rule",
+]
 
 ACTION_FIELDS = frozenset({"then", "parameters", "actions"})
 
@@ -92,6 +104,18 @@ async def switch_rule(
     """Enable a valid rule, or disable one for the reason in the signature. Safe to repeat."""
     await prepare(database)
     return await database.run(store.switch_rule(name, enabled, signed, clock()))
+
+
+async def list_unconfirmed(database: Database) -> list[RuleView]:
+    """List the rules that tokens wrote and that send or delete: they decide nothing until a person confirms them."""
+    return await database.run(store.unconfirmed_rules())
+
+
+async def confirm_rule(
+    database: Database, id: UUID, shown_hash: str, signed: Signature, clock: Clock = wall_clock
+) -> RuleView:
+    """Let a rule decide whose content has the hash that was shown. Raise Conflict if it has another. Safe to repeat."""
+    return await database.run(store.confirm_rule(id, shown_hash, signed, clock()))
 
 
 async def remove_rule(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> None:

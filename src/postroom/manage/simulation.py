@@ -50,10 +50,10 @@ async def simulate_change(
     drafts: Sequence[RuleDraft] = await with_resolved_scopes(database, change.drafts)
     stored = await database.run(list_rules())
     question = SimulationRequest(
-        [view.rule for view in stored if view.enabled],
+        [view.rule for view in stored if view.decides],
         replace(change, drafts=drafts).applied_to(stored),
         MessageSelection(since, most, account_id),
-        policy_of(settings.safety),
+        policy_of(settings),
         settings.model.provider != "none",
         timedelta(days=settings.outbound.auto_reply_days),
     )

@@ -70,7 +70,7 @@ async def list_starters(
     if not await database.run(applied_migrations()):
         return views_without_mail()
     found = await plain_starters(database)
-    context = await load_context(database, policy_of(settings.safety), has_model=False, now=now)
+    context = await load_context(database, policy_of(settings), has_model=False, now=now)
     pairs = [_pair(starter, context) for starter in starters()]
 
     def replay_page(page: Sequence[PastMessage]) -> None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from postroom.core.errors import BadInput
+from postroom.core.outbound.strikes import StrikeRule
 from postroom.manage.database import prepare
 from postroom.store import suppressions
 from postroom.store.audit import Signature
@@ -11,12 +12,22 @@ from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.codecs import time_text
 from postroom.store.engine.database import Database
 from postroom.store.outbound_views import SuppressionKey, page_of_suppressions
-from postroom.store.suppressions import Suppression
+from postroom.store.suppressions import StruckAddress, Suppression
 
 
-async def list_suppressions(database: Database, tenant: str | None, limit: int) -> list[Suppression]:
+async def list_suppressions(
+    database: Database, tenant: str | None, limit: int, clock: Clock = wall_clock
+) -> list[Suppression]:
     """List suppressed addresses, newest first."""
-    return await database.run(suppressions.list_suppressions(tenant, limit))
+    found = await database.run(suppressions.list_suppressions(tenant, limit))
+    return [each for each in found if each.holds(clock())]
+
+
+async def list_strikes(
+    database: Database, tenant: str | None, limit: int, rule: StrikeRule, clock: Clock = wall_clock
+) -> list[StruckAddress]:
+    """List addresses that were refused without a reason, and are not suppressed for it yet. The last one is first."""
+    return await database.run(suppressions.list_strikes(tenant, rule.since(clock()), limit))
 
 
 async def suppress(database: Database, tenant: str, address: str, signed: Signature, clock: Clock = wall_clock) -> None:
@@ -38,12 +49,15 @@ class SuppressionPage:
     next_before: str | None
 
 
-async def suppression_page(database: Database, tenant: str | None, before: str | None, most: int) -> SuppressionPage:
+async def suppression_page(
+    database: Database, tenant: str | None, before: str | None, most: int, clock: Clock = wall_clock
+) -> SuppressionPage:
     """List suppressed addresses, newest first, by key. Raises BadInput for a `before` that is no place in the list."""
     last = None if before is None else _read_key(before)
     found = await database.run(page_of_suppressions(tenant, last, most + 1))
     shown = found[:most]
-    return SuppressionPage(shown, _key(shown[-1]) if len(found) > most else None)
+    holding = [each for each in shown if each.holds(clock())]
+    return SuppressionPage(holding, _key(shown[-1]) if len(found) > most else None)
 
 
 def _key(line: Suppression) -> str:

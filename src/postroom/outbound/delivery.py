@@ -14,13 +14,14 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator
+from datetime import timedelta
 from typing import TypeVar
 from uuid import UUID
 
 import structlog
 
 from postroom.core.actions.permits import HeldLease, Permit
-from postroom.core.errors import Canceled, LeaseLost, Parked, PostroomError, ProtectedMail, StoreError
+from postroom.core.errors import Canceled, LeaseLost, NotSent, Parked, PostroomError, ProtectedMail, StoreError
 from postroom.core.mail.carrier import Carrier, CarrierUnder, DraftKept
 from postroom.core.outbound.fair_nodes import InFlight
 from postroom.core.outbound.lanes import Lane, LanePolicy
@@ -33,6 +34,7 @@ from postroom.outbound.queue_watch import QueueWatch
 from postroom.outbound.smtp_delivery import NO_SMTP, SmtpDelivery, SmtpRoad
 from postroom.store import accounts, pauses
 from postroom.store import outbound as store
+from postroom.store.delivery_bound import DeliveryBound, no_limits
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -87,14 +89,17 @@ class Sender:
         smtp: SmtpRoad | None = None,
         watch: QueueWatch | None = None,
         meter: OutboundMeter | None = None,
+        most: int | None = None,
     ) -> None:
         """`rollout` says which tenants are on the fair queue, and `policy` how lanes share the capacity. Mail without
-        a mailbox leaves by `smtp`; `watch` limits the lanes by the health of the queue."""
+        a mailbox leaves by `smtp`; `watch` limits the lanes by the health of the queue. `most` mails are in delivery
+        by all processes together, and as many again that are slow."""
         self._smtp = smtp or NO_SMTP
         self._rollout = rollout
         self._rejoined: int | None = 0
         """How far waiting mail has been brought to where the roll-out wants it; None once all has."""
         self._watch = watch
+        self._most = most
         self._meter = meter or OutboundMeter()
         self._policy = policy or LanePolicy.of(fair=rollout.fair_share)
         self._sleep_between_beats = sleep_between_beats
@@ -120,7 +125,7 @@ class Sender:
                     await self._begin()
                 except StoreError as error:
                     log.warning("outbound.interrupted", error=type(error).__name__)
-                await signalled(self._wake, self._pace.poll.total_seconds())
+                await signalled(self._wake, (await self._rest()).total_seconds())
         finally:
             for subscription in subscriptions:
                 subscription.close()
@@ -128,6 +133,17 @@ class Sender:
                 task.cancel()
             if self._running:
                 await asyncio.wait(self._running)
+
+    async def _rest(self) -> timedelta:
+        """How long to wait for a signal: until the next mail is due, if nothing is under way."""
+        if self._running:
+            return self._pace.poll
+        try:
+            due = await self._database.run(store.next_mail_due())
+        except StoreError:
+            return self._pace.poll
+        rest = self._pace.idle if due is None else due - self._clock()
+        return max(self._pace.poll, min(rest, self._pace.idle))
 
     async def _begin(self) -> None:
         while self._rejoined is not None:
@@ -164,9 +180,11 @@ class Sender:
             lanes[each.lane] += 1
             tenants[each.tenant_id] += 1
         slots = self._pace.at_once
-        limits = {} if self._watch is None else self._watch.limits(slots)
-        in_flight = InFlight(slots, lanes, tenants, limits, self._pace.room)
-        return store.Capacity(in_flight, self._policy, self._rollout, self._meter.stopwatch)
+        limits = self._watch.limits if self._watch is not None else no_limits
+        in_flight = InFlight(slots, lanes, tenants, limits(slots), self._pace.room)
+        slow = None if self._smtp.by_smart_host else self._pace.slow
+        bound = None if self._most is None else DeliveryBound(self._most, slow, limits)
+        return store.Capacity(in_flight, self._policy, self._rollout, self._meter.stopwatch, bound)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.pop(task, None)
@@ -231,7 +249,7 @@ class Delivery:
             await self._go_on()
         except (LeaseLost, StoreError):
             raise
-        except RestoreSuspected:
+        except (RestoreSuspected, NotSent):
             await self._database.run(store.give_back_mail(self._leased.hold, self.draft, self._clock()))
         except Canceled:
             await self._take_back("canceled", NO_LONGER_WANTED)

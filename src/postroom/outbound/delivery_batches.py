@@ -64,7 +64,7 @@ class DeliveryBatches:
         if measured is None:
             raise lease_lost(hold)
         async with self._budget.holding(*measured):
-            (found,) = await self._database.run(load_outgoing([hold]))
+            (found,) = await self._database.run(load_outgoing([hold], self._clock()))
             if found is None:
                 raise lease_lost(hold)
             yield found
@@ -79,7 +79,9 @@ class DeliveryBatches:
         return _raised(await self._attempts(attempt))
 
     async def _load_all(self, holds: list[DeliveryLease]) -> Sequence[Outgoing | StoreError | None]:
-        return await _one_by_one_if_need_be(holds, lambda some: self._database.run(load_outgoing(some, LONGEST)))
+        return await _one_by_one_if_need_be(
+            holds, lambda some: self._database.run(load_outgoing(some, self._clock(), LONGEST))
+        )
 
     async def _leave_all(self, departures: list[Departure]) -> Sequence[float | PostroomError]:
         async def together(some: list[Departure]) -> Sequence[float | PostroomError]:

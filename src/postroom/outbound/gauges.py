@@ -21,6 +21,7 @@ from postroom.store.engine.database import Database
 from postroom.store.outbound_figures import OutboundFigures, load_figures, prune_outbound_figures
 from postroom.store.rollups import hour_of
 from postroom.store.sender_counts import next_hour, throttle_figures
+from postroom.store.suppressions import prune_suppressions
 
 log = structlog.get_logger()
 
@@ -109,6 +110,7 @@ class OutboundGauges:
         now = self._clock()
         if self._leads() and (self._prune_at is None or now >= self._prune_at):
             await self._database.run(prune_outbound_figures(now))
+            await self._database.run(prune_suppressions(now))
             self._prune_at = now + PRUNE_EVERY
 
 

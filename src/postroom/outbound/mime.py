@@ -29,11 +29,10 @@ from postroom.core.errors import BadInput
 from postroom.core.mail.addresses import addresses
 from postroom.core.mail.auto_reply import answer_goes_to
 from postroom.core.mail.carrier import MARK, SOURCE
-from postroom.core.mail.tiers import Headers, message_ids, values
+from postroom.core.mail.references import thread_references
+from postroom.core.mail.tiers import Headers, values
 from postroom.outbound.attachments import Attached, Attachment, given_attachments
 
-LONGEST_ID = 250
-MOST_REFERENCES = 20
 MOST_HOPS = 20
 LONGEST_LINE = 998
 LONGEST_QUOTED = 1_000
@@ -94,8 +93,8 @@ def build_reply(
     """An automatic reply in the original's conversation, marked so that no other machine replies to it."""
     to, cc = (_address(answer_address(original)),), tuple(_address(each) for each in copies_of(parameters))
     subject = one_line(str(parameters.get("subject") or "")) or _prefixed("Re", original.subject)
-    ids = [id for value in values(original.headers, "message-id") for id in _usable_ids(value)][:1]
-    thread = {} if not ids else {"In-Reply-To": ids[0], "References": " ".join(_references(original.headers, ids[0]))}
+    ids = thread_references(original.headers)
+    thread = {} if not ids else {"In-Reply-To": ids[-1], "References": " ".join(ids)}
     head = {
         **_head(mark, own, to, cc, subject, now),
         **({SOURCE: source} if source else {}),
@@ -171,18 +170,6 @@ def _address(text: str) -> str:
     if not is_address(text) or not text.isascii():
         raise BadInput("to", "is not an address that every mail server accepts", "use one such as ada@example.com")
     return text
-
-
-def _usable_ids(value: str) -> list[str]:
-    return [id for id in message_ids(value) if len(id) <= LONGEST_ID and id.isascii() and id.isprintable()]
-
-
-def _references(headers: Headers, id: str) -> list[str]:
-    """The first and the latest ids of the conversation."""
-    earlier = [each for value in values(headers, "references") for each in _usable_ids(value) if each != id]
-    if len(earlier) >= MOST_REFERENCES:
-        earlier = [earlier[0], *earlier[2 - MOST_REFERENCES :]]
-    return [*earlier, id]
 
 
 def _forwarded_body(

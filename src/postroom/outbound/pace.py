@@ -27,6 +27,7 @@ class Pace:
     longest_call: timedelta = timedelta(minutes=3)
     longest_question: timedelta = timedelta(minutes=10)
     poll: timedelta = timedelta(seconds=1)
+    idle: timedelta = timedelta(minutes=1)
     looks: tuple[float, ...] = (0.0, 2.0, 10.0, 30.0)
     at_once: int = 50
     slow: timedelta = timedelta(seconds=5)

@@ -12,12 +12,15 @@ from postroom.core.outbound.health import QueueHealth, adaptive_limits, queue_he
 from postroom.core.outbound.lanes import Lane
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
+from postroom.store.engine.listeners import signalled
 from postroom.store.outbound_figures import WaitingLane, waiting_lanes
+from postroom.store.outbound_signals import CHANNEL
 
 log = structlog.get_logger()
 
 PERIOD = timedelta(seconds=5)
 LOOKING_SHARE = 0.02
+IDLE_S = 60.0
 
 
 class QueueWatch:
@@ -34,14 +37,22 @@ class QueueWatch:
 
     async def run(self) -> None:
         """Look again and again until canceled; less often the longer it takes, since many senders may wait."""
-        while True:
-            started = time.monotonic()
-            try:
-                await self.look()
-            except StoreError as error:
-                log.warning("outbound.queue_not_seen", error=type(error).__name__)
-            took = time.monotonic() - started
-            await asyncio.sleep(max(self._period.total_seconds(), took / LOOKING_SHARE))
+        wake = asyncio.Event()
+        subscription = self._database.subscribe(CHANNEL, lambda _message: wake.set())
+        try:
+            while True:
+                wake.clear()
+                started, waits = time.monotonic(), True
+                try:
+                    waits = bool((await self.look()).queued)
+                except StoreError as error:
+                    log.warning("outbound.queue_not_seen", error=type(error).__name__)
+                took = time.monotonic() - started
+                await asyncio.sleep(max(self._period.total_seconds(), took / LOOKING_SHARE))
+                if not waits:
+                    await signalled(wake, IDLE_S)
+        finally:
+            subscription.close()
 
     async def look(self) -> QueueHealth:
         lanes = await self._database.run(waiting_lanes())

@@ -25,6 +25,7 @@ from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
+from postroom.store.engine.postgres import PostgresDatabase
 from postroom.store.restores import MARGIN, PendingCheck, pending_checks, settle_restored, unknown_mail
 from postroom.store.timeline import CHANNEL, Seen, Timeline, observe_timeline, place_of, suspect_restore
 from postroom.system.private_files import private_folder, replace_private
@@ -73,7 +74,14 @@ class RestoreWatch:
         """Record that the database is in use, and notice whether it was restored. Call it before any other work."""
         seen = self._timeline.seen if self._timeline is not None else read_seen(self._file)
         place = await place_of(self._database)
-        timeline = await self._database.run(observe_timeline(new_id(), place, seen, _signature(), self._clock()))
+        postgres = self._database if isinstance(self._database, PostgresDatabase) else None
+        acknowledged = postgres.acknowledged if postgres is not None else ()
+        observing = observe_timeline(new_id(), place, seen, _signature(), self._clock(), acknowledged)
+        timeline = await self._database.run(observing)
+        if postgres is not None:
+            postgres.settle_acknowledged()
+        if timeline.is_promoted:
+            log.warning("database.promoted", epoch=timeline.epoch)
         if timeline.noticed_by is not None:
             log.warning("database.restored", noticed_by=timeline.noticed_by, epoch=timeline.epoch)
             self._looked_at.clear()
@@ -152,14 +160,15 @@ def read_seen(file: Path) -> Seen | None:
     """The place in the timeline that the data folder recorded last, if any."""
     try:
         found = json.loads(file.read_bytes())
-        return Seen(UUID(found["instance_id"]), int(found["epoch"]), int(found["ticks"]))
+        is_replicated = found.get("is_replicated") is True
+        return Seen(UUID(found["instance_id"]), int(found["epoch"]), int(found["ticks"]), is_replicated)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def write_seen(file: Path, seen: Seen) -> None:
     private_folder(file.parent)
-    content = {"instance_id": str(seen.instance_id), "epoch": seen.epoch, "ticks": seen.ticks}
+    content = {**seen._asdict(), "instance_id": str(seen.instance_id)}
     replace_private(file, json.dumps(content).encode() + b"\n")
 
 

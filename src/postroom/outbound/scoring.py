@@ -110,7 +110,7 @@ class Scoring:
             return False
         notice = throttle_notice(sender, score, throttle)
         jobs = [sender_notice_job(channel, notice, now) for channel in self._channels]
-        grounds = senders.Grounds(score.points, sender.active_since)
+        grounds = senders.Grounds(score.points, sender.first_sign(score))
         change = await self._database.run(
             senders.throttle_for_score(sender.id, throttle, grounds, jobs, self._signature(), now)
         )

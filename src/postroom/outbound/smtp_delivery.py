@@ -9,6 +9,7 @@ so, and nobody sends it again on suspicion.
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -19,8 +20,10 @@ import structlog
 
 from postroom.core.actions.permits import GRANT_S, HeldLease
 from postroom.core.errors import LeaseLost, PostroomError, StoreError
+from postroom.core.lifecycle import DeliveryState
 from postroom.core.outbound.replies import Reply, found_out
 from postroom.core.outbound.retries import RetrySchedule
+from postroom.core.outbound.strikes import USUAL_STRIKES, StrikeRule, is_strike
 from postroom.core.outbound.transport import (
     Leaving,
     OutgoingMail,
@@ -68,6 +71,7 @@ class SmtpRoad:
     unknown: UnknownRule = "ask"
     schedule: RetrySchedule = field(default_factory=RetrySchedule)
     rng: Random = field(default_factory=SystemRandom)
+    strikes: StrikeRule = USUAL_STRIKES
     by_smart_host: bool = False
     """Whether one server takes all mail: then nobody gains by a place beyond the slots, and all wait for their turn."""
 
@@ -113,6 +117,7 @@ class SmtpDelivery:
         self._pace = pace
         self._clock = clock
         self._is_leaving = False
+        self._started = since_boot()
         self._addresses: dict[int, str] = {}
         self.meter = OutboundMeter()
 
@@ -195,7 +200,7 @@ class SmtpDelivery:
         only = [change for change, _ in changes]
         for wait_s in (*STORE_AGAIN_S, None):
             try:
-                state = await self._batches.record(Attempt(self._leased.hold, only, reports))
+                state = await self._batches.record(Attempt(self._leased.hold, only, reports, self._road.strikes))
             except StoreError:
                 if wait_s is None:
                     raise
@@ -203,26 +208,44 @@ class SmtpDelivery:
             else:
                 if any(each.state == "sent" for each in only):
                     self.meter.delivered(self._leased, now)
-                log.info("outbound.attempted", delivery=mail.id, state=state, recipients=len(only))
+                self._tell(mail, state, outcomes)
                 return
+
+    def _tell(self, mail: OutgoingContent, state: DeliveryState, outcomes: Sequence[RecipientOutcome]) -> None:
+        """One line for each different answer. The words of a reply may quote the mail, so they are in the table of
+        attempts only.
+        """
+        took_s = round(since_boot() - self._started, 3)
+        for (result, code, enhanced, host, tls), count in Counter(map(_answer, outcomes)).items():
+            log.info(
+                "outbound.attempted", delivery=mail.id, state=state, result=result, code=code, enhanced=enhanced,
+                host=host, tls=tls, recipients=count, took_s=took_s,
+            )  # fmt: skip
 
     def _change(self, mail: OutgoingContent, recipient: LeasedRecipient, outcome: RecipientOutcome) -> RecipientChange:
         """The change that follows from the outcome: given up, tried again then, or ended."""
         now, schedule, reply = self._clock(), self._road.schedule, outcome.reply
         said = str(reply)
         base = RecipientChange(
-            recipient.position, recipient.address, "sent", said, reply.enhanced, outcome.bounce_class
+            recipient.position,
+            recipient.address,
+            "sent",
+            said,
+            reply.enhanced,
+            outcome.bounce_class,
+            host=reply.host,
+            tls=outcome.tls,
         )
         match outcome.result:
             case "sent" | "bounced" | "rejected":
-                return base._replace(state=outcome.result)
+                return base._replace(state=outcome.result, strikes=is_strike(reply, outcome.bounce_class))
             case "unknown":
                 return base._replace(state="unknown", reply=f"it may have arrived: {said}")
             case "held":
                 later = now + (outcome.retry_after or HELD_FOR)
                 before = recipient.last_reply or said
                 state = "queued" if recipient.attempts <= 1 else "deferred"
-                return base._replace(state=state, reply=before, not_before=later, uncounted=True)
+                return base._replace(state=state, reply=before, not_before=later, uncounted=True, held=said)
             case "deferred":
                 asked = outcome.retry_after
                 later = schedule.next_try(recipient.attempts, mail.admitted_at, now, self._road.rng, asked)
@@ -231,6 +254,10 @@ class SmtpDelivery:
                     return base._replace(state="expired", reply=f"not delivered within {days:g} days; last: {said}")
                 delayed = schedule.is_delayed(mail.admitted_at, now) and not recipient.delay_reported
                 return base._replace(state="deferred", not_before=later, reports_delay=delayed)
+
+
+def _answer(outcome: RecipientOutcome) -> tuple[str, int | None, str | None, str | None, str | None]:
+    return outcome.result, outcome.reply.code, outcome.reply.enhanced, outcome.reply.host, outcome.tls
 
 
 def _refused(recipient: LeasedRecipient) -> RecipientOutcome:

@@ -1,11 +1,11 @@
 """Settings of delivery by SMTP. `docs/reference/delivery.md` explains them."""
 
 import re
-from ipaddress import ip_address
 from typing import Literal
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
+from postroom.core.hosts import DnsServer, read_dns_server
 from postroom.settings.sections import Names, Seconds, Section, Whole
 
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]")
@@ -47,7 +47,11 @@ class DeliverySettings(Section):
     address_families: Literal["both", "ipv4", "ipv6"] = Field(
         "both", description="The versions of the Internet Protocol that this server can send with."
     )
-    dns_servers: Names = Field((), description="Addresses of DNS servers; without them, those of the system.")
+    dns_servers: Names = Field(
+        (),
+        description="Addresses of DNS servers, each with a port if it is not 53 (`192.0.2.53`, `127.0.0.1:5353`, "
+        "`[::1]:5353`); without them, those of the system.",
+    )
     connections_first: Whole = Field(
         5, ge=1, le=1000, description="Transactions at the same time with a destination about which nothing is known."
     )
@@ -93,10 +97,11 @@ class DeliverySettings(Section):
     @classmethod
     def _are_addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for each in value:
-            try:
-                ip_address(each)
-            except ValueError:
-                raise ValueError("addresses such as 192.0.2.53, separated by commas") from None
+            if read_dns_server(each) is None:
+                raise ValueError(
+                    "addresses such as 192.0.2.53, 127.0.0.1:5353 or [::1]:5353, with ports from 1 to 65535, separated "
+                    f"by commas, and {each[:60]!r} is none"
+                )
         return value
 
     @field_validator("smart_host_password")
@@ -112,3 +117,7 @@ class DeliverySettings(Section):
         if value < info.data.get("connections_first", 1):
             raise ValueError("at least delivery.connections_first")
         return value
+
+    @property
+    def name_servers(self) -> tuple[DnsServer, ...]:
+        return tuple(found for each in self.dns_servers if (found := read_dns_server(each)) is not None)

@@ -7,9 +7,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, SecretStr, ValidationInfo, field_validator
 
 from postroom.core.actions.action import instead_of_label
-from postroom.core.backfill.window import zone_named
-from postroom.core.errors import BadInput
-from postroom.settings.sections import Seconds, Section, Whole, from_json
+from postroom.settings.sections import Seconds, Section, Whole, existing_zone, from_json
 
 
 class ImapSettings(Section):
@@ -41,7 +39,7 @@ class GmailSettings(Section):
         6_000, ge=1, description="Google's quota units per minute and user; 15,000 for projects from before May 2026."
     )
     reserve_units: Whole = Field(
-        1_200, ge=0, description="Units per minute that are reserved for live mail while old mail is read."
+        1_200, ge=0, description="Units per minute that are kept for urgent mail and actions while other mail is read."
     )
     prices: Annotated[dict[str, Whole], BeforeValidator(from_json)] = Field(
         {}, description='Units per call of methods that differ from Google\'s table, such as `{"messages.get": 5}`.'
@@ -148,7 +146,8 @@ class ConnectorSettings(Section):
     )
     switchboard_url: str = Field(
         "http://127.0.0.1:8025/mcp",
-        description="The address of the switchboard, for connectors that run by themselves.",
+        description="The address of the switchboard, for connectors that run by themselves. Without a path, `/mcp` is "
+        "added.",
     )
     contacts_refresh_s: float = Field(
         900.0, ge=1, le=86_400, description="Seconds between two fetches of the contacts by a connector."
@@ -176,7 +175,8 @@ class ConnectorSettings(Section):
     def _is_an_address(cls, value: str) -> str:
         if not re.fullmatch(r"https?://[^\s/@?#]+[^\s@?#]*", value):
             raise ValueError("an address such as http://127.0.0.1:8025/mcp, without user or password")
-        return value
+        _, _, path = value.partition("://")[2].partition("/")
+        return value if path else f"{value.removesuffix('/')}/mcp"
 
 
 class BackfillSettings(Section):
@@ -204,8 +204,4 @@ class BackfillSettings(Section):
     @field_validator("time_zone")
     @classmethod
     def _exists(cls, value: str) -> str:
-        try:
-            zone_named(value)
-        except BadInput as error:
-            raise ValueError(error.remedy.removeprefix("use ")) from None
-        return value
+        return existing_zone(value)

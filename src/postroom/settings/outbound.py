@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, SecretStr, ValidationInfo, field_va
 from postroom.core.outbound.abuse import AbusePolicy
 from postroom.core.outbound.limits import DAILY_LIMIT, DailyLimits
 from postroom.core.outbound.rollout import Rollout, Stage
+from postroom.core.outbound.strikes import StrikeRule
 from postroom.settings.sections import Seconds, Section, Share, Whole, no_bool, split_commas
 
 Detection = Literal["off", "observe", "on"]
@@ -54,7 +55,11 @@ class OutboundSettings(Section):
         0.1, description="Share of the tenants that use the fair queue if `outbound.fair_queue` is `share`."
     )
     max_queue: Whole = Field(
-        100, ge=1, le=100_000, description="Mails of all lanes in delivery at the same time (`SMTP_MAX_QUEUE`)."
+        100,
+        ge=1,
+        le=100_000,
+        description="Mails of all lanes that all processes together have in delivery at the same time "
+        "(`SMTP_MAX_QUEUE`). As many again may be under way to destinations that are slow.",
     )
     priority_multipliers: Annotated[tuple[float, ...], BeforeValidator(split_commas)] = Field(
         (2.0, 1.0, 0.5, 0.1),
@@ -82,6 +87,17 @@ class OutboundSettings(Section):
         description="Milliseconds that a throttle lasts at most (`SMTP_MAX_THROTTLE_DURATION`).",
     )
     scoring_s: Seconds = Field(300.0, ge=1, le=3600, description="Seconds between two times that senders are scored.")
+    strike_days: Whole = Field(
+        3,
+        ge=0,
+        le=30,
+        description="Days with a refusal without a reason after which an address gets no more mail of a tenant for a "
+        "while; a delivery in between starts the count again. 0 never suppresses for that.",
+    )
+    strike_window_days: Whole = Field(30, ge=1, le=365, description="Days in which such refusals are counted.")
+    strike_suppress_days: Whole = Field(
+        30, ge=1, le=365, description="Days for which such refusals suppress an address."
+    )
     notice_to: str | None = Field(
         None, description="The address that is told by mail when a sender is throttled; needs `outbound.notice_from`."
     )
@@ -136,12 +152,22 @@ class OutboundSettings(Section):
         return Rollout(self.fair_queue, self.fair_queue_share)
 
     @property
+    def slots(self) -> int:
+        """The most that one process has in delivery: its own limit, or that over all processes."""
+        return min(self.concurrency, self.max_queue)
+
+    @property
     def limits(self) -> DailyLimits:
         return DailyLimits(self.daily_limit, self.domain_daily_limit)
 
     @property
     def scoring_period(self) -> timedelta:
         return timedelta(seconds=self.scoring_s)
+
+    @property
+    def strike_rule(self) -> StrikeRule:
+        window, lasts = timedelta(days=self.strike_window_days), timedelta(days=self.strike_suppress_days)
+        return StrikeRule(self.strike_days, window, lasts)
 
     @property
     def abuse_policy(self) -> AbusePolicy:

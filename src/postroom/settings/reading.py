@@ -45,6 +45,7 @@ from postroom.settings.sections import (
     TelemetrySettings,
     Whole,
     WorkerSettings,
+    existing_zone,
 )
 from postroom.settings.submission import SubmissionSettings
 from postroom.settings.web import WebSettings
@@ -86,6 +87,11 @@ class Settings(Section):
         description="The key that encrypts the accounts' secrets: 32 random bytes in base64, or several keys separated "
         "by commas, of which the first encrypts. Without it, keys are kept in a file in the data folder.",
     )
+    time_zone: str = Field(
+        "UTC",
+        description="The time zone of your day: when the model's budget and the limits on hiding begin anew. A name "
+        "such as `Europe/Berlin`.",
+    )
     disk_reserve_mib: Whole = Field(
         512, ge=0, description="Free disk space, in MiB, below which no new mail is accepted; work goes on."
     )
@@ -125,6 +131,11 @@ class Settings(Section):
             for key in value.get_secret_value().split(","):
                 read_key(key)
         return value
+
+    @field_validator("time_zone")
+    @classmethod
+    def _is_a_zone(cls, value: str) -> str:
+        return existing_zone(value)
 
     @field_validator("database_url")
     @classmethod

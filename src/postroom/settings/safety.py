@@ -1,11 +1,14 @@
 """The safety settings in the form that decisions use."""
 
+from postroom.core.actions.hiding import HidingLimits
 from postroom.core.actions.safety import Policy
-from postroom.settings.sections import SafetySettings
+from postroom.core.days import zone_named
+from postroom.settings.reading import Settings
 
 
-def policy_of(safety: SafetySettings) -> Policy:
+def policy_of(settings: Settings) -> Policy:
     """The user's safety policy."""
+    safety = settings.safety
     return Policy(
         safety.confidence,
         safety.trash_confidence,
@@ -14,4 +17,6 @@ def policy_of(safety: SafetySettings) -> Policy:
         safety.trust_agents,
         safety.hourly_cap,
         safety.agent_hourly_cap,
+        HidingLimits(safety.hidden_per_sender, safety.hidden_per_hour, safety.hidden_per_day),
+        zone_named(settings.time_zone),
     )

@@ -16,6 +16,7 @@ from pydantic import (
 )
 
 from postroom.core.actions.action import ACTION_TYPES
+from postroom.core.days import zone_named
 from postroom.core.errors import BadInput
 from postroom.core.mail.categories import chosen_categories
 from postroom.core.mail.retention import FOR_GOOD, MOST_DAYS
@@ -25,6 +26,15 @@ def no_bool(value: object) -> object:
     """Refuse true and false, which are numbers to Python."""
     if isinstance(value, bool):
         raise ValueError("must be a number, not true or false")
+    return value
+
+
+def existing_zone(value: str) -> str:
+    """Refuse a name that is not that of a time zone."""
+    try:
+        zone_named(value)
+    except BadInput as error:
+        raise ValueError(error.remedy.removeprefix("use ")) from None
     return value
 
 
@@ -76,7 +86,7 @@ class JobsSettings(Section):
         20.0, gt=0, description="Seconds between two heartbeats of a worker; at most half of `jobs.lease_s`."
     )
     drain_s: Seconds = Field(30.0, ge=0, description="Seconds a stopping worker waits for its running jobs.")
-    poll_s: Seconds = Field(1.0, gt=0, description="Seconds between two polls for work when no signal came.")
+    poll_s: Seconds = Field(60.0, gt=0, description="Seconds between two polls for work when no signal came.")
     keep_completed_days: Whole = Field(7, ge=0, description="Days a completed job is kept.")
     keep_failed_days: Whole = Field(90, ge=0, description="Days a failed job is kept.")
     keep_canceled_days: Whole = Field(30, ge=0, description="Days a canceled job is kept.")
@@ -116,11 +126,30 @@ class ModelSettings(Section):
     timeout_s: Seconds = Field(
         60.0, gt=0, le=600, description="Seconds after which a call without a complete answer is given up."
     )
+    concurrency: Whole = Field(
+        4,
+        ge=1,
+        le=100,
+        description="Calls that a process makes at once; the others wait their turn. For a server of your own, as many "
+        "as it answers at once.",
+    )
     max_cents_per_day: Cents = Field(
         100.0,
         ge=0,
-        description="US cents that all calls of a day (UTC) may cost; then the model is not asked until the next day. "
-        "Backfills do not count: each has a cap of its own.",
+        description="US cents that all calls of a day may cost; then the model is not asked until the next day, which "
+        "begins at midnight in `time_zone`. Backfills do not count: each has a cap of its own.",
+    )
+    sender_share: Share = Field(
+        0.1, description="The part of a day's budget that mail of one sender may cost; the rest of it waits."
+    )
+    domain_share: Share = Field(
+        0.25, description="The same for all senders of a domain; your contacts there do not count."
+    )
+    kept_for_contacts: Share = Field(
+        0.2, description="The part of a day's budget that is kept for mail of your contacts."
+    )
+    kept_for_direct: Share = Field(
+        0.2, description="The part that is kept for mail written to you, and not used for mail in bulk."
     )
     max_cents_per_message: Cents = Field(5.0, ge=0, description="US cents that all calls about one message may cost.")
     input_cents_per_million: float | None = Field(
@@ -142,6 +171,13 @@ class ModelSettings(Section):
     @classmethod
     def _is_a_price(cls, value: object) -> object:
         return no_bool(value)
+
+    @field_validator("kept_for_direct")
+    @classmethod
+    def _leaves_something(cls, value: float, info: ValidationInfo) -> float:
+        if value + info.data.get("kept_for_contacts", 0) > 1:
+            raise ValueError("at most 1 together with model.kept_for_contacts")
+        return value
 
     @field_validator("name")
     @classmethod
@@ -187,6 +223,14 @@ class SafetySettings(Section):
         description="Actions per hour that one agent may do, and as many that it may undo, without your approval where "
         "`safety.trust_agents` is set; the rest need your approval.",
     )
+    hidden_per_sender: Whole = Field(
+        5,
+        ge=0,
+        description="Messages of one sender that the model and agents may archive, trash, mark as read or snooze for "
+        "more than a week in a day without your approval. Your own rules may hide any number.",
+    )
+    hidden_per_hour: Whole = Field(30, ge=0, description="The same for all senders of an account, in an hour.")
+    hidden_per_day: Whole = Field(200, ge=0, description="The same for all senders of an account, in a day.")
     approval_notices_per_hour: Whole = Field(
         20,
         ge=0,

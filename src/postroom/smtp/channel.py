@@ -63,6 +63,12 @@ class Channel(asyncio.Protocol):
         return self._open.get_extra_info("ssl_object") is not None
 
     @property
+    def tls(self) -> str | None:
+        """The version of TLS that protects the connection, such as `TLSv1.3`; None in the clear."""
+        encrypted: ssl.SSLObject | None = self._open.get_extra_info("ssl_object")
+        return None if encrypted is None else encrypted.version()
+
+    @property
     def leads_to_ourselves(self) -> bool:
         """Whether both ends of the connection have the same address."""
         here, there = self._open.get_extra_info("sockname"), self._open.get_extra_info("peername")

@@ -11,6 +11,7 @@ from typing import Literal, cast
 import dns.asyncresolver
 import dns.exception
 import dns.name
+import dns.nameserver
 import dns.rdata
 import dns.resolver
 from dns.rdtypes.ANY.MX import MX
@@ -18,6 +19,7 @@ from dns.rdtypes.ANY.TXT import TXT
 from dns.rdtypes.IN.SRV import SRV
 
 from postroom.core.errors import PostroomError
+from postroom.core.hosts import DnsServer
 from postroom.core.outbound.destinations import IPAddress, MailHost
 
 SHORTEST_S = 30.0
@@ -42,6 +44,17 @@ class _Kept:
     until: float
     found: Found | None
     """None for a name that does not exist."""
+
+
+def resolver_of(servers: Sequence[DnsServer] = ()) -> dns.asyncresolver.Resolver:
+    """One that asks these servers, or those of the system. Where the system names none, every question fails."""
+    try:
+        resolver = dns.asyncresolver.Resolver(configure=not servers)
+    except dns.resolver.NoResolverConfiguration:
+        resolver = dns.asyncresolver.Resolver(configure=False)
+    if servers:
+        resolver.nameservers = [dns.nameserver.Do53Nameserver(each.address, each.port) for each in servers]
+    return resolver
 
 
 class Dns:

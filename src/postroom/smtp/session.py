@@ -74,6 +74,10 @@ class Session:
         """Whether the last content was written to its final dot: from then on only a reply tells what became of it."""
 
     @property
+    def tls(self) -> str | None:
+        return self._channel.tls
+
+    @property
     def is_usable(self) -> bool:
         return self._channel.is_quiet
 

@@ -228,13 +228,14 @@ class SmtpTransport:
         recipients: Sequence[EnvelopeRecipient],
         leaving: Leaving,
     ) -> list[RecipientOutcome]:
+        tls = session.tls
         try:
             outcomes = await session.transact(envelope, recipients, leaving)
         except BaseException:
             self._connections.drop(session)
             raise
         self._connections.give_back(key, session)
-        return outcomes
+        return [each._replace(tls=tls) for each in outcomes]
 
     async def _opened(self, place: Place) -> Session:
         smart_host = self._options.smart_host

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from postroom.core.audited_actions import AuditedAction
 from postroom.core.errors import Conflict, NotFound
 from postroom.core.lifecycle import ACCOUNT, AccountState
 from postroom.core.mail.accounts import Provider, gmail_endpoint, imap_endpoint, parking_key, same_mailbox
@@ -65,6 +66,8 @@ class AccountView:
     updated_at: datetime
     consent: Consent | None
     servers: MailServers | None = None
+    acts_from: datetime | None = None
+    """Since when mail is acted on; None until its owner has said so."""
 
 
 class AccountWithSecret(NamedTuple):
@@ -121,9 +124,23 @@ def connect_imap_account(
         servers.files_sent_mail,
         servers.given_at,
         servers.trusted_certificates,
+        servers.authserv_ids,
     )
     after = {"state": "active", "email": email, "imap": servers.imap_host, "smtp": servers.smtp_host}
     return (yield from _connected(id, before, after, signed, now))
+
+
+@transaction
+def act_from(id: UUID, since: datetime, signed: Signature, now: datetime) -> Script[AccountView]:
+    """Act on mail since this time. What was decided before stays as it is."""
+    yield from _lock(id)
+    before = yield from _view(id)
+    if before.acts_from != since:
+        yield sql("set_acts_from", id, since, now)
+        was, then = ({"acts_from": None if at is None else at.isoformat()} for at in (before.acts_from, since))
+        yield from auditing(signed.under("account.act", "account", str(id), before=was, after=then), now)
+        yield Notify(CHANNEL, str(id))
+    return (yield from _view(id))
 
 
 @transaction
@@ -255,6 +272,9 @@ def _connecting(
             problem = f"{found[0].email} was connected in the meantime"
             raise Conflict("email", problem, "see `postroom account list`")
         yield from _move(id, "active", None, now)
+        if found[0].consent is None and found[0].servers is None:
+            # It is connected for the first time, or anew: its owner has not said yet from when on to act.
+            yield sql("set_acts_from", id, None, now)
         return found[0].state
     if not (yield sql("insert_new_account", id, provider, endpoint_identity, email, now)):
         raise Conflict("email", f"{email} is being connected by someone else", "see `postroom account list`")
@@ -271,7 +291,9 @@ def _connected(
     return (yield from _view(id))
 
 
-def _moved(id: UUID, state: str, reason: str | None, action: str, signed: Signature, now: datetime) -> Script[Any]:
+def _moved(
+    id: UUID, state: str, reason: str | None, action: AuditedAction, signed: Signature, now: datetime
+) -> Script[Any]:
     """Change the state, with an entry in the audit log. Nothing changes if the state is the same."""
     before, why = yield from _lock(id)
     if before != state:

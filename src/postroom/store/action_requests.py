@@ -6,14 +6,17 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postroom.core.errors import BadInput
+from postroom.core.actions.hiding import HidingCaps
+from postroom.core.actions.steps import shown
+from postroom.core.errors import BadInput, SafetyRefused
 from postroom.core.jobs.job import NewJob
 from postroom.core.lifecycle import ActionState
 from postroom.store.audit import Signature
-from postroom.store.decisions import Decision, NewAction, ask_for_action
+from postroom.store.decisions import Decision, NewAction, ask_for_action, why_no_more_hidden
 from postroom.store.engine.database import Script, sql, transaction
 from postroom.store.engine.reading import read_rows
 from postroom.store.protection import HOUR
+from postroom.store.token_work import refuse_revoked
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +46,22 @@ class AgentCap(NamedTuple):
 
 @transaction
 def ask_once(
-    wanted: Recorded, most: int, signed: Signature, now: datetime, cap: AgentCap | None = None
+    wanted: Recorded,
+    most: int,
+    signed: Signature,
+    now: datetime,
+    cap: AgentCap | None = None,
+    hiding: HidingCaps | None = None,
 ) -> Script[OpenRequest | None]:
     """Request the action. If the requester already has the same one open, return that; else None.
 
     The requests of one requester are recorded one after another, so that of several at the same time only one is the
     first, or the last one allowed. Raises BadInput if `most` are open. Beyond the cap the action is recorded for
-    approval, and returned.
+    approval, and returned. Raises SafetyRefused if it would hide more than the caps on hiding allow.
     """
     request, action, follow_up = wanted
     yield sql("lock_asker", action.asked_by)
+    yield from refuse_revoked(signed)
     opened = read_rows(OpenRequest, (yield sql("select_open_wishes", action.asked_by, most)))
     for each in opened:
         if each.action_hash == action.action_hash:
@@ -64,5 +73,10 @@ def ask_once(
         request, action, follow_up = cap.beyond
         yield from ask_for_action.script(request, action, follow_up, now, signed)
         return OpenRequest(action.id, action.state, action.action_hash, request.safety or {})
+    if action.hides and hiding is not None:
+        reason = yield from why_no_more_hidden(request.account_id, request.message_id, hiding, now)
+        if reason is not None:
+            done = shown(request.action_type, request.parameters)
+            raise SafetyRefused(f"{done} is not done: {reason}", (reason,))
     yield from ask_for_action.script(request, action, follow_up, now, signed)
     return None

@@ -20,6 +20,7 @@ from postroom.core.errors import Fatal, IllegalMove, NotFound, Parked
 from postroom.core.jobs.job import Job, NewJob
 from postroom.core.lifecycle import ActionState
 from postroom.core.rules.rule import DecisionSource
+from postroom.store.audit import TOKENS
 from postroom.store.decisions import CHANNEL
 from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text
 from postroom.store.engine.database import Notify, Rows, Script, Transaction, query, sql, transaction
@@ -80,6 +81,7 @@ class LockedAction(NamedTuple):
     state: ActionState
     action_hash: str
     approved_by: str | None
+    asked_by: str | None
     started_at: datetime | None
     undo_hint: Mapping[str, Any] | None
 
@@ -98,8 +100,9 @@ def locking(id: UUID) -> Script[LockedAction | None]:
 def begin_action(job: Job, id: UUID, hourly_cap: int, now: datetime) -> Script[str | None]:
     """Mark the action as executing, owned by this job. A retry of the same job may continue; another job may not.
 
-    If the message has been protected since the decision, the action is canceled, the job has ended, and the reason is
-    returned. Raises Parked during a pause, or when the hourly cap of irreversible actions is reached.
+    If the message has been protected since the decision, or the token that asked for it was revoked, the action is
+    canceled, the job has ended, and the reason is returned. Raises Parked during a pause, or when the hourly cap of
+    irreversible actions is reached.
     """
     yield from fence(job, may_be_canceled=True)
     action = yield from locking(id)
@@ -109,7 +112,8 @@ def begin_action(job: Job, id: UUID, hourly_cap: int, now: datetime) -> Script[s
         yield from unless_paused(action.account_id)
         if action.state in ENDED_HALFWAY:
             yield from _unless_undone(id)
-        if (reason := (yield from _protected(action.account_id, action.message_id))) is not None:
+        reason = (yield from _withdrawn(action)) or (yield from _protected(action.account_id, action.message_id))
+        if reason is not None:
             yield from _refused(job, id, reason, now)
             return reason
         if action.started_at is None and is_irreversible(action.action_type, action.parameters):
@@ -128,6 +132,15 @@ def _unless_undone(id: UUID) -> Script[None]:
 def _owned(id: UUID, rows: Rows) -> None:
     if not rows:
         raise Fatal(f"action {id} is not waiting to be executed, or belongs to another job")
+
+
+def _withdrawn(action: LockedAction) -> Script[str | None]:
+    """Why it is not begun by a retry: it was withdrawn with the token that asked for it, and no person approved it."""
+    asker = action.asked_by or ""
+    if action.approved_by is not None or not asker.startswith(TOKENS):
+        return None
+    revoked = yield sql("select_revoked_token", asker.removeprefix(TOKENS))
+    return "the token that asked for it was revoked" if revoked else None
 
 
 def _protected(account_id: UUID, message_id: UUID) -> Script[str | None]:

@@ -1,6 +1,6 @@
 """Actions that wait for approval: answered once, for exactly what was shown, and only while they still make sense.
 
-awaiting_approval ──► queued     approved: the hash is the one that was shown, and that of the current row
+approved_pending ──► queued     approved: the hash is the one that was shown, and that of the current row
                  ├─► rejected   by a person
                  ├─► expired    nobody answered in time
                  └─► canceled   approved too late: the message or the account is gone, or is protected by now
@@ -14,6 +14,7 @@ from uuid import UUID
 
 from postroom.core.actions.action import Actor, RecordedType, action_hash
 from postroom.core.actions.safety import Policy, Proposed, Source, safety_ruling
+from postroom.core.audited_actions import AuditedAction
 from postroom.core.errors import Conflict, IllegalMove, NotFound, Refused
 from postroom.core.jobs.job import NewJob
 from postroom.core.lifecycle import ActionState
@@ -30,7 +31,7 @@ from postroom.store.jobs import enqueue_many
 from postroom.store.mail import load_message
 from postroom.store.protection import HOUR, restraints, safety_facts
 
-WAITING = "awaiting_approval"
+WAITING = "approved_pending"
 # Only a person may answer. An agent asks, and can never answer itself.
 APPROVERS = frozenset({"admin", "operator", "dashboard", "approver"})
 LONGEST_REASON = 300
@@ -71,6 +72,8 @@ class Approval:
     policy_tier: PolicyTier | None = None
     snippet: str = ""
     updated_at: datetime | None = None
+    agent: str | None = None
+    """The name of the token that asked for it, if a token did and has one."""
 
     @property
     def is_waiting(self) -> bool:
@@ -147,11 +150,11 @@ def approve_action(
     """
     action = yield from _taken(id, signed)
     if _is_over(action, now):
-        return (yield from _ending(id, "expired", _NOBODY, signed, now))
+        return (yield from ending_approval(id, "expired", _NOBODY, signed, now))
     _check_hash(action, expected_hash)
     reason = yield from _why_no_longer(action, now)
     if reason is not None:
-        return (yield from _ending(id, "canceled", f"approved too late: {reason}", signed, now))
+        return (yield from ending_approval(id, "canceled", f"approved too late: {reason}", signed, now))
     yield sql("approve_action", id, job.id, signed.actor, now)
     yield from enqueue_many.script([job], now)
     after = {"state": "queued", "action_type": action.action_type, "action_hash": action.action_hash}
@@ -166,9 +169,9 @@ def reject_action(id: UUID, signed: Signature, now: datetime) -> Script[Answered
     """Reject the action. Raises Refused if the actor may not answer, IllegalMove if the action is not waiting."""
     action = yield from _taken(id, signed)
     if _is_over(action, now):
-        return (yield from _ending(id, "expired", _NOBODY, signed, now))
+        return (yield from ending_approval(id, "expired", _NOBODY, signed, now))
     reason = f": {signed.reason[:LONGEST_REASON]}" if signed.reason else ""
-    return (yield from _ending(id, "rejected", f"rejected by {signed.actor}{reason}", signed, now))
+    return (yield from ending_approval(id, "rejected", f"rejected by {signed.actor}{reason}", signed, now))
 
 
 @transaction
@@ -194,11 +197,20 @@ def take_slot(action_id: UUID, most: int, digest: NewJob, now: datetime) -> Scri
     return False
 
 
+class WaitingCount(NamedTuple):
+    """How many actions of one type and one cause wait for an answer, and about mail of how many senders."""
+
+    action_type: RecordedType
+    actor: Actor
+    agent: str | None
+    number: int
+    senders: int
+
+
 @query
-def count_without_notice() -> Script[dict[str, int]]:
-    """Count the actions that wait for an answer without a notice, by type."""
-    rows = yield sql("count_without_notice")
-    return {str(kind): int(count) for kind, count in rows}
+def count_without_notice() -> Script[list[WaitingCount]]:
+    """Count the actions that wait for an answer without a notice, by type and cause; the most come first."""
+    return read_rows(WaitingCount, (yield sql("count_without_notice")))
 
 
 @transaction
@@ -235,6 +247,7 @@ def ask_to_close(seed: UUID, now: datetime) -> Script[int]:
 
 def _taken(id: UUID, signed: Signature) -> Script[_Pending]:
     """Part of a transaction: lock and return the action, if the signer may answer and the action waits for it."""
+    signed.require_person("answer an approval")
     if signed.role not in APPROVERS:
         raise Refused(f"{signed.actor} is not a person; only people approve or reject actions")
     action = read_first(_Pending, (yield sql("lock_approval", id)))
@@ -272,9 +285,16 @@ def _why_no_longer(action: _Pending, now: datetime) -> Script[str | None]:
     return "; ".join(ruling.reasons) if ruling.verdict == "refuse" else None
 
 
-def _ending(id: UUID, state: ActionState, reason: str, signed: Signature, now: datetime) -> Script[AnsweredApproval]:
+def ending_approval(
+    id: UUID, state: ActionState, reason: str, signed: Signature, now: datetime
+) -> Script[AnsweredApproval]:
+    """Part of a transaction: end a waiting action without doing it, with its entry in the audit log."""
     yield sql("end_approval", id, state, reason, now)
-    names = {"rejected": "approval.reject", "expired": "approval.expire", "canceled": "approval.cancel"}
+    names: Mapping[str, AuditedAction] = {
+        "rejected": "approval.reject",
+        "expired": "approval.expire",
+        "canceled": "approval.cancel",
+    }
     entry = signed.under(names[state], "action", str(id), before={"state": WAITING}, after={"state": state})
     yield from auditing(entry, now)
     yield Notify(CHANNEL, state)

@@ -10,11 +10,14 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from postroom.core.audited_actions import AuditedAction
+from postroom.core.errors import Refused
 from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Script, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_rows
 
 LONGEST_TEXT = 512
+TOKENS = "token:"
 LAST_SEQ = 2**63 - 1
 
 
@@ -25,7 +28,7 @@ class AuditEntry:
     id: UUID
     actor: str
     role: str
-    action: str
+    action: AuditedAction
     object_type: str
     object_id: str
     before: Mapping[str, Any] | None = None
@@ -41,9 +44,19 @@ class Signature(NamedTuple):
     role: str
     reason: str | None = None
 
+    @property
+    def is_token(self) -> bool:
+        """Whether a program acts, by its token, and not a person."""
+        return self.actor.startswith(TOKENS)
+
+    def require_person(self, what: str) -> None:
+        """Raise Refused for a token, whatever its role: the interfaces refuse it before, and this is for good."""
+        if self.is_token:
+            raise Refused(f"no token may {what}; only people do, on the page or at the command line")
+
     def under(
         self,
-        action: str,
+        action: AuditedAction,
         object_type: str,
         object_id: str,
         *,

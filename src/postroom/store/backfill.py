@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from uuid import UUID, uuid5
 
-from postroom.core.backfill.job import MOST_OPEN, BackfillJob, FailedMessage, NewBackfill
+from postroom.core.audited_actions import AuditedAction
+from postroom.core.backfill.job import MOST_OPEN, BackfillJob, FailedMessage, FoundMail, NewBackfill
 from postroom.core.errors import NotFound, TooManyRequests
 from postroom.core.lifecycle import BACKFILL, BackfillStatus
 from postroom.store.audit import Signature, auditing
@@ -24,6 +25,7 @@ from postroom.store.engine.reading import read_first, read_rows
 from postroom.store.jobs import unpark
 
 CHANNEL = "backfill"
+GOING: tuple[BackfillStatus, ...] = ("pending", "active")
 # A message whose decision takes longer than this was lost on the way, and no longer counts as expected cost.
 RECENT = timedelta(days=7)
 
@@ -84,13 +86,13 @@ def create_backfill(
 
 @transaction
 def pause_backfill(id: UUID, now: datetime, signed: Signature) -> Script[BackfillStatus]:
-    """Pause a job. Its connector learns it with its next report, and decisions about its mail wait."""
+    """Pause a job. Its connector learns it with its next report, and decisions about its mail wait. Safe to repeat."""
     return (yield from _asked(id, "paused", now, signed, "backfill.pause"))
 
 
 @transaction
 def cancel_backfill(id: UUID, now: datetime, signed: Signature) -> Script[BackfillStatus]:
-    """Cancel a job for good. Mail that came in stays, and no model is asked about the rest of it."""
+    """Cancel a job for good. Mail that came in stays, and no model is asked about the rest of it. Safe to repeat."""
     status = yield from _asked(id, "cancelled", now, signed, "backfill.cancel")
     yield from releasing(id, now)
     return status
@@ -98,17 +100,24 @@ def cancel_backfill(id: UUID, now: datetime, signed: Signature) -> Script[Backfi
 
 @transaction
 def resume_backfill(id: UUID, now: datetime, signed: Signature) -> Script[BackfillStatus]:
-    """Let a job that was paused, reached its cap or failed continue where it stopped."""
-    status = yield from _asked(id, "pending", now, signed, "backfill.resume")
+    """Let a job that was paused, reached its cap or failed continue where it stopped. One that is going goes on."""
+    before = yield from locked(id)
+    if before in GOING:
+        return before
+    yield from moving(id, before, "pending", now, signed, "backfill.resume")
     yield sql("end_backfill_lease", id)
     yield from releasing(id, now)
     yield from beginning(id, signed.entry_id, now)
-    return status
+    return "pending"
 
 
-def _asked(id: UUID, after: BackfillStatus, now: datetime, signed: Signature, action: str) -> Script[BackfillStatus]:
+def _asked(
+    id: UUID, after: BackfillStatus, now: datetime, signed: Signature, action: AuditedAction
+) -> Script[BackfillStatus]:
+    """Move a job; one that is so already stays as it is, and the audit log too."""
     before = yield from locked(id)
-    yield from moving(id, before, after, now, signed, action)
+    if before != after:
+        yield from moving(id, before, after, now, signed, action)
     return after
 
 
@@ -126,7 +135,7 @@ def moving(
     after: BackfillStatus,
     now: datetime,
     signed: Signature,
-    action: str,
+    action: AuditedAction,
     error: str | None = None,
 ) -> Script[None]:
     """Part of a transaction: move a locked job, and write it to the audit log. Raises IllegalMove."""
@@ -193,6 +202,12 @@ def list_backfills(
     last = before or Cursor(datetime.max.replace(tzinfo=now.tzinfo), UUID(int=2**128 - 1))
     filters = connector_type, endpoint_identity, status, last.at, last.id, most
     return read_rows(BackfillJob, (yield sql("select_backfills", *filters, day, now - RECENT)))
+
+
+@query
+def backfill_found(id: UUID) -> Script[list[FoundMail]]:
+    """The mail a job brought in, counted by category and year, the last year first."""
+    return read_rows(FoundMail, (yield sql("select_backfill_found", id)))
 
 
 @query

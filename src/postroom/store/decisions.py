@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.actions.action import Actor, DecidedType
-from postroom.core.actions.steps import is_irreversible
+from postroom.core.actions.hiding import HOUR, HiddenSoFar, HidingCaps, cap_reached
+from postroom.core.actions.safety import Ruling
+from postroom.core.actions.steps import is_irreversible, shown
 from postroom.core.jobs.job import Job, NewJob
 from postroom.core.lifecycle import ActionState
 from postroom.core.queue.queues import HISTORY
@@ -17,7 +19,8 @@ from postroom.store import backfill_spend
 from postroom.store.audit import AuditEntry, Signature, auditing
 from postroom.store.engine.codecs import as_uuid, json_text
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
-from postroom.store.engine.reading import read_rows
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.reading import read_first, read_rows
 from postroom.store.jobs import completing_one, enqueue_many
 from postroom.store.rollups import Count, adding
 
@@ -64,6 +67,21 @@ class NewAction:
     expires_at: datetime | None = None
     asked_by: str | None = None
     batch_id: UUID | None = None
+    hides: bool = False
+    """Whether a model or an agent hides the message by itself."""
+
+
+def refused_decision(decision: Decision, ruling: Ruling) -> Decision:
+    """A decision to do nothing, which records what was refused."""
+    refused: Mapping[str, Any] = {"action": decision.action_type, "parameters": decision.parameters}
+    return replace(
+        decision,
+        action_type="none",
+        parameters={},
+        needs_approval=False,
+        rationale=f"{shown(decision.action_type, decision.parameters)} is not done: {'; '.join(ruling.reasons)}",
+        safety={**ruling.as_json(), "proposed": refused},
+    )
 
 
 @transaction
@@ -76,17 +94,23 @@ def record_decision(
     shadows: Sequence[Decision] = (),
     *,
     is_backfilled: bool = False,
+    hiding: HidingCaps | None = None,
 ) -> Script[None]:
     """Record the decision, its action, the next job and the end of the deciding job in one transaction.
 
     A new decision withdraws what earlier ones have waiting for approval, and never repeats an action that cannot be
-    undone.
+    undone. An action that hides the message is not recorded beyond the caps on that: then the message stays.
     """
     yield from completing_one(job, now)
     if decision.generation > 1:
         yield sql("cancel_waiting", decision.message_id, DECIDED_AGAIN, now)
         if action is not None and (yield from _is_done(decision, action)):
             decision = replace(decision, rationale=f"{DONE_BEFORE}: {decision.rationale}", needs_approval=False)
+            action = follow_up = None
+    if action is not None and action.hides and hiding is not None:
+        reason = yield from why_no_more_hidden(decision.account_id, decision.message_id, hiding, now)
+        if reason is not None:
+            decision = refused_decision(decision, Ruling("refuse", (reason,)))
             action = follow_up = None
     for each in (decision, *shadows):
         yield from _insert_decision(each, now)
@@ -151,6 +175,18 @@ def _insert_decision(decision: Decision, now: datetime) -> Script[None]:
         yield sql("insert_decision_rule", decision.id, id, name)
 
 
+def why_no_more_hidden(account_id: UUID, message_id: UUID, caps: HidingCaps, now: datetime) -> Script[str | None]:
+    """Part of a transaction: why automation hides no more of this sender now; None if it may.
+
+    One check at a time per account, so that of several at once only one is the last allowed.
+    """
+    yield sql("lock_account", account_id)
+    day, hour = caps.day_began, now - HOUR
+    rows = yield sql("count_hidden", account_id, message_id, min(day, hour), day, hour)
+    hidden = read_first(HiddenSoFar, rows) or HiddenSoFar(0, 0, 0)
+    return cap_reached(hidden, caps.limits)
+
+
 def inserting_action(request: Decision, action: NewAction, decision_id: UUID | None, now: datetime) -> Script[None]:
     """Part of a transaction: insert the action that `request` describes, recorded as a decision or not."""
     yield sql(
@@ -171,8 +207,13 @@ def inserting_action(request: Decision, action: NewAction, decision_id: UUID | N
         action.batch_id,
         action.expires_at,
         action.actor != "undo" and is_irreversible(request.action_type, request.parameters),
+        action.hides,
         now,
     )
+    if action.hides:
+        after = {"message_id": str(request.message_id), "action_type": request.action_type}
+        signed = Signature(new_id(), action.asked_by or action.actor, action.actor)
+        yield from auditing(signed.under("mail.hide", "action", str(action.id), after=after), now)
 
 
 @transaction
@@ -220,6 +261,22 @@ def undecided(since: datetime, most: int) -> Script[list[Undecided]]:
     """Undecided messages, newest first."""
     rows = yield sql("select_to_decide_again", since, most)
     return read_rows(Undecided, rows)
+
+
+class WaitingMessage(NamedTuple):
+    """A message that nothing was done with, and the action that was decided in shadow before acting began, if any."""
+
+    account_id: UUID
+    message_id: UUID
+    generation: int
+    would: DecidedType | None
+
+
+@query
+def waiting_to_act(account_id: UUID, since: datetime, most: int) -> Script[list[WaitingMessage]]:
+    """The messages of an account since a time that nothing was done with, newest first."""
+    rows = yield sql("select_waiting_to_act", account_id, since, most)
+    return read_rows(WaitingMessage, rows)
 
 
 @dataclass(frozen=True, slots=True)

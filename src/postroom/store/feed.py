@@ -18,7 +18,7 @@ from postroom.store.engine.reading import read_row
 
 @dataclass(frozen=True, slots=True)
 class FeedRow:
-    """One message, from acceptance to action."""
+    """One message, from acceptance to action. `undone` is the state of the action's undo, if there was one."""
 
     inbox_id: UUID
     seq: int
@@ -35,6 +35,7 @@ class FeedRow:
     rationale: str | None
     action_state: ActionState | None
     action_error: str | None
+    undone: ActionState | None
 
 
 @query

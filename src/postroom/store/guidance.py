@@ -2,12 +2,13 @@
 a name and apply to the messages of their scope.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 from uuid import UUID
 
+from postroom.core.audited_actions import AuditedAction
 from postroom.core.errors import BadInput, Conflict, NotFound
 from postroom.core.rules.rule import SCOPES, BrokenRule, read_scope
 from postroom.store.audit import Signature, auditing
@@ -22,6 +23,20 @@ MOST: dict[GuidanceKind, int] = {"direction": 200, "model_rule": 1_000}
 DIRECTION_SCOPES = ("global", "account")
 POSITIONS = range(-1_000_000, 1_000_001)
 ACTIVE = "active"
+
+
+class _Actions(NamedTuple):
+    """The changes of guidance, as the audit log names them."""
+
+    add: AuditedAction
+    edit: AuditedAction
+    remove: AuditedAction
+
+
+_ACTIONS: Mapping[GuidanceKind, _Actions] = {
+    "direction": _Actions("directions.add", "directions.edit", "directions.remove"),
+    "model_rule": _Actions("model_rules.add", "model_rules.edit", "model_rules.remove"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +99,7 @@ def add_guidance(id: UUID, guidance: Guidance, signed: Signature, now: datetime)
         raise BadInput(f"{_words(kind)}s", f"there are already {MOST[kind]:,}", "combine or remove some")
     _check_name(guidance, stored)
     yield sql(f"insert_{kind}", id, *_values(guidance), now)
-    yield from auditing(signed.under(f"{kind}s.add", kind, str(id), after=asdict(guidance)), now)
+    yield from auditing(signed.under(_ACTIONS[kind].add, kind, str(id), after=asdict(guidance)), now)
     return (yield from _with_id(kind, id))
 
 
@@ -97,7 +112,7 @@ def edit_guidance(before: GuidanceView, after: Guidance, signed: Signature, now:
         yield from _with_id(kind, before.id)
         raise Conflict(_words(kind), "it was changed meanwhile", f"see {_listed(kind)}, and try again")
     documents = {"before": asdict(before.guidance), "after": asdict(after)}
-    yield from auditing(signed.under(f"{kind}s.edit", kind, str(before.id), **documents), now)
+    yield from auditing(signed.under(_ACTIONS[kind].edit, kind, str(before.id), **documents), now)
     return (yield from _with_id(kind, before.id))
 
 
@@ -105,7 +120,7 @@ def edit_guidance(before: GuidanceView, after: Guidance, signed: Signature, now:
 def remove_guidance(kind: GuidanceKind, id: UUID, signed: Signature, now: datetime) -> Script[None]:
     before = yield from _with_id(kind, id)
     yield sql(f"delete_{kind}", id)
-    yield from auditing(signed.under(f"{kind}s.remove", kind, str(id), before=asdict(before.guidance)), now)
+    yield from auditing(signed.under(_ACTIONS[kind].remove, kind, str(id), before=asdict(before.guidance)), now)
 
 
 @query

@@ -23,7 +23,7 @@ from postroom.core.queue.turns import Ledger, Turn, record_picks, turn_of, undo_
 from postroom.store import backfill_spend
 from postroom.store.acceptance import CHANNEL
 from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text, rows_text
-from postroom.store.engine.database import Notify, Rows, Script, sql, transaction
+from postroom.store.engine.database import Notify, Rows, Script, query, sql, transaction
 from postroom.store.rollups import SHARDS, Count, adding, hour_of, summed, waited
 
 STALE_AT_ONCE = 1000
@@ -303,6 +303,12 @@ def _take_back(ledgers: Mapping[str, Ledger], back: Sequence[tuple[int, str]]) -
         yield sql("keep_ledger", queue, *_ledger_texts(after))
         for turn in changed:
             yield sql("keep_turn", held[turn.number], json_text(turn.form))
+
+
+@query
+def any_message() -> Script[bool]:
+    """Whether anything waits or is leased, in any queue."""
+    return bool((yield sql("select_any_message")))
 
 
 @transaction

@@ -14,6 +14,7 @@ from postroom.core.jobs.types import (
     ACTION_GMAIL,
     APPROVAL_NOTIFY,
     BACKFILL_GMAIL,
+    BY_AMOUNT,
     CATALOGUE,
     CLASSIFY,
     HISTORY_SYNC_GMAIL,
@@ -87,21 +88,18 @@ def digest_job(not_before: datetime) -> NewJob:
     return new_job(CATALOGUE, APPROVAL_NOTIFY.name, {"digest": True}, key=key, not_before=not_before, while_live=True)
 
 
-def undo_job(
-    catalogue: Catalogue, account_id: UUID, ids: tuple[UUID, ...], priority: int = 0, again: int = 0
-) -> NewJob:
-    """Undo these actions on one message, in this order. `again` gives the job a new key.
-
-    Without it the key holds while the job is live.
-    """
+def undo_job(catalogue: Catalogue, account_id: UUID, ids: tuple[UUID, ...], priority: int = 0) -> NewJob:
+    """Undo these actions on one message, in this order. The key names the first, and holds while the job is live."""
     first, *then = ids
     payload: dict[str, object] = {"account_id": str(account_id), "original_action_id": str(first)}
     if then:
         payload["then"] = [str(each) for each in then]
-    if again:
-        payload["again"] = again
-    key = _key(UNDO_ACTION, account_id, first, *([again] if again else []))
-    return new_job(catalogue, UNDO_ACTION.name, payload, key=key, priority=priority, while_live=not again)
+    key = undo_key(account_id, first)
+    return new_job(catalogue, UNDO_ACTION.name, payload, key=key, priority=priority)
+
+
+def undo_key(account_id: UUID, action_id: UUID) -> str:
+    return _key(UNDO_ACTION, account_id, action_id)
 
 
 def unsnooze_job(
@@ -112,9 +110,13 @@ def unsnooze_job(
     label_id: str,
     until: datetime,
     priority: int,
+    *,
+    by_amount: bool = False,
 ) -> NewJob:
-    """Wake a message at its time."""
-    payload = {"message_id": str(message_id), "snooze_label_id": label_id}
+    """Wake a message at its time. One given as an amount follows a clock that is set back."""
+    payload: dict[str, object] = {"message_id": str(message_id), "snooze_label_id": label_id}
+    if by_amount:
+        payload[BY_AMOUNT] = True
     return _about_action(
         catalogue, UNSNOOZE_GMAIL, account_id, action_id, payload=payload, priority=priority, not_before=until
     )

@@ -1,17 +1,23 @@
 """Requests of people about jobs, each together with its entry in the audit log."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
+from postroom.core.audited_actions import AuditedAction
 from postroom.core.errors import IllegalMove, NotFound
 from postroom.store import job_filters, jobs
 from postroom.store.audit import Signature, auditing
 from postroom.store.engine.database import Script, transaction
 
 JobVerb = Literal["retry", "cancel", "dismiss"]
+_MANY: Mapping[JobVerb, AuditedAction] = {
+    "retry": "job.retry_many",
+    "cancel": "job.cancel_many",
+    "dismiss": "job.dismiss_many",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,7 @@ class BulkRun:
 
 @transaction
 def change_many(
-    run: BulkRun, ids: Sequence[UUID], before: BulkProgress, signed: Signature | None, now: datetime
+    run: BulkRun, ids: Sequence[UUID], before: BulkProgress, signed: Signature, now: datetime
 ) -> Script[BulkProgress]:
     """Retry, cancel or dismiss some of the jobs of a bulk act, and record how far it has come with them.
 
@@ -76,7 +82,6 @@ def change_many(
             except (IllegalMove, NotFound):
                 continue
     progress = BulkProgress(before.count, before.seen + len(ids), before.done + done)
-    if signed is not None:
-        after = {"asked": dict(run.asked), **asdict(progress)}
-        yield from auditing(signed.under(f"job.{run.verb}_many", "jobs", str(run.id), after=after), now)
+    after = {"asked": dict(run.asked), **asdict(progress)}
+    yield from auditing(signed.under(_MANY[run.verb], "jobs", str(run.id), after=after), now)
     return progress

@@ -17,6 +17,7 @@ from uuid import UUID
 from postroom.core.errors import IllegalMove, LeaseLost, NotFound, StoreError
 from postroom.core.jobs.job import Claim, Enqueued, Job, JobView, NewJob
 from postroom.core.lifecycle import JOB
+from postroom.store.engine.clock_jumps import SLACK
 from postroom.store.engine.codecs import as_optional_time, as_uuid, from_json, rows_text
 from postroom.store.engine.database import Notify, Rows, Script, Single, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_rows
@@ -250,6 +251,12 @@ def _made_claimable(rows: Sequence[Sequence[Any]]) -> Script[int]:
         yield sql("rewind_marks", rows_text([(seq, priority) for seq, priority in rows]))
         yield _wake(*(priority for _, priority in rows))
     return len(rows)
+
+
+@query
+def any_lease_over(now: datetime) -> Script[bool]:
+    """Whether a worker's lease has ended, or was renewed at a time yet to come."""
+    return bool((yield sql("select_lease_over", now, now + SLACK)))
 
 
 @transaction

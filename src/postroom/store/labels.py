@@ -138,7 +138,9 @@ def sync_labels(
     yield from resolve_protected(account_id, [(label.provider_label_id, label.name) for label in seen])
     if gone:
         yield sql("delete_labels", account_id, sorted(gone))
-    lost_here = _lost(known, {id: name for id, name, _ in rows if id not in known} | present)
+    others = {id: name for id, name, _ in rows if id not in known}
+    ((provider,),) = yield sql("select_provider", account_id)
+    lost_here = _lost(known, others | present, "Gmail" if provider == "gmail" else "the mailbox")
     disabled: list[UUID] = []
     if lost_here:
         yield sql("upsert_lost_labels", account_id, rows_text(sorted(lost_here.items())), now)
@@ -166,12 +168,12 @@ def why_not_created(account_id: UUID, name: str, asked_at: datetime | None) -> S
     return None
 
 
-def _lost(known: Mapping[str, str], present: Mapping[str, str]) -> dict[str, str]:
+def _lost(known: Mapping[str, str], present: Mapping[str, str], mailbox: str) -> dict[str, str]:
     """The ids and names that no longer stand for a label of the account, each with what became of the label."""
     here = _words(present.items())
     lost: dict[str, str] = {}
     for id, name in known.items():
-        why = f"was renamed to {present[id]!r}" if id in present else "was deleted"
+        why = f"was renamed to {present[id]!r} in {mailbox}" if id in present else f"was deleted from {mailbox}"
         lost |= {word: why for word in _words([(id, name)]) if word not in here}
     return lost
 
@@ -193,7 +195,7 @@ def _disable_rules(
         lost = lost_here if is_for_one else lost_everywhere
         for label in sorted(labels_used(from_json(rule["conditions_json"]), from_json(rule["parameters_json"]))):
             if why := lost.get(label) or lost.get(label.casefold()):
-                yield sql("disable_rule", id, f"the label {label!r} {why} in the mailbox", False, now)
+                yield sql("disable_rule", id, f"Label {label!r} {why}", False, now)
                 disabled.append(id)
                 break
     return disabled

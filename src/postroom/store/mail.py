@@ -2,25 +2,31 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from postroom.core.actions.action import FOLDER
 from postroom.core.errors import NotFound
 from postroom.core.jobs.job import NewJob
 from postroom.core.lifecycle import AccountState
 from postroom.core.mail.accounts import Provider
 from postroom.core.mail.message import MailContent
-from postroom.core.queue.envelope import IngestionTier
+from postroom.core.mail.own_mail import is_own_mail
+from postroom.core.mail.sender_doubt import SenderDoubt
+from postroom.core.mail.tiers import Known
+from postroom.core.queue.envelope import IngestionTier, PolicyTier
 from postroom.core.rules.conditions import MessageFacts, recipients
 from postroom.core.rules.learning import list_of
 from postroom.core.rules.rule import DecisionSource
 from postroom.store import backfill_spend, inbox
-from postroom.store.engine.codecs import as_uuid, from_json, json_text
+from postroom.store.engine.codecs import as_uuid, from_json, json_text, rows_text
 from postroom.store.engine.database import Rows, Script, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_row
 from postroom.store.jobs import enqueue_many
 from postroom.store.unknown_labels import noticing_labels
+
+ACTS_ON_ALL = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +41,16 @@ class Account:
 
 
 @transaction
-def keep_account(id: UUID, provider: str, endpoint_identity: str, email: str, now: datetime) -> Script[Account]:
-    """The account of this endpoint, created if new."""
-    yield sql("insert_account", id, provider, endpoint_identity, email, now)
+def keep_account(
+    id: UUID,
+    provider: str,
+    endpoint_identity: str,
+    email: str,
+    now: datetime,
+    acts_from: datetime | None = ACTS_ON_ALL,
+) -> Script[Account]:
+    """The account of this endpoint, created if new: then it acts on mail since `acts_from`, by default on all."""
+    yield sql("insert_account", id, provider, endpoint_identity, email, acts_from, now)
     return (yield from _account(endpoint_identity))
 
 
@@ -77,13 +90,18 @@ def store_messages(messages: Sequence[NewMessage], now: datetime) -> Script[None
     A message already stored only ends in the inbox, unless only its metadata was stored and this one is full.
     """
     jobs: list[NewJob] = []
+    found: list[tuple[UUID, str, int]] = []
     for each in messages:
         inserted = yield from _insert_message(each, now)
         if each.categories and inserted:
             yield sql("insert_message_categories", inserted[0], list(each.categories))
         if each.is_backfilled:
             yield from backfill_spend.storing(each.leased.id, inserted, now)
+            if inserted:
+                found += [(each.leased.id, name, each.mail.sent_at.astimezone(UTC).year) for name in each.categories]
         jobs += [each.classify(id) for id in inserted]
+    if found:
+        yield sql("add_backfill_found", rows_text(found))
     if jobs:
         yield from enqueue_many.script(jobs, now)
     yield from inbox.ending_all([each.leased for each in messages], "done", now)
@@ -116,6 +134,7 @@ def _insert_message(new: NewMessage, now: datetime) -> Script[list[UUID]]:
         mail.size,
         None if mail.attachments is None else json_text(mail.attachments),
         mail.reply_to_mine,
+        mail.sender_doubt,
         new.is_on_demand,
         now,
     )
@@ -142,11 +161,27 @@ class StoredMessage:
     on_demand: bool = False
     """Whether it is here because somebody searched for it; no model is asked."""
     may_act: bool = True
-    """False for old mail that was brought in later: decisions about it are only recorded."""
+    """False for old mail that was brought in later, and for mail from before its owner switched acting on: decisions
+    about it are only recorded.
+    """
+    policy_tier: PolicyTier = "default"
+    stored_at: datetime | None = None
+    folders: frozenset[str] = frozenset()
+    """The labels of its mailbox that are folders, by id and by casefolded name: a message leaves the inbox for one."""
+    was_snoozed: bool = False
+    """Whether the model or an agent has snoozed it before without a person's approval, or is about to."""
+    sender_doubt: SenderDoubt | None = None
 
     @property
     def own_addresses(self) -> frozenset[str]:
         return frozenset({self.account_email.lower()})
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the user sent it, and not to themselves. Its labels do not tell: they are those of today."""
+        if self.sender_doubt is not None or self.facts.sender not in self.own_addresses:
+            return False
+        return is_own_mail(self.facts.headers, (), Known(self.own_addresses))
 
 
 class LastDecision(NamedTuple):
@@ -199,7 +234,12 @@ def _message(row: Mapping[str, Any], labels_known: Rows) -> StoredMessage:
     held = read_row(MessageFacts, row)
     labels = _with_names(held.labels, labels_known)
     facts = with_derived(replace(held, labels=labels), row["account_email"], recipients(held.headers))
-    return read_row(StoredMessage, row, facts=facts)
+    return read_row(StoredMessage, row, facts=facts, folders=_folders(labels_known))
+
+
+def _folders(labels: Rows) -> frozenset[str]:
+    found = [(id, name) for id, name, *_ in labels if id.startswith(FOLDER)]
+    return frozenset(each for id, name in found for each in (id, name.casefold()))
 
 
 def with_derived(facts: MessageFacts, account_email: str, to: tuple[str, ...]) -> MessageFacts:

@@ -1,4 +1,5 @@
-"""Lists of mail and events for people, newest first and page by page: all of it, or by tier, decider, account or state.
+"""Lists of mail and events for people, newest first and page by page: all of it, or by tier, decider, account,
+state or category.
 
 A page costs the same however much is stored. What no index serves is looked for in a stretch of the newest messages;
 when that has too few, the page says how far back it looked, and the next page goes on from there.
@@ -15,6 +16,7 @@ from postroom.core.actions.action import Actor, DecidedType
 from postroom.core.lifecycle import ActionState, InboxState
 from postroom.core.mail.message import MailContent, read_mail
 from postroom.core.mail.search import SearchQuery
+from postroom.core.mail.sender_doubt import SenderDoubt
 from postroom.core.queue.envelope import PolicyTier, parse_envelope
 from postroom.core.rules.rule import DecisionSource
 from postroom.store.engine.codecs import as_time, as_uuid, from_json
@@ -32,16 +34,21 @@ LONGEST_START = 300
 LONGEST_TEXT = 20_000
 _FIRST_ID = UUID(int=0)
 
-StateFilter = Literal["asking", "failed", "undone", "done"]
+StateFilter = Literal["asking", "failed", "undone", "done", "hidden"]
 ByFilter = Literal["rule", "model", "you", "agent"]
 _SOURCES: Mapping[ByFilter, DecisionSource] = {"rule": "deterministic", "model": "llm"}
 _ACTORS: Mapping[ByFilter, Actor] = {"you": "user", "agent": "agent"}
 _STATES: Mapping[ActionState | None, StateFilter] = {
-    "awaiting_approval": "asking",
+    "approved_pending": "asking",
     "failed": "failed",
     "completed": "done",
 }
-_STATE_PAGES = {"asking": "select_asking_page", "failed": "select_failed_page", "undone": "select_undone_page"}
+_STATE_PAGES = {
+    "asking": "select_asking_page",
+    "failed": "select_failed_page",
+    "undone": "select_undone_page",
+    "hidden": "select_hidden_page",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +60,12 @@ class MailFilter:
     by: ByFilter | None = None
     account_id: UUID | None = None
     since: datetime = EARLIEST
+    category: str | None = None
 
     @property
     def is_narrow(self) -> bool:
         """Whether only some messages fit, besides those of a time."""
-        return any(each is not None for each in (self.tier, self.state, self.by, self.account_id))
+        return any(each is not None for each in (self.tier, self.state, self.by, self.account_id, self.category))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +80,10 @@ class ListedMail:
     headers: tuple[tuple[str, str], ...]
     subject: str
     labels: frozenset[str]
+    categories: frozenset[str]
     policy_tier: PolicyTier
     reply_to_mine: bool | None
+    sender_doubt: SenderDoubt | None
     is_gone: bool
     is_backfilled: bool
     is_contact: bool
@@ -107,7 +117,7 @@ class ListedMail:
         if self.undone == "completed":
             return "undone"
         states: Mapping[str | None, StateFilter] = {
-            "awaiting_approval": "asking",
+            "approved_pending": "asking",
             "failed": "failed",
             "completed": "done",
         }
@@ -167,7 +177,7 @@ class _Found(NamedTuple):
 @query
 def list_arrived(most: int, before: Cursor = NEWEST, since: datetime = EARLIEST) -> Script[ListedPage]:
     """Everything that arrived: mail and events of every queue."""
-    mail = _found((yield sql("select_mail_page", None, None, None, None, False, since, *before, most + 1)))
+    mail = _found((yield sql("select_mail_page", None, None, None, None, False, None, since, *before, most + 1)))
     floor = mail[-1].at if len(mail) > most else since
     events = yield from _event_page(None, before, floor, most)
     events += _found((yield sql("select_unstored_page", STRETCH, floor, *before, most + 1)))
@@ -207,7 +217,7 @@ def list_mail(wanted: MailFilter, most: int, before: Cursor = NEWEST) -> Script[
     account = None if wanted.account_id is None else str(wanted.account_id)
     source, actor = (_SOURCES.get(wanted.by), _ACTORS.get(wanted.by)) if wanted.by else (None, None)
     since = max(wanted.since, floor or EARLIEST)
-    filters = (wanted.tier, account, source, actor, wanted.state == "done")
+    filters = (wanted.tier, account, source, actor, wanted.state == "done", wanted.category)
     found = _found((yield sql("select_mail_page", *filters, since, *before, most + 1)))
     by_id = {each.id: each for each in (yield from _mail([each.id for each in found[:most]]))}
     items = [by_id[each.id] for each in found[:most] if each.id in by_id]
@@ -234,6 +244,13 @@ def count_states(since: datetime) -> Script[StateCounts]:
     failed = yield sql("count_failed", since, MOST_COUNTED)
     undone = yield sql("count_undone", since, MOST_COUNTED)
     return StateCounts(asking[0][0], failed[0][0], undone[0][0])
+
+
+@query
+def count_hidden(since: datetime) -> Script[int]:
+    """How many messages automation has hidden since then that were not brought back."""
+    rows = yield sql("count_hidden_since", since, MOST_COUNTED)
+    return rows[0][0]
 
 
 @query
@@ -269,6 +286,7 @@ def _fits(wanted: MailFilter) -> Callable[[ListedMail], bool]:
             wanted.tier in (None, each.tier)
             and wanted.state in (None, each.state)
             and wanted.account_id in (None, each.account_id)
+            and (wanted.category is None or wanted.category in each.categories)
             and source in (None, each.source)
             and actor in (None, each.actor)
             and each.at >= wanted.since

@@ -7,15 +7,17 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.actions.action import Actor, DecidedType
+from postroom.core.budget_shares import ShareKind
 from postroom.core.errors import NotFound
 from postroom.core.lifecycle import ActionState
+from postroom.core.mail.sender_doubt import SenderDoubt
 from postroom.core.queue.envelope import IngestionTier, PolicyTier
 from postroom.core.rules.rule import DecisionSource
 from postroom.store.actions import ActionView, list_actions
 from postroom.store.decisions import DecisionView, decisions_about
 from postroom.store.engine.codecs import as_uuid, from_json
 from postroom.store.engine.database import Script, query, sql
-from postroom.store.engine.reading import read_row, read_rows
+from postroom.store.engine.reading import read_first, read_row, read_rows
 from postroom.store.labels import AccountLabel, list_all_labels
 from postroom.store.outcomes import OutcomeView, outcomes_of
 
@@ -47,11 +49,16 @@ class ListedMail:
 
 @query
 def list_mail(
-    most: int, since: datetime, account_id: UUID | None = None, tier: str | None = None, only_kept: bool = False
+    most: int,
+    since: datetime,
+    account_id: UUID | None = None,
+    tier: str | None = None,
+    only_kept: bool = False,
+    category: str | None = None,
 ) -> Script[list[ListedMail]]:
     """The newest mail that is still in the mailbox; with `only_kept`, mail on which nothing was ever done."""
     account = None if account_id is None else str(account_id)
-    rows = yield sql("select_mail_list", account, tier, only_kept, since, most)
+    rows = yield sql("select_mail_list", account, tier, only_kept, category, since, most)
     names = label_names((yield from list_all_labels.script()))
     return [read_row(ListedMail, row, labels=named_labels(row, names)) for row in rows.by_name()]
 
@@ -77,6 +84,8 @@ class Arrival:
     on_demand: bool
     is_backfilled: bool
     is_contact: bool
+    sender_doubt: SenderDoubt | None
+    reply_to_mine: bool | None
     has_attachment: bool
 
 
@@ -90,6 +99,13 @@ class UndoView(NamedTuple):
     error: str | None
 
 
+class ModelWait(NamedTuple):
+    """The share of the model's budget that a message waits for, or has waited for."""
+
+    kind: ShareKind
+    waits_since: datetime
+
+
 @dataclass(frozen=True, slots=True)
 class MailRecord:
     """All that is recorded about a message: decisions and actions in the order in which they were made."""
@@ -99,6 +115,7 @@ class MailRecord:
     actions: Sequence[ActionView]
     undos: Mapping[UUID, UndoView]
     outcomes: Sequence[OutcomeView]
+    model_wait: ModelWait | None = None
 
 
 @query
@@ -114,6 +131,7 @@ def mail_record(id: UUID) -> Script[MailRecord]:
         list(reversed(done)),
         {each.action_id: each for each in undos},
         (yield from outcomes_of.script(id)),
+        read_first(ModelWait, (yield sql("select_model_wait", id))),
     )
 
 

@@ -19,31 +19,27 @@ MOST_GENERATIONS = 1_000
 
 @transaction
 def ask_for_messages(
-    account_id: UUID, message_ids: Sequence[str], now: datetime, signed: Signature | None = None
+    account_id: UUID, message_ids: Sequence[str], signed: Signature, now: datetime
 ) -> Script[list[Enqueued]]:
     """Enqueue a job for every hundred messages, by Gmail's ids; return the job of each message.
 
     A job occupies its worker until the connector has answered, so many messages must not become as many jobs. A running
-    job for the same messages is reused; one that has ended is enqueued again. With a signature, the request is audited.
+    job for the same messages is reused; one that has ended is enqueued again.
     """
     jobs: list[NewJob] = []
     for at in range(0, len(message_ids), MOST_INGESTED):
         jobs.append((yield from _ingest_job(account_id, message_ids[at : at + MOST_INGESTED])))
     enqueued = yield from enqueue_many.script(jobs, now)
-    if signed is not None:
-        after = {"messages": len(message_ids)}
-        yield from auditing(signed.under("account.retry_ingest", "account", str(account_id), after=after), now)
+    after = {"messages": len(message_ids)}
+    yield from auditing(signed.under("account.retry_ingest", "account", str(account_id), after=after), now)
     return [enqueued[place // MOST_INGESTED] for place in range(len(message_ids))]
 
 
 @transaction
-def ask_for_sync(account_id: UUID, now: datetime, signed: Signature | None = None) -> Script[Enqueued]:
-    """Enqueue the jobs that look for new mail and for changed labels; return the first. With a signature, the request
-    is audited.
-    """
+def ask_for_sync(account_id: UUID, signed: Signature, now: datetime) -> Script[Enqueued]:
+    """Enqueue the jobs that look for new mail and for changed labels; return the first."""
     looking, _ = yield from enqueue_many.script([sync_job(account_id), labels_job(account_id)], now)
-    if signed is not None:
-        yield from auditing(signed.under("account.sync", "account", str(account_id)), now)
+    yield from auditing(signed.under("account.sync", "account", str(account_id)), now)
     return looking
 
 

@@ -8,18 +8,26 @@ as the cost, since the real one is unknown; `fail_left_calls` later marks such a
 
 Calls about mail of a backfill are charged to that, under its own cap (store/backfill_spend.py), and not to the day.
 
+**Shares.** Within the day, a sender, a domain and a tier have shares (core/budget_shares.py). They are summed up over
+the calls of the day while its row is held, so the same holds for them. What waits for a share is recorded. If only
+calls in progress stand in the way, which may cost less than was reserved, the caller comes back soon.
+
 In state `answered` the answer was a decision; in `refused` it was not (but was paid for); in `failed` there was none.
-Costs are in millionths of a dollar, and days are those of UTC.
+Costs are in millionths of a dollar, and days are those of the owner.
 """
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import NamedTuple
 from uuid import UUID
 
 from postroom.core.backfill.estimate import TokenUse
+from postroom.core.budget_shares import BudgetShares, Share, ShareKind, Spender, shares_of
+from postroom.core.days import day_in, next_day
 from postroom.core.errors import BudgetSpent
 from postroom.core.lifecycle import MODEL_CALL, ModelCallState
 from postroom.core.money import MICROS_PER_CENT
+from postroom.core.queue.envelope import PolicyTier
 from postroom.store.backfill_spend import BackfillCharge, Held, reserving, settling
 from postroom.store.engine.codecs import as_uuid
 from postroom.store.engine.database import Script, query, sql, transaction
@@ -29,6 +37,9 @@ from postroom.store.engine.reading import read_first, read_rows
 LEFT_AFTER = timedelta(minutes=15)
 MEASURED = 1000
 FEWEST_MEASURED = 20
+IN_PROGRESS = timedelta(seconds=10)
+"""When to come back if calls in progress hold what is left."""
+SHARES_KEPT = timedelta(days=7)
 LEFT_BEHIND = "the process ended during the call; what was reserved counts as its cost"
 
 
@@ -44,14 +55,17 @@ class NewCall:
     prompt_version: str
     reserve_micros: int
     backfill: BackfillCharge | None = None
+    spender: Spender | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """The most that a day, and all calls about one message, may cost."""
+    """The most that a day, and all calls about one message, may cost; the shares of the day, and its time zone."""
 
     day_micros: int
     message_micros: int
+    shares: BudgetShares | None = None
+    zone: tzinfo = UTC
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,27 +110,37 @@ class DaySpend:
     calls: int
 
 
-def day_of(now: datetime) -> str:
-    return now.astimezone(UTC).date().isoformat()
+@dataclass(frozen=True, slots=True)
+class EndedShare:
+    """A share of a day that has ended: a sender and the tier of mail that waits for it, what was spent of it, and how
+    many messages wait.
+    """
+
+    kind: ShareKind
+    sender: str
+    policy_tier: PolicyTier
+    spent_micros: int
+    cap_micros: int
+    messages: int
+    first_at: datetime
 
 
-def next_day(now: datetime) -> datetime:
-    """When the next day's budget begins."""
-    return datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), time(), UTC)
+def day_of(now: datetime, zone: tzinfo = UTC) -> str:
+    return day_in(now, zone).isoformat()
 
 
 @transaction
-def reserve_call(call: NewCall, caps: Caps, now: datetime) -> Script[Held | None]:
+def reserve_call(call: NewCall, caps: Caps, now: datetime) -> Script[Held | Share | None]:
     """Add the most the call can cost to the day, and record its start. Raises BudgetSpent.
 
-    Returns why a call about mail of a backfill is not made, if that has reached its own cap or was stopped.
+    Returns why the call is not made, if a backfill has reached its own cap or was stopped, or if a share has ended.
     """
-    day, backfill = day_of(now), call.backfill
+    day, backfill = day_of(now, caps.zone), call.backfill
     if backfill is not None:
         if (held := (yield from reserving(backfill, call.reserve_micros, now))) is not None:
             return held
-    else:
-        yield from _reserving_day(day, call, caps, now)
+    elif (ended := (yield from _reserving_day(day, call, caps, now))) is not None:
+        return ended
     # The day's row, or that of the backfill, is locked by now: no other call about this message is reserved meanwhile.
     [[spent]] = yield sql("sum_message_cost", call.message_id)
     if int(spent) + call.reserve_micros > caps.message_micros:
@@ -137,21 +161,70 @@ def reserve_call(call: NewCall, caps: Caps, now: datetime) -> Script[Held | None
         call.reserve_micros,
         None if backfill is None else backfill.job_id,
         None if backfill is None else backfill.day,
+        None if backfill is not None or call.spender is None else call.spender.sender,
+        None if backfill is not None or call.spender is None else call.spender.domain,
         now,
     )
     return None
 
 
-def _reserving_day(day: str, call: NewCall, caps: Caps, now: datetime) -> Script[None]:
+def _reserving_day(day: str, call: NewCall, caps: Caps, now: datetime) -> Script[Share | None]:
     yield sql("open_model_day", day)
-    added = yield sql("reserve_model_spend", day, call.reserve_micros, caps.day_micros)
-    if not added:
-        cents = caps.day_micros / MICROS_PER_CENT
-        raise BudgetSpent(
-            f"the language model's budget of {cents:g} cents for {day} is spent; calls continue at midnight UTC, or "
-            "when model.max_cents_per_day is raised",
-            next_day(now),
-        )
+    ((spent,),) = yield sql("lock_model_day", day)
+    if call.reserve_micros:
+        ((held,),) = yield sql("sum_held", day)
+        whole = _Spent(int(spent) - int(held), int(held))
+        if whole.exceeds(caps.day_micros, call.reserve_micros):
+            _come_back_if_held(whole, caps.day_micros, call, now)
+            raise _day_is_spent(day, caps, now)
+        if (ended := (yield from _ended_share(day, call, caps, whole, now))) is not None:
+            return ended
+    yield sql("reserve_model_spend", day, call.reserve_micros, caps.day_micros)
+    return None
+
+
+class _Spent(NamedTuple):
+    """The cost of ended calls, and what is reserved for those in progress."""
+
+    settled: int
+    held: int
+
+    def exceeds(self, cap: int, more: int) -> bool:
+        return self.settled + self.held + more > cap
+
+
+def _day_is_spent(day: str, caps: Caps, now: datetime) -> BudgetSpent:
+    cents = caps.day_micros / MICROS_PER_CENT
+    return BudgetSpent(
+        f"the language model's budget of {cents:g} cents for {day} is spent; calls continue at midnight, or when "
+        "model.max_cents_per_day is raised",
+        next_day(now, caps.zone),
+    )
+
+
+def _come_back_if_held(spent: _Spent, cap: int, call: NewCall, now: datetime) -> None:
+    """Raise BudgetSpent until soon, if the calls in progress may leave enough."""
+    if spent.held and not _Spent(spent.settled, 0).exceeds(cap, call.reserve_micros):
+        raise BudgetSpent("calls in progress hold what is left of the language model's budget", now + IN_PROGRESS)
+
+
+def _ended_share(day: str, call: NewCall, caps: Caps, whole: _Spent, now: datetime) -> Script[Share | None]:
+    """Return the first share that has no room for the call, and record that its message waits for it."""
+    if caps.shares is None or call.spender is None:
+        return None
+    for share in shares_of(call.spender, caps.shares, caps.day_micros):
+        spent = whole if share.kind == "tier" else (yield from _spent_of(day, share))
+        if any(spent) and spent.exceeds(share.cap_micros, call.reserve_micros):
+            _come_back_if_held(spent, share.cap_micros, call, now)
+            yield sql("upsert_model_wait", call.message_id, day, *share[:2], spent.settled, share.cap_micros, now)
+            return share
+    return None
+
+
+def _spent_of(day: str, share: Share) -> Script[_Spent]:
+    statement = "sum_sender_share" if share.kind == "sender" else "sum_domain_share"
+    ((settled, held),) = yield sql(statement, day, share.key)
+    return _Spent(int(settled), int(held))
 
 
 @transaction
@@ -183,6 +256,20 @@ def end_call(id: UUID, end: CallEnd, now: datetime) -> Script[bool]:
 def fail_left_calls(now: datetime) -> Script[int]:
     """Mark calls as failed that were started long ago and never ended. Their reservations stay spent."""
     return len((yield sql("fail_left_model_calls", now - LEFT_AFTER, LEFT_BEHIND, now)))
+
+
+@transaction
+def forget_shares(now: datetime) -> Script[int]:
+    """Forget whose shares calls have used, and what waited, a week later."""
+    before = day_of(now - SHARES_KEPT)
+    waits = yield sql("delete_model_waits", before)
+    return len(waits) + len((yield sql("forget_model_spenders", before)))
+
+
+@query
+def ended_shares(day: str) -> Script[list[EndedShare]]:
+    """The shares of a day for which messages wait, or have waited; those with most messages first."""
+    return read_rows(EndedShare, (yield sql("select_ended_shares", day)))
 
 
 @query

@@ -17,7 +17,7 @@ say about outgoing mail is in outbound_answers.
 
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
@@ -37,7 +37,8 @@ from postroom.core.outbound.transport import MessageClass as MessageClass
 from postroom.core.outbound.transport import Notify as NotifyOn
 from postroom.store import outbound_moves as moves
 from postroom.store.actions import locking
-from postroom.store.engine.codecs import as_time, as_uuid
+from postroom.store.delivery_bound import DeliveryBound, bounding
+from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_row, read_rows
 from postroom.store.jobs import completing_one
@@ -57,6 +58,7 @@ WOKEN_AT_ONCE = 1000
 LONGEST_MESSAGE_ID = 998
 LOOK_AGAIN = timedelta(minutes=1)
 """When mail is looked at again whose mailbox cannot be used."""
+LONG_DUE = datetime.fromtimestamp(0, UTC)
 EVERYWHERE = Rollout("all")
 NO_OPTIONS = MailOptions()
 
@@ -65,13 +67,14 @@ NO_OPTIONS = MailOptions()
 class Capacity:
     """What a dispatcher can deliver at once, what it is delivering, and how lanes and tenants share it.
 
-    With a `stopwatch`, the time that choosing takes is measured too.
+    With a `stopwatch`, the time that choosing takes is measured too. A `bound` holds for all processes together.
     """
 
     in_flight: InFlight
     policy: LanePolicy = field(default_factory=LanePolicy.of)
     rollout: Rollout = EVERYWHERE
     stopwatch: Callable[[], float] | None = None
+    bound: DeliveryBound | None = None
 
 
 class MailSender(NamedTuple):
@@ -239,7 +242,7 @@ def _suppression(new: NewMail, now: datetime) -> Script[str | None]:
     tenant, domain, username, _ = new.sender
     sender = yield from sender_for(tenant, domain, username, now)
     names = {canonical(each.address) or each.address for each in new.recipients}
-    found = list((yield sql("select_suppressed", [sender.tenant], sorted(names))))
+    found = list((yield sql("select_suppressed", [sender.tenant], sorted(names), now)))
     if not found or len(found) < len(names):
         return None
     _, address, cause, _ = found[0]
@@ -273,6 +276,16 @@ def any_mail_due(now: datetime) -> Script[bool]:
     return bool((yield sql("select_ended_holds", 1, now)))
 
 
+@query
+def next_mail_due() -> Script[datetime | None]:
+    """When the next mail becomes due that is not: its time comes, its holder's lease ends, or its sender's throttle. A
+    time in the past: something waits now.
+    """
+    if (yield sql("select_any_turn")):
+        return LONG_DUE
+    return as_optional_time((yield sql("select_next_mail"))[0][0])
+
+
 @transaction
 def lease_mail(
     lease_token: UUID, most: int, now: datetime, until: datetime, capacity: Capacity | None = None
@@ -286,9 +299,12 @@ def lease_mail(
         return []
     yield from ending_holds(now)
     yield from waking(capacity.rollout, WOKEN_AT_ONCE, now)
+    in_flight = capacity.in_flight
+    if capacity.bound is not None:
+        in_flight, most = yield from bounding(in_flight, most, capacity.bound, now)
     stopwatch = capacity.stopwatch or _standing_still
     started = stopwatch()
-    chosen = yield from choosing(capacity.policy, capacity.in_flight, most)
+    chosen = yield from choosing(capacity.policy, in_flight, most)
     if not chosen.picks:
         return []
     picked = {each.mail.seq: each for each in chosen.picks}

@@ -6,6 +6,8 @@ cancel_mail    queued | deferred | unknown ──► canceled. A mail that a sen
                a sender: only the mailbox tells that it was not sent already
 """
 
+import re
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple
 from uuid import UUID
@@ -13,7 +15,8 @@ from uuid import UUID
 from postroom.core.errors import IllegalMove, NotFound
 from postroom.core.lifecycle import DELIVERY, DeliveryState
 from postroom.store.audit import Signature, auditing
-from postroom.store.engine.database import Notify, Script, sql, transaction
+from postroom.store.engine.codecs import as_uuid
+from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.engine.reading import read_first
 from postroom.store.outbound_moves import CHANNEL, canceling, completing, ending_unheld, noting
 
@@ -25,6 +28,21 @@ Cancellation = Literal["canceled", "stopping"]
 class _Locked(NamedTuple):
     state: DeliveryState
     action_id: UUID | None
+
+
+@query
+def find_mail_ids(
+    states: Sequence[str],
+    tenant: str | None,
+    domain: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    most: int,
+) -> Script[list[UUID]]:
+    """The mails in one of these states that fit all that is given, oldest first. `domain` is that of a recipient."""
+    escaped = None if domain is None else re.sub(r"([\\%_])", r"\\\1", domain)
+    rows = yield sql("select_mail_ids", list(states), tenant, escaped, since, until, most)
+    return [as_uuid(row[0]) for row in rows]
 
 
 @transaction

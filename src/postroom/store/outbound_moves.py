@@ -65,6 +65,7 @@ def releasing(hold: DeliveryLease, reason: str, now: datetime) -> Script[None]:
 
 def releasing_recipients(id: UUID, reason: str, now: datetime) -> Script[None]:
     """Recipients whose mail was leaving are unknown, for this reason; the others wait again. The mail is queued."""
+    yield sql("insert_doubtful_attempts", id, reason, now)
     doubted = yield sql("doubt_leaving", id, reason, now)
     yield sql("return_recipients", id, now)
     if doubted:
@@ -114,6 +115,7 @@ def _leaving(
     ended_at = now if state in DELIVERY.terminal else None
     rows = yield sql("end_sending", *hold, state, not_before, sent_message_id, error, ended_at, now)
     (action_id,) = owned(hold, rows)
+    yield sql("insert_mailbox_attempts", hold.id, state, reply or error, now)
     yield from _moving_recipients(hold.id, state, not_before, reply, now)
     return _optional(action_id)
 

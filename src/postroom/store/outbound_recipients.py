@@ -26,6 +26,7 @@ from postroom.core.outbound.fairness import Discipline
 from postroom.core.outbound.priority import NEW_FOR, SenderLane
 from postroom.core.outbound.retries import RetrySchedule
 from postroom.core.outbound.states import mail_state
+from postroom.core.outbound.strikes import USUAL_STRIKES, StrikeRule
 from postroom.core.outbound.transport import MailOptions, MessageClass
 from postroom.core.outbound.transport import Notify as NotifyOn
 from postroom.store import outbound_moves as moves
@@ -34,12 +35,13 @@ from postroom.store.engine.database import Notify, Script, query, sql, transacti
 from postroom.store.engine.reading import read_row, read_rows
 from postroom.store.jobs import PAUSE
 from postroom.store.outbound import CHANNEL, NewMail, queueing_mail
+from postroom.store.outbound_attempts import recording_attempts
 from postroom.store.outbound_figures import Delivered, recording_deliveries
 from postroom.store.outbound_results import Outcome, counting_outcomes
 from postroom.store.pauses import is_all_paused
 from postroom.store.sender_counts import SenderCount, counting
 from postroom.store.senders import sender_for
-from postroom.store.suppressions import suppressing
+from postroom.store.suppressions import Refusal, clearing_strikes, striking, suppressing
 
 STOPPED = "the process ended while it was sent; look at the destination, then run `postroom outbound resolve`"
 
@@ -73,7 +75,11 @@ class LeasedRecipient(NamedTuple):
 
 
 class RecipientChange(NamedTuple):
-    """What became of a recipient in one attempt. An `uncounted` one was none: the destination was told nothing."""
+    """The outcome of one attempt at a recipient. An `uncounted` one was none: nothing was said to the destination.
+
+    `strikes` says that its refusal counts against the address. `host` is the server that replied, if one did, and `tls`
+    what protected the connection to it. `held` is the reason of an uncounted one.
+    """
 
     position: int
     address: str
@@ -84,6 +90,10 @@ class RecipientChange(NamedTuple):
     not_before: datetime | None = None
     uncounted: bool = False
     reports_delay: bool = False
+    strikes: bool = False
+    host: str | None = None
+    tls: str | None = None
+    held: str | None = None
 
 
 class Outgoing(NamedTuple):
@@ -94,7 +104,9 @@ class Outgoing(NamedTuple):
 
 
 @query
-def load_outgoing(holds: Sequence[DeliveryLease], longest: int | None = None) -> Script[list[Outgoing | None]]:
+def load_outgoing(
+    holds: Sequence[DeliveryLease], now: datetime, longest: int | None = None
+) -> Script[list[Outgoing | None]]:
     """The mails under these leases. None for one that is not held so, or whose content is longer, or not kept."""
     mails: dict[DeliveryLease, OutgoingContent] = {}
     rows = yield sql("select_outgoing_mail", [hold.id for hold in holds], longest)
@@ -105,7 +117,7 @@ def load_outgoing(holds: Sequence[DeliveryLease], longest: int | None = None) ->
     found = [(as_uuid(row["mail_id"]), row) for row in rows.by_name()]
     named = {row["address"]: canonical(row["address"]) or row["address"] for _, row in found}
     refused: dict[tuple[str, str], str] = {}
-    suppressed = yield sql("select_suppressed", sorted(set(tenants.values())), sorted(set(named.values())))
+    suppressed = yield sql("select_suppressed", sorted(set(tenants.values())), sorted(set(named.values())), now)
     for tenant, address, cause, detail in suppressed:
         refused[tenant, address] = f"this address is suppressed ({cause}{f': {detail}' if detail else ''})"
     paused = yield from _destination_pauses()
@@ -205,6 +217,7 @@ class Attempt(NamedTuple):
     hold: DeliveryLease
     changes: Sequence[RecipientChange]
     reports: Sequence[NewMail] = ()
+    strikes: StrikeRule = USUAL_STRIKES
 
 
 class _Held(NamedTuple):
@@ -231,9 +244,12 @@ def record_outcomes(attempts: Sequence[Attempt], now: datetime) -> Script[list[D
     if ours:
         changed = [(attempt.hold.id, *_row(each)) for _, attempt in ours for each in attempt.changes]
         yield sql("record_recipients", rows_text(changed), now)
+        yield from recording_attempts([(attempt.hold.id, each) for _, attempt in ours for each in attempt.changes], now)
         yield from counting([_count(mail.sender_id, attempt.changes) for mail, attempt in ours], now)
         outcomes = [_outcome(each) for _, attempt in ours for each in attempt.changes if not each.uncounted]
         yield from counting_outcomes(outcomes, ours[0][0].id, now)
+        reached = [(mail.tenant, each.address) for mail, a in ours for each in a.changes if each.state == "sent"]
+        yield from clearing_strikes(reached)
         for mail, attempt in ours:
             yield from _following(mail, attempt, now)
     states = yield from _settling([mail for mail, _ in ours], now)
@@ -249,6 +265,8 @@ def _following(mail: _Held, attempt: Attempt, now: datetime) -> Script[None]:
     for each in attempt.changes:
         if each.state == "bounced" and each.bounce_class is BounceClass.HARD:
             yield from suppressing(mail.tenant, each.address, "bounce", each.reply, mail.id, now)
+        elif each.strikes:
+            yield from striking(Refusal(mail.tenant, each.address, each.reply, mail.id), attempt.strikes, now)
     yield from queueing_reports(attempt.reports, now)
 
 

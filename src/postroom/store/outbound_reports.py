@@ -15,6 +15,7 @@ from postroom.core.mail.addresses import canonical
 from postroom.core.outbound.bounce_classes import BounceClass
 from postroom.core.outbound.report_origins import ReportOrigin, server_in
 from postroom.core.outbound.reports import Original
+from postroom.core.outbound.strikes import USUAL_STRIKES, StrikeRule
 from postroom.store.engine.codecs import as_uuid
 from postroom.store.engine.database import Notify, Script, sql, transaction
 from postroom.store.engine.reading import read_rows
@@ -22,7 +23,7 @@ from postroom.store.outbound import CHANNEL
 from postroom.store.outbound_recipients import derived, ending
 from postroom.store.outbound_results import Outcome, counting_outcomes
 from postroom.store.sender_counts import SenderCount, counting
-from postroom.store.suppressions import suppressing
+from postroom.store.suppressions import Refusal, striking, suppressing
 
 MOST_MAILS = 10
 """A Message-ID is chosen by whoever sends; a report concerns so many mails at most, of so many that have it."""
@@ -30,13 +31,17 @@ MOST_WITH_ID = 100
 
 
 class Bounce(NamedTuple):
-    """What a report says about a recipient. `arrived` is for one that the mail has reached."""
+    """The part of a report about one recipient. `arrived` is for one that the mail has reached.
+
+    `strikes` says that its refusal counts against the address.
+    """
 
     address: str
     reply: str
     enhanced: str | None
     bounce_class: BounceClass | None
     arrived: bool = False
+    strikes: bool = False
 
 
 class ReportEffect(NamedTuple):
@@ -68,7 +73,11 @@ class _Recipient(NamedTuple):
 
 @transaction
 def record_bounces(
-    original: Original, bounces: Sequence[Bounce], now: datetime, origin: ReportOrigin | None = None
+    original: Original,
+    bounces: Sequence[Bounce],
+    now: datetime,
+    origin: ReportOrigin | None = None,
+    rule: StrikeRule = USUAL_STRIKES,
 ) -> Script[ReportEffect]:
     """Move recipients that bounced later to `bounced`, and those that were unknown to what is known now."""
     recorded = doubted = 0
@@ -81,7 +90,7 @@ def record_bounces(
             if not _is_believed(origin, mail, recipient):
                 doubted += 1
                 continue
-            yield from _moving(mail, recipient, bounce, now)
+            yield from _moving(mail, recipient, bounce, rule, now)
             recorded += 1
         yield from _correcting(mail, now)
     return ReportEffect(recorded, doubted)
@@ -94,7 +103,7 @@ def _changes(mail: _Mail, recipient: _Recipient, bounce: Bounce) -> bool:
     return recipient.state == "sent" and not bounce.arrived
 
 
-def _moving(mail: _Mail, recipient: _Recipient, bounce: Bounce, now: datetime) -> Script[None]:
+def _moving(mail: _Mail, recipient: _Recipient, bounce: Bounce, rule: StrikeRule, now: datetime) -> Script[None]:
     state: RecipientState = "sent" if bounce.arrived else "bounced"
     why = (bounce.reply, bounce.enhanced, bounce.bounce_class)
     yield sql("correct_recipient", mail.id, recipient.position, state, *why, now)
@@ -102,6 +111,8 @@ def _moving(mail: _Mail, recipient: _Recipient, bounce: Bounce, now: datetime) -
     yield from counting_outcomes([Outcome(recipient.address, state, bounce.bounce_class)], mail.id, now)
     if not bounce.arrived and bounce.bounce_class is BounceClass.HARD:
         yield from suppressing(mail.tenant, recipient.address, "bounce", bounce.reply, mail.id, now)
+    elif not bounce.arrived and bounce.strikes:
+        yield from striking(Refusal(mail.tenant, recipient.address, bounce.reply, mail.id), rule, now)
 
 
 @transaction

@@ -20,7 +20,7 @@ from postroom.store.figure_folds import folded_part
 from postroom.store.rollups import SHARDS, hour_of
 
 DeliveryResult = Literal["sent", "deferred", "bounced", "rejected", "expired"]
-ResultClass = Literal["", "hard", "soft", "policy", "reputation", "full", "greylist", "content"]
+ResultClass = Literal["", "hard", "soft", "policy", "reputation", "full", "greylist", "content", "unexplained"]
 """A class of bounce, or none."""
 RESULTS: tuple[DeliveryResult, ...] = get_args(DeliveryResult)
 LONGEST_DESTINATION = 255

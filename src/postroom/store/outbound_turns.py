@@ -164,7 +164,7 @@ def rejoining(rollout: Rollout, after: int, most: int) -> Script[int | None]:
 
     Returns the place up to which it is done; None at the end. Nothing is chosen meanwhile.
     """
-    yield from _locking()
+    yield from locking_turns()
     rows = yield sql("lock_ready", after, most)
     turns = yield from _turns_of(sorted({row[3] for row in rows}))
     counts: Counter[Standing] = Counter()
@@ -218,7 +218,7 @@ def choosing(policy: LanePolicy, held: InFlight, most: int) -> Script[Chosen]:
 
     Others choose after the end of the transaction. What waits may change meanwhile; then the turns cannot be kept.
     """
-    yield from _locking()
+    yield from locking_turns()
     clock, lanes = 0.0, dict[Lane, Turn]()
     for lane, level, start, lane_clock, busy in (yield sql("select_lanes")):
         if level == "root":
@@ -284,7 +284,7 @@ def _kept_rows(nodes: Sequence[Node]) -> list[tuple[object, ...]]:
     return [(node.start, node.clock, node.taken, node.lane, node.level, node.id) for node in nodes]
 
 
-def _locking() -> Script[None]:
+def locking_turns() -> Script[None]:
     """Let nothing be chosen by others until the end of the transaction."""
     if not (yield sql("lock_turns")):
         yield sql("insert_lanes")

@@ -18,6 +18,7 @@ from postroom.store.engine.database import Script, query, sql
 from postroom.store.engine.reading import read_first, read_rows
 from postroom.store.figure_folds import folded_part
 from postroom.store.outbound import MailKind, MessageClass
+from postroom.store.outbound_attempts import AttemptView, list_attempts
 from postroom.store.suppressions import Suppression
 from postroom.store.tenants import TenantState
 
@@ -163,6 +164,8 @@ class MailConversation(NamedTuple):
     mail: MailDetail
     recipients: list[RecipientDetail]
     """The first of them, in the order of the mail."""
+    attempts: list[AttemptView]
+    """The latest of them, in their order."""
 
 
 @query
@@ -172,7 +175,7 @@ def load_conversation(id: UUID, most: int) -> Script[MailConversation]:
     if mail is None:
         raise NotFound(f"there is no outgoing mail {id}")
     recipients = read_rows(RecipientDetail, (yield sql("select_recipient_details", id, most)))
-    return MailConversation(mail, recipients)
+    return MailConversation(mail, recipients, (yield from list_attempts.script(id, most)))
 
 
 class SuppressionKey(NamedTuple):

@@ -7,10 +7,12 @@ use `pausing.stop`.
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
+from postroom.core.actions.action import Actor
 from postroom.core.errors import Parked
-from postroom.store.audit import Signature, auditing
+from postroom.store.audit import TOKENS, Signature, auditing
 from postroom.store.engine.codecs import as_time
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.engine.reading import read_rows
@@ -18,6 +20,8 @@ from postroom.store.jobs import PAUSE, unpark
 
 CHANNEL = "pauses"
 ALL = "all"
+OUTGOING = "outgoing mail"
+"""The kind of work that sends mail of senders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +36,20 @@ class Pause:
 
 @transaction
 def pause(scope: str, reason: str, signed: Signature, now: datetime) -> Script[Pause]:
-    """Start a pause: no new work begins."""
+    """Start a pause: no new work begins. A person who sets it again gives a new reason; a token changes nothing of what
+    a person has said."""
     yield from recalling(scope)
+    if signed.is_token and (standing := (yield from _set_by_person(scope))) is not None:
+        yield from auditing(signed.under("mutations.pause", "pause", scope, after={"reason": reason}), now)
+        return standing
     rows = yield sql("insert_pause", scope, reason, signed.actor, now)
     yield from auditing(signed.under("mutations.pause", "pause", scope, after={"reason": reason}), now)
     return Pause(scope, reason, signed.actor, as_time(rows[0][0]))
+
+
+def _set_by_person(scope: str) -> Script[Pause | None]:
+    standing = (each for each in (yield from standing_pauses.script()) if each.scope == scope)
+    return next((each for each in standing if not each.set_by.startswith(TOKENS)), None)
 
 
 def recalling(scope: str) -> Script[None]:
@@ -51,7 +64,8 @@ def recalling(scope: str) -> Script[None]:
 
 @transaction
 def resume(scope: str, signed: Signature, now: datetime) -> Script[int | None]:
-    """End the pause; return how many jobs resume, None if there was no pause."""
+    """End the pause; return how many jobs resume, None if there was no pause. Raises Refused for a token."""
+    signed.require_person("end a pause")
     if not (yield sql("delete_pause", scope)):
         return None
     yield sql("raise_pause_generation")
@@ -59,6 +73,31 @@ def resume(scope: str, signed: Signature, now: datetime) -> Script[int | None]:
     yield from auditing(signed.under("mutations.resume", "pause", scope, after={"released": released}), now)
     yield Notify(CHANNEL, scope)
     return released
+
+
+class WaitingWork(NamedTuple):
+    """Work of one kind and one cause that begins when a pause ends. Jobs that are no actions have no `actor`."""
+
+    kind: str
+    number: int
+    actor: Actor | None = None
+    agent: str | None = None
+
+
+@query
+def waiting_work(scope: str) -> Script[list[WaitingWork]]:
+    """Everything that begins when this pause ends: actions, other changes to mailboxes, and outgoing mail."""
+    found = read_rows(WaitingWork, (yield sql("select_waiting_actions", scope)))
+    found += read_rows(WaitingWork, (yield sql("select_waiting_jobs", f"{PAUSE}{scope}")))
+    if scope == ALL and (mails := (yield sql("count_waiting_mails"))[0][0]):
+        found.append(WaitingWork(OUTGOING, mails))
+    return found
+
+
+@query
+def is_paused(scope: str) -> Script[bool]:
+    """Whether the pause of this scope stands."""
+    return any(each.scope == scope for each in (yield from standing_pauses.script()))
 
 
 @query

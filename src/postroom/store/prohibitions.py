@@ -154,6 +154,7 @@ def _carry_rules(
         if reason is not None:
             carried.rules += 1
             yield from disable_rule.script(id, reason, now, _signed(signed, reason))
+            yield sql("forget_confirmation", id)
 
 
 def _why_disabled(rule: RuleView, then: RuleView | None, is_same_installation: bool) -> str | None:
@@ -162,6 +163,8 @@ def _why_disabled(rule: RuleView, then: RuleView | None, is_same_installation: b
         return "it was removed after the backup" if is_same_installation else None
     if not then.enabled:
         return then.disabled_reason or "it was disabled after the backup"
+    if then.awaits_confirmation and not rule.awaits_confirmation:
+        return "it waited for your confirmation after the backup"
     if then.mode == "shadow" and rule.mode != "shadow":
         return "it was put in shadow after the backup"
     if then.needs_approval and not rule.needs_approval:

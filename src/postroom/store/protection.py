@@ -7,10 +7,19 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
-from postroom.core.actions.safety import Protected, ProtectedKind, SafetyFacts, ShadowKind
+from postroom.core.actions.hiding import hides
+from postroom.core.actions.safety import (
+    Proposed,
+    Protected,
+    ProtectedKind,
+    SafetyFacts,
+    ShadowKind,
+    is_of_people,
+)
 from postroom.core.errors import BadInput
 from postroom.core.mail.addresses import addresses, canonical, canonical_domain
 from postroom.core.mail.auto_reply import answer_goes_to, why_not_answered
+from postroom.core.rules.in_sight import why_kept_in_sight
 from postroom.store.audit import Signature, auditing
 from postroom.store.engine.codecs import as_uuid
 from postroom.store.engine.database import Script, query, sql, transaction
@@ -172,8 +181,16 @@ def protected_now(account_id: UUID) -> Script[Protected]:
     return Protected(frozenset(found["sender"]), frozenset(found["domain"]), frozenset(found["label"]), ids)
 
 
-def safety_facts(message: StoredMessage, found: Restraints) -> SafetyFacts:
-    """The facts that safety checks about a stored message."""
+def safety_facts(
+    message: StoredMessage, found: Restraints, proposed: Proposed | None = None, now: datetime | None = None
+) -> SafetyFacts:
+    """The facts that safety checks about a stored message. Without the action that is proposed now, since a person has
+    approved it, hiding is not judged."""
+    is_hidden = (
+        proposed is not None
+        and not is_of_people(proposed)
+        and hides(proposed.action_type, proposed.parameters, message.folders, None if message.was_snoozed else now)
+    )
     return SafetyFacts(
         message.facts.sender,
         message.facts.labels,
@@ -181,6 +198,8 @@ def safety_facts(message: StoredMessage, found: Restraints) -> SafetyFacts:
         found.irreversible_this_hour,
         why_not_answered(message.facts.sender, message.facts.headers, message.own_addresses),
         answer_goes_to(message.facts.sender, message.facts.headers) != message.facts.sender,
+        hides=is_hidden,
+        kept_in_sight=why_kept_in_sight(message.facts, message.policy_tier) if is_hidden else None,
     )
 
 

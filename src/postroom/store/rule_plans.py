@@ -33,9 +33,9 @@ def apply_plan(plan: Plan, ids: Sequence[UUID], signed: Signature, now: datetime
         if change.draft is None:
             continue
         if change.sign == "+" or change.moved:
-            yield from _add(id, change.draft, now)
+            yield from _add(id, change.draft, signed, now)
         else:
-            yield from _replace(change, change.draft, now)
+            yield from _replace(change, change.draft, signed, now)
     if plan.changes:
         yield from auditing(
             signed.under("rules.apply", "rule", f"{len(plan.changes)} rules", after=_audited(plan)), now
@@ -43,15 +43,15 @@ def apply_plan(plan: Plan, ids: Sequence[UUID], signed: Signature, now: datetime
         yield Notify(CHANNEL, "applied")
 
 
-def _add(id: UUID, draft: RuleDraft, now: datetime) -> Script[None]:
-    if not (yield from insert(id, draft, applied_origin(draft), now)):
+def _add(id: UUID, draft: RuleDraft, signed: Signature, now: datetime) -> Script[None]:
+    if not (yield from insert(id, draft, applied_origin(draft), signed, now)):
         raise Conflict("name", f"there is a rule {draft.name!r} meanwhile", "look at the plan again")
 
 
-def _replace(change: PlannedChange, draft: RuleDraft, now: datetime) -> Script[None]:
+def _replace(change: PlannedChange, draft: RuleDraft, signed: Signature, now: datetime) -> Script[None]:
     before = yield from _planned(change)
     if change.fields:
-        yield from update(before, draft, now)
+        yield from update(before, draft, signed, now)
     yield sql("set_rule_origin", before.id, applied_origin(draft))
 
 

@@ -25,7 +25,8 @@ class Schedule:
 
 @transaction
 def keep_schedules(schedules: Sequence[Schedule]) -> Script[None]:
-    """Replace all schedules with these. One whose cron expression is unchanged keeps its next time."""
+    """Replace all schedules with these. One whose cron expression is unchanged keeps its next time,
+    unless that is later than the expression allows: then a clock ahead has written it."""
     names = {schedule.name for schedule in schedules}
     kept = yield sql("select_schedule_names")
     for (name,) in kept:

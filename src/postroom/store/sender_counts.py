@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from postroom.core.outbound.abuse import HISTORY_DAYS, WINDOW, Activity
+from postroom.core.outbound.abuse import HISTORY_DAYS, WINDOW, Activity, Score
 from postroom.core.outbound.limits import day_of
 from postroom.core.outbound.priority import Throttle
 from postroom.store.engine.codecs import as_time, rows_text
@@ -38,7 +38,7 @@ def counting(counts: Iterable[SenderCount], now: datetime) -> Script[None]:
         sums[sender_id] = tuple(map(sum, zip(before, numbers, strict=True)))
     if sums:
         rows = [(sender_id, *numbers) for sender_id, numbers in sorted(sums.items())]
-        yield sql("add_sender_hours", rows_text(rows), hour_of(now))
+        yield sql("add_sender_hours", rows_text(rows), hour_of(now), now)
 
 
 def next_hour(now: datetime) -> datetime:
@@ -61,6 +61,9 @@ class ScoredSender:
     bounced: int
     rejected: int
     active_since: datetime | None
+    """When the first of the messages that were counted was counted."""
+    failing_since: datetime | None
+    """When the first of them bounced or was rejected."""
     history: int
 
     def activity(self, now: datetime) -> Activity:
@@ -69,6 +72,10 @@ class ScoredSender:
             days = ((now - WINDOW).date() - self.first_accepted_at.date()).days
         counts = (self.accepted, self.delivered, self.bounced, self.rejected)
         return Activity(self.created_at, *counts, self.history, max(0, min(days, HISTORY_DAYS)))
+
+    def first_sign(self, score: Score) -> datetime | None:
+        """When the first sign of what the score is for was seen."""
+        return self.failing_since if score.is_for_failures else self.active_since
 
 
 @query
@@ -100,7 +107,7 @@ class ThrottleFigures(NamedTuple):
     throttled: int
     released_by_hand: int
     detection_s: tuple[float, ...]
-    """Seconds from the first hour of the counts behind a throttle to the throttle, newest first."""
+    """Seconds from the first sign of what led to a throttle to the throttle, newest first."""
 
 
 @query

@@ -116,7 +116,7 @@ class ThrottleChange(NamedTuple):
 
 
 class Grounds(NamedTuple):
-    """The score that led to a throttle, and the first hour of the counts behind it."""
+    """The score that led to a throttle, and when the first sign of it was seen."""
 
     score: int
     active_since: datetime | None

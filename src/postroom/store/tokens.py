@@ -19,6 +19,7 @@ from postroom.store.audit import Signature, auditing
 from postroom.store.engine.database import Script, query, sql, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.reading import read_row
+from postroom.store.token_work import WithdrawnWork, withdrawing
 
 SECRET_BYTES = 32
 LONGEST_IDENTITY = 512
@@ -165,17 +166,29 @@ def create_token(token: NewToken, signed: Signature, now: datetime) -> Script[To
     )
 
 
+class RevokedToken(NamedTuple):
+    """Whether the token was valid until now, and what was withdrawn with it."""
+
+    was_live: bool
+    work: WithdrawnWork
+
+
 @transaction
-def revoke_token(id: UUID, signed: Signature, now: datetime) -> Script[bool]:
-    """Revoke the token for good, with an entry in the audit log. False, and no change, if it was revoked before."""
-    revoked = yield sql("revoke_token", id, now)
-    if not revoked:
-        if not (yield sql("select_token", id)):
-            raise NotFound(f"there is no token {id}; see `postroom token list`")
-        return False
-    before, after = {"revoked_at": None}, {"revoked_at": now.isoformat()}
-    yield from auditing(signed.under("token.revoke", "token", str(id), before=before, after=after), now)
-    return True
+def revoke_token(id: UUID, signed: Signature, now: datetime) -> Script[RevokedToken]:
+    """Revoke the token for good, and withdraw what its holder asked for and what is not done, with an entry in the
+    audit log. Repeating it withdraws what is left, if anything is."""
+    revoked = bool((yield sql("revoke_token", id, now)))
+    rows = list((yield sql("select_token", id)).by_name())
+    if not rows:
+        raise NotFound(f"there is no token {id}; see `postroom token list`")
+    named = f" {rows[0]['name']!r}" if rows[0]["name"] else ""
+    work = yield from withdrawing(id, f"the token{named} that asked for it was revoked", signed, now)
+    if revoked or any(work):
+        before, after = {"revoked_at": None}, {"revoked_at": now.isoformat()}
+        counted = {name: count for name, count in work._asdict().items() if count}
+        changed = {"before": before, "after": {**after, **counted}} if revoked else {"after": counted}
+        yield from auditing(signed.under("token.revoke", "token", str(id), **changed), now)
+    return RevokedToken(revoked, work)
 
 
 @transaction

@@ -1,7 +1,7 @@
 """How much work there is: jobs, actions, calls of the model and the size of the database, in bounded time."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 
 from postroom.store.engine.codecs import as_optional_time
 from postroom.store.engine.database import Script, query, sql
@@ -24,14 +24,14 @@ class WorkFigures:
 
 
 @query
-def load_work_figures(now: datetime) -> Script[WorkFigures]:
-    """Count what waits, runs and fails, up to a limit for each stage."""
+def load_work_figures(now: datetime, zone: tzinfo = UTC) -> Script[WorkFigures]:
+    """Count what waits, runs and fails, up to a limit for each stage. `zone` is that of the owner's day."""
     jobs = {(type, stage): count for type, stage, count in (yield sql("count_jobs_by_type", MOST_COUNTED))}
     actions = {state: count for state, count in (yield sql("count_live_actions"))}  # noqa: C416
     failed = yield sql("count_failed_actions", now - DAY, MOST_COUNTED)
     oldest = yield sql("select_oldest_approval")
-    spend = yield from spend_of.script(day_of(now))
-    calls = {state: count for state, count in (yield sql("count_model_calls", day_of(now)))}  # noqa: C416
+    spend = yield from spend_of.script(day_of(now, zone))
+    calls = {state: count for state, count in (yield sql("count_model_calls", day_of(now, zone)))}  # noqa: C416
     size = yield sql("select_database_size")
     return WorkFigures(
         jobs, actions | {"failed": failed[0][0]}, as_optional_time(oldest[0][0]), spend.micros, calls, size[0][0]

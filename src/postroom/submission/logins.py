@@ -5,18 +5,21 @@ that was right is remembered for a while, as a keyed hash in memory only: client
 otherwise keep the threads busy.
 """
 
+import asyncio
 import hashlib
 import hmac
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, TypeVar
 
+from postroom.core.errors import DatabaseUnavailable
 from postroom.core.metrics import SUBMISSION_LOGIN
 from postroom.core.submission.login_throttle import LoginLimits, LoginThrottle
 from postroom.core.tally import Tally
-from postroom.store.engine.database import Database
+from postroom.store.engine.database import Database, Transaction
 from postroom.store.senders import SenderLogin, sender_by_login
+from postroom.submission.submissions import PATIENCE_S
 from postroom.system.boot_clock import since_boot
 from postroom.vault.password_threads import PasswordThreads
 
@@ -24,7 +27,19 @@ REMEMBER_S = 300.0
 MOST_REMEMBERED = 10_000
 LONGEST = 512
 
+T = TypeVar("T")
 Refusal = Literal["wrong", "throttled", "busy"]
+
+
+async def in_time(database: Database, reading: Transaction[T], patience_s: float = PATIENCE_S) -> T:
+    """Read something for a client that waits. Raises DatabaseUnavailable instead of waiting for longer."""
+    try:
+        async with asyncio.timeout(patience_s):
+            return await database.run(reading._replace(patience_s=patience_s))
+    except TimeoutError:
+        raise DatabaseUnavailable(
+            f"the database did not answer within {patience_s:g} s; check that it is running"
+        ) from None
 
 
 class Logins:
@@ -37,8 +52,10 @@ class Logins:
         *,
         tally: Tally | None = None,
         monotonic: Callable[[], float] = since_boot,
+        patience_s: float = PATIENCE_S,
     ) -> None:
         self._database = database
+        self._patience_s = patience_s
         self._throttle = LoginThrottle(limits or LoginLimits())
         self._tally = tally or Tally()
         self._monotonic = monotonic
@@ -60,8 +77,12 @@ class Logins:
             return "throttled"
         if self._passwords.is_busy:
             return "busy"
+        found = None
+        if 0 < len(username) <= LONGEST:
+            found = await in_time(self._database, sender_by_login(username), self._patience_s)
+        if self._passwords.is_busy:
+            return "busy"
         with self._passwords.waiting():
-            found = await self._database.run(sender_by_login(username)) if 0 < len(username) <= LONGEST else None
             right = len(password) <= LONGEST and await self._is_right(found, password)
         if found is None or not right or found.state != "active":
             self._throttle.failed(username, address, self._monotonic())

@@ -18,8 +18,10 @@ from postroom.core.metrics import SUBMISSION_CONNECTION
 from postroom.core.tally import Tally
 from postroom.store.engine.database import Database
 from postroom.store.senders import SenderLogin, sender_by_login
+from postroom.submission.logins import in_time
 from postroom.submission.smtp_connection import SmtpConnection
 from postroom.submission.smtp_session import Service, SmtpSession
+from postroom.submission.submissions import PATIENCE_S
 
 log = structlog.get_logger()
 
@@ -162,7 +164,9 @@ class _AdmittedSession(SmtpSession):
             self.begin()
 
 
-def local_sender(database: Database, username: str) -> Callable[[], Awaitable[SenderLogin | None]]:
+def local_sender(
+    database: Database, username: str, patience_s: float = PATIENCE_S
+) -> Callable[[], Awaitable[SenderLogin | None]]:
     """The sender of local programs that do not log in, looked up every few seconds."""
     known: tuple[SenderLogin | None, float] = None, float("-inf")
 
@@ -170,7 +174,7 @@ def local_sender(database: Database, username: str) -> Callable[[], Awaitable[Se
         nonlocal known
         now = asyncio.get_running_loop().time()
         if now - known[1] >= KNOWN_FOR_S:
-            found = await database.run(sender_by_login(username))
+            found = await in_time(database, sender_by_login(username), patience_s)
             if found is None:
                 log.warning("submission.no_local_sender", username=username)
             known = found, now

@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from postroom.core.errors import SubmissionRefused
+from postroom.core.errors import StoreError, SubmissionRefused
 from postroom.core.submission.envelope import LONGEST_HOLD, MailFrom, Recipient, read_mail, read_rcpt
 from postroom.store.senders import SenderLogin
 from postroom.submission.logins import Logins
@@ -25,6 +25,7 @@ _FOREIGN = frozenset({"GET", "POST", "PUT", "HEAD", "OPTIONS", "CONNECT", "HOST:
 _NEED_TLS = "530 5.7.0 Use STARTTLS first"
 _NEED_LOGIN = "530 5.7.0 Log in first"
 _WRONG = "535 5.7.8 The username or the password is wrong"
+_NO_LOGINS = "454 4.7.0 Logins cannot be checked now; try again later"
 _CANCELED = "501 5.7.0 The login is canceled"
 
 
@@ -189,7 +190,11 @@ class SmtpSession(SmtpConnection):
         self._await(self._check_login(name, password))
 
     async def _check_login(self, name: str, password: str) -> None:
-        found = await self._service.logins.log_in(name, password, self.address)
+        try:
+            found = await self._service.logins.log_in(name, password, self.address)
+        except StoreError:
+            self._reply(_NO_LOGINS)
+            return
         match found:
             case "wrong":
                 self._reply(_WRONG)

@@ -39,6 +39,8 @@ Door = Literal["smtp", "http", "mcp"]
 
 MIB = 1024 * 1024
 MOST_TOGETHER = 256
+PATIENCE_S = 5.0
+"""How long a client waits for a database that is away. Then it is told to try again, and nothing was taken."""
 HEAVIEST = 8 * MIB
 
 
@@ -73,6 +75,7 @@ class SubmissionOptions:
     limits: SubmissionLimits = field(default_factory=SubmissionLimits)
     daily: DailyLimits = field(default_factory=DailyLimits)
     rollout: Rollout = EVERYWHERE
+    patience_s: float = PATIENCE_S
 
 
 class Submissions:
@@ -167,7 +170,8 @@ class Submissions:
         return answer
 
     def _submitting(self, news: Sequence[NewSubmission]) -> Transaction[list[Answer]]:
-        return submit_mails(news, self.clock(), self.options.daily, self.options.rollout)
+        submitting = submit_mails(news, self.clock(), self.options.daily, self.options.rollout)
+        return submitting._replace(patience_s=self.options.patience_s)
 
 
 def _reason(error: PostroomError) -> str:

@@ -1,7 +1,7 @@
 """The disk reserve: intake stops long before the disk is full, so that queued work can still be done.
 
-It also stops when SQLite's write-ahead log cannot be truncated, because a process holds an old snapshot of the
-database: every write would make the log longer.
+SQLite's write-ahead log grows while a process holds an old snapshot of the database. That alone stops nothing; but the
+log is to be copied into the database one day, so a long one needs its own length of free space.
 """
 
 import shutil
@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from postroom.core.errors import IntakeRefused
-from postroom.store.engine.write_ahead_log import INTAKE_LIMIT_BYTES, log_bytes
+from postroom.store.engine.write_ahead_log import LONG_BYTES, log_bytes
 
 CHECK_EVERY_S = 1.0
 RETRY_AFTER = timedelta(seconds=60)
@@ -24,7 +24,7 @@ def free_bytes(folder: Path) -> int:
 
 
 class DiskReserve:
-    """Refuses intake when less than the reserve is free on the disk of the data folder, or the log is too long.
+    """Refuses intake when less than the reserve is free on the disk of the data folder, or too little for a long log.
 
     `database` is the SQLite file; None with PostgreSQL.
     """
@@ -51,8 +51,7 @@ class DiskReserve:
         self.check_log()
 
     def check_space(self) -> None:
-        if time.monotonic() - self._looked_at >= self._look_every_s:
-            self._found, self._looked_at = self._free(self._folder), time.monotonic()
+        self._look()
         if self._found < self._reserve:
             raise IntakeRefused(
                 f"only {self._found // MIB} MiB are free on the disk of {self._folder}, less than the reserve of "
@@ -60,16 +59,32 @@ class DiskReserve:
                 RETRY_AFTER,
             )
 
+    def _look(self) -> None:
+        if time.monotonic() - self._looked_at >= self._look_every_s:
+            try:
+                self._found, self._looked_at = self._free(self._folder), time.monotonic()
+            except OSError as error:
+                raise IntakeRefused(
+                    f"the data folder {self._folder} cannot be read ({error.strerror or error}); stop Postroom, put "
+                    "the folder back, and start it again",
+                    RETRY_AFTER,
+                ) from error
+
     @property
     def log_bytes(self) -> int | None:
         """The size of the write-ahead log; None with PostgreSQL."""
         return None if self._database is None else log_bytes(self._database)
 
     def check_log(self) -> None:
+        """Refuse if the log is long and there is no room to copy it into the database."""
         size = self.log_bytes
-        if size is not None and size >= INTAKE_LIMIT_BYTES:
+        if size is None or size < LONG_BYTES:
+            return
+        self._look()
+        if self._found < self._reserve + size:
             raise IntakeRefused(
                 f"the write-ahead log of {self._database} has grown to {size // MIB} MiB, because some process holds "
-                "an old snapshot of the database; find it with `postroom doctor` and end it; intake then continues",
+                f"an old snapshot of the database, and only {self._found // MIB} MiB are free; find the process with "
+                "`postroom doctor` and end it, or free some space; intake then continues",
                 LOG_RETRY_AFTER,
             )

@@ -47,6 +47,8 @@ log = structlog.get_logger()
 
 MOST_OUTSTANDING = 20
 MOST_OLD = 2
+# While jobs are outstanding, or when the database failed: nothing is announced when it works again.
+SOON = timedelta(seconds=1)
 # Errors of the database as a whole, retried when it is back. Any other error concerns a single message.
 DATABASE_IS_AWAY = (DatabaseUnavailable, DatabaseFull, DatabaseReadOnly, DatabaseCorrupt, SchemaMismatch)
 
@@ -82,13 +84,15 @@ class Dispatcher:
         try:
             while True:
                 self._wake.clear()
+                dispatched, has_failed = 0, False
                 try:
                     dispatched = await self.tick()
                 except StoreError as error:
                     log.warning("dispatcher.interrupted", error=type(error).__name__)
-                    dispatched = 0
+                    has_failed = True
                 if not dispatched:
-                    await signalled(self._wake, self._poll.total_seconds())
+                    poll = min(self._poll, SOON) if self._outstanding or has_failed else self._poll
+                    await signalled(self._wake, poll.total_seconds())
         finally:
             for subscription in subscriptions:
                 subscription.close()

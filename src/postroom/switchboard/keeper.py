@@ -6,7 +6,7 @@ Several may run on one database: every step is harmless right after the same ste
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 
 import structlog
 
@@ -16,8 +16,10 @@ from postroom.core.metrics import LOG_SIZE, QUEUE_DEPTH
 from postroom.core.queue.queues import Queues
 from postroom.core.tally import Gauges
 from postroom.store import connectors, figure_folds, history, inbox, queue_depths, rollups
+from postroom.store.acceptance import CHANNEL
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
+from postroom.store.engine.listeners import signalled
 from postroom.store.work_figures import load_work_figures
 from postroom.switchboard.backfill_work import BackfillWork
 from postroom.switchboard.buffer import Buffer
@@ -27,9 +29,13 @@ log = structlog.get_logger()
 PRUNED_AT_ONCE = 500
 ADOPTED_AT_ONCE = 1000
 MEASURE_SHARE = 0.02
+SWEEP_EVERY = timedelta(seconds=1)
+# While the queues are empty; new messages are announced.
+SWEEP_AT_REST = timedelta(seconds=30)
+MEASURE_EVERY = timedelta(seconds=30)
 SAMPLE_EVERY = timedelta(minutes=5)
 FOLD_EVERY = timedelta(minutes=5)
-ACTION_STATES = ("queued", "awaiting_approval", "executing", "failed")
+ACTION_STATES = ("queued", "approved_pending", "executing", "failed")
 CALL_STATES = ("started", "answered", "refused", "failed")
 
 
@@ -48,7 +54,10 @@ class Keeper:
         clock: Clock = wall_clock,
         log_bytes: Callable[[], int | None] = lambda: None,
         backfills: BackfillWork | None = None,
+        zone: tzinfo = UTC,
     ) -> None:
+        """`zone` is that of the owner's day."""
+        self._zone = zone
         self._database = database
         self._queues = queues
         self._buffer = buffer
@@ -64,14 +73,14 @@ class Keeper:
     async def run(self) -> None:
         """Run until canceled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._every(timedelta(seconds=1), self._buffer.sweep))
-            group.create_task(self._every(timedelta(seconds=5), self._measure_with_backoff))
-            group.create_task(self._every(timedelta(seconds=5), self.measure_log))
+            group.create_task(self._sweep())
+            group.create_task(self._every(MEASURE_EVERY, self._measure_with_backoff))
+            group.create_task(self._every(MEASURE_EVERY, self.measure_log))
             group.create_task(self._every(timedelta(minutes=1), self.measure_work))
             group.create_task(self._every(timedelta(minutes=1), self.forget_texts))
             group.create_task(self._every(timedelta(minutes=1), self.sample_depths))
             if self._backfills is not None:
-                group.create_task(self._every(timedelta(seconds=10), self._backfills.begin_day))
+                group.create_task(self._every(timedelta(minutes=1), self._backfills.begin_day))
             group.create_task(self._every(FOLD_EVERY, self.fold_figures))
             group.create_task(self._every(timedelta(hours=1), self.prune))
 
@@ -121,7 +130,7 @@ class Keeper:
     async def measure_work(self) -> None:
         """Update jobs, actions, approvals, the model's spend and the size of the database in the metrics."""
         now = self._clock()
-        found = await self._database.run(load_work_figures(now))
+        found = await self._database.run(load_work_figures(now, self._zone))
         waited = 0.0 if found.oldest_approval is None else (now - found.oldest_approval).total_seconds()
         self._gauges.show(metrics.JOBS, {place: float(count) for place, count in found.jobs.items()})
         self._gauges.show(metrics.ACTIONS, _by_state(ACTION_STATES, found.actions))
@@ -158,6 +167,25 @@ class Keeper:
         await self._database.run(rollups.prune_rollups(self._clock() - self._keep_rollups))
         await self._database.run(queue_depths.prune_depths(self._clock() - self._keep_rollups))
         await self._database.run(connectors.prune_connectors(before))
+
+    async def _sweep(self) -> None:
+        """Return expired leases and end what waited too long, every second while there is anything in the queues."""
+        changed = asyncio.Event()
+        subscription = self._database.subscribe(CHANNEL, lambda _message: changed.set())
+        try:
+            while True:
+                changed.clear()
+                is_empty = False
+                try:
+                    await self._buffer.sweep()
+                    is_empty = not await self._database.run(inbox.any_message())
+                except PostroomError as error:
+                    log.warning("keeper.interrupted", error=type(error).__name__)
+                await asyncio.sleep(SWEEP_EVERY.total_seconds())
+                if is_empty:
+                    await signalled(changed, SWEEP_AT_REST.total_seconds())
+        finally:
+            subscription.close()
 
     async def _every(self, pause: timedelta, work: Callable[[], Awaitable[None]]) -> None:
         while True:

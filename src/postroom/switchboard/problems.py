@@ -12,6 +12,7 @@ from postroom.core.errors import (
     AccountUnusable,
     BadInput,
     Conflict,
+    DatabaseReplaced,
     IllegalMove,
     IntakeRefused,
     LeaseLost,
@@ -100,6 +101,13 @@ INTERNAL = Problem(
 UNAVAILABLE = Problem(
     "unavailable", "server", "the database cannot do this now", f"try again in {RETRY_AFTER_S} s", RETRY_AFTER_S
 )
+REPLACED = Problem(
+    "unavailable",
+    "server",
+    "the database file was replaced or removed while Postroom was running",
+    "the operator has to put the file back and start Postroom again; then try again",
+    RETRY_AFTER_S,
+)
 
 
 def problem_of(error: Exception) -> Problem:
@@ -139,6 +147,8 @@ def problem_of(error: Exception) -> Problem:
             return Problem("account_unusable", error.field, error.problem, error.remedy, ACCOUNT_RETRY_AFTER_S)
         case MailboxLater():
             return Problem("unavailable", "server", str(error), f"try again in {RETRY_AFTER_S} s", RETRY_AFTER_S)
+        case DatabaseReplaced():
+            return REPLACED
         case StoreError():
             return UNAVAILABLE
         case _:

@@ -7,6 +7,7 @@ from postroom.accounts.credentials import AccessTokens
 from postroom.accounts.mailbox_requests import ConnectorRequests
 from postroom.act.agents import Agents
 from postroom.core.backfill.estimate import QuotaPace
+from postroom.core.outbound.strikes import USUAL_STRIKES, StrikeRule
 from postroom.core.queue.queues import Queues
 from postroom.core.tally import Tally
 from postroom.manage.backfill import Backfills
@@ -63,6 +64,7 @@ class Services:
     backfill_settings: BackfillSettings = field(default_factory=lambda: BackfillSettings.model_validate({}))
     model_settings: ModelSettings = field(default_factory=lambda: ModelSettings.model_validate({}))
     quota_pace: QuotaPace = field(default_factory=lambda: quota_pace(GmailSettings.model_validate({})))
+    strikes: StrikeRule = USUAL_STRIKES
     requests: ConnectorRequests = field(init=False)
     backfills: Backfills = field(init=False)
     estimates: BackfillEstimates = field(init=False)

@@ -62,9 +62,6 @@ class Api:
             for path, operations in by_path.items()
         ]
 
-    def close(self) -> None:
-        self._parts.close()
-
     async def answer(self, operation: Operation, scope: Scope, receive: Receive) -> Answer:
         caller = await self._caller(operation, scope)
         await self._check_access(caller, operation)

@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from postroom.core.errors import BadInput, StoreError
 from postroom.core.roles import Principal
 from postroom.switchboard.access import note_refusal, require_role
-from postroom.switchboard.problems import RETRY_AFTER_S, UNAVAILABLE, AccessRefused
+from postroom.switchboard.problems import RETRY_AFTER_S, AccessRefused, problem_of
 from postroom.switchboard.services import Services
 from postroom.switchboard.tools.ingest import ingest, ingest_many, ingest_one
 from postroom.switchboard.tools.tool import MOST_IN_BATCH, Call
@@ -80,7 +80,8 @@ class McpEndpoint:
         except StoreError as error:
             log.error("mcp.nobody_known", error=type(error).__name__)
             retry = (b"retry-after", b"%d" % RETRY_AFTER_S)
-            await send_json(send, 503, _json_rpc(UNAVAILABLE.text, UNAVAILABLE.form), [retry])
+            problem = problem_of(error)
+            await send_json(send, 503, _json_rpc(problem.text, problem.form), [retry])
         else:
             await self._sessions.handle_request({**scope, PRINCIPAL: principal, RECEIVE: receive}, receive, send)
 

@@ -17,6 +17,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from postroom.core.access import READS_METRICS, SEES_ALL
 from postroom.core.errors import PostroomError, StoreError
 from postroom.core.roles import Role
 from postroom.core.visitors import PersonRole, Visitor
@@ -36,8 +37,18 @@ OPEN = ("/sign-in", "/static/", "/healthz", "/readyz")
 """The paths that anyone may see. One that ends in a slash stands for all below it."""
 
 METRICS = "/metrics"
-TOKEN_ROLES = frozenset({Role.DASHBOARD, Role.ADMIN})
 LOOK_EVERY_S = 15.0
+
+
+class OwnerGate:
+    """Where sign-in is off, everyone is this visitor."""
+
+    def __init__(self, app: ASGIApp, owner: Visitor) -> None:
+        self._app = app
+        self._owner = owner
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app({**scope, VISITOR: self._owner} if scope["type"] == "http" else scope, receive, send)
 
 
 class SignInGate:
@@ -99,7 +110,7 @@ class SignInGate:
             principal = await self._tokens.check(bearer(values_of(scope["headers"], b"authorization")))
         except TokenRefused:
             return None
-        if principal.role not in TOKEN_ROLES:
+        if principal.role not in _roles_for(scope):
             return None
         return Visitor(principal.actor, "viewer", secrets.token_urlsafe(24), is_fresh=False)
 
@@ -159,6 +170,11 @@ def _is_below(path: str, places: Collection[str]) -> bool:
     return any(path == each or path.startswith(each if each.endswith("/") else f"{each}/") for each in places)
 
 
+def _roles_for(scope: Scope) -> Collection[Role]:
+    """The roles of tokens that may read this."""
+    return READS_METRICS if scope["path"] == METRICS else SEES_ALL
+
+
 def _is_stream(scope: Scope) -> bool:
     return scope["method"] in ("GET", "HEAD") and _is_below(scope["path"], (EVENTS,))
 
@@ -193,7 +209,8 @@ def _refusal(scope: Scope) -> Response:
     """Return the answer for somebody without a session: people are sent to the sign-in page, programs are told."""
     if scope["path"] == METRICS or _is_stream(scope):
         name, value = (part.decode() for part in ASK_FOR_TOKEN)
-        return PlainTextResponse("Sign in, or send a token of the role dashboard or admin.\n", 401, {name: value})
+        roles = " or ".join(sorted(_roles_for(scope)))
+        return PlainTextResponse(f"Sign in, or send a token of the role {roles}.\n", 401, {name: value})
     words = "You are signed out. Sign in again, then repeat what you did.\n"
     if scope["method"] not in ("GET", "HEAD"):
         return PlainTextResponse(words, 401)  # htmx sends what somebody is writing, which leaving the page would lose

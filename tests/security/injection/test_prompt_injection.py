@@ -64,7 +64,7 @@ async def test_a_model_that_obeys_all_mail_does_nothing_that_must_not_be(
     assert len(outcome.obeyed) == HOSTILE // 2 > 150
     # An obedient model that achieves nothing at all would prove nothing.
     states = {(row["action_type"], row["state"]) for row in outcome.actions}
-    assert {(action, "awaiting_approval") for action in ("delete", "auto_reply", "trash", "archive")} <= states
+    assert {(action, "approved_pending") for action in ("delete", "auto_reply", "trash", "archive")} <= states
     assert {(action, "completed") for action in ("trash", "archive", "apply_label", "remove_label", "snooze")} <= states
 
 

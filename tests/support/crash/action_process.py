@@ -21,6 +21,7 @@ import httpx2
 from postroom.act.action_requests import ActionRequests
 from postroom.act.executor import DEFAULT_SNOOZE_LABEL, Executor
 from postroom.act.undo import UndoService
+from postroom.act.undo_requests import undo_one
 from postroom.compose.gate import MailboxGate
 from postroom.core.actions.safety import Policy
 from postroom.core.jobs.job import JobView
@@ -36,11 +37,12 @@ from postroom.jobs.rescue import Rescuer
 from postroom.jobs.run import JobRun
 from postroom.jobs.schedule import Scheduler
 from postroom.jobs.worker import Worker, WorkerOptions
-from postroom.store import actions, jobs, undos
+from postroom.store import actions, jobs
+from postroom.store.audit import Signature
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import connect_database
-from postroom.store.job_builders import undo_job
 from support.crash.action_cases import SNOOZED_FOR, Case
 from support.crash.action_steps import KillableDatabase, KillableTransport, KillPlan, Step
 from support.fork_server import run_as_child
@@ -124,9 +126,9 @@ class Postroom:
         await self._decide(case)
         done = await self._act(case)
         if case.kind.undone and done.state == "completed":
-            # The key holds for good: what was undone before its process died is not asked for once more.
-            undo = undo_job(self._catalogue, done.account_id, (done.id,), again=1)
-            await self._database.run(undos.enqueue_undos([undo], self._clock()))
+            # What was undone before its process died is not undone once more, however often it is asked for.
+            signed = Signature(new_id(), "cli:ada", "admin")
+            await undo_one(self._database, self._catalogue, done.id, signed, self._clock)
             await self._until_idle()
         if case.kind.wakes:
             await self._let_time_pass()
@@ -144,8 +146,15 @@ class Postroom:
     async def _act(self, case: Case) -> actions.ActionView:
         if case.kind.asked and not await self._actions(case):
             requests = ActionRequests(self._database, self._catalogue, Policy(), self._clock)
+            signed = Signature(new_id(), "cli:ada", "admin")
             await requests.ask(
-                case.id, case.kind.action, case.parameters, source="user", asked_by="somebody", why="a request"
+                case.id,
+                case.kind.action,
+                case.parameters,
+                source="user",
+                asked_by="somebody",
+                why="a request",
+                signed=signed,
             )
             await self._until_idle()
         (done,) = [each for each in await self._actions(case) if each.actor != "undo"]

@@ -1,7 +1,7 @@
 """A process that follows a mailbox on an IMAP server, hands its mail in, and carries out actions, until it is killed.
 
     python -m support.crash.imap_process --folder FOLDER --port PORT --user NAME --switchboard URL --token TOKEN
-        --email ADDRESS --orders SOCKET
+        --email ADDRESS [--orders SOCKET] [--contacts FILE]
 
 It announces `ready`. Actions come as lines `ID KIND` from the socket, and each is announced as `done ID` at its end.
 As the product does, it keeps the pre-image of an action before it begins, and tells the mailbox when it repeats one.
@@ -55,6 +55,7 @@ async def main(arguments: argparse.Namespace) -> None:
 
     reading, acting = ImapAccount(opened), ImapAccount(opened)
     folder: Path = arguments.folder
+    contacts = arguments.contacts.read_text().split() if arguments.contacts else []
     async with switchboard_at(arguments.switchboard, arguments.token) as switchboard:
         connector = ImapConnector(
             reading,
@@ -63,7 +64,9 @@ async def main(arguments: argparse.Namespace) -> None:
             email=arguments.email,
             endpoint_identity=imap_endpoint(arguments.email),
             clock=wall_clock,
-            knowledge=Knowledge([arguments.email], sent=SentIndex(folder / "sent.db")),
+            knowledge=Knowledge(
+                [arguments.email], sent=SentIndex(folder / "sent.db"), contacts=lambda: frozenset(contacts)
+            ),
             folder=folder,
             hints=IdleHints(opened, POLL.total_seconds(), after_trouble=POLL),
         )
@@ -71,7 +74,8 @@ async def main(arguments: argparse.Namespace) -> None:
         announce("ready")
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(connector.run(POLL))
-            tasks.create_task(carry_out_orders(mailbox, arguments.orders, folder))
+            if arguments.orders:
+                tasks.create_task(carry_out_orders(mailbox, arguments.orders, folder))
 
 
 async def carry_out_orders(mailbox: ImapMailbox, orders: str, folder: Path) -> None:
@@ -127,8 +131,10 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     parser: Any = argparse.ArgumentParser()
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--port", type=int, required=True)
-    for name in ("--user", "--switchboard", "--token", "--email", "--orders"):
+    for name in ("--user", "--switchboard", "--token", "--email"):
         parser.add_argument(name, required=True)
+    parser.add_argument("--orders")
+    parser.add_argument("--contacts", type=Path)
     return parser.parse_args(words)
 
 

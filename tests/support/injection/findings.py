@@ -15,7 +15,7 @@ from support.injection.demands import SNOOZED, USABLE
 Row = dict[str, Any]
 
 # Without a person's yes nothing leaves these.
-AT_REST = frozenset({"awaiting_approval", "rejected", "expired", "canceled"})
+AT_REST = frozenset({"approved_pending", "rejected", "expired", "canceled"})
 SURE, SURE_OF_TRASH = 0.7, 0.9
 MAY_CALL = re.compile(r"getProfile|watch|stop|.*\.(get|list)|messages\.(modify|trash|untrash|batchModify)")
 # What the thirteen actions do with labels of the system.

@@ -63,10 +63,16 @@ class ActionSetup:
         endpoint: str = ENDPOINT,
         rule_name: str | None = None,
         batch_id: UUID | None = None,
+        after: Waiting | None = None,
         **options: Any,
     ) -> Waiting:
-        account_id, message_id, deciding = await self.stored(endpoint)
-        decision = decision_about(account_id, message_id, kind, rule_name=rule_name)
+        """An action on a new message, or on that of an earlier action, by the message's second decision."""
+        if after is None:
+            account_id, message_id, deciding = await self.stored(endpoint)
+        else:
+            account_id, message_id, deciding = after.account_id, after.message_id, await self.setup.claimed()
+        generation = 0 if after is None else 1
+        decision = decision_about(account_id, message_id, kind, rule_name=rule_name, generation=generation)
         follow_up, id = self.setup.new(**options), new_id()
         action = decisions.NewAction(id, "rule", "queued", "hash", follow_up.id, batch_id=batch_id)
         now = self.setup.clock()

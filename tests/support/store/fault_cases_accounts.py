@@ -84,6 +84,10 @@ async def connect_imap_account(setup: JobSetup) -> Transaction[Any]:
     return accounts.connect_imap_account(account.id, ADA, servers(now), sealed, signed(), now)
 
 
+async def act_from(setup: JobSetup) -> Transaction[Any]:
+    return accounts.act_from((await connected(setup)).id, setup.clock(), signed(), setup.clock())
+
+
 async def pause_account(setup: JobSetup) -> Transaction[Any]:
     return accounts.pause_account((await connected(setup)).id, signed(), setup.clock())
 
@@ -131,6 +135,7 @@ async def drop_key(setup: JobSetup) -> Transaction[Any]:
 CASES: list[Case] = [
     connect_account,
     connect_imap_account,
+    act_from,
     pause_account,
     resume_account,
     remove_account,

@@ -6,6 +6,7 @@ from uuid import UUID
 from postroom.core.actions.action import label_change
 from postroom.core.actions.undo import irreversible_hint, undo_hint
 from postroom.core.jobs.job import Job
+from postroom.core.jobs.types import CATALOGUE
 from postroom.store import action_requests, actions, decisions, jobs, mail, mailbox_writers, pauses, protection, undos
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
@@ -49,7 +50,7 @@ async def ask_once(setup: JobSetup) -> Transaction[Any]:
     decision = decisions.Decision(new_id(), view.account_id, view.message_id, "none", "star", {}, 1.0, "a request")
     follow_up = setup.new(key="star once")
     action = decisions.NewAction(new_id(), "agent", "queued", "hash", follow_up.id, asked_by="an agent")
-    waiting = decisions.NewAction(new_id(), "agent", "awaiting_approval", "hash", None, asked_by="an agent")
+    waiting = decisions.NewAction(new_id(), "agent", "approved_pending", "hash", None, asked_by="an agent")
     beyond = action_requests.Recorded(decision, waiting, setup.new(key="tell people"))
     cap = action_requests.AgentCap(0, beyond)
     return action_requests.ask_once(
@@ -89,12 +90,19 @@ async def complete_undo(setup: JobSetup) -> Transaction[Any]:
     await setup.database.run(undos.begin_undo(job, original, account.id, undo, setup.clock()))
     hint, wake = irreversible_hint("apply_label"), setup.new(key="wake")
     await setup.database.run(jobs.enqueue_many([wake], setup.clock()))
-    return undos.complete_undo(job, undo, LABELS, hint, setup.new(key="next"), setup.clock(), wake.id, "moved")
+    following = undos.UndoChain(CATALOGUE, account.id, (new_id(),))
+    return undos.complete_undo(job, undo, LABELS, hint, following, setup.clock(), wake.id, "moved")
+
+
+async def continue_undos(setup: JobSetup) -> Transaction[Any]:
+    original = await completed(setup)
+    return undos.continue_undos(original, undos.UndoChain(CATALOGUE, new_id(), (new_id(),)), setup.clock())
 
 
 async def enqueue_undos(setup: JobSetup) -> Transaction[Any]:
     entry = signed().under("actions.undo", "selection", "all")
-    return undos.enqueue_undos([setup.new(key="undo"), setup.new(key="undo 2")], setup.clock(), entry)
+    chains = [undos.UndoChain(CATALOGUE, new_id(), (new_id(), new_id())) for _ in range(2)]
+    return undos.enqueue_undos(chains, setup.clock(), entry)
 
 
 async def enqueue_decisions(setup: JobSetup) -> Transaction[Any]:
@@ -102,8 +110,9 @@ async def enqueue_decisions(setup: JobSetup) -> Transaction[Any]:
     return decisions.enqueue_decisions([setup.new(key="again"), setup.new(key="again 2")], setup.clock(), entry)
 
 
-async def enqueue_undo(setup: JobSetup) -> Transaction[Any]:
-    return undos.enqueue_undo(setup.new(key="undo"), await completed(setup), signed(), setup.clock(), hourly_cap=1)
+async def request_undo(setup: JobSetup) -> Transaction[Any]:
+    chain = undos.UndoChain(CATALOGUE, new_id(), (await completed(setup),))
+    return undos.request_undo(chain, signed(), setup.clock(), hourly_cap=1)
 
 
 async def pause(setup: JobSetup) -> Transaction[Any]:
@@ -167,7 +176,8 @@ CASES: list[Case] = [
     release_capped,
     begin_undo,
     complete_undo,
-    enqueue_undo,
+    continue_undos,
+    request_undo,
     enqueue_decisions,
     enqueue_undos,
     pause,

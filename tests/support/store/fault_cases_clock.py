@@ -11,8 +11,12 @@ from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
 from postroom.switchboard.buffer import Buffer
 from postroom.switchboard.intake import Intake
+from support.store.fault_cases_approvals import pending
 from support.store.fault_cases_contacts import ENDPOINT, asked
 from support.store.fault_cases_jobs import Case
+from support.store.fault_cases_people import opened
+from support.store.fault_cases_senders import added, throttle_for_score
+from support.store.fault_cases_submissions import submission, submitted
 from support.store.inbox_setup import event
 from support.store.job_setup import JobSetup
 
@@ -37,6 +41,20 @@ async def end_waits_ahead(setup: JobSetup) -> Transaction[Any]:
     return clock_jumps.end_waits_ahead(setup.clock() - HOUR)
 
 
+async def release_mail_ahead(setup: JobSetup) -> Transaction[Any]:
+    ada = await added(setup)
+    await submitted(setup, submission(ada.id))
+    return clock_jumps.release_mail_ahead(setup.clock() - HOUR)
+
+
+async def move_deadlines_ahead(setup: JobSetup) -> Transaction[Any]:
+    await pending(setup)
+    await setup.database.run(ask_connector(asked(setup), setup.clock()))
+    await opened(setup.database, setup.clock)
+    await setup.database.run(await throttle_for_score(setup))
+    return clock_jumps.move_deadlines_ahead(setup.clock() - HOUR)
+
+
 async def leased_message(setup: JobSetup, number: int = 1) -> Buffer:
     """A gateway event, handed out; its text counts as said."""
     queues = Queues()
@@ -46,4 +64,10 @@ async def leased_message(setup: JobSetup, number: int = 1) -> Buffer:
     return buffer
 
 
-CASES: list[Case] = [shorten_worker_leases, shorten_other_leases, end_waits_ahead]
+CASES: list[Case] = [
+    shorten_worker_leases,
+    shorten_other_leases,
+    end_waits_ahead,
+    release_mail_ahead,
+    move_deadlines_ahead,
+]

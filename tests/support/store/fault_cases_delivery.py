@@ -9,6 +9,7 @@ from postroom.core.outbound.bounce_classes import BounceClass
 from postroom.core.outbound.destinations import StsPolicy
 from postroom.core.outbound.reports import Original
 from postroom.core.outbound.retries import RetrySchedule
+from postroom.core.outbound.strikes import StrikeRule
 from postroom.store import destinations, dkim_keys, outbound, outbound_recipients, outbound_reports, suppressions
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
@@ -46,12 +47,29 @@ async def leave(setup: JobSetup) -> Transaction[Any]:
 
 
 async def record_outcomes(setup: JobSetup) -> Transaction[Any]:
-    """One is sent, the other does not exist, and its sender is told."""
+    """One is reached in spite of a strike, the other refused for the last time the rule allows; the sender is told."""
+    await struck(setup, ADA)
     found, now = await leased(setup), setup.clock()
     await setup.database.run(outbound_recipients.leave([Departure(found.hold, [(0, ADA)])], now, now + LEASE))
-    bounced = RecipientChange(1, BEN, "bounced", "550 no", "5.1.1", BounceClass.HARD)
+    refused = RecipientChange(1, BEN, "rejected", "550 no", None, BounceClass.UNEXPLAINED, strikes=True)
     report = new_mail(MARA.envelope_sender, sender=MARA._replace(envelope_sender=""))
-    return outbound_recipients.record_outcomes([Attempt(found.hold, [SENT, bounced], [report])], now)
+    attempt = Attempt(found.hold, [SENT, refused], [report], StrikeRule(days=1))
+    return outbound_recipients.record_outcomes([attempt], now)
+
+
+async def struck(setup: JobSetup, address: str) -> None:
+    """The address has one strike, by a mail to it alone."""
+    new, now = new_mail(address), setup.clock()
+    await setup.database.run(queue_mail([new], now))
+    (found,) = await setup.database.run(outbound.lease_mail(new_id(), 10, now, now + LEASE))
+    refused = RecipientChange(0, address, "rejected", "550 no", None, BounceClass.UNEXPLAINED, strikes=True)
+    await setup.database.run(outbound_recipients.record_outcomes([Attempt(found.hold, [refused])], now))
+
+
+async def prune_suppressions(setup: JobSetup) -> Transaction[Any]:
+    await struck(setup, "eve@example.org")
+    await setup.database.run(await record_outcomes(setup))
+    return suppressions.prune_suppressions(setup.clock() + timedelta(days=400))
 
 
 async def release_mail(setup: JobSetup) -> Transaction[Any]:
@@ -114,6 +132,7 @@ async def remove_dkim_key(setup: JobSetup) -> Transaction[Any]:
 CASES: list[Case] = [
     leave,
     record_outcomes,
+    prune_suppressions,
     release_mail,
     resend_unknown,
     record_bounces,

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from postroom.store import health, job_filters, job_marks, job_steps, jobs, leaders, mailbox_jobs, schedules
+from postroom.store.audit import Signature
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.schedules import Schedule
@@ -32,13 +33,17 @@ async def enqueue_plain(setup: JobSetup) -> Transaction[Any]:
     return jobs.enqueue_plain([setup.new(), setup.new(priority=3)], setup.clock())
 
 
+def _signed() -> Signature:
+    return Signature(new_id(), "cli:ada", "admin")
+
+
 async def ask_for_messages(setup: JobSetup) -> Transaction[Any]:
     """Of a hundred that were asked for before, whose job has ended, and of one more."""
     account_id, ids = new_id(), [f"18c{number}" for number in range(101)]
-    await setup.database.run(mailbox_jobs.ask_for_messages(account_id, ids[:100], setup.clock()))
+    await setup.database.run(mailbox_jobs.ask_for_messages(account_id, ids[:100], _signed(), setup.clock()))
     (job,) = await setup.claim()
     await setup.database.run(jobs.fail(job, "gone", setup.clock()))
-    return mailbox_jobs.ask_for_messages(account_id, ids, setup.clock())
+    return mailbox_jobs.ask_for_messages(account_id, ids, _signed(), setup.clock())
 
 
 async def complete_and_enqueue(setup: JobSetup) -> Transaction[Any]:

@@ -4,13 +4,17 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
+from postroom.core.actions.safety import Policy
 from postroom.core.jobs.job import NewJob
 from postroom.core.mail.message import read_mail
 from postroom.core.rules.draft import RuleDraft
-from postroom.store import actions, decisions, labels, mail, rules, search_backlog
+from postroom.store import actions, decisions, hiding, labels, mail, rules, search_backlog
 from postroom.store import jobs as store
+from postroom.store.actions import FAR_AHEAD
+from postroom.store.audit import Signature
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
+from postroom.store.undos import LONG_AGO
 from support import storing
 from support.search import unindex
 from support.store.fault_cases_inbox import ENDPOINT, leased_mail, leased_mails
@@ -70,12 +74,19 @@ async def decided_action(setup: JobSetup, action_id: UUID) -> Transaction[Any]:
         new_id(), account.id, message_id, "deterministic", "archive", {}, 1.0, "a rule", rule_name="a"
     )
     follow_up = setup.new(key="action")
-    action = decisions.NewAction(action_id, "rule", "queued", "hash", follow_up.id)
-    return decisions.record_decision(job, decision, action, follow_up, setup.clock())
+    action = decisions.NewAction(action_id, "model", "queued", "hash", follow_up.id, hides=True)
+    caps = Policy().hiding_caps(setup.clock())
+    return decisions.record_decision(job, decision, action, follow_up, setup.clock(), hiding=caps)
 
 
 async def record_decision(setup: JobSetup) -> Transaction[Any]:
     return await decided_action(setup, new_id())
+
+
+async def cancel_hiding(setup: JobSetup) -> Transaction[Any]:
+    await setup.database.run(await decided_action(setup, new_id()))
+    signed = Signature(new_id(), "test", "admin")
+    return hiding.cancel_hiding(None, LONG_AGO, FAR_AHEAD, signed, setup.clock())
 
 
 async def begin_action(setup: JobSetup) -> Transaction[Any]:
@@ -143,6 +154,7 @@ CASES: list[Case] = [
     add_rules,
     disable_rule,
     record_decision,
+    cancel_hiding,
     begin_action,
     keep_pre_image,
     complete_action,

@@ -1,7 +1,9 @@
 """For each writing verb of the model's calls: a database in which it has something to do."""
 
+from dataclasses import replace
 from typing import Any
 
+from postroom.core.budget_shares import BudgetShares, Spender
 from postroom.core.mail.message import read_mail
 from postroom.store import mail, model_calls
 from postroom.store.engine.database import Transaction
@@ -33,7 +35,9 @@ async def started(setup: JobSetup) -> NewCall:
 
 
 async def reserve_call(setup: JobSetup) -> Transaction[Any]:
-    return model_calls.reserve_call(await new_call(setup), CAPS, setup.clock())
+    spender = Spender.of("ann@shop.example", "default")
+    call = replace(await new_call(setup), spender=spender)
+    return model_calls.reserve_call(call, replace(CAPS, shares=BudgetShares()), setup.clock())
 
 
 async def end_call(setup: JobSetup) -> Transaction[Any]:
@@ -47,4 +51,14 @@ async def fail_left_calls(setup: JobSetup) -> Transaction[Any]:
     return model_calls.fail_left_calls(setup.clock.forward(3600))
 
 
-CASES: list[Case] = [reserve_call, end_call, fail_left_calls]
+async def forget_shares(setup: JobSetup) -> Transaction[Any]:
+    spender, caps = Spender.of("ann@shop.example", "default"), replace(CAPS, shares=BudgetShares(sender=0.0))
+    made = await new_call(setup)
+    for _ in range(2):
+        call = replace(made, id=new_id(), spender=spender)
+        await setup.database.run(model_calls.reserve_call(call, caps, setup.clock()))
+        await setup.database.run(model_calls.end_call(call.id, CallEnd("answered", cost_micros=9), setup.clock()))
+    return model_calls.forget_shares(setup.clock.forward(9 * 86_400))
+
+
+CASES: list[Case] = [reserve_call, end_call, fail_left_calls, forget_shares]

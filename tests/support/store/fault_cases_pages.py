@@ -44,7 +44,7 @@ async def change_many(setup: JobSetup) -> Transaction[Any]:
 
 
 async def ask_for_sync(setup: JobSetup) -> Transaction[Any]:
-    return mailbox_jobs.ask_for_sync(new_id(), setup.clock(), signed())
+    return mailbox_jobs.ask_for_sync(new_id(), signed(), setup.clock())
 
 
 async def begin_counting(setup: JobSetup) -> Transaction[Any]:

@@ -3,11 +3,16 @@
 from typing import Any
 from uuid import UUID
 
+from postroom.act.action_requests import ActionRequests
+from postroom.act.agents import Agents
+from postroom.core.actions.safety import Policy
 from postroom.core.heartbeat import parse_heartbeat
+from postroom.core.jobs.types import CATALOGUE
 from postroom.core.roles import Role
 from postroom.store import audit, connectors, health, tokens
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
+from support.mail import keep_mail
 from support.store.fault_cases_jobs import Case
 from support.store.job_setup import JobSetup
 
@@ -25,7 +30,13 @@ async def _token(setup: JobSetup) -> UUID:
 
 
 async def revoke_token(setup: JobSetup) -> Transaction[Any]:
-    return tokens.revoke_token(await _token(setup), signed(), setup.clock())
+    """Its holder has asked for something that waits for approval, and for something that waits for its turn."""
+    id = await _token(setup)
+    for number, trusted in enumerate((True, False)):
+        by = audit.Signature(new_id(), f"token:{id}", "agent")
+        requests = ActionRequests(setup.database, CATALOGUE, Policy(trust_agents=trusted), setup.clock)
+        await Agents(requests).propose(await keep_mail(setup.database, setup.clock, number), "star", {}, "x", by)
+    return tokens.revoke_token(id, signed(), setup.clock())
 
 
 async def note_token_use(setup: JobSetup) -> Transaction[Any]:

@@ -37,6 +37,14 @@ async def edit_rule(setup: JobSetup) -> Transaction[Any]:
     return rules.edit_rule(view.id, view.version, renamed, signed(), setup.clock())
 
 
+async def confirm_rule(setup: JobSetup) -> Transaction[Any]:
+    sends = RuleDraft("sends", SHOP.conditions, "forward", {"to": "ida@example.com"})
+    by_token = signed()._replace(actor="token:7")
+    await setup.database.run(rules.keep_rules([(new_id(), sends)], "refuse", "user", by_token, setup.clock()))
+    view = await setup.database.run(rules.load_rule("sends"))
+    return rules.confirm_rule(view.id, view.draft.content_hash, signed(), setup.clock())
+
+
 async def switch_rule(setup: JobSetup) -> Transaction[Any]:
     await kept(setup, SHOP)
     return rules.switch_rule("shop", False, signed(), setup.clock())
@@ -97,6 +105,7 @@ async def edit_labels(setup: JobSetup) -> Transaction[Any]:
 
 CASES: list[Case] = [
     keep_rules,
+    confirm_rule,
     edit_rule,
     switch_rule,
     remove_rule,

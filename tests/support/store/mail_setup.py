@@ -12,6 +12,7 @@ from postroom.core.actions.undo import undo_hint
 from postroom.core.jobs.job import Job, NewJob
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.message import read_mail, to_raw
+from postroom.core.mail.sender_doubt import SenderDoubt
 from postroom.core.queue.envelope import Envelope, envelope_text, parse_envelope
 from postroom.core.queue.queues import EMAIL
 from postroom.core.rules.agreement import SETTLING
@@ -53,11 +54,16 @@ class Sample:
     files: tuple[Mapping[str, Any], ...] = ()
     size: int | None = None
     reply_to_mine: bool | None = None
+    sender_doubt: SenderDoubt | None = None
 
     def envelope(self, endpoint: str) -> Envelope:
         named = {"From": self.sender, "To": OWNER, "Subject": self.subject, **self.headers}
         headers = tuple(named.items())
-        told: dict[str, Any] = {"size": self.size, "reply_to_mine": self.reply_to_mine}
+        told: dict[str, Any] = {
+            "size": self.size,
+            "reply_to_mine": self.reply_to_mine,
+            "sender_doubt": self.sender_doubt,
+        }
         raw = to_raw(thread_id=self.id, headers=headers, labels=self.labels, snippet="", sent_at=self.sent_at, **told)
         outline = {"headers": [list(pair) for pair in headers], "labels": sorted(self.labels), **told}
         attachments = [dict(each) for each in self.files] if self.is_whole else []

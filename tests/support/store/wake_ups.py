@@ -24,13 +24,15 @@ CHANNELS = (
 )
 _LAST = "wake-ups"
 _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
-    ("accounts",): ("lose_consent", "refuse_sign_in"),
+    ("accounts",): ("act_from", "lose_consent", "refuse_sign_in"),
     ("accounts", "pauses"): ("pause_account",),
     ("accounts", "pauses", "rules"): ("begin_paused",),
     ("accounts", "jobs"): ("connect_account", "connect_imap_account", "resume_account"),
     ("accounts", "jobs", "pauses"): ("remove_account",),
     ("actions",): (
+        "revoke_token",
         "apply_changes",
+        "cancel_hiding",
         "complete_action",
         "end_woken",
         "end_orphans",
@@ -74,7 +76,8 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
         "enqueue_decisions",
         "enqueue_plain",
         "enqueue_slices",
-        "enqueue_undo",
+        "continue_undos",
+        "request_undo",
         "enqueue_undos",
         "fire",
         "hand_over_action",
@@ -109,6 +112,7 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
         "record_outcomes",
         "release_for_score",
         "release_mail",
+        "release_mail_ahead",
         "release_sender",
         "resend_unknown",
         "resume_destination",
@@ -123,6 +127,7 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
     ("rules",): (
         "accept_proposal",
         "apply_plan",
+        "confirm_rule",
         "disable_rule",
         "dismiss_proposal",
         "edit_rule",

@@ -26,13 +26,13 @@ class Change:
 
 @dataclass(slots=True)
 class PageOfChanges:
-    """`to_read` are ids in order of appearance; drafts are ignored."""
+    """`to_read` are messages in order of appearance; drafts are ignored."""
 
-    to_read: dict[str, None] = field(default_factory=dict[str, None])
+    to_read: dict[str, MessageRef] = field(default_factory=dict[str, MessageRef])
     changed: dict[str, Change] = field(default_factory=dict[str, Change])
 
     def reports(self, except_for: Iterable[str] = ()) -> list[dict[str, Any]]:
-        """The changes, except for messages read after the page: their labels came with them."""
+        """The changes, except for messages that are read after the page: their labels come with them."""
         known = frozenset(except_for)
         return [change.as_report(id) for id, change in self.changed.items() if change.deleted or id not in known]
 
@@ -42,13 +42,13 @@ def changes_in(records: Iterable[HistoryRecord]) -> PageOfChanges:
     for record in records:
         for ref in record.messages_added:
             if not ref.label_ids & NOT_MAIL:
-                page.to_read[ref.id] = None
+                page.to_read[ref.id] = ref
         for change in record.labels_added:
             _relabel(page, change, is_on=True)
         for change in record.labels_removed:
             _relabel(page, change, is_on=False)
             if change.label_ids & NOT_MAIL and not change.message.label_ids & NOT_MAIL:
-                page.to_read[change.message.id] = None
+                page.to_read[change.message.id] = change.message
         for ref in record.messages_deleted:
             _delete(page, ref)
     return page

@@ -1,4 +1,4 @@
-"""The Gmail connector: ingests what has arrived since the checkpoint, and only then moves the checkpoint."""
+"""The Gmail connector: writes down what has arrived since the checkpoint, moves the checkpoint, and ingests it."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -9,10 +9,14 @@ import structlog
 from postroom.connectors.checkpoint import Checkpoint
 from postroom.connectors.gmail.follow import follow
 from postroom.connectors.gmail.look_back import LookBack
-from postroom.connectors.mail.connector import MailConnector
+from postroom.connectors.gmail.provisional_tiers import ProvisionalTiers
+from postroom.connectors.mail.connector import A_WHILE_S, MailConnector
 from postroom.connectors.mail.hints import Hints
+from postroom.connectors.mail.index_file import IndexFile
 from postroom.connectors.mail.knowledge import Knowledge
+from postroom.connectors.mail.reading_list import SCHEMA, ReadingList
 from postroom.connectors.mail.sent_mail import FIRST
+from postroom.connectors.mail.source import CHUNK
 from postroom.connectors.mail.window import OVERLAP, window_start
 from postroom.connectors.runtime import ConnectorHealth
 from postroom.connectors.switchboard_client import SwitchboardClient
@@ -26,6 +30,9 @@ from postroom.gmail.errors import (
 )
 
 log = structlog.get_logger()
+
+# Sent mail is read in small parts, so that urgent mail that comes meanwhile does not wait for it.
+OWN_AT_ONCE = 10
 
 
 class GmailConnector(MailConnector):
@@ -57,10 +64,13 @@ class GmailConnector(MailConnector):
             knowledge=knowledge,
             folder=folder,
             hints=hints,
+            waiting=ReadingList(IndexFile(None if folder is None else folder / "to_read.db", SCHEMA, "full")),
         )
         self._client = client
         self._checkpoint = checkpoint
+        self._provisional_tiers = ProvisionalTiers(client, self._waiting_mail, self._knowledge)
         self._is_right_mailbox = False
+        self._has_looked_back = False
 
     def _live_since(self) -> datetime:
         """The time since which mail is live: rounds have ingested it or are going to. A day of overlap, since mail may
@@ -73,12 +83,21 @@ class GmailConnector(MailConnector):
             return window_start(self._gmail_now(), reached_at)
         return reached_at - OVERLAP
 
-    async def _round(self) -> int:
+    async def _find_new(self) -> int:
+        found = await self._list_new()
+        await self._provisional_tiers.look(found, knows_sent=not self._is_learning)
+        return 0
+
+    async def _list_new(self) -> int:
+        """Put what is new on the list; return how many were not on it yet."""
+        if self._checkpoint.reading_list() not in (None, self._waiting_mail.name):
+            log.warning("connector.reading_list_lost")
+            return await self._look_back(anew=True)
         since = self._checkpoint.read()
         if since is None or self._checkpoint.look_back() is not None:
             return await self._look_back()
         try:
-            return await follow(self._client, self._reader, self._ingester, since, self._reached)
+            return await follow(self._client, self._waiting_mail, self._ingester, since, self._reached)
         except HistoryExpired:
             log.warning("connector.history_expired")
             return await self._look_back()
@@ -95,41 +114,59 @@ class GmailConnector(MailConnector):
             )
         self._is_right_mailbox = True
 
-    async def _look_back(self) -> int:
+    async def _look_back(self, *, anew: bool = False) -> int:
         """Look back. The position in the history is taken first, so that mail that arrives meanwhile is found
         afterwards.
         """
-        state = self._checkpoint.look_back()
+        state = None if anew else self._checkpoint.look_back()
         if state is None:
             place = (await self._client.get_profile()).history_id
             now = self._gmail_now()
             since = window_start(now, self._checkpoint.reached_at())
-            state = self._checkpoint.begin_look_back(place, now, since)
+            state = self._checkpoint.begin_look_back(place, now, since, self._waiting_mail.name)
+        self._has_looked_back, before = True, len(self._waiting_mail)
         looking = LookBack(
             self._client,
-            self._reader,
+            self._ingester,
+            self._waiting_mail,
             self._health,
             self._checkpoint,
             follow=self._follow_meanwhile,
-            learn=self._learn_people,
         )
-        fresh = await looking.run(state)
-        state = self._checkpoint.look_back() or state
-        # Mail since the look-back began is not ingested yet, so the time is that of its beginning.
-        self._reached(state.history_id, state.began_at)
+        if await looking.run(state):
+            state = self._checkpoint.look_back() or state
+            # Mail since the look-back began is not found yet, so the time is that of its beginning.
+            self._reached(state.history_id, state.began_at)
+        return len(self._waiting_mail) - before
+
+    @property
+    def _is_learning(self) -> bool:
+        """Whether sent mail is still read that decides about the tiers of mail which was there already: it tells what
+        is a reply, and whom the user knows.
+        """
+        has_learned = not self._waiting_mail.own(1) and self.sent_mail.has_read(FIRST)
+        return (self._has_looked_back or self._waiting_mail.has_older) and not has_learned
+
+    async def _learn_some(self) -> int:
+        own = self._waiting_mail.own(OWN_AT_ONCE)
+        source = self._client.for_use("steady" if own else "bulk")
+        room = await source.room(len(own) or CHUNK, A_WHILE_S)
+        if not own and room:
+            await self.sent_mail.read_some(FIRST)
+        own = own[:room]
+        fresh = await self._reader.take(own, source)
+        self._waiting_mail.discard(own)
         return fresh
 
-    async def _learn_people(self) -> None:
-        """Learn whom the user wrote to recently, for the tiers of the mail that is about to be ingested."""
-        await self.sent_mail.read(FIRST)
-
     async def _follow_meanwhile(self) -> int:
-        """Ingest what has come since the look-back began. If Gmail has forgotten that, it is looked at again later."""
+        """Find what has come since the look-back began. If Gmail has forgotten that, it is looked at again later."""
         state = self._checkpoint.look_back()
         if state is None:
             return 0
         try:
-            return await follow(self._client, self._reader, self._ingester, state.history_id, self._reached_meanwhile)
+            return await follow(
+                self._client, self._waiting_mail, self._ingester, state.history_id, self._reached_meanwhile
+            )
         except (HistoryExpired, EndlessPages):
             return 0
 
@@ -137,8 +174,8 @@ class GmailConnector(MailConnector):
         self._checkpoint.follow_meanwhile(history_id, self._gmail_now())
 
     def _reached(self, history_id: int, at: datetime | None = None) -> None:
-        """Record that everything up to here is ingested."""
-        self._checkpoint.write(history_id, at or self._gmail_now())
+        """Record that everything up to here is ingested or on the list."""
+        self._checkpoint.write(history_id, at or self._gmail_now(), self._waiting_mail.name)
         self._health.reach(str(history_id))
 
     def _gmail_now(self) -> datetime:

@@ -1,7 +1,7 @@
 """A quota that survives the process: a connector that is killed and restarted does not spend the minute twice.
 
-The units spent are written to a small file each time a call is admitted, before it is made. A process that starts
-within a minute counts all of them as spent just now.
+The units spent in the last minute are written to a small file each time a call is admitted, before it is made: how many
+in each five seconds. For a process that starts within a minute they come back as they would have for the old one.
 """
 
 import contextlib
@@ -19,7 +19,8 @@ from postroom.system.private_files import open_private, private_folder
 
 # A call in flight when the process died may have arrived a little later.
 ON_ITS_WAY = 10.0
-_WIDTH = 40
+SLOT_S = 5.0
+_WIDTH = 160
 
 
 class RememberedQuota(Quota):
@@ -30,16 +31,13 @@ class RememberedQuota(Quota):
     ) -> None:
         super().__init__(terms, **options)
         self._wall = wall
-        self._recalled = _read(path, wall())
+        for units, age in _read(path, wall()):
+            self.recall(units, age)
         private_folder(path.parent)
         self._file = open_private(path, os.O_WRONLY | os.O_CREAT)
 
     @asynccontextmanager
     async def admitted(self, call: str, units: int, use: Use = "live") -> AsyncGenerator[Ticket]:
-        if self._recalled:
-            earlier, self._recalled = min(self._recalled, self.terms.per_minute), 0
-            async with super().admitted("earlier", earlier, "live"):
-                pass
         async with super().admitted(call, units, use) as ticket:
             self._note()
             yield ticket
@@ -49,7 +47,8 @@ class RememberedQuota(Quota):
 
     def _note(self) -> None:
         """Write the note, always of the same length and in one write: a kill leaves the old or the new one."""
-        note = f"{self._wall():.3f} {self.spent()}".ljust(_WIDTH - 1) + "\n"
+        parts = ",".join(str(each) for each in self.spent_by_age(SLOT_S))
+        note = f"{self._wall():.3f} {self.spent()} {parts}".ljust(_WIDTH - 1) + "\n"
         with contextlib.suppress(OSError):
             os.pwrite(self._file, note.encode(), 0)
 
@@ -64,15 +63,27 @@ class Spending(NamedTuple):
 def noted_spending(path: Path) -> Spending | None:
     """Read the last note; None if it is missing or malformed."""
     try:
-        noted_at, units = path.read_text().split()
+        noted_at, units, *_ = path.read_text().split()
         return Spending(datetime.fromtimestamp(float(noted_at), UTC), max(0, int(units)))
     except (OSError, ValueError, OverflowError):
         return None
 
 
-def _read(path: Path, now: float) -> int:
-    """The units that may still count; zero if the note is old, missing, or malformed."""
+def _read(path: Path, now: float) -> list[tuple[int, float]]:
+    """The units that may still count, and how many seconds ago they were spent at the least, the oldest first; nothing
+    if the note is old, missing, or malformed.
+    """
     noted = noted_spending(path)
-    if noted is None or now - noted.at.timestamp() > MINUTE + ON_ITS_WAY:
-        return 0
-    return noted.units
+    if noted is None:
+        return []
+    since = now - noted.at.timestamp() - ON_ITS_WAY
+    spent = ((units, max(since + place * SLOT_S, 0.0)) for place, units in enumerate(_parts(path) or [noted.units]))
+    return [(units, age) for units, age in reversed([*spent]) if units > 0 and age <= MINUTE]
+
+
+def _parts(path: Path) -> list[int]:
+    """The units of each five seconds, the latest first; empty if the note has none."""
+    try:
+        return [int(each) for each in path.read_text().split()[2].split(",")]
+    except (OSError, ValueError, IndexError):
+        return []

@@ -1,5 +1,8 @@
-"""Follows a mailbox on an IMAP server: in each round, the folders that have changed are looked at, new mail is
-ingested, what other programs did is reported, and only then is it all written down.
+"""Follows a mailbox on an IMAP server: in each round, the folders that have changed are looked at, new mail is put on
+the reading list, what other programs did is reported, and only then is it all written down.
+
+Of many new messages the headers are fetched first, hundreds in one answer: they tell the tier, in whose order the
+messages are read.
 
 A message that has left its folder may be on its way to another: it counts as deleted only if the next round does not
 find it either. Mail in the trash, in spam and in drafts is not read; if it is moved elsewhere, it is new there.
@@ -17,8 +20,12 @@ from postroom.connectors.imap.idle import FIGURES
 from postroom.connectors.imap.looking import Identified, identify, look_at
 from postroom.connectors.imap.place_index import FolderNews, FolderState, PlaceIndex
 from postroom.connectors.mail.ingester import MailIngester
+from postroom.connectors.mail.knowledge import Knowledge
 from postroom.connectors.mail.message_reader import MessageReader
+from postroom.connectors.mail.reading_list import FoundMessage
+from postroom.connectors.mail.source import CHUNK
 from postroom.core.actions.action import PLACES
+from postroom.core.queue.queues import LOWEST
 from postroom.imap.account import ImapAccount
 from postroom.imap.errors import FolderForbidden, NoSuchFolder, ServerFailed
 from postroom.imap.folder_cache import CachedFolders
@@ -29,11 +36,12 @@ from postroom.imap.session import Session
 
 log = structlog.get_logger()
 
-# How many new messages are handed in before the place is kept.
+# How many new messages are looked at before the place is kept.
 MOST_NEW = 500
-_NOTHING = Identified({}, {})
+_NOTHING = Identified({}, {}, {})
 _AT_ONCE = 200
 _NOT_READ = frozenset({"TRASH", "SPAM", "DRAFT"})
+_ORDERED = frozenset({"INBOX", "ARCHIVE", None})
 _USUAL = PLACES | {"UNREAD", "STARRED"}
 _ORDER = {"SENT": 0, "INBOX": 1, None: 2, "ARCHIVE": 3, "DRAFT": 4, "SPAM": 5, "TRASH": 6}
 
@@ -53,7 +61,7 @@ class _Differences(NamedTuple):
 
 
 class Follower:
-    """One mailbox, followed. `known` tells the reader where the messages are that a round has just found."""
+    """One mailbox, followed. `known` tells the reader where the messages are that it is about to read."""
 
     def __init__(
         self,
@@ -61,6 +69,7 @@ class Follower:
         index: PlaceIndex,
         known: KnownPlaces,
         keywords: Keywords,
+        knowledge: Knowledge,
         reader: MessageReader,
         ingester: MailIngester,
         clock: Callable[[], datetime],
@@ -69,31 +78,44 @@ class Follower:
         self._index = index
         self._known = known
         self._keywords = keywords
+        self._knowledge = knowledge
         self._reader = reader
         self._ingester = ingester
         self._clock = clock
         self._folders = CachedFolders()
         self._turn = 0
+        self.fresh = 0
 
     async def round(self, since: datetime, *, again: bool = False) -> int:
-        """Ingest and report everything that changed; return how many messages were new. Mail from before `since` is not
-        ingested: somebody has only moved it. With `again`, all folders are looked at from `since` on, as at first.
+        """List and report everything that changed, and read sent mail; return how many messages were new. Mail from
+        before `since` is not listed: somebody has only moved it.
+        With `again`, all folders are looked at from `since` on, as at first.
         """
         began, self._turn = self._clock(), self._turn + 1
         suspects = self._index.missing()
         news: list[FolderNews] = []
-        read: set[str] = set()
-        fresh = 0
+        listed: set[str] = set()
+        self.fresh = 0
         for folder in await self._changed_folders(again):
             with suppress(NoSuchFolder, FolderForbidden):
-                fresh += await self._read_folder(folder, since, again, news, read)
-        await self._settle(news, suspects, read, began)
-        return fresh
+                await self._look_into(folder, since, again, news, listed)
+        await self._settle(news, suspects, listed, began)
+        return self.fresh
 
-    async def _read_folder(
-        self, folder: Folder, since: datetime, again: bool, news: list[FolderNews], read: set[str]
-    ) -> int:
-        """Ingest what is new in the folder; add to `news` and `read`. Many new messages are kept part by part."""
+    def expect(self, ids: Sequence[str]) -> None:
+        """Tell the reader where these messages are, as far as the index knows: then it need not search for them."""
+        places: dict[str, Place] = {}
+        for id, wire, uidvalidity, uid in self._index.places_of(ids):
+            folder = self._folders.at(wire)
+            if folder is not None and (id not in places or _ORDER[folder.role] < _ORDER[places[id].folder.role]):
+                places[id] = Place(folder, uidvalidity, uid, frozenset())
+        for id, place in places.items():
+            self._known.keep(id, place)
+
+    async def _look_into(
+        self, folder: Folder, since: datetime, again: bool, news: list[FolderNews], listed: set[str]
+    ) -> None:
+        """List what is new in the folder; add to `news` and `listed`. Many new messages are kept part by part."""
         try:
             async with self._finding() as finder:
                 seen = await look_at(finder, folder, self._index, since, self._turn, again=again)
@@ -102,8 +124,11 @@ class Follower:
                 raise
             # One folder that the server cannot open must not hold up the others. It is tried again in each round.
             log.warning("connector.folder_left_out", code=error.code)
-            return 0
-        gone, fresh, read_until = seen.gone, 0, seen.begun.uidnext
+            return
+        gone, read_until = seen.gone, seen.begun.uidnext
+        # Few new messages are read together, unless others wait already.
+        is_ordered = len(seen.new) > CHUNK or (seen.new and len(self._index.waiting))
+        known = self._knowledge.known() if is_ordered and folder.role in _ORDERED else None
         if seen.is_anew:
             # The new UIDs would be taken for the old ones.
             lost = self._index.held_at(folder.wire, gone)
@@ -113,19 +138,22 @@ class Follower:
         for begin in range(0, max(len(seen.new), 1), MOST_NEW):
             part = seen.new[begin : begin + MOST_NEW]
             async with self._finding() as finder:
-                found = await identify(finder, folder, seen, part) if part else _NOTHING
+                found = await identify(finder, folder, seen, part, known) if part else _NOTHING
             if found is None:
-                return fresh
+                return
             wanted = self._wanted(folder, seen.state.uidvalidity, found, since)
-            fresh += await self._reader.take(wanted)
-            read.update(wanted)
+            listed.update(wanted)
+            if folder.role == "SENT":
+                # It tells which other mail is a reply, and whom the user knows.
+                self.fresh += await self._reader.take(wanted)
+            else:
+                self._index.waiting.add([FoundMessage(id, tier=found.tiers.get(id, LOWEST)) for id in wanted])
             if begin + MOST_NEW >= len(seen.new):
                 news.append(FolderNews(folder.wire, seen.state, {**seen.changed, **found.held}, gone))
             else:
                 read_until = max(read_until, part[-1] + 1)
                 state = seen.begun._replace(uidnext=read_until)
-                await self._settle_part(FolderNews(folder.wire, state, found.held, frozenset()), read)
-        return fresh
+                await self._settle_part(FolderNews(folder.wire, state, found.held, frozenset()), listed)
 
     async def _changed_folders(self, again: bool) -> list[Folder]:
         async with self._account.session() as session:

@@ -1,6 +1,6 @@
-"""The IMAP connector: ingests what has arrived in the folders of a mailbox, and only then moves on."""
+"""The IMAP connector: lists what has arrived in the folders of a mailbox, and ingests it, the urgent first."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -21,7 +21,7 @@ from postroom.core.tally import Tally
 from postroom.imap.account import ImapAccount
 from postroom.imap.labels import Keywords
 from postroom.imap.places import KnownPlaces
-from postroom.imap.source import ImapSource
+from postroom.imap.source import BATCH, ImapSource
 
 WATCHED = timedelta(minutes=10)
 """The pause between two rounds of a mailbox that is watched, in case that something was not noticed."""
@@ -59,11 +59,13 @@ class ImapConnector(MailConnector):
             knowledge=knowledge,
             folder=folder,
             hints=hints,
+            waiting=index.waiting,
+            read_at_once=BATCH,
         )
         self._index = index
         self._hints = hints
         self._rng = rng
-        self._follower = Follower(account, index, known, keywords, self._reader, self._ingester, clock)
+        self._follower = Follower(account, index, known, keywords, self._knowledge, self._reader, self._ingester, clock)
 
     async def _check_mailbox(self) -> None:
         """Whose mailbox it is, the password says."""
@@ -72,7 +74,7 @@ class ImapConnector(MailConnector):
         reached = self._index.reached_at
         return window_start(self._clock(), None) if reached is None else reached - OVERLAP
 
-    async def _round(self) -> int:
+    async def _find_new(self) -> int:
         reached = self._index.reached_at
         if reached is None:
             # Whom the user wrote to recently decides about the tiers of the mail that is about to be ingested.
@@ -80,12 +82,12 @@ class ImapConnector(MailConnector):
         now = self._clock()
         # A clock that went far ahead made new mail seem old. When it is right again, all of the window is looked at.
         again = reached is not None and now < reached - OVERLAP
-        try:
-            fresh = await self._follower.round(window_start(now, reached), again=again)
-        finally:
-            self._index.close()
+        fresh = await self._follower.round(window_start(now, reached), again=again)
         self._health.reach(self._clock().isoformat())
         return fresh
+
+    def _about_to_read(self, ids: Sequence[str]) -> None:
+        self._follower.expect(ids)
 
     def _pause_after_round(self, poll: timedelta) -> timedelta:
         """Long while a connection of its own watches the whole mailbox."""

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from postroom.connectors.imap.place_index import FolderState, Held, PlaceIndex
 from postroom.core.mail.dates import header_date
+from postroom.core.mail.tiers import TIER_HEADERS, Known, assign_tier_from_raw
+from postroom.core.queue.envelope import PolicyTier
 from postroom.imap.answers import Fetched, Selected, written_day
 from postroom.imap.folders import Folder
 from postroom.imap.identity import header_fields, id_of
@@ -27,7 +29,9 @@ _AT_ONCE = 250
 # Mail whose last step on its way was so long before it came into the mailbox did not come by itself.
 BROUGHT_IN = timedelta(days=30)
 MOST_RECEIVED = 100
+LARGEST_FIELDS = 16_384
 TRACE_ITEM = "BODY.PEEK[HEADER.FIELDS (DATE RECEIVED)]"
+TIER_ITEM = f"BODY.PEEK[HEADER.FIELDS ({' '.join(each.upper() for each in TIER_HEADERS)})]<0.{LARGEST_FIELDS}>"
 _HEADER = "BODY[HEADER.FIELDS"
 
 
@@ -45,10 +49,11 @@ class Seen(NamedTuple):
 
 
 class Identified(NamedTuple):
-    """Some messages of a folder, and when they arrived, by their ids."""
+    """Some messages of a folder; and by their ids, when they arrived, and their tiers if those were asked for."""
 
     held: Mapping[int, Held]
     arrived: Mapping[str, datetime]
+    tiers: Mapping[str, PolicyTier]
 
 
 @dataclass
@@ -90,8 +95,12 @@ async def look_at(
     )
 
 
-async def identify(finder: Finder, folder: Folder, seen: Seen, uids: Sequence[int]) -> Identified | None:
-    """Those of these messages that are there; None if the folder is not the same any more."""
+async def identify(
+    finder: Finder, folder: Folder, seen: Seen, uids: Sequence[int], known: Known | None
+) -> Identified | None:
+    """Those of these messages that are there, with their tiers if what is known about the user is given; None if the
+    folder is not the same any more.
+    """
     selected = await finder.open(folder)
     if selected.uidvalidity != seen.state.uidvalidity:
         return None
@@ -100,15 +109,20 @@ async def identify(finder: Finder, folder: Folder, seen: Seen, uids: Sequence[in
     items = "FLAGS"
     if finder.scheme != "hash":
         items = f"FLAGS INTERNALDATE {TRACE_ITEM}" if max(uids) >= newest else "FLAGS INTERNALDATE"
+    if known is not None:
+        items = f"{items} {TIER_ITEM}"
     held: dict[int, Held] = {}
     arrived: dict[str, datetime] = {}
+    tiers: dict[str, PolicyTier] = {}
     for begin in range(0, len(uids), _AT_ONCE):
         for each in await finder.session.fetch_identified(uids[begin : begin + _AT_ONCE], items, finder.scheme):
             id = id_of(each, finder.scheme)
             if id is not None and not _is_deleted(each.flags):
                 held[each.uid] = Held(id, labels_of(folder, each.flags))
                 arrived[id] = _arrival(each, has_just_come=each.uid >= newest)
-    return Identified(held, arrived)
+                if known is not None:
+                    tiers[id] = assign_tier_from_raw(_fields(each, "PRECEDENCE"), known).tier
+    return Identified(held, arrived, tiers)
 
 
 async def _new_uids(
@@ -202,10 +216,16 @@ def _arrival(message: Fetched, *, has_just_come: bool) -> datetime:
 
 def _trace(message: Fetched) -> tuple[datetime | None, datetime | None]:
     """When the message was sent, and when it was last received on its way, by its header."""
-    fields = header_fields(next((message.content(each) for each in message.items if each.startswith(_HEADER)), b""))
+    fields = header_fields(_fields(message, "DATE"))
     dates = [header_date(value) for name, value in fields if name == "date"]
     received = [header_date(value.rpartition(";")[2]) for name, value in fields if name == "received"][:MOST_RECEIVED]
     return dates[0] if dates else None, max((each for each in received if each is not None), default=None)
+
+
+def _fields(message: Fetched, one: str) -> bytes:
+    """The fetched header fields of which this is one."""
+    found = (each for each in message.items if each.upper().startswith(_HEADER) and one in each.upper())
+    return next((message.content(each) for each in found), b"")
 
 
 def _is_deleted(flags: frozenset[str]) -> bool:

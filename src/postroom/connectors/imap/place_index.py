@@ -1,17 +1,20 @@
 """Which messages are in which folder, as far as the connector has reported them, and how far each folder was read.
 
 An SQLite file of the connector. A round compares it with the mailbox: the differences are what other programs have
-done. What a round has found is written in one transaction, after everything about it was handed in and reported.
+done. What a round has found is written in one transaction, after everything about it was reported, and new mail was
+put on the reading list, which is in the same file.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
 
+from postroom.connectors.mail import reading_list
 from postroom.connectors.mail.index_file import IndexFile
+from postroom.connectors.mail.reading_list import ReadingList
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS folders (
@@ -54,7 +57,9 @@ class PlaceIndex:
 
     def __init__(self, path: Path) -> None:
         # After a crash of the machine an older state is as good: it is compared with the mailbox again.
-        self._file = IndexFile(path, _SCHEMA.split(";"), "normal")
+        self._file = IndexFile(path, (*_SCHEMA.split(";"), *reading_list.SCHEMA), "normal")
+        self.waiting = ReadingList(self._file)
+        """The messages of the index that are still to be read: in the same file, so that neither is lost alone."""
 
     def close(self) -> None:
         """Close the file until it is used again."""
@@ -62,7 +67,7 @@ class PlaceIndex:
 
     @property
     def reached_at(self) -> datetime | None:
-        """The time up to which everything has been ingested."""
+        """The time up to which everything has been found."""
         found = self._file.run("SELECT at FROM reached")
         return datetime.fromisoformat(found[0][0]) if found else None
 
@@ -91,6 +96,14 @@ class PlaceIndex:
         rows = self._file.run("SELECT folder, uid, labels FROM places WHERE id = ?", id)
         return {(folder, uid): _labels(labels) for folder, uid, labels in rows}
 
+    def places_of(self, ids: Sequence[str]) -> list[tuple[str, bytes, int, int]]:
+        """Where these messages are: id, folder, UIDVALIDITY and UID."""
+        sql = (
+            "SELECT id, folder, uidvalidity, uid FROM places JOIN folders USING (folder) "
+            "WHERE id IN (SELECT value FROM json_each(?))"
+        )
+        return [(row[0], row[1], row[2], row[3]) for row in self._file.run(sql, orjson.dumps(ids).decode())]
+
     def missing(self) -> dict[str, frozenset[str]]:
         """The messages that were in no folder at the end of the last round, with the labels that they had."""
         return {id: _labels(labels) for id, labels in self._file.run("SELECT id, labels FROM missing")}
@@ -102,7 +115,7 @@ class PlaceIndex:
         found_again: Iterable[str],
         at: datetime | None,
     ) -> None:
-        """Write what a round has found. `at` is the time up to which all is ingested, if this is all."""
+        """Write what a round has found. `at` is the time up to which all is found, if this is all."""
         statements: list[tuple[str, tuple[Any, ...]]] = []
         for each in news:
             statements += _news_statements(each)

@@ -55,18 +55,14 @@ class BackfillSampler:
     async def answer(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Count and sample what a backfill of these categories and days would find."""
         given = checked_arguments("backfill_sample", arguments)
+        await self._knowledge.refresh_policy()
         days = (date.fromisoformat(given["date_from"]), date.fromisoformat(given["date_to"]))
         window, names = Window(*days, zone_named(given["time_zone"])), list[str](given["categories"])
         ends_at = asyncio.get_running_loop().time() + SAMPLES_UNTIL_S
         everything = Listed(_within(window))
-        lists = {
-            name: [
-                Listed(_within(window, query))
-                for query in await self._source.category_queries([CATEGORIES[name]], self._email)
-            ]
-            for name in names
-        }
-        flat = [each for of_category in lists.values() for each in of_category]
+        known = dict[str, Listed]()
+        lists = {name: await self._lists_of(name, window, known) for name in names}
+        flat = list(known.values())
         await self._list_all([*flat, everything])
         counts = {name: await self._count(of_category, window) for name, of_category in lists.items()}
         found = _by_search(flat)
@@ -78,6 +74,11 @@ class BackfillSampler:
             "queries": len(flat),
             "sample": (await self._sample(found, names, window, ends_at))._asdict(),
         }
+
+    async def _lists_of(self, name: str, window: Window, known: dict[str, Listed]) -> list[Listed]:
+        """The searches of a category. One that another category has as well is listed once."""
+        queries = await self._source.category_queries([CATEGORIES[name]], self._email)
+        return [known.setdefault(query, Listed(_within(window, query))) for query in dict.fromkeys(queries)]
 
     async def _list_all(self, lists: Sequence[Listed]) -> None:
         tasks = [asyncio.create_task(self._list(each)) for each in lists]
@@ -161,10 +162,11 @@ class BackfillSampler:
 
     def _extent(self, message: SourceMessage, names: frozenset[str], window: Window) -> str | None:
         """How much of the message would be ingested; None if it is not for this backfill."""
-        if not is_incoming(message) or not window.contains(message.internal_date):
+        known = self._knowledge.known()
+        if not is_incoming(message, known) or not window.contains(message.internal_date):
             return None
         facts = IngestionFacts.of(message.parsed())
-        if names.isdisjoint(categories_of(facts, self._knowledge.known())):
+        if names.isdisjoint(categories_of(facts, known)):
             return None
         return self._knowledge.policy().decide(facts).tier
 

@@ -20,10 +20,12 @@ from postroom.connectors.mail.ingester import IngestResult, MailIngester
 from postroom.connectors.mail.knowledge import Knowledge
 from postroom.connectors.mail.mail_reports import MailReports
 from postroom.connectors.mail.message_reader import MessageReader
+from postroom.connectors.mail.ordered_reading import OrderedReading
+from postroom.connectors.mail.reading_list import ReadingList
 from postroom.connectors.mail.refused import RefusedMail
 from postroom.connectors.mail.sent_mail import SentMail
 from postroom.connectors.mail.set_aside import SetAside
-from postroom.connectors.mail.source import MailSource, SourceMessage
+from postroom.connectors.mail.source import CHUNK, MailSource, SourceMessage
 from postroom.connectors.runtime import ConnectorHealth
 from postroom.connectors.switchboard_client import BackfillSource, SwitchboardClient
 from postroom.core.errors import (
@@ -44,6 +46,9 @@ from postroom.core.tally import Tally
 log = structlog.get_logger()
 
 LONGEST_PAUSE = timedelta(seconds=60)
+# So long is read before new mail is looked for again; and so many times as long as looking for it has taken.
+A_WHILE_S = 2.0
+TIMES_AS_LONG = 4
 # Errors that waiting does not fix: the user or the operator must act.
 NEEDS_A_PERSON = (Refused, AccountUnusable, NeedsPerson, NotAllowed)
 CONTACTS_MISSING = "the contacts are missing or too old: mail from people you know gets the tier of other mail"
@@ -69,6 +74,8 @@ class MailConnector(ABC):
         knowledge: Knowledge | None = None,
         folder: Path | None = None,
         hints: Hints | None = None,
+        waiting: ReadingList,
+        read_at_once: int = CHUNK,
     ) -> None:
         self._source = source
         self._clock = clock
@@ -89,6 +96,10 @@ class MailConnector(ABC):
         self.sent_mail = SentMail(source, self._knowledge.sent, people, self._health)
         reports = MailReports(switchboard, self._health)
         self._reader = MessageReader(source, self._ingester, SetAside(folder, clock), self._health, reports)
+        self._waiting_mail = waiting
+        self._reading = OrderedReading(
+            waiting, self._reader, source, self._health, at_once=read_at_once, before=self._about_to_read
+        )
         self._waiting = RoundPause(hints or NoHints())
         self._one_at_a_time = asyncio.Lock()
         self._email = email
@@ -113,9 +124,26 @@ class MailConnector(ABC):
             await self._knowledge.refresh()
             self._reader.begin_round()
             try:
-                return await self._round() + await self._reader.try_again()
+                return await self._ingest_new() + await self._reader.try_again()
             finally:
                 self.sent_mail.rest()
+                self._waiting_mail.rest()
+
+    async def _ingest_new(self) -> int:
+        """Look for new mail and read for a while, until nothing waits; return how many messages were new."""
+        loop, fresh = asyncio.get_running_loop(), 0
+        while True:
+            began = loop.time()
+            fresh += await self._find_new()
+            a_while = max(A_WHILE_S, TIMES_AS_LONG * (loop.time() - began))
+            # The mailbox may have more than there was room for.
+            may_be_more = self._waiting_mail.is_full
+            learns = self._is_learning
+            fresh += await self._reading.read_for(a_while, only_urgent=learns)
+            if learns:
+                fresh += await self._learn_some()
+            if not len(self._waiting_mail) and not may_be_more and not self._is_learning:
+                return fresh
 
     async def idle(self) -> None:
         """Wait until no round is running."""
@@ -162,8 +190,22 @@ class MailConnector(ABC):
         """
 
     @abstractmethod
-    async def _round(self) -> int:
-        """Ingest everything new; return how many messages were new to the switchboard."""
+    async def _find_new(self) -> int:
+        """Put everything new on the reading list, with a provisional tier, and report changes; return how many messages
+        were ingested at once and new to the switchboard.
+        """
+
+    @property
+    def _is_learning(self) -> bool:
+        """Whether something is still to be learned that decides about tiers; meanwhile only urgent mail is read."""
+        return False
+
+    async def _learn_some(self) -> int:
+        """Learn a part of it; return how many messages were new to the switchboard."""
+        return 0
+
+    def _about_to_read(self, ids: Sequence[str]) -> None:  # noqa: B027 - most have nothing to prepare
+        """Prepare for reading these messages of the list."""
 
     async def run(self, poll: timedelta, stop: asyncio.Event | None = None) -> None:
         """Run rounds until `stop` or cancellation. Errors make it wait longer, but never end it."""
@@ -183,7 +225,11 @@ class MailConnector(ABC):
                     # A long round that made progress before it failed is no reason to wait longer.
                     failures = 1 if self._ingester.ended > ended else failures + 1
                     pause = self._pause_after(error, poll, failures)
-                    log.warning("connector.waiting", error=type(error).__name__, seconds=pause.total_seconds())
+                    # Only the switchboard's address is told: errors of a mailbox may quote mail.
+                    reason = {"reason": str(error)} if isinstance(error, SwitchboardUnavailable) else {}
+                    log.warning(
+                        "connector.waiting", error=type(error).__name__, **reason, seconds=pause.total_seconds()
+                    )
                 await self._waiting.wait(pause, stop, hurried=not failures)
 
     def _pause_after_round(self, poll: timedelta) -> timedelta:

@@ -1,4 +1,7 @@
-"""Learns from the mail the user has sent: its ids identify replies, its recipients are people the user knows."""
+"""Learns from the mail the user has sent: its ids identify replies, its recipients are people the user knows.
+
+Mail that a program sent from the mailbox is none of it: the recipient of an automatic reply is nobody the user knows.
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,12 +13,13 @@ from postroom.connectors.mail.reports import TakesCorrespondents
 from postroom.connectors.mail.source import SourceMessage
 from postroom.core.errors import BadInput
 from postroom.core.mail.addresses import addresses
+from postroom.core.mail.auto_reply import is_automatic
 from postroom.core.mail.headers import values
+from postroom.core.mail.own_mail import RECIPIENTS
 from postroom.core.mail.tiers import message_ids
 
 log = structlog.get_logger()
 
-RECIPIENTS = ("to", "cc", "bcc")
 MOST_AT_ONCE = 100
 
 
@@ -30,8 +34,9 @@ class Correspondents:
         """Learn from these messages; return how many people were reported. `only_new` leaves out known ones."""
         recipients: dict[str, None] = {}
         ids: list[str] = []
-        for message in sent:
-            headers = message.readable_headers()
+        for headers in (each.readable_headers() for each in sent):
+            if is_automatic(headers):
+                continue
             ids += [id for value in values(headers, "message-id") for id in message_ids(value)]
             for name in RECIPIENTS:
                 recipients.update((each, None) for value in values(headers, name) for each in addresses(value))

@@ -16,6 +16,7 @@ from postroom.core.mail.headers import values
 from postroom.core.mail.ingestion import Decision, IngestionFacts, IngestionPolicy
 from postroom.core.mail.message import storable, to_raw
 from postroom.core.mail.mime import ParsedMessage
+from postroom.core.mail.sender_doubt import SenderDoubt, sender_doubt
 from postroom.core.mail.tiers import Assignment, Known, answers_user, assign_tier, sender_address
 from postroom.core.queue.envelope import MOST_ATTACHMENTS, ON_DEMAND
 
@@ -78,11 +79,13 @@ def prepare(
 
 
 def _content(message: SourceMessage, parsed: ParsedMessage, known: Known, decision: Decision) -> dict[str, Any]:
-    answers = answers_user(parsed.headers, known)
-    return (_whole if decision.tier == "full" else _gist)(message, parsed, answers)
+    answers, doubt = answers_user(parsed.headers, known), sender_doubt(parsed.headers, known.own_hosts)
+    return (_whole if decision.tier == "full" else _gist)(message, parsed, answers, doubt)
 
 
-def _whole(message: SourceMessage, parsed: ParsedMessage, reply_to_mine: bool) -> dict[str, Any]:
+def _whole(
+    message: SourceMessage, parsed: ParsedMessage, reply_to_mine: bool, doubt: SenderDoubt | None
+) -> dict[str, Any]:
     raw = to_raw(
         thread_id=message.thread_id,
         headers=parsed.headers,
@@ -92,6 +95,7 @@ def _whole(message: SourceMessage, parsed: ParsedMessage, reply_to_mine: bool) -
         history_id=str(message.history_id),
         size=_size(message),
         reply_to_mine=reply_to_mine,
+        sender_doubt=doubt,
     )
     problems = list(parsed.problems)
     if len(parsed.attachments) > MOST_ATTACHMENTS:
@@ -110,7 +114,9 @@ def _whole(message: SourceMessage, parsed: ParsedMessage, reply_to_mine: bool) -
     }
 
 
-def _gist(message: SourceMessage, parsed: ParsedMessage, reply_to_mine: bool) -> dict[str, Any]:
+def _gist(
+    message: SourceMessage, parsed: ParsedMessage, reply_to_mine: bool, doubt: SenderDoubt | None
+) -> dict[str, Any]:
     """A message as metadata: its subject on one line, and what rules look at; nothing of its text."""
     subject = " ".join((values(parsed.headers, "subject") or [""])[0].split())
     return {
@@ -125,6 +131,7 @@ def _gist(message: SourceMessage, parsed: ParsedMessage, reply_to_mine: bool) ->
             "sent_at": message.internal_date.isoformat(),
             "size": _size(message),
             "reply_to_mine": reply_to_mine,
+            **({} if doubt is None else {"sender_doubt": doubt}),
         },
         "attachments": [],
     }

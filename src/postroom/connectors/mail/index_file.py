@@ -23,10 +23,11 @@ LOG_PAGES = 250
 
 
 class IndexFile:
-    """The file at `path` with these tables. Errors are StoreError."""
+    """The file at `path` with these tables, or tables in memory without a path. Errors are StoreError."""
 
-    def __init__(self, path: Path, schema: Sequence[str], synchronous: Literal["normal", "full"]) -> None:
-        private_folder(path.parent)
+    def __init__(self, path: Path | None, schema: Sequence[str], synchronous: Literal["normal", "full"]) -> None:
+        if path is not None:
+            private_folder(path.parent)
         self._path = path
         self._setup = (
             "PRAGMA journal_mode = wal",
@@ -62,12 +63,13 @@ class IndexFile:
             return rows
         except apsw.Error as error:
             raise StoreError(
-                f"{self._path} cannot be read or written ({error}); check that its disk works and has room"
+                f"{self._path or 'a list in memory'} cannot be read or written ({error}); "
+                "check that its disk works and has room"
             ) from error
 
     def close(self) -> None:
         """Close the file until it is used again."""
-        if self._connection is not None:
+        if self._connection is not None and self._path is not None:
             self._connection.close()
             self._connection = None
 
@@ -76,15 +78,13 @@ class IndexFile:
             try:
                 self._connection = self._open()
             except (apsw.NotADBError, apsw.CorruptError):
-                log.warning("connector.index_damaged", file=self._path.name)
-                self._path.replace(self._path.with_name(f"{self._path.name}.damaged"))
-                for suffix in ("-wal", "-shm"):
-                    self._path.with_name(f"{self._path.name}{suffix}").unlink(missing_ok=True)
+                if self._path is not None:
+                    _set_aside(self._path)
                 self._connection = self._open()
         return self._connection
 
     def _open(self) -> apsw.Connection:
-        connection = apsw.Connection(str(self._path))
+        connection = apsw.Connection(":memory:" if self._path is None else str(self._path))
         try:
             connection.set_busy_timeout(WAIT_MS)
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
@@ -100,3 +100,10 @@ class IndexFile:
             connection.close()
             raise
         return connection
+
+
+def _set_aside(path: Path) -> None:
+    log.warning("connector.index_damaged", file=path.name)
+    path.replace(path.with_name(f"{path.name}.damaged"))
+    for suffix in ("-wal", "-shm"):
+        path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)

@@ -25,6 +25,8 @@ from postroom.connectors.switchboard_client import Receipt, SwitchboardClient
 from postroom.core.errors import BadInput, Conflict, PostroomError
 from postroom.core.mail.accounts import provider_of
 from postroom.core.mail.ingestion import Extent
+from postroom.core.mail.own_mail import is_own_mail
+from postroom.core.mail.tiers import Known
 from postroom.core.metrics import (
     KNOWN_CONTACT_DEGRADED,
     TIER_1_INGESTED,
@@ -97,10 +99,11 @@ class MailIngester:
         ends |= dict.fromkeys(fetched.gone, IngestResult("gone"))
         own = [message for message in fetched.read if "SENT" in message.label_ids]
         await self._people.learn(own)
+        self._learn_hosts(fetched.read)
         known, policy, now = self._knowledge.known(), self._knowledge.policy(), self._clock()
         ready: list[PreparedMessage] = []
         for message in fetched.read:
-            if not is_incoming(message):
+            if not is_incoming(message, known):
                 ends[message.id] = IngestResult("skipped", "it is not incoming mail")
                 continue
             parsed = message.parsed()
@@ -115,6 +118,11 @@ class MailIngester:
         self._note_ended({id: end for id, end in ends.items() if id not in only_now})
         self._forget_refused(fetched.gone)
         return ends | await self._ingest_all([each for each in ready if each.envelope is not None])
+
+    def _learn_hosts(self, read: Sequence[SourceMessage]) -> None:
+        """Learn from the user's own mail that came back which hosts receive mail for this mailbox."""
+        arrived = (message.readable_headers() for message in read if "SENT" not in message.label_ids)
+        self._knowledge.hosts.learn(arrived, self._knowledge.known())
 
     async def report(self, reports: Sequence[dict[str, Any]]) -> None:
         """Report label changes and deletions, in order."""
@@ -211,8 +219,8 @@ class MailIngester:
         return end
 
 
-def is_incoming(message: SourceMessage) -> bool:
+def is_incoming(message: SourceMessage, known: Known) -> bool:
     """Whether the user received it; mail to themselves is both sent and received."""
     if message.label_ids & NOT_MAIL:
         return False
-    return "SENT" not in message.label_ids or "INBOX" in message.label_ids
+    return not is_own_mail(message.readable_headers(), message.label_ids, known)

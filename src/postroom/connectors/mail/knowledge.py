@@ -1,9 +1,10 @@
 """The data from which the connector assigns tiers: the user's addresses, contacts, the ids of sent mail, the policy."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import Protocol, cast
 
+from postroom.connectors.mail.receiving_hosts import ReceivingHosts
 from postroom.core.mail.ingestion import IngestionPolicy
 from postroom.core.mail.tiers import Known
 
@@ -76,6 +77,8 @@ class Knowledge:
         sent: SentIds | None = None,
         contacts: Callable[[], AbstractSet[str] | None] = lambda: NOBODY,
         policy: Callable[[], IngestionPolicy] = IngestionPolicy,
+        fetch_policy: Callable[[], Awaitable[None]] | None = None,
+        hosts: ReceivingHosts | None = None,
     ) -> None:
         self._given = Known.of(user_addresses).user_addresses
         self._more = more_addresses
@@ -84,11 +87,13 @@ class Knowledge:
         self._contacts = contacts
         self._learned: set[str] = set()
         self._policy = policy
+        self._fetch_policy = fetch_policy
+        self.hosts = hosts or ReceivingHosts()
 
     def known(self) -> Known:
         # Only membership of the sent ids is tested, so an index on disk is enough.
         contacts = EitherSet(self._contacts() or NOBODY, self._learned)
-        return Known(self._mine(), contacts, cast("AbstractSet[str]", self.sent))
+        return Known(self._mine(), contacts, cast("AbstractSet[str]", self.sent), self.hosts.names)
 
     def add_contacts(self, addresses: Iterable[str]) -> None:
         """Add people just reported to the switchboard: they count at once, not only after the next fetch."""
@@ -100,6 +105,11 @@ class Knowledge:
 
     def policy(self) -> IngestionPolicy:
         return self._policy()
+
+    async def refresh_policy(self) -> None:
+        """Fetch the filters now: an estimate and a backfill begin with those that their owner has just set."""
+        if self._fetch_policy is not None:
+            await self._fetch_policy()
 
     def is_mine(self, address: str) -> bool:
         return address in self._mine()

@@ -4,8 +4,6 @@ A report is passed on before its message is ingested, so that none is lost if th
 again in the next round, and the switchboard counts a report once. It is still ingested as any mail is.
 """
 
-import re
-
 import structlog
 
 from postroom.connectors.mail.fetch import FetchResult
@@ -15,13 +13,13 @@ from postroom.connectors.mail.reports import TakesReports
 from postroom.connectors.mail.source import MailSource, SourceMessage
 from postroom.connectors.runtime import ConnectorHealth
 from postroom.core.errors import BadInput, MailboxError, NotInMailbox, UnreadableAnswer
-from postroom.core.mail.headers import values
+from postroom.core.mail.tiers import Known
+from postroom.core.outbound.reports import may_be_report
 
 log = structlog.get_logger()
 
-_REPORT = re.compile(
-    r'\s*multipart/report\s*;.*\breport-type\s*=\s*"?(?:delivery-status|feedback-report)\b', re.IGNORECASE | re.DOTALL
-)
+# Whose mailbox it is does not matter for a report.
+NOBODY = Known(frozenset())
 
 
 class MailReports:
@@ -55,9 +53,8 @@ class MailReports:
 
 
 def is_report(message: SourceMessage) -> bool:
-    """Whether a received message calls itself a report, of delivery or of a complaint."""
-    kinds = values(message.readable_headers(), "content-type")
-    return is_incoming(message) and bool(kinds) and _REPORT.match(kinds[0]) is not None
+    """Whether a received message may be a report, of delivery or of a complaint."""
+    return is_incoming(message, NOBODY) and may_be_report(message.readable_headers())
 
 
 async def _bytes_of(source: MailSource, message: SourceMessage) -> bytes | None:

@@ -67,16 +67,18 @@ class MessageReader:
         """Start counting how many messages the mailbox returns, and how many it does not."""
         self._given = self._failed = 0
 
-    async def take(self, ids: Iterable[str]) -> int:
-        """Ingest all that were not ingested before; return how many were new to the switchboard.
+    async def take(self, ids: Iterable[str], source: MailSource | None = None) -> int:
+        """Ingest all that were not ingested before; return how many were new to the switchboard. `source` is the same
+        mailbox for another use.
 
         Rate-limited messages are asked for once more at the end. Any other error ends the round, unless all messages
         that failed are now set aside.
         """
         wanted = [id for id in dict.fromkeys(ids) if not self._ingester.has(id) and id not in self._set_aside]
-        fresh, left = await self._take(wanted)
+        source = source or self._source
+        fresh, left = await self._take(source, wanted)
         if left:
-            again, left = await self._take(list(left))
+            again, left = await self._take(source, list(left))
             fresh += again
         for error in left.values():
             raise error
@@ -122,13 +124,13 @@ class MessageReader:
                 self._set_aside.put_off(id, error)
         return fresh
 
-    async def _take(self, ids: Sequence[str]) -> tuple[int, dict[str, MailboxError]]:
+    async def _take(self, source: MailSource, ids: Sequence[str]) -> tuple[int, dict[str, MailboxError]]:
         fresh, rest = 0, ids
         limited: dict[str, MailboxError] = {}
         while rest:
             count = self._at_once or len(rest)
             now, rest = rest[:count], rest[count:]
-            async with aclosing(self._fetched(now)) as batches:
+            async with aclosing(self._fetched(source, now)) as batches:
                 async for fetched in batches:
                     fresh += _fresh(await self._settle(fetched))
                     limited |= {id: error for id, error in fetched.left.items() if isinstance(error, MailboxBusy)}
@@ -145,10 +147,10 @@ class MessageReader:
         self._update_counters()
         return ends
 
-    async def _fetched(self, ids: Sequence[str]) -> AsyncGenerator[FetchResult]:
+    async def _fetched(self, source: MailSource, ids: Sequence[str]) -> AsyncGenerator[FetchResult]:
         """Like `fetch`; an error of the whole request belongs to the message if there is only one."""
         try:
-            async with aclosing(fetch(self._source, ids)) as batches:
+            async with aclosing(fetch(source, ids)) as batches:
                 async for fetched in batches:
                     yield fetched
         except BATCH_ERRORS as error:

@@ -1,11 +1,12 @@
 """Reads all of the sent mail, once: newest first, as bulk beside live mail, a few headers of each message.
 
-Everybody the user has ever written to is a known contact, and every sent message may get a reply. The position is
-stored with the index after every batch, so that a restart continues there. Mail sent meanwhile is found by following
-the history; once the whole folder was read, it is not read again.
+Everybody the user has ever written to is a known contact, and every message that the user wrote may get a reply; mail
+that a program sent is left out. The position is stored with the index after every batch, so that a restart continues
+there. Mail sent meanwhile is found by following the history; once the whole folder was read, it is not read again.
 """
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Protocol, runtime_checkable
@@ -20,6 +21,7 @@ from postroom.connectors.mail.message_reader import NOT_ITS_OWN
 from postroom.connectors.mail.source import CHUNK, MailSource
 from postroom.connectors.runtime import ConnectorHealth
 from postroom.core.errors import MailboxError, NotInMailbox, PostroomError
+from postroom.core.mail.auto_reply import AUTOMATIC_HEADERS
 
 log = structlog.get_logger()
 
@@ -27,7 +29,7 @@ log = structlog.get_logger()
 FIRST = 500
 PAGE = 500
 AFTER_TROUBLE_S = 300.0
-HEADERS = ("Message-ID", "To", "Cc", "Bcc")
+HEADERS = ("Message-ID", "To", "Cc", "Bcc", *AUTOMATIC_HEADERS)
 
 
 @runtime_checkable
@@ -74,10 +76,19 @@ class SentMail:
 
     async def read(self, most: int | None = None) -> None:
         """Read on until this many were read in total, or until there are no more."""
+        while not self.has_read(sys.maxsize if most is None else most):
+            await self.read_some(sys.maxsize if most is None else most)
+
+    def has_read(self, count: int) -> bool:
+        """Whether this many were read in total, or there are no more."""
         index = self._index
-        while index is not None and not index.is_filled and (most is None or index.read_count < most):
+        return index is None or index.is_filled or index.read_count >= count
+
+    async def read_some(self, most: int) -> None:
+        """Read a part of them, unless this many were read in total."""
+        if self._index is not None and not self.has_read(most):
             async with self._one_at_a_time:
-                await self._read_chunk(index)
+                await self._read_chunk(self._index)
 
     def rest(self) -> None:
         """Close the index until it is needed again."""

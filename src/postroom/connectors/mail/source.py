@@ -12,6 +12,9 @@ from postroom.core.mail.mime import ParsedMessage
 Form = Literal["full", "metadata", "minimal", "raw"]
 """How much of a message to read: all, its headers, only its labels and date, or its bytes."""
 
+Use = Literal["live", "steady", "bulk"]
+"""Mail that seems urgent and what a person waits for, other new mail, and all that may take its time."""
+
 CHUNK = 25
 """How many messages one request asks for."""
 
@@ -88,6 +91,12 @@ class MailSource(Protocol):
         """
         ...
 
-    def for_use(self, use: Literal["live", "bulk"], /) -> "MailSource":
-        """The same mailbox for another use; bulk takes the quota that live leaves."""
+    def for_use(self, use: Use, /) -> "MailSource":
+        """The same mailbox for another use; steady and bulk take the quota that live leaves."""
+        ...
+
+    async def room(self, most: int, within_s: float, /) -> int:
+        """How many messages, up to `most`, may be read together now for this use. Wait for it at most so long; 0 if
+        none may be read by then.
+        """
         ...

@@ -8,6 +8,9 @@ and the strictest verdict holds for the whole.
     forward, unless proposed by a user's rule      refuse: addresses come from the user alone
     cc, attachments, unless from a user's rule     refuse: for the same reason
     auto_reply where RFC 3834 forbids it           refuse
+    hiding mail that people alone hide, unless     refuse: such mail stays where it is, and nobody is asked
+        a rule or the user does it
+    hiding over a cap, likewise                    refuse: judged when it is recorded, see core/actions/hiding.py
     delete, forward, auto_reply                    approve; a setting may trust rules with the latter two
     auto_reply whose Reply-To is somebody else     approve, even if rules are trusted
     confidence under 0.7, for trash under 0.9      approve
@@ -24,10 +27,13 @@ anything else that can be undone, except what the user asked for.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, tzinfo
 from typing import Any, Literal
 
 from postroom.core.actions.action import IRREVERSIBLE, SENDING, RecordedType
+from postroom.core.actions.hiding import HidingCaps, HidingLimits
 from postroom.core.actions.steps import steps_of
+from postroom.core.days import day_began
 from postroom.core.mail.addresses import canonical
 
 Source = Literal["rule", "model", "agent", "user"]
@@ -49,6 +55,13 @@ class Policy:
     hourly_cap: int = 20
     agent_hourly_cap: int = 20
     """How much one agent may do and undo within an hour without a person's approval."""
+    hiding: HidingLimits = field(default_factory=HidingLimits)
+    zone: tzinfo = UTC
+    """The time zone of the owner's day."""
+
+    def hiding_caps(self, now: datetime) -> HidingCaps:
+        """The caps on hiding that hold now."""
+        return HidingCaps(self.hiding, day_began(now, self.zone))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +122,10 @@ class SafetyFacts:
     new_label: str | None = None
     """Why the label to apply counts as new; None when it exists, or when no label is applied."""
     agent_actions_this_hour: int = 0
+    hides: bool = False
+    """Whether the action would take the message out of sight."""
+    kept_in_sight: str | None = None
+    """Why only people hide the message; None if it may be hidden, or if this action does not hide it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +134,8 @@ class Ruling:
 
     verdict: Verdict
     reasons: tuple[str, ...] = ()
+    hides: bool = False
+    """Whether a model or an agent would hide the message by itself: that is counted against the caps."""
 
     def as_json(self) -> dict[str, Any]:
         return {"verdict": self.verdict, "reasons": list(self.reasons)}
@@ -129,7 +148,13 @@ def safety_ruling(proposed: Proposed, facts: SafetyFacts, policy: Policy) -> Rul
     rulings = [_step_ruling(part, facts, policy) for part in parts]
     strictest: Verdict = next(each for each in STRICTNESS if any(ruling.verdict == each for ruling in rulings))
     reasons = [reason for ruling in rulings if ruling.verdict == strictest for reason in ruling.reasons]
-    return Ruling(strictest, tuple(dict.fromkeys(reasons)))
+    is_counted = strictest == "allow" and facts.hides
+    return Ruling(strictest, tuple(dict.fromkeys(reasons)), is_counted)
+
+
+def is_of_people(proposed: Proposed) -> bool:
+    """Whether the user, or a rule of the user, proposes it."""
+    return proposed.source in ("rule", "user")
 
 
 def _step_ruling(proposed: Proposed, facts: SafetyFacts, policy: Policy) -> Ruling:
@@ -160,12 +185,14 @@ def _refusals(proposed: Proposed, facts: SafetyFacts) -> tuple[str, ...]:
     found: list[str] = []
     if (reason := facts.protected.reason(facts.sender, facts.labels)) is not None:
         found.append(reason)
-    if proposed.action_type == "forward" and proposed.source not in ("rule", "user"):
+    if proposed.action_type == "forward" and not is_of_people(proposed):
         found.append("mail is forwarded only to addresses in the user's own rules")
-    if proposed.source not in ("rule", "user") and (proposed.parameters.keys() & {"cc", "attachments"}):
+    if not is_of_people(proposed) and (proposed.parameters.keys() & {"cc", "attachments"}):
         found.append("copies and files are sent only by the user's own rules")
     if proposed.action_type == "auto_reply" and facts.no_answer is not None:
         found.append(facts.no_answer)
+    if facts.kept_in_sight is not None and not is_of_people(proposed):
+        found.append(facts.kept_in_sight)
     return tuple(found)
 
 

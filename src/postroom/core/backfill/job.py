@@ -103,6 +103,14 @@ class BackfillJob:
         return Window(self.date_from, self.date_to, zone)
 
 
+class FoundMail(NamedTuple):
+    """How many messages of a category and a year (UTC) a backfill has brought in."""
+
+    category: str
+    year: int
+    messages: int
+
+
 class FailedMessage(NamedTuple):
     """A message that could not be read, or was refused, and why."""
 
@@ -153,8 +161,11 @@ def check_progress(progress: Progress, job: BackfillJob, window: Window) -> None
     if len(progress.failed) > progress.rows_skipped:
         raise BadInput("failed", f"names {len(progress.failed)} messages", "count them in rows_skipped as well")
     if job.rows_processed + progress.rows_processed > job.accepted:
-        problem = f"would be {job.rows_processed + progress.rows_processed}, but only {job.accepted} messages arrived"
-        raise BadInput("rows_processed", problem, "count messages after the switchboard has accepted them")
+        problem = (
+            f"would be {job.rows_processed + progress.rows_processed}, but only {job.accepted} messages arrived for it"
+        )
+        remedy = "send each message with control.backfill_job_id, and count it after the switchboard has accepted it"
+        raise BadInput("rows_processed", problem, remedy)
     before = Cursor.stored(job.cursor)
     if progress.cursor is not None and before is not None and progress.cursor.is_behind(before):
         raise BadInput("cursor", "goes back to mail that is done", "continue where the last report ended")

@@ -26,7 +26,9 @@ class Standing(NamedTuple):
 
 
 def standing(job: BackfillJob, expected: int | None, recent_per_hour: float | None, now: datetime) -> Standing:
-    """Where the job stands. Without a recent speed, that of its whole life counts."""
+    """Where the job stands. Without a recent speed, that of its whole life counts: until now while it is at work, and
+    until its last step once it is not.
+    """
     read = job.rows_processed + job.rows_skipped
     per_hour = recent_per_hour if recent_per_hour is not None else _lifetime_per_hour(job, read, now)
     if job.status == "completed":
@@ -41,7 +43,8 @@ def standing(job: BackfillJob, expected: int | None, recent_per_hour: float | No
 def _lifetime_per_hour(job: BackfillJob, read: int, now: datetime) -> float:
     if job.started_at is None:
         return 0.0
-    return read / max((now - job.started_at) / HOUR, 1 / 60)
+    until = now if job.status == "active" else job.completed_at or job.updated_at
+    return read / max((until - job.started_at) / HOUR, 1 / 60)
 
 
 def _share_of_days(job: BackfillJob) -> float:

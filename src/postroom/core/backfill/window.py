@@ -1,13 +1,15 @@
 """The window of a backfill: two days, both inclusive, in the time zone of the settings."""
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from datetime import date, datetime
+from zoneinfo import ZoneInfo
 
+from postroom.core.days import DAY, day_in, start_of, zone_named
 from postroom.core.errors import BadInput
 
+__all__ = ["DAY", "EARLIEST", "Window", "checked_window", "day_in", "start_of", "zone_named"]
+
 EARLIEST = date(1970, 1, 1)
-DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,24 +36,6 @@ class Window:
 
     def contains(self, moment: datetime) -> bool:
         return self.start <= moment < self.end
-
-
-def start_of(day: date, zone: ZoneInfo) -> datetime:
-    """The first moment of a day in the zone, in UTC."""
-    return datetime.combine(day, time(), zone).astimezone(UTC)
-
-
-def day_in(moment: datetime, zone: ZoneInfo) -> date:
-    """The day of a moment in the zone."""
-    return moment.astimezone(zone).date()
-
-
-def zone_named(name: str, field: str = "time_zone") -> ZoneInfo:
-    """The time zone with this name. Raises BadInput."""
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise BadInput(field, f"{name[:80]!r} is not a time zone", "use a name such as UTC or Europe/Berlin") from None
 
 
 def checked_window(date_from: date, date_to: date, zone: ZoneInfo, today: date) -> Window:

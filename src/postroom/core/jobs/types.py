@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum
+from typing import Any
 
 from postroom.core.errors import BadInput, UnknownJobType
 from postroom.core.jobs import retry
@@ -64,12 +65,15 @@ class Catalogue(Mapping[str, JobType]):
         return did_you_mean(str(name), self._types, f"known are: {', '.join(sorted(self._types))}")
 
 
+# In the payload of a job that waits: the time was given as an amount, such as two hours.
+BY_AMOUNT = "by_amount"
+
 INGEST_GMAIL = JobType("ingest.gmail", retry=retry.GMAIL)
 CLASSIFY = JobType("classify", retry=retry.CLASSIFY)
 ACTION_GMAIL = JobType("action.gmail", retry=retry.GMAIL)
 UNSNOOZE_GMAIL = JobType("unsnooze.gmail", retry=retry.WAKING)
 APPROVAL_NOTIFY = JobType("approval.notify", retry=retry.GMAIL)
-UNDO_ACTION = JobType("undo.action", retry=retry.GMAIL)
+UNDO_ACTION = JobType("undo.action", KeyLifetime.WHILE_LIVE, retry.GMAIL)
 OUTBOUND_SEND = JobType("outbound.send", retry=retry.GMAIL)
 BACKFILL_GMAIL = JobType("backfill.gmail", KeyLifetime.WHILE_LIVE, retry.GMAIL)
 HISTORY_SYNC_GMAIL = JobType("history.sync.gmail", KeyLifetime.WHILE_LIVE, retry.GMAIL)
@@ -91,6 +95,14 @@ CATALOGUE = Catalogue(
     SENDER_NOTIFY,
     RETENTION_PRUNE,
 )
+
+
+def is_counted_wait(type: str, payload: Mapping[str, Any]) -> bool:
+    """Whether a job that was not tried yet waits for a time that was counted from when it was enqueued.
+
+    Otherwise a person may have chosen the time, as that of a snooze until nine.
+    """
+    return type in (APPROVAL_NOTIFY.name, BACKFILL_GMAIL.name) or bool(payload.get(BY_AMOUNT))
 
 
 def check_priority(priority: object) -> None:

@@ -35,6 +35,11 @@ def resume_command(email: str) -> str:
     return f"postroom account resume {shlex.quote(email)}"
 
 
+def act_command(email: str) -> str:
+    """The command to act on new mail of an account."""
+    return f"postroom account act {shlex.quote(email)} --from now"
+
+
 def reactivate_command(state: str, email: str, level: str | None, provider: str = "gmail") -> str:
     """The command that makes an inactive account active again."""
     if state == "paused":

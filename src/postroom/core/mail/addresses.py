@@ -4,7 +4,8 @@
 whatever characters, quotes or scripts it uses. Anything else has none, and is never cut down to something that looks
 like an address. `addresses` finds the addresses in a header value, in linear time: it understands quoted names,
 comments, groups and routes, and takes what it can from a malformed value. `listed_addresses` reads text that somebody
-gave as addresses, such as a cell of an address book, and reports the entries that are not.
+gave as addresses, such as a cell of an address book, and reports the entries that are not. `single_mailbox` trusts
+only a value that everybody reads alike.
 
 The canonical form is lower-case, with ASCII domains (`bücher.example` and `xn--bcher-kva.example` are the same), and
 without needless quotes (`"mara"@x.example`). Plus addresses are kept: `mara+shop@x.example` is not `mara@x.example`.
@@ -85,6 +86,21 @@ def addresses(value: str) -> list[str]:
         found = canonical(simple[1] or simple[2])
         return [found] if found else []
     return [found for written in _mailboxes(readable_addresses(value)) if (found := canonical(written))]
+
+
+def single_mailbox(value: str) -> str | None:
+    """The address in a header value that names exactly one mailbox, in canonical form; None for several, for a group,
+    and for words beside the mailbox that are another address.
+    """
+    found = addresses(value)
+    if len(found) != 1 or _SIMPLE.fullmatch(value.strip()):
+        return found[0] if len(found) == 1 else None
+    tokens = list(_tokens(readable_addresses(shortened(value, MOST_CHARACTERS))))
+    angles = [_after_route(token.text.strip("<>").strip()) for token in tokens if token.kind == "angle"]
+    written = [token.text for token in tokens if token.kind == "atom" and canonical(token.text)]
+    is_group = any(token.kind == "mark" and token.text in ":;" for token in tokens)
+    is_single = len(angles) < 2 and all(canonical(each) == found[0] for each in (*angles, *written))
+    return found[0] if is_single and not is_group else None
 
 
 def names_and_addresses(value: str) -> list[str]:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection
 
 from postroom.core.mail.addresses import addresses
+from postroom.core.mail.carrier import MARK
 from postroom.core.mail.tiers import Headers, values
 
 BULK = frozenset({"bulk", "list", "junk", "auto_reply"})
@@ -52,10 +53,24 @@ def why_not_answered(sender: str, headers: Headers, own: Collection[str]) -> str
     return _automatic(headers) or _not_addressed(headers, own)
 
 
+AUTOMATIC_HEADERS = ("Auto-Submitted", MARK)
+"""The headers that `is_automatic` looks at."""
+
+
+def is_automatic(headers: Headers) -> bool:
+    """Whether a program sent it: Postroom itself, by a rule or a model, or another one that says so. Such mail is no
+    correspondence of the user, although it is in their sent mail.
+    """
+    return bool(values(headers, MARK.lower())) or _is_submitted_automatically(headers)
+
+
+def _is_submitted_automatically(headers: Headers) -> bool:
+    found = (value.strip().lower().partition(";")[0].strip() for value in values(headers, "auto-submitted"))
+    return any(each not in ("", "no") for each in found)
+
+
 def _automatic(headers: Headers) -> str | None:
-    if any(
-        value.strip().lower().partition(";")[0].strip() not in ("", "no") for value in values(headers, "auto-submitted")
-    ):
+    if _is_submitted_automatically(headers):
         return "it was sent automatically"
     if any(value.strip().lower() in BULK for value in values(headers, "precedence")):
         return "it is bulk mail"

@@ -6,16 +6,16 @@ who sent the message and to whom.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
 from postroom.core.errors import BadInput
-from postroom.core.mail.category_words import LIST_HEADERS, PLAIN, PROGRAMS, SENDING_SERVICES, STRONG, UNSUBSCRIBE
+from postroom.core.mail.category_words import PITCH, PLAIN, STRONG, UNSUBSCRIBE
 from postroom.core.mail.evidence import (
-    LONGEST_SENDER,
-    LONGEST_SUBJECT,
+    LONGEST_TEXT,
+    PITCHES,
     PROMOTES,
     UNSUBSCRIBES,
     WORDS,
@@ -23,37 +23,35 @@ from postroom.core.mail.evidence import (
     fits_sender,
     found_in_subject,
     found_in_text,
-    plain_words,
     terms,
 )
-from postroom.core.mail.headers import Headers
 from postroom.core.mail.ingestion import IngestionFacts
-from postroom.core.mail.tiers import Known, addressed_to_user, is_bulk, message_ids
+from postroom.core.mail.senders import Sending
+from postroom.core.mail.tiers import Known
 from postroom.core.suggestions import did_you_mean
 
 LONGEST_QUERY = 1_500
 # The most that a subject and a text weigh, and the score that each kind of mail needs to be in a category.
 MOST_OF_SUBJECT, MOST_OF_TEXT = 4, 4
 FROM_PROGRAM, FROM_PERSON, FROM_PERSON_BESIDES, BULK = 2, 3, 4, 4
+# How many strong phrases the text of a person needs if the subject says nothing.
+STRONG_BESIDES = 1
+# How many phrases of sellers make a letter of a stranger an offer.
+PITCH_FROM = 2
+# How many words of advertisements make a text one.
+ADVERTISES = 3
 
-_PROGRAMS = frozenset(terms(PROGRAMS))
-_SENDING_SERVICES = frozenset(terms(SENDING_SERVICES))
-_LISTS = frozenset(terms(LIST_HEADERS))
-_NEWSLETTER = re.compile(
-    r"(?<![a-z])(?:newsletters?|news|digest|feeds?|rss(?:feeds?)?|mailings?|marketing|offers|deals|promo(?:tion)?s?)"
-    r"(?![a-z])"
-)
-_NO_REPLY = re.compile(
-    r"(?:no|do[._-]?not|never|ne|keine|non)[._-]?(?:pas[._-]?)?(?:reply|answer|antwort|respond|repond|rispond)"
-)
-_AUTOMATIC = re.compile(
-    r"\s*(?:automatic reply|auto[- ]?reply|out of office|automatische antwort|abwesenheit|réponse automatique"
-    r"|respuesta automática|automatisch antwoord|risposta automatica)",
-    re.IGNORECASE,
+# What somebody wrote to others is a letter from this many characters on, without what is quoted.
+LETTER = 320
+# So many pictures in a text make it an advertisement.
+PICTURES = 3
+
+_QUOTED = re.compile(
+    r"-----|Forwarded by|^>|^(?:From|Von|De|Van|Da):| (?:wrote|schrieb|écrit|escribió|schreef|scritto)\b"
+    r"|\d\d/\d\d/\d{2,4} \d\d:\d\d",
+    re.MULTILINE,
 )
 _NARROW = "-category:promotions -category:forums -category:social"
-_LIST_TAG = re.compile(r"\s*(?:(?:re|aw|fwd?)\s*:\s*){0,5}\[[^\]]{2,40}\]", re.IGNORECASE)
-_LOCAL_WORD = re.compile(r"[a-z]+")
 
 
 class Search(NamedTuple):
@@ -79,10 +77,10 @@ def categories_of(facts: IngestionFacts, known: Known) -> list[str]:
     """The names of the categories that the message is in, in fixed order."""
     seen = _Seen(facts, known)
     found = seen.topics()
+    if not found and seen.is_newsletter:
+        found.add("newsletters")
     if seen.is_from_person:
         found.add("relationship")
-    if seen.is_newsletter or (seen.is_bulk and not found):
-        found.add("newsletters")
     return [name for name in CATEGORIES if name in found]
 
 
@@ -129,92 +127,102 @@ class _Seen:
 
     def __init__(self, facts: IngestionFacts, known: Known) -> None:
         self._known, self._facts = known, facts
-        self._headers = _by_name(facts.headers)
-        self._sender = (" ".join(self._headers.get("from", ())) or facts.sender)[:LONGEST_SENDER].lower()
-        self._local = facts.sender.rpartition("@")[0][:LONGEST_SENDER]
-        subject = " ".join(self._headers.get("subject", ()))[:LONGEST_SUBJECT]
-        self._subject = found_in_subject(subject)
-        self._is_automatic, self._is_tagged = bool(_AUTOMATIC.match(subject)), bool(_LIST_TAG.match(subject))
-        self.is_newsletter = self._is_newsletter()
-        needed = not self.is_newsletter or any(
+        self._sending = sending = Sending(facts, known)
+        self._subject = found_in_subject(sending.subject)
+        needed = not sending.is_list_mail or any(
             self._subject.weight(name) or self._subject.shared(name) for name in WORDS
         )
         self._text = found_in_text(facts.text if needed else "", self._subject)
         self._totals = {name: self._subject.weight(name) + self._text.weight(name) for name in WORDS}
-        is_reply = "in-reply-to" in self._headers or "references" in self._headers
-        self.is_bulk = self.is_newsletter or (UNSUBSCRIBES in self._text.weights and not is_reply)
-        self._is_from_program = self._was_sent_by_program()
+        unsubscribes = UNSUBSCRIBES in self._text.weights and "in-reply-to" not in sending.headers
+        designed = not sending.is_answer and facts.text[:LONGEST_TEXT].lower().count("[image") >= PICTURES
+        self._is_sent_as_bulk = sending.is_list_mail or sending.is_distributed or designed
+        self._is_bulk = self._is_sent_as_bulk or sending.is_to_many or unsubscribes
+        # Friends mention lists and mailings; their providers let everybody write.
+        mentions = unsubscribes and sending.is_at_shared_domain and not sending.is_by_program
+        self._went_to_many = self._is_sent_as_bulk or (unsubscribes and not mentions)
 
-    def _is_newsletter(self) -> bool:
-        """Whether the headers or the sender say that it went to many."""
-        if not _LISTS.isdisjoint(self._headers) or ("precedence" in self._headers and is_bulk(self._facts.headers)):
-            return True
-        if _NEWSLETTER.search(self._local) or _NEWSLETTER.search(self._facts.domain[:LONGEST_SENDER]):
-            return True
-        return self._is_tagged and not addressed_to_user(self._facts.headers, self._known)
+    @property
+    def _is_pitch(self) -> bool:
+        """Whether somebody sells to the user, without having been asked."""
+        return self._weight_of(PITCHES) >= PITCH_FROM and not self._sending.is_answer
 
-    def _was_sent_by_program(self) -> bool:
-        if any(value.strip().lower() != "no" for value in self._headers.get("auto-submitted", ())):
-            return True
-        if not self._local or _NO_REPLY.search(self._local) or not _SENDING_SERVICES.isdisjoint(self._headers):
-            return True
-        if self._is_automatic or not _PROGRAMS.isdisjoint(_LOCAL_WORD.findall(self._local)):
-            return True
-        return self._is_from_organisation()
-
-    def _is_from_organisation(self) -> bool:
-        """Whether the sender's name is that of a firm, and not that of the mailbox."""
-        name = [word for word in plain_words(self._sender.rpartition("<")[0]) if len(word) > 1]
-        domain, words = self._facts.domain, _LOCAL_WORD.findall(self._local)
-        if name and all(word in domain for word in name):
-            return True
-        if any(word in words or self._local.endswith(word) or self._local[:-1] == word for word in name):
+    @property
+    def is_newsletter(self) -> bool:
+        """Whether one wrote it for many who only read: posts of a list's members are none."""
+        if self._sending.is_discussion:
             return False
-        if any(len(word) > 3 and word in domain for word in name) or any(
-            len(label) > 4 and label in "".join(name) for label in domain.split(".")
-        ):
-            return True
-        return any(fits(category, f"{self._local}@{domain}") for category in WORDS)
+        return self._went_to_many or (self._sending.is_by_program and self._weight_of(PITCHES) >= 1)
+
+    def _weight_of(self, group: str) -> int:
+        return self._subject.weights.get(group, 0) + self._text.weights.get(group, 0)
 
     @property
     def is_from_person(self) -> bool:
-        """Whether it is from a known contact, an answer to the user, or from a person to the user."""
+        """Whether it is from a known contact, an answer to the user, or from a person to the user and few others.
+
+        A letter to others counts too: it came by Bcc, or by an address of the user's that is not known here.
+        """
         if self._facts.sender in self._known.contacts:
             return True
-        if self.is_bulk or self._is_from_program:
+        if self._went_to_many or self._sending.is_to_many or self._sending.is_by_program or self._is_pitch:
             return False
-        answered = (id for value in self._headers.get("in-reply-to", ()) for id in message_ids(value))
-        return addressed_to_user(self._facts.headers, self._known) or any(id in self._known.sent_ids for id in answered)
+        if self._sending.is_to_user or self._sending.answers_user:
+            return True
+        return self._sending.is_to_others and len(_QUOTED.split(self._facts.text, 1)[0]) >= LETTER
 
     def topics(self) -> set[str]:
         """The categories that the message is about."""
         return {name for name in WORDS if self._is_about(name)}
 
     def _is_about(self, name: str) -> bool:
-        """Weigh the subject, the text up to a limit, and the sender as a plain word.
+        """Weigh the subject, the text up to a limit, and the sender as a plain word."""
+        if self._is_bulk:
+            return self._proves(name)
+        return self._notifies(name) if self._sending.is_by_program else self._is_written_about(name)
 
-        Bulk mail needs more than words that advertisements use too: a proof that it concerns the user.
+    def _proves(self, name: str) -> bool:
+        """Bulk mail needs more than words that advertisements use too: a proof that it concerns the user.
+
+        Notices of programs offer to unsubscribe as well: one that names the matter in the subject proves enough.
         """
         subject, text = self._weights(name)
-        if not subject and (self.is_bulk or not (text or self._is_from_program)):
+        if not subject:
             return False
-        score = min(subject, MOST_OF_SUBJECT) + min(text, MOST_OF_TEXT)
-        if not (self.is_bulk or self._is_from_program):
-            return score >= (FROM_PERSON if subject else FROM_PERSON_BESIDES)
-        score -= 2 * (PROMOTES in self._subject.weights)
-        if self.is_bulk:
-            score -= PROMOTES in self._text.weights
-            return score >= BULK and (self._subject.proves(name) or self._text.proves(name))
+        if self._sending.is_by_program and not (self._is_sent_as_bulk or self._promotion()):
+            return self._subject.weight(name) >= PLAIN
+        promotes = 2 * (PROMOTES in self._subject.weights) + (PROMOTES in self._text.weights)
+        score = min(subject, MOST_OF_SUBJECT) + min(text, MOST_OF_TEXT) - promotes
+        return score >= BULK and (self._subject.proves(name) or self._text.proves(name))
+
+    def _is_written_about(self, name: str) -> bool:
+        """People mention bills, doctors and hotels in passing: the subject names the matter, or the text says much."""
+        subject, text = self._weights(name)
+        if subject:
+            return min(subject, MOST_OF_SUBJECT) + min(text, MOST_OF_TEXT) - self._promotion() >= FROM_PERSON
+        if fits_sender(name, self._facts.domain, self._facts.domain) and self._text.strong(name):
+            return text >= FROM_PERSON
+        return text >= FROM_PERSON_BESIDES and self._text.strong(name) >= STRONG_BESIDES
+
+    def _notifies(self, name: str) -> bool:
+        """Programs and firms write about one matter: a word that names it is enough, or a sender of the category."""
+        subject, text = self._weights(name)
+        score = min(subject, MOST_OF_SUBJECT) + min(text, MOST_OF_TEXT) - self._promotion()
         others = self._others(name)
         if score <= 0 and others >= STRONG:
             return False
         if score >= FROM_PROGRAM and (subject or score >= STRONG or others < STRONG):
             return True
-        if fits_sender(name, self._sender.replace(f"{self._local}@", ""), self._facts.domain):
+        local, sender = self._sending.local, self._sending.name
+        if fits_sender(name, sender.replace(f"{local}@", ""), self._facts.domain):
             return score + PLAIN >= FROM_PROGRAM
         if (not subject and score < STRONG <= others) or (score <= 0 and others):
             return False
-        return score + PLAIN * fits(name, f"{self._local}@") >= FROM_PROGRAM
+        return score + PLAIN * fits(name, f"{local}@") >= FROM_PROGRAM
+
+    def _promotion(self) -> int:
+        """How much less the words of an advertisement are worth."""
+        return 2 * (PROMOTES in self._subject.weights) + (self._text.weights.get(PROMOTES, 0) >= ADVERTISES)
 
     def _weights(self, name: str) -> tuple[int, int]:
         """The weights of subject and text. Shared words count only if no other category has better ones."""
@@ -228,13 +236,6 @@ class _Seen:
         return max(total for other, total in self._totals.items() if other != name)
 
 
-def _by_name(headers: Headers) -> Mapping[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for name, value in headers:
-        found.setdefault(name.lower(), []).append(value)
-    return found
-
-
 def _about(name: str, *smart: str) -> Category:
     """A category that is told by its words. `smart` are Gmail's own categories, in which much of this mail is.
 
@@ -242,9 +243,10 @@ def _about(name: str, *smart: str) -> Category:
     """
     words = WORDS[name]
     named = _searches("", f"{words.strong}, {words.plain}", narrow=True)
+    weak = _searches("subject:", words.weak, narrow=True)
     senders = _searches("from:", f"{words.senders}, {words.domains}", narrow=True)
     gmails = (Search("category:", each) for each in smart)
-    return Category(name, (*gmails, *_searches("", words.proof), *named, *senders))
+    return Category(name, (*gmails, *_searches("", words.proof), *named, *weak, *senders))
 
 
 def _searches(operator: str, words: str, narrow: bool = False) -> list[Search]:
@@ -252,22 +254,27 @@ def _searches(operator: str, words: str, narrow: bool = False) -> list[Search]:
     return [Search(operator, term if re.fullmatch(r"\w+", term) else f'"{term}"', narrow) for term in found]
 
 
+_PEOPLE = (
+    "-category:promotions -category:social -category:forums -from:(noreply OR no-reply OR donotreply OR do-not-reply"
+    " OR notifications OR mailer-daemon)"
+)
 _PERSONAL = (
-    "(to:{user} -category:promotions -category:social -category:forums -from:(noreply OR no-reply OR donotreply"
-    " OR do-not-reply OR notifications OR mailer-daemon))"
+    "({to:{user} cc:{user}} " + _PEOPLE + ")",
+    "(-to:{user} -cc:{user} -category:updates " + _PEOPLE + ")",
 )
 CATEGORIES: dict[str, Category] = {
     category.name: category
     for category in (
         _about("finance", "updates", "purchases"),
         _about("health", "updates"),
-        Category("relationship", (Search("", _PERSONAL),)),
+        Category("relationship", tuple(Search("", each) for each in _PERSONAL)),
         _about("travel", "updates", "reservations"),
         Category(
             "newsletters",
             (
                 *(Search("category:", name) for name in ("promotions", "forums")),
-                *_searches("", UNSUBSCRIBE),
+                Search("", "(-to:{user} -cc:{user} -category:social)"),
+                *_searches("", f"{UNSUBSCRIBE}, {PITCH}"),
                 *_searches("from:", "newsletter, newsletters, news, digest, feeds, rssfeeds, offers, deals, marketing"),
             ),
         ),

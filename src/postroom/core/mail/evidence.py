@@ -12,6 +12,7 @@ from postroom.core.mail.category_words import (
     CONFIRMATION,
     FINANCE,
     HEALTH,
+    PITCH,
     PLAIN,
     PROMOTION,
     STRONG,
@@ -26,7 +27,8 @@ LONGEST_SENDER = 200
 LONGEST_TEXT = 1_400
 SHORTEST_COMPOUND = 9
 STEM = 6
-PROOF, SHARED, PROMOTES, UNSUBSCRIBES = "proof", "shared", "promotion", "unsubscribe"
+PROOF, STRONGLY, SHARED, PROMOTES, UNSUBSCRIBES = "proof", "strong", "shared", "promotion", "unsubscribe"
+PITCHES = "pitch"
 WORDS: Mapping[str, CategoryWords] = {"finance": FINANCE, "health": HEALTH, "travel": TRAVEL}
 
 _WORD = re.compile(r"[a-z0-9]+")
@@ -57,11 +59,13 @@ def plain_words(text: str) -> list[str]:
 def _phrases() -> Iterator[Phrase]:
     for name, words in WORDS.items():
         yield from (Phrase(_between(term), f"{name} {PROOF}", 0) for term in terms(words.proof))
+        yield from (Phrase(_between(term), f"{name} {STRONGLY}", 2) for term in terms(f"{words.proof}, {words.strong}"))
         weighted = ((words.proof, STRONG), (words.strong, STRONG), (words.plain, PLAIN), (words.weak, WEAK))
         for field, weight in weighted:
             yield from (Phrase(_between(term), _group(name, term), weight) for term in terms(field))
     yield from (Phrase(_between(term), PROOF, 0) for term in terms(CONFIRMATION))
-    yield from (Phrase(_between(term), PROMOTES, 1) for term in terms(PROMOTION))
+    yield from (Phrase(_between(term), PROMOTES, 2) for term in terms(PROMOTION))
+    yield from (Phrase(_between(term), PITCHES, 2) for term in terms(PITCH))
     yield from (Phrase(_between(term), UNSUBSCRIBES, 1) for term in terms(UNSUBSCRIBE))
 
 
@@ -99,6 +103,10 @@ class Found(NamedTuple):
     def weight(self, name: str) -> int:
         """How much speaks for the category, without the words that it shares with others."""
         return self.weights.get(name, 0)
+
+    def strong(self, name: str) -> int:
+        """How many strong phrases of the category there are."""
+        return self.weights.get(f"{name} {STRONGLY}", 0)
 
     def shared(self, name: str) -> int:
         return self.weights.get(f"{name} {SHARED}", 0)

@@ -12,10 +12,13 @@ from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from postroom.core.actions.permits import Permit
-from postroom.core.errors import Fatal, MailboxError, MailboxLater, NeedsPerson, NeedsRepair, Parked, Retryable
+from postroom.core.errors import Fatal, MailboxError, MailboxLater, NeedsPerson, NeedsRepair, NotSent, Parked, Retryable
 from postroom.core.mail.accounts import parking_key
 
 REPAIR_PAUSE = timedelta(minutes=5)
+# Under this key jobs wait for a moment because this machine is too busy.
+BUSY = "busy"
+BUSY_PAUSE = timedelta(seconds=2)
 """How long jobs wait before they look again whether the mailbox was repaired."""
 
 
@@ -172,6 +175,8 @@ def job_error_of(error: MailboxError, context: str = "", account_id: UUID | None
     """How a job ends after `error`. If it needs a person, the job is parked under the key of its account, if known."""
     message = f"{context}: {error}" if context else str(error)
     match error:
+        case NotSent():
+            return Parked(BUSY, message, BUSY_PAUSE)
         case NeedsRepair() if account_id is not None:
             return Parked(parking_key(account_id), message, REPAIR_PAUSE)
         case NeedsPerson() if account_id is not None:

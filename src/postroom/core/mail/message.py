@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from postroom.core.errors import BadInput
 from postroom.core.mail.dates import sent_at
+from postroom.core.mail.sender_doubt import DOUBTS, SenderDoubt
 from postroom.core.mail.tiers import Headers, sender_address, values
 from postroom.core.queue.envelope import Envelope
 
@@ -43,6 +44,7 @@ class MailContent:
     """The name and the MIME type of each; None if the message came as metadata."""
     reply_to_mine: bool | None = None
     """Whether it answers a message that the user sent; None if the connector does not say."""
+    sender_doubt: SenderDoubt | None = None
 
 
 def to_raw(
@@ -55,9 +57,10 @@ def to_raw(
     history_id: str | None = None,
     size: int | None = None,
     reply_to_mine: bool | None = None,
+    sender_doubt: SenderDoubt | None = None,
 ) -> dict[str, Any]:
     """The data of a message that the envelope carries beside the normalised text."""
-    more = {"size": size, "reply_to_mine": reply_to_mine}
+    more = {"size": size, "reply_to_mine": reply_to_mine, "sender_doubt": sender_doubt}
     return {
         "thread_id": thread_id,
         "headers": [[storable(name), storable(value)] for name, value in headers],
@@ -89,6 +92,7 @@ def read_mail(envelope: Envelope) -> MailContent:
         size=_size(raw.get("size")),
         attachments=None if envelope.payload.raw is None else _attachments(envelope),
         reply_to_mine=answers if isinstance(answers := raw.get("reply_to_mine"), bool) else None,
+        sender_doubt=_doubt(raw.get("sender_doubt")),
     )
 
 
@@ -96,6 +100,10 @@ def _size(given: object) -> int | None:
     if not isinstance(given, int) or isinstance(given, bool):
         return None
     return given if 0 <= given < 2**63 else None
+
+
+def _doubt(given: object) -> SenderDoubt | None:
+    return next((each for each in DOUBTS if each == given), None)
 
 
 def _attachments(envelope: Envelope) -> tuple[tuple[str, str], ...]:
@@ -115,6 +123,7 @@ def _outline(envelope: Envelope) -> dict[str, Any]:
         "labels": list(metadata.labels),
         "size": metadata.size,
         "reply_to_mine": metadata.reply_to_mine,
+        "sender_doubt": metadata.sender_doubt,
     }
     return known if metadata.sent_at is None else {**known, "sent_at": metadata.sent_at.isoformat()}
 

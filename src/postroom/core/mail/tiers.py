@@ -1,6 +1,6 @@
 """The priority tier of a mail message: ordered rules, the first that matches decides.
 
-1. `known_contact`: a sender is a known contact → `high_priority`.
+1. `known_contact`: the sender is a known contact, and not in doubt (core/mail/sender_doubt.py) → `high_priority`.
 2. `reply_to_outbound`: In-Reply-To names a message that the user sent → `high_priority`.
 3. `direct_correspondence`: the user is in To, and nothing marks the message as bulk → `interactive`.
 4. `fallback_default` → `default`.
@@ -17,10 +17,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from postroom.core.mail.addresses import LONGEST_VALUE, addresses, canonical
-from postroom.core.mail.headers import Headers, head_of, raw_values, searchable, values, with_line_ends
+from postroom.core.mail.headers import Headers, head_of, raw_values, read_head, searchable, values, with_line_ends
+from postroom.core.mail.sender_doubt import NAMES as SENDER_HEADERS
+from postroom.core.mail.sender_doubt import undoubted_sender
 from postroom.core.queue.envelope import PolicyTier
 
 __all__ = [
+    "TIER_HEADERS",
     "Assignment",
     "Headers",
     "Known",
@@ -35,11 +38,15 @@ __all__ = [
 ]
 
 BULK_PRECEDENCE = frozenset({"bulk", "list", "junk"})
+TIER_HEADERS = (*SENDER_HEADERS, "in-reply-to", "to", "list-unsubscribe", "precedence")
+"""All headers that the rules look at. Those of the sender must come in the order in which the message has them."""
 _WORDS = re.compile(r"[a-z_-]+")
 _IDS = re.compile(r"\((?:[^()\\]|\\.)*+\)|<([^<>]*+)>")
 
 Find = Callable[[str], list[str]]
 """Returns every value of the header with this lower-case name."""
+SenderHeaders = Callable[[], Headers]
+"""Returns the headers that tell whether the sender is in doubt, in order."""
 
 
 class Assignment(NamedTuple):
@@ -54,12 +61,14 @@ class Known:
     """The connector's knowledge about the user.
 
     `contacts` are canonical, and may be many; `Known.of` takes them in any form. `sent_ids` are in angle brackets, as
-    `message_ids` returns them; only membership is tested, so they may be an index on disk.
+    `message_ids` returns them; only membership is tested, so they may be an index on disk. `own_hosts` are the names
+    under which the account's receiving hosts report whether a sender is authentic.
     """
 
     user_addresses: AbstractSet[str]
     contacts: AbstractSet[str] = frozenset()
     sent_ids: AbstractSet[str] = frozenset()
+    own_hosts: AbstractSet[str] = frozenset()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "user_addresses", _canonical_set(self.user_addresses))
@@ -73,14 +82,17 @@ class Known:
 
 def assign_tier(headers: Headers, known: Known) -> Assignment:
     """Apply the first rule that matches."""
-    return _decide(lambda name: values(headers, name), known)
+    return _decide(lambda name: values(headers, name), lambda: headers, known)
 
 
 def assign_tier_from_raw(raw: bytes, known: Known) -> Assignment:
     """Apply the same rules to the bytes of a message, or of its head alone."""
-    block = head_of(with_line_ends(raw)).block
-    search = searchable(block)
-    return _decide(lambda name: raw_values(search, block, name.encode()), known)
+    head = head_of(with_line_ends(raw))
+    search = searchable(head.block)
+    only = frozenset(name.encode() for name in SENDER_HEADERS)
+    return _decide(
+        lambda name: raw_values(search, head.block, name.encode()), lambda: read_head(head, only).headers, known
+    )
 
 
 def sender_address(headers: Headers) -> str:
@@ -111,14 +123,18 @@ def message_ids(value: str) -> list[str]:
     return [f"<{word}>" for word in value.split() if "@" in word]
 
 
-def _decide(find: Find, known: Known) -> Assignment:
-    if known.contacts and _among(find("from"), known.contacts):
+def _decide(find: Find, sender_headers: SenderHeaders, known: Known) -> Assignment:
+    if known.contacts and _among(find("from"), known.contacts) and _is_contact(sender_headers(), known):
         return Assignment("high_priority", "known_contact")
     if _answers(find("in-reply-to"), known):
         return Assignment("high_priority", "reply_to_outbound")
     if not _is_bulk(find) and _among(find("to"), known.user_addresses):
         return Assignment("interactive", "direct_correspondence")
     return Assignment("default", "fallback_default")
+
+
+def _is_contact(headers: Headers, known: Known) -> bool:
+    return undoubted_sender(headers, known.own_hosts) in known.contacts
 
 
 def _answers(found: list[str], known: Known) -> bool:

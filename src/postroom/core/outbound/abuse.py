@@ -49,10 +49,11 @@ class Activity:
 
 
 class Sign(NamedTuple):
-    """One sign of abuse, in words, and its points."""
+    """One sign of abuse, in words, and its points. A share that has failed is no sign of volume."""
 
     what: str
     points: int
+    is_failure: bool = False
 
 
 class Score(NamedTuple):
@@ -60,6 +61,11 @@ class Score(NamedTuple):
 
     points: int
     signs: tuple[Sign, ...] = ()
+
+    @property
+    def is_for_failures(self) -> bool:
+        """Whether mail that failed is among the signs, and not its number alone."""
+        return any(sign.is_failure for sign in self.signs)
 
     @property
     def reason(self) -> str:
@@ -77,8 +83,8 @@ def _signs(activity: Activity, now: datetime) -> list[Sign]:
     accepted, ended = activity.accepted, activity.ended
     if ended >= LEAST_MESSAGES:
         bounced, rejected = activity.bounced, activity.rejected
-        signs.append(Sign(f"{bounced} of {ended} bounced", _points(30, bounced, Fraction(ended, 10))))
-        signs.append(Sign(f"{rejected} of {ended} were rejected", _points(20, rejected, Fraction(ended, 20))))
+        signs.append(Sign(f"{bounced} of {ended} bounced", _points(30, bounced, Fraction(ended, 10)), True))
+        signs.append(Sign(f"{rejected} of {ended} were rejected", _points(20, rejected, Fraction(ended, 20)), True))
     if activity.history_days >= WEEK_DAYS:
         usual = max(Fraction(activity.history, activity.history_days), Fraction(LEAST_MESSAGES))
         average = activity.history / activity.history_days

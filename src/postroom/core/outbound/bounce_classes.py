@@ -1,12 +1,15 @@
-"""Why a recipient was not reached, in seven classes, by what the server said.
+"""Why a recipient was not reached, in eight classes, by what the server said.
 
-Some enhanced status codes (RFC 3463) are precise, and decide. Others are general, and providers add a sentence that
-says more: then the text decides, and the general meaning of the code only if the text does not. The sentences are
-searched in the order of the list: one about a blocklist often says `rejected` and `spam` too.
+`HARD` stops mail to an address for good, so it needs proof: a code or a sentence that says that the address or its
+domain does not exist. A precise enhanced status code (RFC 3463) decides, unless the sentence speaks of something else:
+servers put `5.1.1` in front of many things. Then the sentence decides (`reply_words.py`), then the general meaning of
+the code. A refusal without any reason is `UNEXPLAINED`.
 """
 
-import re
+from collections.abc import Iterator
 from enum import StrEnum
+
+from postroom.core.outbound import reply_words as words
 
 
 class BounceClass(StrEnum):
@@ -24,14 +27,21 @@ class BounceClass(StrEnum):
     """The destination wants to see a second attempt."""
     CONTENT = "content"
     """The message itself is refused: taken for spam or malware, too large, malformed."""
+    UNEXPLAINED = "unexplained"
+    """The destination refuses for good, and does not say why."""
 
 
 def class_of(text: str, enhanced: str | None, later: bool) -> BounceClass | None:
     """The class by text and enhanced status code; None if they do not say. `later` is for 4xx."""
-    if _GREYLIST.search(text):
-        return BounceClass.GREYLIST
-    detail = enhanced.partition(".")[2] if enhanced is not None else ""
-    found = _PRECISE.get(detail) or _by_text(text) or _GENERAL.get(detail.partition(".")[0])
+    detail = (enhanced or words.code_within(text) or "").partition(".")[2]
+    precise = _PRECISE.get(detail)
+    said = [each for each in _said(text, detail) if not (later and each is BounceClass.SOFT)]
+    if precise is BounceClass.HARD and BounceClass.HARD in said:
+        found: BounceClass | None = BounceClass.HARD
+    elif precise is None or precise is BounceClass.HARD:
+        found = next(iter(said), precise) or _GENERAL.get(detail.partition(".")[0])
+    else:
+        found = BounceClass.GREYLIST if BounceClass.GREYLIST in said else precise
     # "Later" about an address is a trouble of the server's own: it cannot tell now whether the address exists.
     return BounceClass.SOFT if later and found is BounceClass.HARD else found
 
@@ -41,18 +51,42 @@ def class_of_code(code: int | None) -> BounceClass | None:
     return _CODES.get(code or 0)
 
 
-def _by_text(text: str) -> BounceClass | None:
-    if _REPUTATION.search(text):
-        return BounceClass.REPUTATION
-    sentence = _URL.sub(" ", text)
-    return next((found for found, pattern in _SENTENCES if pattern.search(sentence)), None)
+def _said(text: str, detail: str) -> Iterator[BounceClass]:
+    """The classes that the sentence speaks of, the one that explains it best first."""
+    linked = words.sentence_of(text)
+    sentence = words.without_links(linked)
+    if words.GREYLIST.search(linked):
+        yield BounceClass.GREYLIST
+    if words.FULL.search(sentence) and not words.SENDING_QUOTA.search(sentence):
+        yield BounceClass.FULL
+    if words.SENDER.search(sentence):
+        yield BounceClass.POLICY
+    if words.REPUTATION.search(linked):
+        yield BounceClass.REPUTATION
+    if words.STRICT_CONTENT.search(sentence):
+        yield BounceClass.CONTENT
+    if words.STRICT_POLICY.search(sentence):
+        yield BounceClass.POLICY
+    passing = words.PASSING.search(sentence) is not None
+    gone = any(each.search(sentence) for each in (words.GONE, words.NO_DOMAIN)) and "header" not in sentence
+    weakly = words.WEAKLY_GONE.search(sentence) is not None or _is_known_refusal(sentence, detail)
+    if gone or (weakly and not passing):
+        yield BounceClass.HARD
+    if words.CONTENT.search(sentence):
+        yield BounceClass.CONTENT
+    if passing:
+        yield BounceClass.SOFT
+    if words.POLICY.search(sentence):
+        yield BounceClass.POLICY
 
 
-def _any_of(*parts: str) -> re.Pattern[str]:
-    return re.compile("|".join(parts), re.IGNORECASE)
+def _is_known_refusal(sentence: str, detail: str) -> bool:
+    """Whether this is Microsoft's or Cisco's reply for an address that is not in the directory of the domain."""
+    return any(detail == code and words_of in sentence for code, words_of in _REFUSALS_BY_DIRECTORY)
 
 
-_URL = re.compile(r"https?://\S+", re.IGNORECASE)
+_REFUSALS_BY_DIRECTORY = (("4.1", "recipient address rejected: access denied"), ("1.0", "address rejected"))
+
 
 # Without their first digit.
 _PRECISE = {
@@ -66,18 +100,16 @@ _PRECISE = {
     "2.2": BounceClass.FULL,
     "2.3": BounceClass.CONTENT,  # too long for this mailbox
     "3.4": BounceClass.CONTENT,  # too big for this system
-    "4.4": BounceClass.HARD,  # unable to route
-    "4.6": BounceClass.HARD,  # routing loop
+    "4.6": BounceClass.SOFT,  # routing loop
+    "4.7": BounceClass.SOFT,  # not delivered in time
     "7.20": BounceClass.POLICY,  # DKIM, SPF, DMARC (RFC 7372)
     "7.23": BounceClass.POLICY,
     "7.25": BounceClass.REPUTATION,  # reverse DNS
     "7.26": BounceClass.POLICY,
     "7.28": BounceClass.REPUTATION,  # mail flood
 }
-# By the second number: address, mailbox, system, network, protocol, content, security.
+# By the second number: system, network, protocol, content, security. Those of address and mailbox alone prove nothing.
 _GENERAL = {
-    "1": BounceClass.HARD,
-    "2": BounceClass.HARD,
     "3": BounceClass.SOFT,
     "4": BounceClass.SOFT,
     "5": BounceClass.POLICY,
@@ -85,57 +117,8 @@ _GENERAL = {
     "7": BounceClass.POLICY,
 }
 _CODES = {
-    521: BounceClass.HARD,  # the host takes no mail (RFC 7504)
     530: BounceClass.POLICY,
     535: BounceClass.POLICY,
     552: BounceClass.FULL,
-    553: BounceClass.HARD,
     556: BounceClass.HARD,  # the domain takes no mail (RFC 7504)
 }
-
-_GREYLIST = _any_of(r"gr[ae]y-?\s?list", r"not yet authorized to deliver mail from")
-_REPUTATION = _any_of(
-    r"block ?-?list|black ?-?list|deny ?-?list|\brbl\b|dnsbl|spamhaus|spamcop|barracuda|sorbs|abuseat|uceprotect",
-    r"reputation|proofpoint|sender ?score|senderbase|cloudmark|invaluement|tosa@rx\.t-online|\[TSS\d+\]",
-    r"unsolicited mail originating from your ip|user complaints|unexpected volume|banned sending ip|\(S3\d{3}\)",
-    r"\b(?:ip|host|network|client|server)\b\S* (?:\S+ ){0,4}(?:blocked|banned|listed|bad history)\b",
-    r"blocked (?:your )?(?:ip|host|network|server)|\bdynamic(?:ally)? (?:\S+ )?ip|dial-?up",
-    r"reverse (?:dns|hostname)|\brdns\b|\bptr\b",
-)
-_SENTENCES = (
-    (
-        BounceClass.FULL,
-        _any_of(
-            r"\bquota\b|(?:mailbox|inbox|mail ?folder|storage|account) (?:\S+ ){0,2}full\b|out of storage space",
-            r"mailbox (?:size|limit|has exceeded|exceeds)|insufficient (?:disk|storage) space for (?:this )?user",
-        ),
-    ),
-    (
-        BounceClass.CONTENT,
-        _any_of(
-            r"\bspam\b|spammy|unsolicited|\bvirus|malware|phish|infected|attachment|executable",
-            r"message (?:\S+ ){0,3}(?:too big|too large|size)|too large|size limit|maximum (?:message )?size",
-            r"(?:blocked|rejected|suspicious|refused|violation).{0,40}(?:content|\burls?\b|\blinks?\b)|content filter",
-            r"bare (?:lf|cr|newline|linefeed|<)|line (?:is )?too long|headers? (?:too|missing|syntax)|rfc ?-?5322",
-        ),
-    ),
-    (
-        BounceClass.HARD,
-        _any_of(
-            r"(?:no such|unknown|invalid|non-?existent|unrouteable|unroutable) (?:\S+ )?"
-            r"(?:user|recipient|mailbox|address|account|person|local|domain|host)",
-            r"(?:user|recipient|mailbox|account|address|alias|email)\S* (?:\S+ ){0,7}(?:unknown|not found|disabled|"
-            r"inactive|suspended|no longer|invalid|not (?:been )?exist|not listed|deactivated|unavailable|terminated)",
-            r"(?:does ?n[o']t|does not|dosn't) (?:exist|have an? \S+ account)|not a (?:valid|known) (?:user|recipient)",
-            r"\bno (?:mailbox|recipient|user|account)\b|discontinued|recipient (?:address )?rejected: access denied",
-        ),
-    ),
-    (
-        BounceClass.POLICY,
-        _any_of(
-            r"\bdmarc\b|\bspf\b|\bdkim\b|unauthenticated|authenticat|\brelay|starttls|encrypt",
-            r"rate ?-?limit|too many|exceeded the|policy|prohibit|not allowed|permission|restricted|moderated",
-            r"(?:sender|from) (?:address )?(?:rejected|denied|verif|blocked)",
-        ),
-    ),
-)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from postroom.core.hosts import bare_name
@@ -36,6 +36,18 @@ _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _DOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _LITERAL = re.compile(r"\[(?:IPv6:)?([0-9A-Fa-f:.]+)\]", re.IGNORECASE)
 _TRANSLATED = IPv6Network("64:ff9b::/96")
+# All public IPv6 addresses are in the first; the others are parts of it, and of IPv4, for special purposes (IANA's
+# registries). Python knows most of them as not global, but not in every version.
+_GLOBAL_UNICAST = IPv6Network("2000::/3")
+_SPECIAL = (
+    IPv6Network("2001::/23"),
+    IPv6Network("2001:db8::/32"),
+    IPv6Network("3fff::/20"),
+    IPv4Network("192.0.0.0/24"),
+    IPv4Network("192.88.99.0/24"),
+    IPv4Network("198.18.0.0/15"),
+    IPv4Network("240.0.0.0/4"),
+)
 
 
 class Address(NamedTuple):
@@ -103,9 +115,9 @@ def is_public(address: IPAddress) -> bool:
             inner = IPv4Address(int(address) & 0xFFFFFFFF)
         if inner is not None:
             return is_public(inner)
-        if address.teredo is not None:
+        if address not in _GLOBAL_UNICAST:
             return False
-    return address.is_global and not address.is_multicast
+    return address.is_global and not address.is_multicast and not any(address in each for each in _SPECIAL)
 
 
 class DestinationPauses(Protocol):

@@ -117,12 +117,17 @@ def verdict(reply: Reply) -> Verdict:
             return Verdict("sent")
         case 5 if not _is_later_all_the_same(reply):
             why = bounce_class(reply)
-            return Verdict("rejected" if why in _REFUSALS else "bounced", why)
+            return Verdict("rejected" if _is_refusal(reply, why) else "bounced", why)
         case _:
             return Verdict("deferred", bounce_class(reply), asked_wait(reply.text))
 
 
 _REFUSALS = frozenset({BounceClass.POLICY, BounceClass.REPUTATION, BounceClass.CONTENT})
+
+
+def _is_refusal(reply: Reply, why: BounceClass) -> bool:
+    """Whether the sender or the mail is refused. Without a reason, a refused recipient counts as bounced."""
+    return why in _REFUSALS or (why is BounceClass.UNEXPLAINED and reply.phase != "rcpt")
 
 
 def _is_later_all_the_same(reply: Reply) -> bool:
@@ -149,9 +154,17 @@ def bounce_class(reply: Reply) -> BounceClass:
     found = class_of(reply.text, reply.enhanced, later)
     if found is None and not later:
         found = class_of_code(reply.code)
-    if found is None:
-        found = BounceClass.SOFT if later else BounceClass.HARD if reply.phase == "rcpt" else BounceClass.POLICY
-    return found
+    if found is BounceClass.HARD and not _is_about_the_recipient(reply):
+        return BounceClass.POLICY
+    return found or (BounceClass.SOFT if later else BounceClass.UNEXPLAINED)
+
+
+def _is_about_the_recipient(reply: Reply) -> bool:
+    """Whether a reply can say that an address does not exist. Before RCPT it speaks of the sender, or of the host."""
+    return reply.phase in ("route", "local", "rcpt", "data", "content") or reply.code in _HOST_TAKES_NO_MAIL
+
+
+_HOST_TAKES_NO_MAIL = (521, 556)  # RFC 7504
 
 
 _SLOW_DOWN = re.compile(

@@ -15,13 +15,13 @@ from postroom.core.mail.accounts import mailbox_name, provider_of
 from postroom.core.mail.addresses import addresses
 from postroom.core.mail.authentication import SERVERS, proven_domains
 from postroom.core.mail.headers import head_of, read_head, values, with_line_ends
+from postroom.core.outbound.bounce_letters import MAIL_SYSTEMS
 
 ReportKind = Literal["delivery", "complaint"]
 
 # Google's mail systems sign as googlemail.com. So do some of its users, but not under these names.
 _ALSO = {"googlemail.com": "google.com"}
 _PROVIDERS = {"gmail": "google.com"}
-_SYSTEMS = re.compile(r"mailer-daemon|mail-daemon|maildaemon|postmaster|microsoftexchange[0-9a-f]{32}")
 _COMPLAINT_DESKS = re.compile(r"abuse|arf|complaints?|fbl|feedback|feedback-?loop|postmaster|mailer-daemon")
 _HOST = re.compile(r"((?:[a-z0-9_-]+\.)+[a-z0-9-]+)(?:\[[^\]]*\])?: ", re.IGNORECASE)
 
@@ -67,7 +67,7 @@ def origin_of(raw: bytes, kind: ReportKind, account_id: UUID, endpoint_identity:
     if kind == "delivery" and [each.strip() for each in values(headers, "return-path")[:1]] != ["<>"]:
         return ReportOrigin(account_id, email, provider)
     local, _, domain = authors[0].rpartition("@")
-    names = _SYSTEMS if kind == "delivery" else _COMPLAINT_DESKS
+    names = MAIL_SYSTEMS if kind == "delivery" else _COMPLAINT_DESKS
     aligned = [each for each in proven if _is_within(domain, each) or _is_within(each, domain)]
     if names.fullmatch(local.lower()) is None:
         aligned = []

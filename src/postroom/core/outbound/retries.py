@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from random import Random
 
 JITTER = 0.25
+SHORTEST_WAIT = timedelta(seconds=5)
+"""However soon a destination asks us to come back."""
+MOST_SHORT_WAITS = 5
+"""After so many attempts one that asks for less than the usual wait gets that: attempts must not become a loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +35,12 @@ class RetrySchedule:
         end = admitted_at + self.give_up
         if now >= end:
             return None
-        wait = self.first * 2 ** min(max(attempts, 1) - 1, 30)
-        wait = min(wait, self.longest) * rng.uniform(1 - JITTER, 1 + JITTER)
-        if asked is not None:
-            wait = max(asked, self.first)
-        return max(min(now + wait, end), now + self.first)
+        usual = self.first * 2 ** min(max(attempts, 1) - 1, 30)
+        usual = min(usual, self.longest) * rng.uniform(1 - JITTER, 1 + JITTER)
+        if asked is None:
+            return max(min(now + usual, end), now + self.first)
+        shortest = min(self.first, SHORTEST_WAIT) if attempts <= MOST_SHORT_WAITS else usual
+        return max(min(now + max(asked, shortest), end), now + min(self.first, SHORTEST_WAIT))
 
     def is_delayed(self, admitted_at: datetime, now: datetime) -> bool:
         return now - admitted_at >= self.report_delay

@@ -56,7 +56,8 @@ class OutgoingRecipient(NamedTuple):
 class RecipientOutcome(NamedTuple):
     """The outcome for one recipient. `retry_after` is how long the destination asks us to wait, if it does.
 
-    `reported_there`: the server that took the mail was told which reports the sender wants, and sends those of success.
+    `tls` is the version that protected the connection; None in the clear, or without one. `reported_there`: the server
+    that took the mail was told which reports the sender wants, and sends those of success.
     """
 
     position: int
@@ -65,6 +66,7 @@ class RecipientOutcome(NamedTuple):
     bounce_class: BounceClass | None = None
     retry_after: timedelta | None = None
     reported_there: bool = False
+    tls: str | None = None
 
 
 def decided(position: int, reply: Reply) -> RecipientOutcome:

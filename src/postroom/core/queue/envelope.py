@@ -23,6 +23,7 @@ from pydantic import (
 from pydantic_core import PydanticSerializationError
 
 from postroom.core.errors import BadInput
+from postroom.core.mail.sender_doubt import SenderDoubt
 from postroom.core.strict import MOST_KEYS, Strict, fits_64_bits, is_crowded, problem_in
 
 PolicyTier = Literal["high_priority", "interactive", "default"]
@@ -126,6 +127,7 @@ class Metadata(Strict):
     sent_at: Moment | None = None
     size: Annotated[int, Field(ge=0, lt=2**63, strict=True)] | None = None
     reply_to_mine: Annotated[bool, Field(strict=True)] | None = None
+    sender_doubt: SenderDoubt | None = None
 
 
 class Payload(Strict):

@@ -4,6 +4,7 @@ Postroom ships two queues, `email` and `gateway`; settings change them and add m
 picker, the intake and the buffer read these policies.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -20,15 +21,20 @@ HISTORY = "history"
 NOTHING: Mapping[str, timedelta] = MappingProxyType({})
 
 
-# Channels on which people write: there, a text that begins with "/" is a command. Elsewhere it may be a path.
+# Channels on which people write: there, a text that begins with "/" is a command.
 PEOPLE = ("telegram", "slack", "discord")
+# Channels on which an agent gateway passes on what people write, beside everything else.
+GATEWAYS = ("redis",)
+# Elsewhere such a text may be a path; a command is a word.
+_COMMAND = re.compile(r"/[a-z][\w-]*(\s|$)")
 
 
 @dataclass(frozen=True, slots=True)
 class ClassRule:
     """Which events belong in a tier: everything given must match. `kinds` are globs such as `test.*`.
 
-    `commands` matches texts that begin with "/", on the given channels, or by default on those of people.
+    `commands` matches texts that begin with a command, on the given channels, or by default on those on which people
+    write: there all that begins with "/", elsewhere "/" and a word.
     """
 
     tier: str
@@ -38,15 +44,20 @@ class ClassRule:
 
     @property
     def _channels(self) -> tuple[str, ...]:
-        return self.channels or (PEOPLE if self.commands else ())
+        return self.channels or ((*PEOPLE, *GATEWAYS) if self.commands else ())
 
     def fits(self, envelope: Envelope) -> bool:
         kind = envelope.event.kind or ""
         return (
             (not (channels := self._channels) or envelope.source.channel in channels)
             and (not self.kinds or any(fnmatchcase(kind, glob) for glob in self.kinds))
-            and (not self.commands or envelope.payload.normalized_text.startswith("/"))
+            and (not self.commands or _is_command(envelope))
         )
+
+
+def _is_command(envelope: Envelope) -> bool:
+    text = envelope.payload.normalized_text
+    return text.startswith("/") if envelope.source.channel in PEOPLE else _COMMAND.match(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +115,7 @@ GATEWAY = Policy(
     same_text_within=timedelta(seconds=30),
     classes=(
         ClassRule("P0", channels=PEOPLE),
+        ClassRule("P0", commands=True),
         ClassRule("P0", kinds=("callback_query",)),
         ClassRule("P1", kinds=("*deploy.failed*", "*friction-fix*")),
         # `test.` anywhere, but as a word: `latest.release` is not a test, and P3 may end unread.

@@ -7,17 +7,17 @@
         parameters: {label: Receipts}
 
 A plain list of rules, or one rule alone, is accepted too. Beside `rules` may be their `tests`
-(core/rules/rule_tests.py). YAML's anchors, aliases and tags are refused: they can make a small file expand without end
-or refer to itself, and no rule needs them.
+(core/rules/rule_tests.py).
 """
 
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, cast
 
 from postroom.core.errors import BadInput
+from postroom.core.plain_yaml import read_yaml
 from postroom.core.rules.draft import RuleDraft, as_document, read_draft
 from postroom.core.rules.rule_tests import RuleTest, read_tests
 from postroom.core.strict import shown_name
@@ -137,7 +137,7 @@ def _parsed(text: str) -> object:
         raise BadInput("rules", "are more than 1 MiB of YAML", "divide the file, or use JSON")
     if parsed is None:
         _check_count(_listed_rules(text))
-    document = _yaml(text) if parsed is None else parsed
+    document = read_yaml(text, "rules") if parsed is None else parsed
     if document is None:
         raise BadInput("rules", "there are none in this file", "write `rules:` and below it `- name: …` for each")
     _check_depth(document)
@@ -171,41 +171,6 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise BadInput(shown_name(key), "is given twice", "leave one out")
         found[key] = value
     return found
-
-
-def _yaml(text: str) -> Any:
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
-    yaml = YAML(typ="safe", pure=True)
-    try:
-        _check_events(yaml.parse(text))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-        return YAML(typ="safe", pure=True).load(text)  # pyright: ignore[reportUnknownMemberType]
-    except YAMLError as error:
-        raise BadInput("rules", f"are not valid YAML ({_place_of(error)})", "fix that line") from None
-    except (ValueError, RecursionError) as error:
-        raise BadInput("rules", f"are not valid YAML ({type(error).__name__})", "fix it") from None
-
-
-def _check_events(events: Iterator[Any]) -> None:
-    """Refuse references, tags and deep nesting before anything is built."""
-    depth = 0
-    for event in events:
-        line = event.start_mark.line + 1
-        kind = type(event).__name__
-        if kind == "AliasEvent" or getattr(event, "anchor", None) is not None:
-            raise BadInput(f"line {line}", "uses an anchor or alias", "write it out; references are not allowed")
-        if getattr(event, "tag", None) is not None:
-            raise BadInput(f"line {line}", "uses a tag", "leave it out; rules are texts, numbers, true and false")
-        depth += kind.endswith("StartEvent") - kind.endswith("EndEvent")
-        if depth > DEEPEST_DOCUMENT + 2:
-            raise BadInput(f"line {line}", "is nested too deep", "flatten it")
-
-
-def _place_of(error: Exception) -> str:
-    mark = getattr(error, "problem_mark", None)
-    problem = shown_name(str(getattr(error, "problem", None) or type(error).__name__))
-    return f"line {mark.line + 1}: {problem}" if mark is not None else problem
 
 
 def _check_depth(document: object) -> None:

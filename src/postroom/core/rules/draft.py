@@ -6,12 +6,17 @@ then: apply_label
 parameters: {label: Receipts}
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
+import orjson
+
 from postroom.core.actions.action import ACTION_TYPES, DecidedType
+from postroom.core.actions.snooze import wake_time
 from postroom.core.actions.steps import as_items, check_action, combined, read_steps, steps_of
 from postroom.core.errors import BadInput
 from postroom.core.rules.conditions import BrokenRule, read_conditions, suggestion
@@ -69,6 +74,20 @@ class RuleDraft:
         """Whether an import leaves it disabled, since what it does cannot be undone."""
         return any(step.action_type in REVIEWED for step in steps_of(self.action_type, self.parameters))
 
+    @property
+    def content_hash(self) -> str:
+        """The fingerprint of what it does to which mail; a person's confirmation is bound to it."""
+        content = [
+            self.scope,
+            self.scope_ref,
+            self.conditions,
+            self.action_type,
+            self.parameters,
+            self.needs_approval,
+            self.continues,
+        ]
+        return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
     def for_review(self, reason: str = REVIEW) -> "RuleDraft":
         """The same rule, disabled until a person has looked at it."""
         return replace(self, enabled=False, disabled_reason=reason)
@@ -107,6 +126,13 @@ def check_rule(conditions: object, action_type: object, parameters: object) -> N
         check_action(str(action_type), given)
     elif given:
         raise BadInput("parameters", "are given, but the action is none", "leave them out")
+
+
+def check_wake_times(action_type: str, parameters: Mapping[str, Any], now: datetime) -> None:
+    """Refuse to snooze until a fixed time that is past, or more than a year away. Raises BadInput."""
+    for step in steps_of(action_type, parameters):
+        if step.action_type == "snooze" and step.parameters.get("until") is not None:
+            wake_time(step.parameters, now)
 
 
 def read_draft(data: object) -> RuleDraft:

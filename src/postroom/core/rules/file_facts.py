@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from postroom.core.mail.auto_reply import is_automatic
 from postroom.core.mail.categories import categories_of
 from postroom.core.mail.dates import written_at
 from postroom.core.mail.headers import head_of, read_head, values
@@ -36,7 +37,7 @@ def read_history(mail: Iterable[bytes], user_addresses: frozenset[str], contacts
         sender, sent_at = sender_address(headers), written_at(headers)
         if sender and sent_at is not None and sent_at < first.get(sender, datetime.max.replace(tzinfo=UTC)):
             first[sender] = sent_at
-        if sender in user_addresses:
+        if sender in user_addresses and not is_automatic(headers):
             sent_ids.update(id for value in values(headers, "message-id") for id in message_ids(value))
     return FileHistory(Known(user_addresses, contacts or frozenset(), sent_ids), first, contacts)
 

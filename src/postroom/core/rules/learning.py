@@ -19,6 +19,7 @@ import orjson
 from postroom.core.actions.action import ActionType
 from postroom.core.errors import BadInput
 from postroom.core.mail.headers import Headers, values
+from postroom.core.mail.senders import SHARED_DOMAINS
 from postroom.core.rules.agreement import OwnerLabelChange
 from postroom.core.rules.draft import LONGEST_NAME, RuleDraft, as_document, read_draft
 
@@ -27,15 +28,6 @@ WITHIN = timedelta(days=30)
 MOST_MESSAGES_NAMED = 20
 LONGEST_LIST_ID = 255
 BEFORE_THE_MODEL = 90
-# Anybody may have an address at these domains, so they say nothing about the sender.
-SHARED_DOMAINS = frozenset(
-    {
-        *("gmail.com", "googlemail.com", "outlook.com", "hotmail.com", "live.com", "yahoo.com", "icloud.com", "me.com"),
-        *("aol.com", "gmx.de", "gmx.net", "web.de", "t-online.de", "proton.me", "protonmail.com", "mail.ru"),
-        *("yandex.ru", "qq.com", "163.com"),
-    }
-)
-
 OriginKind = Literal["sender", "list", "domain"]
 ORIGIN_KINDS: tuple[OriginKind, ...] = ("sender", "list", "domain")
 

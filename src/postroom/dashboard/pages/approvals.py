@@ -19,6 +19,7 @@ from postroom.manage.approvals import (
     approve_shown,
     count_waiting,
     draft_rule,
+    group_lines,
     in_words,
     list_settled,
     reject,
@@ -46,6 +47,7 @@ class ApprovalsPage(Page):
         found = await show_waiting(self._database, visit.text("after"))
         return {
             "lines": found.lines,
+            "groups": group_lines(found.lines),
             "number": await count_waiting(self._database),
             "settled": await list_settled(self._database),
             "further": None if found.further is None else visit.with_filters(after=found.further),

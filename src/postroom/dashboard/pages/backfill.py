@@ -15,7 +15,7 @@ from postroom.dashboard.site import Site
 from postroom.dashboard.visit import Visit
 from postroom.manage.audit import Signature
 from postroom.manage.backfill import Backfills, backfills_of
-from postroom.manage.backfill_progress import MOST_DAYS, BackfillReader, SpentDay
+from postroom.manage.backfill_progress import MOST_DAYS, BackfillReader, FoundMail, SpentDay
 from postroom.manage.database import Database
 from postroom.settings.reading import Settings
 
@@ -91,6 +91,9 @@ class BackfillJobPage(Page):
             "line": detail.line,
             "outcome": detail.outcome,
             "failures": detail.failures,
+            "found": {
+                year: _by_category(detail.found, year) for year in dict.fromkeys(each.year for each in detail.found)
+            },
             "audit": detail.audit,
             "day_moments": [datetime.combine(day, time(), UTC) for day in days],
             "day_series": [
@@ -100,6 +103,10 @@ class BackfillJobPage(Page):
             "part": Part,
             **WORDS,
         }
+
+
+def _by_category(found: list[FoundMail], year: int) -> dict[str, int]:
+    return {each.category: each.messages for each in found if each.year == year}
 
 
 def _each_day(spent: list[SpentDay]) -> dict[date, int]:

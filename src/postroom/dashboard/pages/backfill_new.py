@@ -18,8 +18,8 @@ from postroom.dashboard.page import Page
 from postroom.dashboard.site import Site
 from postroom.dashboard.visit import Visit
 from postroom.manage.accounts import list_accounts
-from postroom.manage.backfill import CONNECTOR_TYPES, Backfills, backfills_of
-from postroom.manage.backfill_estimate import BackfillEstimates, estimates_of
+from postroom.manage.backfill import CONNECTOR_TYPES, backfills_of
+from postroom.manage.backfill_estimate import estimates_of
 from postroom.manage.database import Database
 from postroom.manage.estimate_runs import LONGEST_WAIT, Agreement, EstimateRuns, create_agreed, wanted_of
 from postroom.settings.reading import Settings
@@ -29,18 +29,18 @@ MOST_DOLLARS = 100_000
 
 
 def page(site: Site, database: Database, settings: Settings) -> Page:
-    backfills, estimates = backfills_of(database, settings), estimates_of(database, settings)
-    return NewBackfillPage(site, backfills, estimates)
+    runs = site.estimate_runs or EstimateRuns(backfills_of(database, settings), estimates_of(database, settings))
+    return NewBackfillPage(site, runs)
 
 
 class NewBackfillPage(Page):
     address, title, template = ADDRESS, "Plan a backfill", "backfill/new.html"
 
-    def __init__(self, site: Site, backfills: Backfills, estimates: BackfillEstimates) -> None:
+    def __init__(self, site: Site, runs: EstimateRuns) -> None:
         super().__init__(site)
-        self._backfills = backfills
-        self._estimates = estimates
-        self._runs = EstimateRuns(backfills, estimates)
+        self._runs = runs
+        self._backfills = runs.backfills
+        self._estimates = runs.estimates
 
     def changes(self) -> AsyncIterator[None]:
         return self._runs.changes()

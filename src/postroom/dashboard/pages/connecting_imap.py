@@ -21,8 +21,8 @@ from postroom.manage.imap_servers import (
     FoundServers,
     WantedServer,
     WantedServers,
-    find_servers,
-    servers_of_last_time,
+    choose_servers,
+    sending_waits,
     try_servers,
 )
 from postroom.settings.reading import Settings
@@ -65,15 +65,14 @@ class ConnectImapPage(Page):
         known = await imap_account(self._database, email)
         last = None if known is None else known.servers
         wanted = _wanted(form, email)
-        if last is not None and not wanted.says_where:
+        if last is not None:
             wanted = wanted._replace(
                 user_name=wanted.user_name or last.user_name,
                 labels_as=wanted.labels_as or last.labels_as,
                 trusted_certificates=wanted.trusted_certificates or last.trusted_certificates,
+                authserv_ids=wanted.authserv_ids or last.authserv_ids,
             )
-            found = servers_of_last_time(last)
-        else:
-            found = await find_servers(wanted, self._settings)
+        found = await choose_servers(wanted, last, self._settings)
         _check_named(found)
         smtp_password = _password(form, "smtp_password") or None
         tried = await try_servers(wanted, found, password, self._clock(), smtp_password)
@@ -81,7 +80,9 @@ class ConnectImapPage(Page):
             self._database, vault_of(self._settings), email, tried.servers, password, form.signed(), smtp_password
         )
         # What is missing comes first: what is shown has an end.
-        words = [] if tried.servers.smtp_host else [f"Mail cannot be sent: {tried.cannot_send}."]
+        words: list[str] = []
+        if tried.cannot_send is not None:
+            words = [sending_waits(tried) if tried.servers.smtp_host else f"Mail cannot be sent: {tried.cannot_send}."]
         words += in_words(tried.report, tried.servers.labels_as)
         to = f"/connectors/imap/{quote(account.endpoint_identity, safe='')}"
         return Done(" ".join((f"{account.email} is connected to {tried.servers.imap_host}.", *words)), to)

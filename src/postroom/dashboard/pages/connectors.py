@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from starlette.routing import Route
 
+from postroom.core.moments import read_start
 from postroom.dashboard.charts import Part
 from postroom.dashboard.forms import Done, Form, form_route
 from postroom.dashboard.page import Page
@@ -13,6 +14,7 @@ from postroom.dashboard.tiers import tier_parts, tier_series
 from postroom.dashboard.visit import Visit
 from postroom.dashboard.windows import WINDOW_CHOICES, chosen_window
 from postroom.manage.accounts import pause_account, resume_account, sync_account
+from postroom.manage.acting import begin_acting, in_words
 from postroom.manage.channels import changes_on
 from postroom.manage.connector_cards import CHANNELS, ConnectorLimits, list_cards, load_connector
 from postroom.manage.database import Clock, Database, wall_clock
@@ -61,11 +63,12 @@ class ConnectorsPage(Page):
             form_route(self._site, "/connectors/sync", self._sync),
             form_route(self._site, "/connectors/pause", self._pause),
             form_route(self._site, "/connectors/resume", self._resume, again=True),
+            form_route(self._site, "/connectors/act", self._act, again=True),
             form_route(self._site, "/connectors/retry", self._retry),
         ]
 
     async def _sync(self, form: Form) -> Done:
-        asked = await sync_account(self._database, _account(form), self._clock, form.signed())
+        asked = await sync_account(self._database, _account(form), form.signed(), self._clock)
         return Done(f"{asked.account.email}: looking for new mail and changed labels now.")
 
     async def _pause(self, form: Form) -> Done:
@@ -76,11 +79,17 @@ class ConnectorsPage(Page):
         account = await resume_account(self._database, _account(form), form.signed(), self._clock)
         return Done(f"{account.email} is in use again; what waited for it goes on.")
 
+    async def _act(self, form: Form) -> Done:
+        since = read_start("from", form.required("from", "say from when on"), self._clock())
+        account, (count, _) = await begin_acting(self._database, _account(form), since, form.signed(), self._clock)
+        again = f" {count:,} {'message is' if count == 1 else 'messages are'} decided again." if count else ""
+        return Done(f"Postroom acts on mail of {account.email} {in_words(account.acts_from)}.{again}")
+
     async def _retry(self, form: Form) -> Done:
         ids = form.texts("message")
         check_message_ids(ids)
         retries = await retry_ingest(
-            self._database, self._limits.data_dir, _account(form), ids, self._clock, form.signed()
+            self._database, self._limits.data_dir, _account(form), ids, form.signed(), self._clock
         )
         return Done(f"{len(retries):,} {'message is' if len(retries) == 1 else 'messages are'} fetched once more.")
 

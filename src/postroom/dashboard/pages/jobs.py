@@ -117,15 +117,15 @@ class JobsPage(Page):
         ]
 
     async def _retry(self, form: Form) -> Done:
-        await retry_job(self._database, _id(form.parameters["id"]), self._clock, signed=form.signed())
+        await retry_job(self._database, _id(form.parameters["id"]), form.signed(), self._clock)
         return Done("The job is queued again.")
 
     async def _cancel(self, form: Form) -> Done:
-        outcome = await cancel_job(self._database, _id(form.parameters["id"]), self._clock, signed=form.signed())
+        outcome = await cancel_job(self._database, _id(form.parameters["id"]), form.signed(), self._clock)
         return Done("The job is canceled." if outcome == "canceled" else "The job is canceled at its next step.")
 
     async def _dismiss(self, form: Form) -> Done:
-        await dismiss_job(self._database, _id(form.parameters["id"]), self._clock, signed=form.signed())
+        await dismiss_job(self._database, _id(form.parameters["id"]), form.signed(), self._clock)
         return Done("The job is dismissed: it counts as canceled.")
 
     async def _bulk(self, form: Form) -> Done | Response:

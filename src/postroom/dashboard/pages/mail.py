@@ -4,14 +4,16 @@ What is done here to mail can be taken back, except deleting it for good, which 
 """
 
 from collections.abc import AsyncIterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from urllib.parse import quote, urlencode
 from uuid import UUID
 
 from starlette.routing import Route
 
 from postroom.core.actions.safety import Policy
+from postroom.core.counted import counted
 from postroom.core.errors import BadInput, NotFound
+from postroom.dashboard.backfill_words import CATEGORY_WORDS
 from postroom.dashboard.forms import Done, Form, form_route
 from postroom.dashboard.mail_frame import frame_route
 from postroom.dashboard.page import Page
@@ -29,22 +31,30 @@ from postroom.manage.mail_lines import (
     MOST_COUNTED,
     STATES,
     TIERS,
+    TODAY,
     MailQuestion,
+    count_hidden,
     count_states,
     list_lines,
     read_since,
 )
 from postroom.manage.mail_page import EventDetail, MailDetail, show_mail
 from postroom.manage.reclassify import reclassify
-from postroom.manage.undo import undo_action
+from postroom.manage.undo import UndoSelection, undo_action, undo_selection, undo_words
 from postroom.manage.watching import mail_changes
 from postroom.settings.reading import Settings
 from postroom.settings.safety import policy_of
 
-SPAN_WORDS = {"1h": "last hour", "24h": "last 24 hours", "7d": "last 7 days", "30d": "last 30 days"}
-STATE_WORDS = {"asking": "needs a yes", "failed": "failed", "undone": "undone", "done": "done"}
+SPAN_WORDS = {TODAY: "today", "1h": "last hour", "24h": "last 24 hours", "7d": "last 7 days", "30d": "last 30 days"}
+STATE_WORDS = {
+    "asking": "needs approval",
+    "failed": "failed",
+    "undone": "undone",
+    "done": "done",
+    "hidden": "hidden",
+}
 DECIDERS = {"rule": "a rule", "model": "the model", "you": "you", "agent": "an agent"}
-FILTERS = ("q", "kind", "tier", "state", "by", "account", "since")
+FILTERS = ("q", "kind", "tier", "category", "state", "by", "account", "since")
 PATIENCE = timedelta(seconds=1.5)
 """How long a form waits for its action, so that the page can say that it is done."""
 ACTIONS = {
@@ -65,7 +75,7 @@ NEED_A_LABEL = ("apply_label", "remove_label")
 
 
 def pages(site: Site, database: Database, settings: Settings) -> list[Page]:
-    policy = policy_of(settings.safety)
+    policy = policy_of(settings)
     return [MailPage(site, database, policy), MessagePage(site, database, policy)]
 
 
@@ -79,15 +89,18 @@ class MailPage(Page):
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         """Return the list and, beside it, the message that the address opens."""
-        page = await list_lines(self._database, _question(visit))
+        page = await list_lines(self._database, _question(visit, self._policy.zone))
         counts = await count_states(self._database)
+        midnight = read_since(TODAY, datetime.now(UTC), self._policy.zone)
         return {
             "page_of_mail": page,
             "counts": counts,
+            "hidden_today": await count_hidden(self._database, midnight),
             "most_counted": MOST_COUNTED,
             "accounts": [each.email for each in await list_accounts(self._database) if each.state != "removed"],
             "chosen": {name: visit.filters[name] for name in FILTERS if name in visit.filters},
             "tiers": TIERS,
+            "categories": CATEGORY_WORDS,
             "spans": SPAN_WORDS,
             "states": STATE_WORDS,
             "deciders": DECIDERS,
@@ -109,6 +122,20 @@ class MailPage(Page):
 
     def changes(self) -> AsyncIterator[None]:
         return mail_changes(self._database)
+
+    def actions(self) -> list[Route]:
+        return [form_route(self._site, "/mail/bring-back", self._bring_back)]
+
+    async def _bring_back(self, form: Form) -> Done:
+        """Undo all that was hidden since then; without a time, ever."""
+        since = form.text("since") or None
+        selection = UndoSelection(since=_since(since, self._policy.zone), hidden=True)
+        given = {"hidden": "True", **({} if since is None else {"since": since})}
+        undone = await undo_selection(self._database, selection, form.signed(), as_given=given)
+        if not undone.actions and not undone.canceled:
+            return Done("Nothing to undo.")
+        canceled = f" Canceled {counted(undone.canceled, 'action')} not yet done." if undone.canceled else ""
+        return Done(f"Bringing back {counted(undone.messages, 'message')}.{canceled}")
 
 
 class MessagePage(Page):
@@ -143,8 +170,8 @@ class MessagePage(Page):
 
     async def _undo(self, form: Form) -> Done:
         action = await self._chosen(form)
-        await undo_action(self._database, action, form.signed())
-        return Done("It is being undone.", action=str(action))
+        undo = await undo_action(self._database, action, form.signed())
+        return Done(undo_words(undo), action=str(action))
 
     async def _wrong(self, form: Form) -> Done:
         corrected = await undo_and_learn(self._database, await self._chosen(form), form.signed())
@@ -172,7 +199,7 @@ def _values(shown: MailDetail | EventDetail, visit: Visit) -> Mapping[str, objec
     }
 
 
-def _question(visit: Visit) -> MailQuestion:
+def _question(visit: Visit, zone: tzinfo) -> MailQuestion:
     return MailQuestion(
         visit.text("q"),
         visit.choice("kind", KINDS, "all"),
@@ -180,14 +207,14 @@ def _question(visit: Visit) -> MailQuestion:
         visit.choice("state", STATES, STATES[0]) if "state" in visit.filters else None,
         visit.choice("by", BY, BY[0]) if "by" in visit.filters else None,
         visit.text("account"),
-        _since(visit),
+        _since(visit.text("since"), zone),
         visit.text("before"),
+        visit.text("category"),
     )
 
 
-def _since(visit: Visit) -> datetime | None:
-    given = visit.text("since")
-    return None if given is None else read_since(given, datetime.now(UTC))
+def _since(given: str | None, zone: tzinfo) -> datetime | None:
+    return None if given is None else read_since(given, datetime.now(UTC), zone)
 
 
 def _rule_address(mail: MailDetail) -> str:

@@ -203,7 +203,8 @@ class OutgoingMailPage(Page):
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         found = await self._overview.conversation(_mail_id(visit.parameters))
-        return {"mail": found.mail, "recipients": found.recipients, "most_recipients": MOST_RECIPIENTS, **MAIL_WORDS}
+        shown = {"mail": found.mail, "recipients": found.recipients, "attempts": found.attempts[::-1]}
+        return {**shown, "most_recipients": MOST_RECIPIENTS, **MAIL_WORDS}
 
     def actions(self) -> list[Route]:
         site = self._site

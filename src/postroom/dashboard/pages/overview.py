@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from starlette.routing import Route
 
+from postroom.core.days import zone_named
 from postroom.core.queue.queues import EMAIL, GATEWAY, HISTORY
 from postroom.dashboard.charts import Part
 from postroom.dashboard.display import TIER_KINDS, shown, span, words
@@ -27,15 +28,6 @@ LINES_SHOWN = 50
 WINDOWS = {"24h": timedelta(hours=24), "7d": timedelta(days=7), "30d": timedelta(days=30)}
 WORDS: Mapping[str, Mapping[str, str]] = {
     "deciders": {"deterministic": "rule", "model": "model", "llm": "model", "user": "you"},
-    "action_words": {"completed": "done", "executing": "in progress", "awaiting_approval": "needs a yes"},
-    "action_moods": {
-        "completed": "good",
-        "failed": "bad",
-        "rejected": "bad",
-        "expired": "bad",
-        "executing": "busy",
-        "awaiting_approval": "ask",
-    },
     "account_words": {"active": "in use", "needs_consent": "needs your consent"},
     "account_moods": {"active": "good", "paused": "ask", "needs_consent": "bad"},
     "connector_words": {"never": "no connector yet"},
@@ -45,21 +37,21 @@ TITLES = ("Came in", "Tier, and its wait", "Decided", "Done")
 TIERS = (*EMAIL.tiers, HISTORY, *GATEWAY.tiers)
 DECIDERS = {"rule": "By rule", "model": "By the model", "nobody": "No rule matched", "agents": "Agents’ queue"}
 ENDINGS = {
-    "ask": "Need a yes",
+    "ask": "Need approval",
     "none": "Kept in inbox",
     "archive": "Archived",
     "apply_label": "Labelled",
     "several": "Several actions",
     "done": "Taken by agents",
     "coalesced": "Joined with others",
-    "auto_acked": "Lapsed",
+    "auto_acked": "Expired",
     "failed": "Failed",
 }
 
 
 def page(site: Site, database: Database, settings: Settings) -> Page:
     model = settings.model if settings.model.provider != "none" else None
-    return OverviewPage(site, Overview(database, model=model))
+    return OverviewPage(site, Overview(database, model=model, zone=zone_named(settings.time_zone)))
 
 
 class OverviewPage(Page):
@@ -94,6 +86,7 @@ class OverviewPage(Page):
             "ribbons": _ribbons(road),
             "window": window,
             "windows": [(each, each) for each in WINDOWS],
+            "hidden": await self._overview.hidden_today(),
             "spend": spend,
             "spent": _spent(spend),
             **WORDS,
@@ -107,8 +100,8 @@ class OverviewPage(Page):
         return [pause, form_route(self._site, "/resume", self._resume, again=True)]
 
     async def _pause(self, form: Form) -> Done:
-        await self._overview.pause(form.signed())
-        return Done("Paused: nothing is changed in any mailbox until you resume.")
+        stopped = await self._overview.pause(form.signed())
+        return Done(f"Paused: nothing is changed in any mailbox until you resume; {stopped.in_words()}.")
 
     async def _resume(self, form: Form) -> Done:
         await self._overview.resume(form.signed())

@@ -12,6 +12,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from postroom.core.actions.safety import ProtectedKind
+from postroom.core.days import zone_named
 from postroom.core.errors import BadInput, NotFound
 from postroom.core.roles import Role
 from postroom.core.visitors import PERSON_ROLES
@@ -20,7 +21,7 @@ from postroom.dashboard.page import Page
 from postroom.dashboard.site import Site
 from postroom.dashboard.visit import Visit
 from postroom.manage.database import Database
-from postroom.manage.model import model_status
+from postroom.manage.model import ModelStatus, model_status
 from postroom.manage.pages_address import link_address
 from postroom.manage.people import LinkText, add_person, change_role, link_for, list_people, remove_person
 from postroom.manage.protection import list_protected, protect, unprotect
@@ -29,7 +30,7 @@ from postroom.manage.tokens import create_token, list_tokens, mint, revoke_token
 from postroom.settings.reading import Settings
 
 KINDS: tuple[ProtectedKind, ...] = ("sender", "domain", "label")
-ROLES = (Role.AGENT, Role.DASHBOARD, Role.CONNECTOR, Role.ADMIN)
+ROLES = (Role.AGENT, Role.DASHBOARD, Role.CONNECTOR, Role.METRICS, Role.ADMIN)
 """The roles of tokens that can be made on the page. Those of senders are made where senders are."""
 LIFETIMES: Mapping[str, timedelta | None] = {
     "30 days": timedelta(days=30),
@@ -59,13 +60,19 @@ class SettingsPage(Page):
             "tokens": await list_tokens(self._database),
             "protected": await list_protected(self._database),
             "model": model,
-            "spend": await model_status(self._database, model) if model.provider != "none" else None,
+            "spend": await self._spend(),
             "sections": _sections(settings_in_effect(self._settings)),
             "kinds": KINDS,
             "roles": [str(each) for each in ROLES],
             "lifetimes": list(LIFETIMES),
             "now": datetime.now(UTC),
         }
+
+    async def _spend(self) -> ModelStatus | None:
+        if self._settings.model.provider == "none":
+            return None
+        zone = zone_named(self._settings.time_zone)
+        return await model_status(self._database, self._settings.model, zone=zone)
 
     def actions(self) -> list[Route]:
         site = self._site
@@ -115,7 +122,9 @@ class SettingsPage(Page):
 
     async def _revoke_token(self, form: Form) -> Done:
         revoked = await revoke_token(self._database, _id(form.parameters["token"]), form.signed())
-        return Done("The token is revoked: it opens nothing any more." if revoked else "It was revoked before.")
+        words = revoked.work.in_words()
+        sentence = "The token is revoked: it opens nothing any more" if revoked.was_live else "It was revoked before"
+        return Done(f"{sentence}; {words}." if words else f"{sentence}.")
 
     async def _protect(self, form: Form) -> Done:
         value = form.required("value", "write an address, a domain or a label")

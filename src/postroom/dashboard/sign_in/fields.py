@@ -32,10 +32,10 @@ class SentAway(Exception):
         self.to = to
 
 
-async def fields_of(request: Request) -> Mapping[str, str]:
+async def fields_of(request: Request, largest: int = LARGEST_FORM) -> Mapping[str, str]:
     """Read the fields of a form from our own page."""
     check_own_page(request)
-    body = await read_body(request.receive, LARGEST_FORM)
+    body = await read_body(request.receive, largest)
     if body is None:
         raise HTTPException(TOO_LARGE)
     try:

@@ -12,6 +12,7 @@ from starlette.routing import Route
 from postroom.core.errors import BadInput, Conflict, NotFound, SignInRefused
 from postroom.core.visitors import Visitor
 from postroom.dashboard.forms import SEE_OTHER
+from postroom.dashboard.said import Said, forget_said, said_before
 from postroom.dashboard.sign_in.cookies import signed_in, signed_out
 from postroom.dashboard.sign_in.fields import checked_session, fields_of
 from postroom.dashboard.sign_in.pages import answering, credential_in, place, scripted, text_in
@@ -21,6 +22,7 @@ from postroom.dashboard.visit import Visit
 from postroom.dashboard.visiting import visitor_of
 from postroom.manage.audit import Signature, signature
 from postroom.manage.codes import checked_secret, codes_address, new_codes_secret
+from postroom.manage.kept_forms import KeptForm
 from postroom.manage.own_sign_in import OwnWaysIn
 from postroom.manage.sessions import LiveSession
 
@@ -44,10 +46,11 @@ class Titled:
     title: str
 
 
-async def in_shell(site: Site, visitor: Visitor) -> Mapping[str, object]:
+async def in_shell(site: Site, visitor: Visitor, said: Said | None = None) -> Mapping[str, object]:
     """The values of the shell around a page that is not live."""
     visit = Visit(ADDRESS, {}, {}, visitor)
-    return {"page": Titled("Sign-in"), "visit": visit, "said": None, "waiting": await site.waiting()}
+    shared = {"account": await site.account(), "waiting": await site.waiting()}
+    return {"page": Titled("Sign-in"), "visit": visit, "said": said, **shared}
 
 
 class OwnSignInPage:
@@ -64,7 +67,7 @@ class OwnSignInPage:
             "sessions/end": self._end_session,
             "sessions/end-others": self._end_others,
         }
-        forms = [Route(f"{ADDRESS}/{name}", self._form(change), methods=["POST"]) for name, change in changes.items()]
+        forms = [self._form(f"{ADDRESS}/{name}", change) for name, change in changes.items()]
         options, passkeys = scripted(self._passkey_options), scripted(self._add_passkey)
         return [
             Route(ADDRESS, self._show, methods=["GET"]),
@@ -73,19 +76,28 @@ class OwnSignInPage:
             *forms,
         ]
 
-    def _form(self, change: Change) -> Callable[[Request], Awaitable[Response]]:
+    def _form(self, address: str, change: Change) -> Route:
         """A form that changes something of the person's own: with their token, and after a fresh proof."""
 
         async def submitted(request: Request) -> Response:
             fields = await fields_of(request)
-            live = checked_session(request, fields, back=ADDRESS, fresh=True)
+            live = checked_session(request, fields, back=ADDRESS)
+            if live.visitor.is_fresh or self._site.ask_again is None:
+                return await carry_out(request, live, fields)
+            return await self._site.ask_again(request, live, KeptForm(address, {}, list(fields.items()), ADDRESS))
+
+        async def repeated(request: Request, live: LiveSession, kept: KeptForm) -> Response:
+            return await carry_out(request, live, dict(kept.fields))
+
+        async def carry_out(request: Request, live: LiveSession, fields: Mapping[str, str]) -> Response:
             try:
                 done = await change(request, live, fields)
             except (BadInput, Conflict, NotFound, SignInRefused) as error:
                 return await self._page(request, live, problem=str(error), secret=fields.get("secret", ""))
             return done if isinstance(done, Response) else RedirectResponse(f"{ADDRESS}?done={done}", SEE_OTHER)
 
-        return answering(submitted)
+        self._site.again_forms[address] = repeated
+        return Route(address, answering(submitted), methods=["POST"])
 
     async def _show(self, request: Request) -> Response:
         live = session_of(request)
@@ -100,6 +112,7 @@ class OwnSignInPage:
             offered = checked_secret(secret)
         except BadInput:
             offered = new_codes_secret()
+        said = said_before(request)
         text = self._site.render(
             "sign_in/own.html",
             own=await self._own.show(live),
@@ -108,10 +121,11 @@ class OwnSignInPage:
             problem=problem,
             secret=offered,
             app_address=codes_address(offered, live.visitor.name, site_of(request).host),
-            **await in_shell(self._site, live.visitor),
+            **await in_shell(self._site, live.visitor, said),
             **place(request),
         )
-        return HTMLResponse(text, 400 if problem else 200)
+        response = HTMLResponse(text, 400 if problem else 200)
+        return response if said is None else forget_said(response)
 
     async def _set_password(self, request: Request, live: LiveSession, fields: Mapping[str, str]) -> Response | str:
         cookie = await self._own.set_password(live, fields.get("password", ""), _signed(live))
@@ -141,11 +155,11 @@ class OwnSignInPage:
         return "others-ended"
 
     async def _passkey_options(self, request: Request, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        live = checked_session(request, given, back=ADDRESS, fresh=True)
+        live = checked_session(request, given, back=f"{ADDRESS}?done=proven", fresh=True)
         return await self._own.passkey_options(live, site_of(request))
 
     async def _add_passkey(self, request: Request, given: Mapping[str, Any]) -> Response:
-        live = checked_session(request, given, back=ADDRESS, fresh=True)
+        live = checked_session(request, given, back=f"{ADDRESS}?done=proven", fresh=True)
         credential, name = credential_in(given), text_in(given, "name")
         await self._own.add_passkey(live, site_of(request), credential, name, _signed(live))
         return JSONResponse({"to": f"{ADDRESS}?done=passkey-added"})

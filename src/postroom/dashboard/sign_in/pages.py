@@ -5,6 +5,7 @@ page's script puts it into the form. A password works without a script.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -14,17 +15,28 @@ from starlette.routing import Route
 
 from postroom.core.errors import BadInput, PostroomError, SignInRefused
 from postroom.core.sign_in.names import person_name
-from postroom.dashboard.forms import SEE_OTHER
+from postroom.dashboard.forms import SEE_OTHER, sent_to_prove
+from postroom.dashboard.said import Said, say
 from postroom.dashboard.sign_in.cookies import port_of, signed_in, signed_out
-from postroom.dashboard.sign_in.fields import SentAway, checked_session, destination, fields_of, sent_by_script
+from postroom.dashboard.sign_in.fields import (
+    LARGEST_FORM,
+    SentAway,
+    checked_session,
+    destination,
+    fields_of,
+    sent_by_script,
+)
 from postroom.dashboard.sign_in.visits import caller_of, session_of, site_of
 from postroom.dashboard.site import Site
 from postroom.manage.audit import signature
+from postroom.manage.kept_forms import LARGEST_KEPT, KeptForm, KeptForms
 from postroom.manage.own_sign_in import OwnWaysIn
 from postroom.manage.passkeys import SiteAddress, registration_options, sign_in_options
 from postroom.manage.sessions import LiveSession, NewCookie
 from postroom.manage.sign_in import SignIn, again_purpose, link_purpose
 
+LARGEST_AGAIN = LARGEST_FORM + 2 * LARGEST_KEPT
+"""Of the form to prove who one is, with a kept form, which is sealed and encoded."""
 UNAUTHORIZED, TOO_MANY, BAD_REQUEST = 401, 429, 400
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -32,10 +44,12 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 class SignInPages:
     """All pages that are open to those who have not signed in, and the way out."""
 
-    def __init__(self, site: Site, sign_in: SignIn, own: OwnWaysIn) -> None:
+    def __init__(self, site: Site, sign_in: SignIn, own: OwnWaysIn, forms: KeptForms) -> None:
         self._site = site
         self._sign_in = sign_in
         self._own = own
+        self._forms = forms
+        site.ask_again = self._ask_again
 
     def routes(self) -> list[Route]:
         def post(address: str, endpoint: Endpoint) -> Route:
@@ -53,6 +67,7 @@ class SignInPages:
             post("/sign-in/once/passkey", scripted(self._link_with_passkey)),
             Route("/sign-in/again", self._show_again, methods=["GET"]),
             post("/sign-in/again", self._again_with_password),
+            post("/sign-in/again/carry-out", self._carry_out_kept),
             post("/sign-in/again/passkey/options", scripted(self._again_options)),
             post("/sign-in/again/passkey", scripted(self._again_with_passkey)),
             post("/sign-out", self._sign_out),
@@ -151,17 +166,52 @@ class SignInPages:
             return RedirectResponse(f"/sign-in?to={quote(to)}", SEE_OTHER)
         return await self._again_page(request, live, to)
 
+    async def _ask_again(self, request: Request, live: LiveSession, form: KeptForm) -> Response:
+        """Ask somebody who has sent a form to prove who they are first; it stays with the page."""
+        kept = self._forms.seal(live, form)
+        return sent_to_prove(form.back) if kept is None else await self._again_page(request, live, form.back, kept)
+
     async def _again_with_password(self, request: Request) -> Response:
-        fields = await fields_of(request)
-        to = destination(fields.get("to"))
-        live = checked_session(request, fields, back=to)
+        fields, to, kept, live = await self._again_fields(request)
         try:
             cookie = await self._sign_in.again_with_password(
                 live, fields.get("password", ""), fields.get("code", ""), caller_of(request)
             )
         except SignInRefused as refused:
-            return await self._again_page(request, live, to, refused)
-        return signed_in(request, RedirectResponse(to, SEE_OTHER), cookie)
+            return await self._again_page(request, live, to, kept, refused)
+        if not kept:
+            return signed_in(request, RedirectResponse(to, SEE_OTHER), cookie)
+        fresh = replace(live, visitor=replace(live.visitor, is_fresh=True), cookie=cookie or live.cookie)
+        return signed_in(request, await self._carry_out(request, fresh, to, kept), cookie)
+
+    async def _carry_out_kept(self, request: Request) -> Response:
+        """Carry out a form after its sender has used a passkey."""
+        _, to, kept, live = await self._again_fields(request)
+        if not live.visitor.is_fresh:
+            return await self._again_page(request, live, to, kept)
+        return await self._carry_out(request, live, to, kept)
+
+    async def _again_fields(self, request: Request) -> tuple[Mapping[str, str], str, str, LiveSession]:
+        """Return the fields, the page to go back to, the kept form if there is one, and the session."""
+        fields = await fields_of(request, LARGEST_FORM if session_of(request) is None else LARGEST_AGAIN)
+        to, kept = destination(fields.get("to")), fields.get("kept", "")
+        try:
+            return fields, to, kept, checked_session(request, fields, back=to)
+        except SentAway as away:
+            if kept:
+                say(away.response, Said("Nothing was done: your session had ended. Send it again.", "bad"))
+            raise
+
+    async def _carry_out(self, request: Request, live: LiveSession, to: str, kept: str) -> Response:
+        """Carry out a form whose sender has proved who they are: once, and as if it were sent now."""
+        try:
+            form = await self._forms.open(live, kept)
+            carry_out = self._site.again_forms.get(form.address)
+            if carry_out is None:
+                raise SignInRefused("Nothing was done: Postroom was updated meanwhile. Send it again.")
+        except SignInRefused as refused:
+            return say(RedirectResponse(to, SEE_OTHER), Said(str(refused), "bad"))
+        return await carry_out(request, live, form)
 
     async def _again_options(self, request: Request, given: Mapping[str, Any]) -> Mapping[str, Any]:
         live = checked_session(request, given, back="/")
@@ -174,11 +224,11 @@ class SignInPages:
         return _entered(request, given, cookie)
 
     async def _again_page(
-        self, request: Request, live: LiveSession, to: str, refused: SignInRefused | None = None
+        self, request: Request, live: LiveSession, to: str, kept: str = "", refused: SignInRefused | None = None
     ) -> Response:
         own = await self._own.show(live)
         text = self._site.render(
-            "sign_in/again.html", to=to, own=own, visitor=live.visitor, refused=refused, **place(request)
+            "sign_in/again.html", to=to, kept=kept, own=own, visitor=live.visitor, refused=refused, **place(request)
         )
         return _refused_page(text, refused)
 

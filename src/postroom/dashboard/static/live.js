@@ -10,6 +10,8 @@
   const ANNOUNCE_MS = 5_000;
   const SUBMIT_MS = 5_000;
   const SIGNED_OUT = 401;
+  // The language of the pages: times in the browser's own would stand between English words.
+  const LANGUAGE = "en-GB";
   const WORDS = {
     connecting: "Connecting…",
     live: "Live",
@@ -18,6 +20,7 @@
     ended: "Signed out: sign in in another tab",
   };
 
+  const clock = new Intl.DateTimeFormat(LANGUAGE, { timeStyle: "medium" });
   const board = document.getElementById("board");
   const link = document.getElementById("link");
   const announcer = document.getElementById("announcer");
@@ -33,7 +36,7 @@
     link.querySelector(".text").textContent = WORDS[state];
     const isStale = state !== "live" && state !== "connecting";
     board.toggleAttribute("data-stale", isStale);
-    link.title = isStale ? `What you see is from ${new Date(heardAt).toLocaleTimeString()}` : "";
+    link.title = isStale ? `What you see is from ${clock.format(heardAt)}` : "";
   }
 
   function rows() {
@@ -56,6 +59,11 @@
       count.ariaLabel = `${waiting} waiting`;
     }
     document.title = waiting ? `(${waiting}) ${title}` : title;
+  }
+
+  function showAccount() {
+    const account = document.getElementById("account")?.value;
+    for (const each of document.querySelectorAll("[data-account]")) each.textContent = account ?? each.textContent;
   }
 
   // Updates leave alone what somebody writes on; who signs in again in another tab must still be able to send it.
@@ -126,6 +134,7 @@
     setState("live");
     markArrivals();
     countWaiting();
+    showAccount();
     renewTokens();
     announce();
   });
@@ -146,11 +155,10 @@
   link.hidden = !board.hasAttribute("hx-sse:connect"); // a page without a stream says nothing about one
   countWaiting();
 
-  const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
-  const date = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+  const date = new Intl.DateTimeFormat(LANGUAGE, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 
-  const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
-  const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
+  const exact = new Intl.DateTimeFormat(LANGUAGE, { dateStyle: "full", timeStyle: "long" });
+  const relative = new Intl.RelativeTimeFormat(LANGUAGE, { numeric: "auto", style: "short" });
   const UNITS = [["day", 86_400], ["hour", 3_600], ["minute", 60], ["second", 1]];
 
   function sinceNow(moment) {

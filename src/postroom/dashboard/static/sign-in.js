@@ -52,6 +52,7 @@ const asJson = (credential) => {
 const usePasskey = async (form) => {
   const fields = Object.fromEntries(new FormData(form));
   delete fields.password;
+  delete fields.kept;
   const options = await send(form.dataset.options, fields);
   if (options === null) return;
   const publicKey = withBytes(options);
@@ -60,7 +61,10 @@ const usePasskey = async (form) => {
     ? await navigator.credentials.create({ publicKey })
     : await navigator.credentials.get({ publicKey });
   const answer = await send(form.dataset.answer, { ...fields, credential: asJson(credential) });
-  if (answer !== null) location.assign(answer.to);
+  if (answer === null) return;
+  // A form that was sent before is carried out now, which may show a page of its own.
+  if (form.elements.namedItem("kept")) form.submit();
+  else location.assign(answer.to);
 };
 
 const say = (form, problem) => {

@@ -91,6 +91,9 @@ class Transaction(NamedTuple, Generic[T]):
     kind: TransactionKind
     limit_s: float | None = None
     """How long a read may take before it is ended with TookTooLong."""
+    patience_s: float | None = None
+    """How long to wait for a database that is away, if not as long as usual. While it is in doubt whether it was
+    committed, the usual time counts: whoever is told too early that nothing was written would do it again."""
 
 
 class ScriptRun(Generic[T]):

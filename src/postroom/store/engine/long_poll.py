@@ -68,7 +68,8 @@ class LongPoll:
                 patience = deadline - loop.time()
                 if patience <= 0 or left.is_set():
                     return None
-                await signalled(woken, min(patience, self._poll_s))
+                if not await signalled(woken, min(patience, self._poll_s)) and loop.time() >= deadline:
+                    return None
         finally:
             leaving.cancel()
             subscription.close()

@@ -13,6 +13,7 @@ the transaction is run again. The mark distinguishes our own insert from the oth
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from functools import cache
 from itertools import chain
@@ -38,7 +39,9 @@ CHANNEL = "postroom"
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 1.0
 MOST_DEADLOCKS = 20
+LAST_RECEIPTS = 16
 COMMAND_TIMEOUT_S = 10.0
+CONNECT_TIMEOUT_S = 10.0
 MIGRATION_TIMEOUT_S = 30 * 24 * 3600.0  # practically none: an attempt that gives up would start again at every start
 _SESSION = {
     "application_name": "postroom",
@@ -116,20 +119,37 @@ class PostgresDatabase:
         self._listening: asyncio.Task[None] | None = None
         self._rng = Random()  # noqa: S311 - jitter, not a secret
         self._closed = False
+        self._acknowledged: deque[UUID] = deque(maxlen=LAST_RECEIPTS)
+        self._acknowledged_before: deque[UUID] = deque(maxlen=4 * LAST_RECEIPTS)
         self.clock = ServerClock()
+
+    @property
+    def acknowledged(self) -> tuple[UUID, ...]:
+        """The receipts of the latest transactions that were acknowledged to this process, now and before connections
+        were lost: another server that answers since then must have them (see `timeline`).
+        """
+        return (*self._acknowledged_before, *self._acknowledged)
+
+    def settle_acknowledged(self) -> None:
+        """Forget the receipts from before connections were lost: the server that answers now was compared with them."""
+        self._acknowledged_before.clear()
 
     async def run(self, transaction: Transaction[T]) -> T:
         """Run it exactly once, even if the server goes away repeatedly within the time limit."""
-        deadline = asyncio.get_running_loop().time() + self._patience_s
+        started = asyncio.get_running_loop().time()
+        patience_s = self._patience_s if transaction.patience_s is None else transaction.patience_s
+        deadline = started + patience_s
         collisions, tries = 0, 0
         while True:
             try:
-                async with self._connection() as connection:
+                async with self._connection(patience_s) as connection:
                     match transaction.kind:
                         case "read":
                             return await self._read(connection, transaction)
                         case "write":
-                            return await self._write(connection, transaction)
+                            result, token = await self._write(connection, transaction)
+                            self._acknowledged.append(token)
+                            return result
                         case "schema":
                             return await self._change_schema(connection, transaction)
             except (*_COLLIDED, errors.Collided) as error:
@@ -138,7 +158,8 @@ class PostgresDatabase:
                     raise errors.StoreError(f"{transaction.name} collided {collisions} times: {error}") from error
             except _InDoubtError as doubt:
                 self._drop_idle()
-                if await self._settle(doubt.token, deadline):
+                if await self._settle(doubt.token, started + max(patience_s, self._patience_s)):
+                    self._acknowledged.append(doubt.token)
                     return doubt.result  # type: ignore[return-value]
             except _GONE as error:
                 tries += 1
@@ -173,11 +194,12 @@ class PostgresDatabase:
         await connection.execute("COMMIT")
         return run.result  # type: ignore[return-value]
 
-    async def _write(self, connection: asyncpg.Connection, transaction: Transaction[T]) -> T:
+    async def _write(self, connection: asyncpg.Connection, transaction: Transaction[T]) -> tuple[T, UUID]:
+        """Run and commit it; return the result and the token of its receipt."""
         token = uuid4()
         run = ScriptRun(transaction.begin())
         if isinstance(run.step, Single):
-            return await self._write_at_once(connection, run, run.step, token)
+            return await self._write_at_once(connection, run, run.step, token), token
         await connection.execute(
             f"BEGIN; INSERT INTO postroom.receipts (token, written_at) VALUES ('{token}', now())"  # noqa: S608
         )
@@ -187,7 +209,7 @@ class PostgresDatabase:
             await connection.execute(f"{wake}COMMIT")
         except (*_GONE, asyncpg.InterfaceError) as error:
             raise _InDoubtError(token, run.result) from error
-        return run.result  # type: ignore[return-value]
+        return run.result, token  # type: ignore[return-value]
 
     async def _write_at_once(self, connection: asyncpg.Connection, run: ScriptRun[T], step: Single, token: UUID) -> T:
         """Run one statement as its own transaction; receipt and notice travel inside it."""
@@ -259,12 +281,13 @@ class PostgresDatabase:
                 await self._pause(tries, deadline, error)
 
     @contextlib.asynccontextmanager
-    async def _connection(self) -> AsyncGenerator[asyncpg.Connection]:
+    async def _connection(self, patience_s: float | None = None) -> AsyncGenerator[asyncpg.Connection]:
         """Lend a connection of the pool; keep it if its transaction ended well, discard it otherwise."""
         if self._closed:
             raise errors.DatabaseUnavailable("the database is closed; open it again")
-        async with self._place():
-            connection = self._idle.pop() if self._idle else await self._connect()
+        patience_s = self._patience_s if patience_s is None else patience_s
+        async with self._place(patience_s):
+            connection = self._idle.pop() if self._idle else await self._connect(min(CONNECT_TIMEOUT_S, patience_s))
             try:
                 if self.clock.is_due:
                     await self._ask_the_time(connection)
@@ -288,9 +311,9 @@ class PostgresDatabase:
         self.clock.learn(await connection.fetchval("SELECT clock_timestamp()"), asked_at)
 
     @contextlib.asynccontextmanager
-    async def _place(self) -> AsyncGenerator[None]:
+    async def _place(self, patience_s: float) -> AsyncGenerator[None]:
         """Wait for a free connection slot, for a limited time."""
-        async with asyncio.timeout(self._patience_s):
+        async with asyncio.timeout(patience_s):
             await self._places.acquire()
         try:
             yield
@@ -312,13 +335,13 @@ class PostgresDatabase:
         else:
             self._idle.append(connection)
 
-    async def _connect(self) -> asyncpg.Connection:
+    async def _connect(self, timeout_s: float = CONNECT_TIMEOUT_S) -> asyncpg.Connection:
         try:
             connection = await asyncpg.connect(
                 self._url,
                 server_settings=_SESSION,
                 statement_cache_size=512,
-                timeout=10,
+                timeout=timeout_s,
                 command_timeout=COMMAND_TIMEOUT_S,
             )
             try:
@@ -339,13 +362,15 @@ class PostgresDatabase:
         self._drop_idle()
         if self._closed or asyncio.get_running_loop().time() >= deadline:
             raise errors.DatabaseUnavailable(
-                f"PostgreSQL could not be reached for {self._patience_s:g} s ({type(error).__name__}); "
+                f"PostgreSQL could not be reached in time ({type(error).__name__}); "
                 "check that it is running and that POSTROOM_DATABASE_URL is right"
             ) from error
         pause = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(tries - 1, 8))
         await asyncio.sleep(pause * self._rng.uniform(0.5, 1.0))
 
     def _drop_idle(self) -> None:
+        self._acknowledged_before.extend(self._acknowledged)
+        self._acknowledged.clear()
         idle, self._idle = self._idle, []
         for connection in idle:
             connection.terminate()

@@ -18,6 +18,7 @@ import contextlib
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -37,6 +38,8 @@ from postroom.store.engine.write_ahead_log import TRY_AGAIN_S, WriteAheadLog
 T = TypeVar("T")
 
 LARGEST_GROUP = 1024
+# How often the writer looks whether another process has written: SQLite tells nobody.
+LOOK_FOR_OTHERS_S = 2.0
 
 
 class _Waiting(Generic[T]):
@@ -60,6 +63,13 @@ class _Waiting(Generic[T]):
             self.answer.set_result(self.result)  # type: ignore[arg-type]
 
 
+class _BeginLooking:
+    """Put into the writer's queue when somebody listens: from then on it looks for writes of other processes."""
+
+
+_BEGIN_LOOKING = _BeginLooking()
+
+
 class SqliteDatabase:
     """One SQLite file, opened for writing by one thread and for reading by a few."""
 
@@ -72,14 +82,17 @@ class SqliteDatabase:
         self._lock = lock
         self._blocks = blocks("sqlite")
         self._listeners = Listeners()
-        self._inbox: queue.SimpleQueue[_Waiting[Any] | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[_Waiting[Any] | _BeginLooking | None] = queue.SimpleQueue()
         self._connection = connect(path)
         self._closed = False
+        self._version = 0
+        self._looked_at = time.monotonic()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._log = WriteAheadLog(path, lambda: connect(path), BUSY_TIMEOUT_MS)
         self._log.attach(self._connection)
         with translated(path):
             self._file = SqliteFile(path, self._connection)
-        self._readers = SqliteReaders(path, self._blocks, self._log)
+        self._readers = SqliteReaders(path, self._blocks, self._log, self._file)
         self._writer = threading.Thread(target=self._write_forever, name="postroom-write", daemon=True)
         self._writer.start()
 
@@ -94,6 +107,10 @@ class SqliteDatabase:
         return await waiting.answer
 
     def subscribe(self, channel: str, callback: Callable[[str], None]) -> Listener:
+        """Call back at each signal; with an empty message when another process has written, whatever that was."""
+        if self._loop is None:
+            self._loop, self._looked_at = asyncio.get_running_loop(), float("-inf")
+            self._inbox.put(_BEGIN_LOOKING)
         return self._listeners.add(channel, callback)
 
     async def close(self) -> None:
@@ -114,6 +131,23 @@ class SqliteDatabase:
             if group:
                 self._answer(group, self._commit_safely(group))
             self._keep_log_short()
+            self._look_for_others()
+
+    def _look_for_others(self) -> None:
+        """Wake everybody if another process has written since the last look. Our own commits leave the number alone."""
+        loop, now = self._loop, time.monotonic()
+        if loop is None or now - self._looked_at < LOOK_FOR_OTHERS_S or self._file.is_lost:
+            return
+        self._looked_at = now
+        with contextlib.suppress(apsw.Error):
+            before, self._version = self._version, self._connection.execute("PRAGMA data_version").fetchall()[0][0]
+            if before not in (0, self._version):
+                with contextlib.suppress(RuntimeError):  # the loop is closed, so nobody listens
+                    loop.call_soon_threadsafe(self._wake_everybody)
+
+    def _wake_everybody(self) -> None:
+        for channel in self._listeners.channels():
+            self._listeners.call(channel, "")
 
     def _keep_log_short(self) -> None:
         """Restart the log between two groups, after the answers: only the next group waits for it."""
@@ -133,18 +167,26 @@ class SqliteDatabase:
             return []
 
     def _next_group(self) -> tuple[list[_Waiting[Any]], bool]:
-        """Everything that waits now (empty only while the log is long), and whether the database is being closed."""
+        """Everything that waits now (empty when it is time to look around), and whether the database is closed."""
         group: list[_Waiting[Any]] = []
         try:
-            waiting = self._inbox.get(timeout=TRY_AGAIN_S if self._log.is_long else None)
+            waiting = self._inbox.get(timeout=self._longest_rest_s)
         except queue.Empty:
             return group, False
         while waiting is not None:
-            group.append(waiting)
+            if isinstance(waiting, _Waiting):
+                group.append(waiting)
             if len(group) == LARGEST_GROUP or self._inbox.empty():
                 return group, False
             waiting = self._inbox.get()
         return group, True
+
+    @property
+    def _longest_rest_s(self) -> float | None:
+        """How long to rest if nobody writes; for ever if nothing is to be looked for."""
+        if self._log.is_long:
+            return TRY_AGAIN_S
+        return None if self._loop is None else LOOK_FOR_OTHERS_S
 
     def _commit_group(self, group: list[_Waiting[Any]]) -> list[Notify]:
         """Run the group and commit it; set the result or the error of each. Return the notices to send."""

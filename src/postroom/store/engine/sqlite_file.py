@@ -2,7 +2,8 @@
 
 An open file stays usable when its name is gone or leads to another file: commits succeed, but nobody can ever read
 them. So after each commit, before it is acknowledged, the names are checked: the database, its write-ahead log and its
-index must be the files that were opened.
+index must be the files that were opened. Reads are checked alike, before their result is believed: in a file that
+somebody else has written every token is unknown.
 
 A file that is overwritten in place keeps its identity. It is detected like this: the database is only ever written by a
 checkpoint, and a checkpoint of any process shows in the index of the log (how much of the log is copied, and the salts,
@@ -16,12 +17,16 @@ another one would drop the locks of the whole process. Elsewhere only the names 
 import contextlib
 import os
 import sys
+import threading
 from pathlib import Path
 from typing import NamedTuple
 
 import apsw
+import structlog
 
 from postroom.core.errors import DatabaseReplaced
+
+log = structlog.get_logger()
 
 Identity = tuple[int, int]
 
@@ -56,6 +61,7 @@ class SqliteFile:
         self._opened = {name: identity_of(name) for name in (path, self._log, self._index)}
         self._descriptors: dict[Path, int] = {}
         self._seen: tuple[_Index, tuple[int, int]] | None = None
+        self._one_at_a_time = threading.Lock()
         self._lost: str | None = self._what_is_wrong()
 
     @property
@@ -63,9 +69,12 @@ class SqliteFile:
         return self._lost is not None
 
     def check(self) -> None:
-        """Raise DatabaseReplaced once the file was replaced, and from then on."""
-        self._lost = self._lost or self._what_is_wrong()
+        """Raise DatabaseReplaced once the file was replaced, and from then on. Called by the writer and all readers."""
+        with self._one_at_a_time:
+            was_lost, self._lost = self.is_lost, self._lost or self._what_is_wrong()
         if self._lost is not None:
+            if not was_lost:
+                log.error("database.replaced", path=str(self._path), why=self._lost)
             raise DatabaseReplaced(
                 f"{self._path} is no longer the database that was opened: {self._lost}; nothing is accepted any more. "
                 "Stop Postroom, put the right file in its place (without -wal and -shm of another), and start it again"

@@ -22,6 +22,7 @@ import apsw
 from postroom.core.errors import TookTooLong
 from postroom.store.engine.database import Rows, Step, Transaction
 from postroom.store.engine.sqlite_connection import Executor, connect, drive, translated
+from postroom.store.engine.sqlite_file import SqliteFile
 from postroom.store.engine.statements import Block
 from postroom.store.engine.write_ahead_log import RESTART_BYTES, SNAPSHOT_S, WriteAheadLog
 
@@ -44,8 +45,9 @@ class _CutShort(Exception):
 class SqliteReaders:
     """All readers of this process."""
 
-    def __init__(self, path: Path, blocks: dict[str, Block], log: WriteAheadLog) -> None:
+    def __init__(self, path: Path, blocks: dict[str, Block], log: WriteAheadLog, file: SqliteFile) -> None:
         self._path = path
+        self._file = file
         self._blocks = blocks
         self._log = log
         self.threads = ThreadPoolExecutor(READERS, thread_name_prefix="postroom-read")
@@ -53,7 +55,16 @@ class SqliteReaders:
         self._connections: list[apsw.Connection] = []
 
     def read(self, transaction: Transaction[T]) -> T:
-        """Run it on one snapshot, in one of our threads, with as many attempts as needed."""
+        """Run it on one snapshot, in one of our threads, with as many attempts as needed.
+
+        Whatever was found in a file that is not ours any more, or went wrong in it, is told as DatabaseReplaced.
+        """
+        try:
+            return self._read(transaction)
+        finally:
+            self._file.check()
+
+    def _read(self, transaction: Transaction[T]) -> T:
         deadline = None if transaction.limit_s is None else time.monotonic() + transaction.limit_s
         may_be_cut = True
         for _ in range(MOST_CUTS):

@@ -15,10 +15,12 @@ and nobody reads from it. While readers overlap, that moment never comes.
 From `CROWDED_BYTES` on the writer also gives the copying thread a head start before each commit, in case it writes
 faster than the disk can copy.
 
-**What cannot be fixed here** is a snapshot in a process that does not check: a frozen one, or another program. The log
-then grows with every write. From `INTAKE_LIMIT_BYTES` on nothing new is accepted; work already accepted goes on. This
-is detected when for `STUCK_S` nothing more could be copied, though none of our own readers is in the way. Our readers
-are then not interrupted until copying goes on.
+**Other programs** do not check, and a frozen process cannot. Their snapshot is detected when for `STUCK_S` nothing more
+could be copied, though none of our own readers is in the way. Our readers are then not interrupted until copying goes
+on. The log grows with every write, which does no harm while the disk has room for it (see `switchboard/disk.py`). From
+`LONG_BYTES` on the writer waits longer for a restart: `LONGEST_PATIENCE_S` at most, and a twentieth of the time. While
+it waits nothing is written, so whoever begins to read then reads from the database itself, and the log is free as soon
+as the snapshots of before have ended, however they overlap.
 """
 
 import contextlib
@@ -37,7 +39,8 @@ MIB = 1024 * 1024
 PASS_BYTES = 16 * MIB
 RESTART_BYTES = 64 * MIB
 CROWDED_BYTES = 88 * MIB
-INTAKE_LIMIT_BYTES = 112 * MIB
+# From here on the log is long because of something outside of this process.
+LONG_BYTES = 112 * MIB
 # The file is truncated to this when SQLite restarts the log, so that its size shows the length of the log.
 KEPT_BYTES = 32 * MIB
 
@@ -47,6 +50,9 @@ STEP_BYTES = 4 * MIB
 LITTLE_BYTES = 1 * MIB
 SNAPSHOT_S = 0.02
 PATIENCE_S = 0.05
+LONG_PATIENCE_S = 2.0
+LONGEST_PATIENCE_S = 5.0
+PATIENT_SHARE = 0.05
 HEAD_START_S = 0.04
 GIVE_WAY_S = 0.02
 TRY_AGAIN_S = 1.0
@@ -124,7 +130,7 @@ class WriteAheadLog:
         if self._length >= self._next_pass or (self.is_long and self._behind > LITTLE_BYTES):
             self._next_pass = self._length + STEP_BYTES
             self._ask_for_pass()
-        if self._length >= CROWDED_BYTES:
+        if CROWDED_BYTES <= self._length < LONG_BYTES:
             self._ask_for_pass()
             self._passed.wait(HEAD_START_S)
         if self.is_long and self._is_time_to_restart():
@@ -153,13 +159,22 @@ class WriteAheadLog:
         self._has_copied(0)
 
     def _is_time_to_restart(self) -> bool:
-        if self._length < self._next_restart and time.monotonic() < self._restart_at:
+        has_grown = self._next_restart <= self._length < LONG_BYTES
+        if not has_grown and time.monotonic() < self._restart_at:
             return False
         # The writer waits while the rest is copied, so the rest should be small.
-        return self._behind <= LITTLE_BYTES or self._length >= INTAKE_LIMIT_BYTES
+        return self._behind <= LITTLE_BYTES or self._length >= LONG_BYTES
+
+    @property
+    def _patience_s(self) -> float:
+        """How long the writer waits for other readers: longer, the longer the log is."""
+        if self._length < LONG_BYTES:
+            return PATIENCE_S
+        return min(LONGEST_PATIENCE_S, LONG_PATIENCE_S * self._length / LONG_BYTES)
 
     def _restart(self, writer: apsw.Connection) -> None:
-        deadline = time.monotonic() + PATIENCE_S
+        began = time.monotonic()
+        deadline = began + self._patience_s
         asked = False
 
         def busy(_times: int) -> bool:
@@ -176,7 +191,8 @@ class WriteAheadLog:
             self._restarted()
         except apsw.BusyError:
             self._next_restart = self._length + STEP_BYTES
-            self._restart_at = time.monotonic() + TRY_AGAIN_S
+            ended = time.monotonic()
+            self._restart_at = ended + max(TRY_AGAIN_S, (ended - began) / PATIENT_SHARE)
             self._judge_standstill(ours=self.snapshots.standing)
             if not asked:  # another process restarts it: it needs the writer's lock, which we would only take again
                 time.sleep(GIVE_WAY_S)
@@ -206,6 +222,8 @@ class WriteAheadLog:
     def _copy(self, connection: apsw.Connection) -> None:
         ours = self.snapshots.standing
         length, copied = connection.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_PASSIVE)
+        if copied >= length:
+            self._restart_at = 0.0  # no old snapshot is left, so a restart will hardly have to wait
         if copied * self._page > self._copied:
             # SQLite leaves that to the last pass, for which the writer must wait.
             _sync(self._database)

@@ -8,6 +8,7 @@ from uuid import UUID
 from pydantic import Field, StrictBool, StringConstraints
 from typing_extensions import TypedDict
 
+from postroom.core.access import READ, STEER
 from postroom.core.backfill.cursor import parse_cursor
 from postroom.core.backfill.job import (
     HIGHEST_CAP,
@@ -32,7 +33,6 @@ from postroom.switchboard.access import not_its_identity, own_identity
 from postroom.switchboard.backfill_work import BackfillState
 from postroom.switchboard.tools.tool import ADDS, ADDS_ONCE, ENDS, MOST_LISTED, READS, Arguments, Call, Text, tool
 
-OPERATORS = {Role.DASHBOARD, Role.ADMIN}
 Identity = Annotated[Text, StringConstraints(min_length=1, max_length=500)]
 Category = Annotated[Text, StringConstraints(min_length=1, max_length=80)]
 Count = Annotated[int, Field(ge=0, le=MOST_ROWS)]
@@ -90,7 +90,7 @@ class CreateAnswer(TypedDict):
     overlaps: list[str]
 
 
-@tool("create_backfill_job", "Create a backfill", ADDS, roles=OPERATORS)
+@tool("create_backfill_job", "Create a backfill", ADDS, roles=STEER.tokens)
 async def create(call: Call, arguments: CreateArguments) -> CreateAnswer:
     """Creates a backfill: a connector fetches the old mail of some categories between two days, under a limit per hour
     and a cap on what a day may cost. Ask for the consent of the mailbox's owner first, with the numbers of
@@ -120,21 +120,23 @@ class StatusAnswer(TypedDict):
     status: BackfillStatus
 
 
-@tool("backfill.pause", "Pause a backfill", ADDS_ONCE, roles=OPERATORS)
+@tool("backfill.pause", "Pause a backfill", ADDS_ONCE, roles=STEER.tokens)
 async def pause(call: Call, arguments: JobArguments) -> StatusAnswer:
-    """Pauses a backfill until backfill.resume. Its connector stops with its next report, within half a minute."""
+    """Pauses a backfill until backfill.resume. Its connector stops with its next report, within half a minute. Safe to
+    repeat.
+    """
     return {"status": (await call.services.backfills.pause(arguments.job_id, call.signed())).status}
 
 
-@tool("backfill.cancel", "Cancel a backfill", ENDS, roles=OPERATORS)
+@tool("backfill.cancel", "Cancel a backfill", ENDS, roles=STEER.tokens)
 async def cancel(call: Call, arguments: JobArguments) -> StatusAnswer:
-    """Cancels a backfill for good. What it brought in stays; no model is asked about the rest of it."""
+    """Cancels a backfill for good. What it brought in stays; no model is asked about the rest of it. Safe to repeat."""
     return {"status": (await call.services.backfills.cancel(arguments.job_id, call.signed())).status}
 
 
-@tool("backfill.resume", "Resume a backfill", ADDS_ONCE, roles=OPERATORS)
+@tool("backfill.resume", "Resume a backfill", ADDS_ONCE, roles=STEER.tokens)
 async def resume(call: Call, arguments: JobArguments) -> StatusAnswer:
-    """Lets a backfill that was paused, reached its cap or failed continue where it stopped."""
+    """Lets a backfill that was paused, reached its cap or failed continue where it stopped. Safe to repeat."""
     return {"status": (await call.services.backfills.resume(arguments.job_id, call.signed())).status}
 
 
@@ -151,8 +153,9 @@ class UntrustedError(TypedDict):
 
 
 class BackfillForm(TypedDict):
-    """`reached` is the day down to which it has come. `cost_spent_cents` is all that it cost, `spent_today_micros` what
-    today cost, in millionths of a dollar.
+    """`reached` is the day down to which it has come. In millionths of a dollar, `spent_micros` is what it has cost,
+    `spent_today_micros` what today cost, and `expected_micros` what the messages that wait for a decision will probably
+    cost. `cost_spent_cents` is both together, in cents, rounded up.
     """
 
     job_id: str
@@ -169,6 +172,8 @@ class BackfillForm(TypedDict):
     rows_skipped: int
     rows_failed: int
     cost_spent_cents: int
+    spent_micros: int
+    expected_micros: int
     spent_today_micros: int
     messages_waiting: int
     categories: dict[str, int]
@@ -187,7 +192,7 @@ class ListAnswer(TypedDict):
     next_before: str | None
 
 
-@tool("backfill.list", "List the backfills", READS, roles=OPERATORS)
+@tool("backfill.list", "List the backfills", READS, roles=READ.tokens)
 async def list_jobs(call: Call, arguments: ListArguments) -> ListAnswer:
     """Lists backfills, newest first, with their progress and what they cost."""
     found = await call.services.backfills.list_jobs(
@@ -220,6 +225,8 @@ def _form(job: BackfillJob) -> BackfillForm:
         "rows_skipped": job.rows_skipped,
         "rows_failed": job.rows_failed,
         "cost_spent_cents": job.cost_spent_cents,
+        "spent_micros": job.spent_micros,
+        "expected_micros": job.expected_micros,
         "spent_today_micros": job.spent_today_micros,
         "messages_waiting": job.messages_waiting,
         "categories": job.categories,
@@ -256,7 +263,9 @@ class ParamsForm(TypedDict):
 
 
 class PollAnswer(TypedDict):
-    """Without work, `job_id` is null. The job is the caller's for `lease_s` seconds after each report."""
+    """Without work, `job_id` is null; each message of the job carries it in its envelope, as `control.backfill_job_id`.
+    The job is the caller's for `lease_s` seconds after each report.
+    """
 
     job_id: str | None
     params: ParamsForm | None
@@ -270,8 +279,9 @@ class PollAnswer(TypedDict):
 @tool("backfill.poll", "Ask for a backfill to work on", ADDS, roles={Role.CONNECTOR})
 async def poll(call: Call, arguments: PollArguments) -> PollAnswer:
     """Hands out the backfill of this connector's mailbox that has waited longest, or one whose connector stopped
-    reporting, with the cursor at which to continue. Wait wait_s seconds before the first message. Report with
-    backfill.progress at least every 30 seconds, each report numbered one above batch_seq. Ask at most once a minute.
+    reporting, with the cursor at which to continue. Wait wait_s seconds before the first message. Ingest each message
+    with job_id as control.backfill_job_id: only such messages count for the job. Report with backfill.progress at least
+    every 30 seconds, each report numbered one above batch_seq. Ask at most once a minute.
     """
     if arguments.endpoint_identity != own_identity(call.principal):
         raise not_its_identity(call.principal, "endpoint_identity")
@@ -319,7 +329,9 @@ class FailedForm(Arguments):
 
 class ProgressArguments(Arguments):
     job_id: UUID = Field(description="The backfill, as `backfill.poll` named it.")
-    rows_processed: Count = Field(description="How many messages were ingested since the last report.")
+    rows_processed: Count = Field(
+        description="How many messages were ingested since the last report, each with control.backfill_job_id."
+    )
     rows_skipped: Count = Field(description="How many were read and not ingested since the last report.")
     cost_spent_cents: Count = Field(description="What this will cost, in US cents; 0 if cost_spent_micros is given.")
     cursor: dict[Text, Any] | None = Field(None, description="How far the walk has come: day, since, id.")

@@ -1,8 +1,9 @@
 """The tool that estimates a backfill before its owner agrees to it."""
 
+from postroom.core.access import STEER
 from postroom.core.errors import MailboxLater
 from postroom.manage.backfill_estimate import EstimateForm, SampleFailed
-from postroom.switchboard.tools.backfill import OPERATORS, BackfillArguments
+from postroom.switchboard.tools.backfill import BackfillArguments
 from postroom.switchboard.tools.tool import ADDS, Call, tool
 
 
@@ -12,7 +13,7 @@ class EstimateAnswer(EstimateForm):
     estimate_id: str
 
 
-@tool("backfill.estimate", "Estimate a backfill", ADDS, roles=OPERATORS)
+@tool("backfill.estimate", "Estimate a backfill", ADDS, roles=STEER.tokens)
 async def estimate(call: Call, arguments: BackfillArguments) -> EstimateAnswer:
     """Estimates what a backfill would find, cost and take: its connector counts the messages and reads a sample of up
     to 200. Takes up to a minute and ingests nothing. Show the result to the owner of the mailbox before asking for

@@ -5,6 +5,7 @@ from typing import NotRequired, cast
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from postroom.core.access import STEER
 from postroom.core.errors import BadInput
 from postroom.core.mail.contacts import LONGEST_NAME, Contact, contact_address
 from postroom.core.mail.ingestion import Extent, as_data
@@ -73,7 +74,7 @@ class ContactsAddAnswer(TypedDict):
     unchanged: int
 
 
-@tool("contacts.add", "Add known contacts", ADDS_ONCE, roles={Role.DASHBOARD, Role.ADMIN})
+@tool("contacts.add", "Add known contacts", ADDS_ONCE, roles=STEER.tokens)
 async def contacts_add(call: Call, arguments: ContactsAddArguments) -> ContactsAddAnswer:
     """Adds people whom the user knows; their mail gets the tier high_priority within 15 minutes. Existing contacts are
     updated. One invalid address refuses the whole call.

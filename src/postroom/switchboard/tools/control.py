@@ -1,13 +1,13 @@
-"""The tools for the kill switch: pause and resume changes to mailboxes, and show what is paused."""
+"""The tools for the kill switch: pause changes to mailboxes, and show what is paused. Only people resume them."""
 
 from collections.abc import Mapping
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from postroom.core.roles import Role
+from postroom.core.access import READ, STEER
 from postroom.manage.accounts import list_accounts
-from postroom.manage.kill_switch import pause_changes, resume_changes
+from postroom.manage.kill_switch import pause_changes
 from postroom.store import pauses
 from postroom.store.engine.codecs import time_text
 from postroom.switchboard.tools.tool import ADDS_ONCE, READS, Arguments, Call, NoArguments, Text, tool
@@ -36,38 +36,15 @@ class StoppedAnswer(PauseForm):
     silent_processes: int
 
 
-@tool("mutations.pause", "Stop every change to mailboxes", ADDS_ONCE, roles={Role.DASHBOARD, Role.ADMIN})
+@tool("mutations.pause", "Stop every change to mailboxes", ADDS_ONCE, roles=STEER.tokens)
 async def pause(call: Call, arguments: PauseArguments) -> StoppedAnswer:
-    """Pauses all changes to all mailboxes, or to that of one account, until mutations.resume. Mail is still ingested
-    and decided on; actions wait.
+    """Pauses all changes to all mailboxes, or to that of one account, until a person resumes
+    them on the page or with `postroom resume`; no tool does. Mail is still ingested and decided on; actions wait.
     """
     services, signed = call.services, call.signed(arguments.reason)
     stopped = await pause_changes(services.database, arguments.account, arguments.reason, signed, services.clock)
     shown = _pause(stopped.pause, await _addresses(call))
     return {**shown, "on_wire": stopped.on_wire, "silent_processes": stopped.silent}
-
-
-class ResumeArguments(Arguments):
-    account: Text | None = Field(
-        None,
-        min_length=1,
-        max_length=500,
-        description="The pause of this address's mailbox; else the pause of all.",
-    )
-
-
-class ResumeAnswer(TypedDict):
-    was_paused: bool
-    jobs_released: int
-
-
-@tool("mutations.resume", "Resume changes to mailboxes", ADDS_ONCE, roles={Role.DASHBOARD, Role.ADMIN})
-async def resume(call: Call, arguments: ResumeArguments) -> ResumeAnswer:
-    """Ends the pause of all mailboxes, or that of one account; waiting actions are carried out now. Other pauses stay
-    in effect.
-    """
-    released = await resume_changes(call.services.database, arguments.account, call.signed(), call.services.clock)
-    return {"was_paused": released is not None, "jobs_released": released or 0}
 
 
 class StatusAnswer(TypedDict):
@@ -77,7 +54,7 @@ class StatusAnswer(TypedDict):
     pauses: list[PauseForm]
 
 
-@tool("mutations.status", "Show whether changes are paused", READS, roles={Role.DASHBOARD, Role.ADMIN})
+@tool("mutations.status", "Show whether changes are paused", READS, roles=READ.tokens)
 async def status(call: Call, arguments: NoArguments) -> StatusAnswer:
     """Lists the pauses in effect: the mailbox or all, the reason, since when, and who set them."""
     standing = await call.services.database.run(pauses.standing_pauses())
@@ -98,4 +75,4 @@ async def _addresses(call: Call) -> dict[str, str]:
     return {str(each.id): each.email for each in await list_accounts(call.services.database)}
 
 
-TOOLS = (pause, resume, status)
+TOOLS = (pause, status)

@@ -9,6 +9,7 @@ from datetime import timedelta
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from postroom.core.access import STEER
 from postroom.core.lifecycle import RequestState
 from postroom.core.mail.mailbox_requests import LONGEST_QUERY, MOST_FOUND
 from postroom.core.roles import Role
@@ -71,7 +72,7 @@ class OnDemandAnswer(TypedDict):
     "email_search_and_ingest",
     "Search a mailbox and ingest what is found",
     ADDS_ONCE,
-    roles={Role.AGENT, Role.DASHBOARD, Role.ADMIN},
+    roles=STEER.tokens | {Role.AGENT},
 )
 async def search_and_ingest(call: Call, arguments: OnDemandArguments) -> OnDemandAnswer:
     """Searches a mailbox, old mail included, and ingests up to max_results matches at once, so that mail.search and

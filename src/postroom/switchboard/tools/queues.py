@@ -8,6 +8,7 @@ from uuid import UUID
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from postroom.core.access import OPERATE, READ
 from postroom.core.errors import BadInput, LeaseLost
 from postroom.core.queue.envelope import Moment
 from postroom.core.roles import Role
@@ -201,9 +202,7 @@ class PeekAnswer(TypedDict):
     messages: list[PeekedMessage]
 
 
-@tool(
-    "queue.peek", "Show waiting messages", READS, roles={Role.AGENT, Role.DASHBOARD, Role.ADMIN}, across_accounts=True
-)
+@tool("queue.peek", "Show waiting messages", READS, roles=READ.tokens | {Role.AGENT}, across_accounts=True)
 async def peek(call: Call, arguments: PeekArguments) -> PeekAnswer:
     """Shows messages of a queue in the order of their tiers without leasing them."""
     require_queue(call.services, call.principal, arguments.queue)
@@ -245,9 +244,7 @@ class StatsAnswer(TypedDict):
     queues: list[QueueForm]
 
 
-@tool(
-    "queue.stats", "Count waiting messages", READS, roles={Role.AGENT, Role.DASHBOARD, Role.ADMIN}, across_accounts=True
-)
+@tool("queue.stats", "Count waiting messages", READS, roles=READ.tokens | {Role.AGENT}, across_accounts=True)
 async def stats(call: Call, arguments: NoArguments) -> StatsAnswer:
     """Counts waiting and leased messages for every queue and tier, with the time of the oldest waiting message."""
     found = await queues.queue_stats(call.services.database, call.services.queues)
@@ -285,7 +282,7 @@ class ReplayAnswer(TypedDict):
     replayed: int
 
 
-@tool("queue.replay", "Replay past messages", ADDS, roles={Role.ADMIN})
+@tool("queue.replay", "Replay past messages", ADDS, roles=OPERATE.tokens)
 async def replay(call: Call, arguments: ReplayArguments) -> ReplayAnswer:
     """Queues copies of past messages of a queue again, oldest first, under new ids that the answer lists. Select them
     by time (since, until), kinds or ids. Calling it twice replays twice.

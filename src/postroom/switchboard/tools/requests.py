@@ -8,6 +8,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from postroom.accounts.mailbox_requests import expires_in_s
+from postroom.core.access import READ, STEER
 from postroom.core.lifecycle import RequestState
 from postroom.core.mail.mailbox_requests import (
     FOUND,
@@ -151,7 +152,7 @@ class RequestAnswer(TypedDict):
     untrusted: UntrustedResult
 
 
-@tool("connector.request", "Ask a connector for something", ADDS_ONCE, roles={Role.DASHBOARD, Role.ADMIN})
+@tool("connector.request", "Ask a connector for something", ADDS_ONCE, roles=STEER.tokens)
 async def request(call: Call, arguments: RequestArguments) -> RequestAnswer:
     """Asks the connector of an endpoint to look for new mail at once, to ingest given messages, or to count or list the
     results of a search in the mailbox, and waits up to wait_s seconds for an answer. state says how far it has got:
@@ -194,7 +195,7 @@ class ConnectorListAnswer(TypedDict):
     connectors: list[ConnectorForm]
 
 
-@tool("connector.list", "List the connectors", READS, roles={Role.DASHBOARD, Role.ADMIN})
+@tool("connector.list", "List the connectors", READS, roles=READ.tokens)
 async def list_connectors(call: Call, arguments: NoArguments) -> ConnectorListAnswer:
     """Lists every connector that ever reported, whether it is online, stale or offline, and its last report."""
     found = await connectors.list_connectors(call.services.database, call.services.clock)

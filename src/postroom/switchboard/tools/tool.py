@@ -11,6 +11,7 @@ from typing import Annotated, Any, get_type_hints
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from postroom.act.agents import Agents
+from postroom.core.audited_actions import AuditedAction
 from postroom.core.errors import Refused
 from postroom.core.roles import Principal, Role
 from postroom.manage.audit import Signature, signature
@@ -52,11 +53,13 @@ class Call:
     def signed(self, reason: str | None = None) -> Signature:
         return signature(self.principal.actor, self.principal.role, reason)
 
-    async def audit(self, action: str, object_type: str, object_id: str, after: Mapping[str, Any] | None) -> None:
+    async def audit(
+        self, action: AuditedAction, object_type: str, object_id: str, after: Mapping[str, Any] | None
+    ) -> None:
         entry = self.signed().under(action, object_type, object_id, after=after)
         await self.services.database.run(record_audit(entry, self.services.clock()))
 
-    async def audit_read(self, action: str, object_type: str, object_id: str, **after: object) -> None:
+    async def audit_read(self, action: AuditedAction, object_type: str, object_id: str, **after: object) -> None:
         """Audit what was read. Repeated reads are written once a minute, with their number."""
         what = (self.principal.actor, action, object_id, str(after.get("level", "")))
         repeated = self.services.looks.since_last(what, self.services.clock())

@@ -62,7 +62,7 @@ class Selection:
             parsed = message.parsed()
             facts = IngestionFacts.of(parsed)
             names = [name for name in categories_of(facts, known) if name in self._names]
-            if not names or not is_incoming(message):
+            if not names or not is_incoming(message, known):
                 batch.ends[message.id] = End("skipped")
                 continue
             if message.id in fetched.problems:

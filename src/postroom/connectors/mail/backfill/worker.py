@@ -6,7 +6,7 @@ whenever a job asks for it (`work_for`). The switchboard is polled no more often
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -45,6 +45,7 @@ class BackfillWorker:
 
     `polls` are the times of the last poll for each endpoint. A process keeps them, so that a connector that is
     restarted does not poll sooner. `lease` is that of the process before, if the connector is alone on its folder.
+    `refresh` fetches what a job has to begin with; if that fails, the job is asked for again.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class BackfillWorker:
         clock: Callable[[], float],
         polls: dict[str, float] | None = None,
         lease: KeptLease | None = None,
+        refresh: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._switchboard = switchboard
         self._connector_type = connector_type
@@ -67,6 +69,7 @@ class BackfillWorker:
         self._clock = clock
         self._polls = {} if polls is None else polls
         self._lease = lease or KeptLease()
+        self._refresh = refresh
         self._walk: Walk | None = None
         self._one_at_a_time = asyncio.Lock()
         self._runs = False
@@ -123,6 +126,8 @@ class BackfillWorker:
         if assignment is None:
             return None
         self._lease.keep(assignment.lease_token)
+        if self._refresh is not None:
+            await self._refresh()
         try:
             return self._begin(assignment)
         except BadInput as error:

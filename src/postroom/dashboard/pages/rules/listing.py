@@ -23,8 +23,9 @@ from postroom.manage.rule_views import (
     move_rule,
     read_place,
     rule_changes,
+    unconfirmed_lines,
 )
-from postroom.manage.rules import remove_rule, switch_rule
+from postroom.manage.rules import confirm_rule, remove_rule, switch_rule
 
 STATES: tuple[RuleState, ...] = get_args(RuleState)
 EVERY = "all"
@@ -71,6 +72,7 @@ class RulesPage(Page):
             "days": DAYS,
             "is_whole": (scope, state) == (EVERY, EVERY),
             "proposals": await proposals.open_lines(self._database),
+            "unconfirmed": await unconfirmed_lines(self._database, self._now()),
         }
 
     def changes(self) -> AsyncIterator[None]:
@@ -87,7 +89,8 @@ class RulesPage(Page):
             "/rules/proposals/{proposal}/accept": self._accept,
             "/rules/proposals/{proposal}/dismiss": self._dismiss,
         }
-        return [form_route(self._site, address, submit) for address, submit in acts.items()]
+        confirm = form_route(self._site, "/rules/{rule}/confirm", self._confirm, again=True)
+        return [confirm, *(form_route(self._site, address, submit) for address, submit in acts.items())]
 
     async def _name(self, form: Form) -> str:
         line = await load_line(self._database, rule_id(form.parameters["rule"]), self._now())
@@ -102,6 +105,11 @@ class RulesPage(Page):
         name = await self._name(form)
         await switch_rule(self._database, name, True, form.signed())
         return Done(f"“{name}” is on: it decides about mail that comes in from now on.")
+
+    async def _confirm(self, form: Form) -> Done:
+        rule = rule_id(form.parameters["rule"])
+        confirmed = await confirm_rule(self._database, rule, form.text("shown"), form.signed())
+        return Done(f"“{confirmed.name}” is confirmed: it decides about mail that comes in from now on.")
 
     async def _disable(self, form: Form) -> Done:
         name = await self._name(form)

@@ -1,28 +1,31 @@
 -- name: select_account_views()
-SELECT a.id, a.provider, a.endpoint_identity, a.email, a.state, a.state_reason, a.created_at, a.updated_at,
+SELECT a.id, a.provider, a.endpoint_identity, a.email, a.state, a.state_reason, a.created_at, a.updated_at, a.acts_from,
     c.client_id, c.level, c.scopes_json, c.granted_at, c.refreshed_at, c.dies_at,
     s.imap_host, s.imap_port, s.imap_security, s.smtp_host, s.smtp_port, s.smtp_security, s.user_name, s.sign_in,
-    s.labels_as, s.files_sent_mail, s.given_at, s.trusted_certificates
+    s.labels_as, s.files_sent_mail, s.given_at, s.trusted_certificates, s.authserv_ids
 FROM accounts a LEFT JOIN consents c ON c.account_id = a.id LEFT JOIN mail_servers s ON s.account_id = a.id ORDER BY a.created_at, a.id
 
 -- name: select_account_view(id)
-SELECT a.id, a.provider, a.endpoint_identity, a.email, a.state, a.state_reason, a.created_at, a.updated_at,
+SELECT a.id, a.provider, a.endpoint_identity, a.email, a.state, a.state_reason, a.created_at, a.updated_at, a.acts_from,
     c.client_id, c.level, c.scopes_json, c.granted_at, c.refreshed_at, c.dies_at,
     s.imap_host, s.imap_port, s.imap_security, s.smtp_host, s.smtp_port, s.smtp_security, s.user_name, s.sign_in,
-    s.labels_as, s.files_sent_mail, s.given_at, s.trusted_certificates
+    s.labels_as, s.files_sent_mail, s.given_at, s.trusted_certificates, s.authserv_ids
 FROM accounts a LEFT JOIN consents c ON c.account_id = a.id LEFT JOIN mail_servers s ON s.account_id = a.id WHERE a.id = :id
 
 -- name: select_account_at(endpoint_identity)
-SELECT a.id, a.provider, a.endpoint_identity, a.email, a.state, a.state_reason, a.created_at, a.updated_at,
+SELECT a.id, a.provider, a.endpoint_identity, a.email, a.state, a.state_reason, a.created_at, a.updated_at, a.acts_from,
     c.client_id, c.level, c.scopes_json, c.granted_at, c.refreshed_at, c.dies_at,
     s.imap_host, s.imap_port, s.imap_security, s.smtp_host, s.smtp_port, s.smtp_security, s.user_name, s.sign_in,
-    s.labels_as, s.files_sent_mail, s.given_at, s.trusted_certificates
+    s.labels_as, s.files_sent_mail, s.given_at, s.trusted_certificates, s.authserv_ids
 FROM accounts a LEFT JOIN consents c ON c.account_id = a.id LEFT JOIN mail_servers s ON s.account_id = a.id WHERE a.endpoint_identity = :endpoint_identity
 
 -- name: insert_new_account(id, provider, endpoint_identity, email, now)
 INSERT INTO accounts (id, provider, endpoint_identity, email, state, created_at, updated_at)
 VALUES (:id, :provider, :endpoint_identity, :email, 'active', :now, :now)
 ON CONFLICT (endpoint_identity) DO NOTHING RETURNING id
+
+-- name: set_acts_from(id, acts_from, now)
+UPDATE accounts SET acts_from = :acts_from, updated_at = :now WHERE id = :id
 
 -- name: set_account_state(id, state, reason, now)
 UPDATE accounts SET state = :state, state_reason = :reason, updated_at = :now WHERE id = :id
@@ -39,16 +42,16 @@ UPDATE consents SET refreshed_at = :now WHERE account_id = :account_id AND grant
 -- name: delete_consent(account_id)
 DELETE FROM consents WHERE account_id = :account_id
 
--- name: upsert_mail_servers(account_id, imap_host, imap_port, imap_security, smtp_host, smtp_port, smtp_security, user_name, sign_in, labels_as, files_sent_mail, given_at, trusted_certificates)
+-- name: upsert_mail_servers(account_id, imap_host, imap_port, imap_security, smtp_host, smtp_port, smtp_security, user_name, sign_in, labels_as, files_sent_mail, given_at, trusted_certificates, authserv_ids)
 INSERT INTO mail_servers (account_id, imap_host, imap_port, imap_security, smtp_host, smtp_port, smtp_security, user_name,
-    sign_in, labels_as, files_sent_mail, given_at, trusted_certificates)
+    sign_in, labels_as, files_sent_mail, given_at, trusted_certificates, authserv_ids)
 VALUES (:account_id, :imap_host, :imap_port, :imap_security, :smtp_host, :smtp_port, :smtp_security, :user_name,
-    :sign_in, :labels_as, :files_sent_mail, :given_at, :trusted_certificates)
+    :sign_in, :labels_as, :files_sent_mail, :given_at, :trusted_certificates, :authserv_ids)
 ON CONFLICT (account_id) DO UPDATE SET imap_host = excluded.imap_host, imap_port = excluded.imap_port,
     imap_security = excluded.imap_security, smtp_host = excluded.smtp_host, smtp_port = excluded.smtp_port,
     smtp_security = excluded.smtp_security, user_name = excluded.user_name, sign_in = excluded.sign_in,
     labels_as = excluded.labels_as, files_sent_mail = excluded.files_sent_mail, given_at = excluded.given_at,
-    trusted_certificates = excluded.trusted_certificates
+    trusted_certificates = excluded.trusted_certificates, authserv_ids = excluded.authserv_ids
 
 -- name: delete_mail_servers(account_id)
 DELETE FROM mail_servers WHERE account_id = :account_id

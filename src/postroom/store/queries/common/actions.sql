@@ -15,11 +15,11 @@ WHERE d.message_id = :message_id ORDER BY r.decision_id, r.rule_id
 -- name: select_generation(message_id)
 SELECT COALESCE(max(generation), 0) FROM decisions WHERE message_id = :message_id AND NOT shadow
 
--- name: insert_action(id, account_id, message_id, decision_id, actor, asked_by, action_type, parameters_json, state, action_hash, rationale, safety_json, job_id, batch_id, expires_at, irreversible, now)
+-- name: insert_action(id, account_id, message_id, decision_id, actor, asked_by, action_type, parameters_json, state, action_hash, rationale, safety_json, job_id, batch_id, expires_at, irreversible, hides, now)
 INSERT INTO actions (id, account_id, message_id, decision_id, actor, asked_by, action_type, parameters_json, state,
-    action_hash, rationale, safety_json, job_id, batch_id, expires_at, irreversible, created_at, updated_at)
+    action_hash, rationale, safety_json, job_id, batch_id, expires_at, irreversible, hides, created_at, updated_at)
 VALUES (:id, :account_id, :message_id, :decision_id, :actor, :asked_by, :action_type, :parameters_json, :state,
-    :action_hash, :rationale, :safety_json, :job_id, :batch_id, :expires_at, :irreversible, :now, :now)
+    :action_hash, :rationale, :safety_json, :job_id, :batch_id, :expires_at, :irreversible, :hides, :now, :now)
 
 -- name: select_action(id)
 SELECT a.id, a.account_id, a.message_id, m.provider_message_id, a.action_type, a.parameters_json, a.state,
@@ -47,6 +47,22 @@ WHERE id = :id AND job_id = :job_id AND state IN ('queued', 'executing', 'failed
 SELECT count(*) FROM actions
 WHERE account_id = :account_id AND started_at > :since AND irreversible
 
+-- name: count_hidden(account_id, message_id, since, day, hour)
+-- Mail that automation has hidden: of the sender of this message today, within the hour, and today. Each action counts,
+-- whatever became of it.
+SELECT count(CASE WHEN h.created_at >= :day AND m.sender = (SELECT sender FROM messages WHERE id = :message_id)
+        THEN 1 END) AS of_sender,
+    count(CASE WHEN h.created_at > :hour THEN 1 END) AS this_hour,
+    count(CASE WHEN h.created_at >= :day THEN 1 END) AS today
+FROM actions h JOIN messages m ON m.id = h.message_id
+WHERE h.hides AND h.account_id = :account_id AND h.created_at >= :since
+
+-- name: select_open_hiding(account_id, since, until)
+SELECT id, account_id, state, job_id FROM actions
+WHERE hides AND state IN ('queued', 'executing') AND created_at >= :since AND created_at <= :until
+    AND (CAST(:account_id AS text) IS NULL OR CAST(account_id AS text) = CAST(:account_id AS text))
+ORDER BY created_at, id
+
 -- name: set_pre_image(id, pre_image_json, undo_hint_json, now)
 UPDATE actions SET pre_image_json = :pre_image_json, undo_hint_json = :undo_hint_json, updated_at = :now
 WHERE id = :id AND state = 'executing' AND pre_image_json IS NULL RETURNING id
@@ -73,11 +89,20 @@ WHERE id = :id AND state IN ('queued', 'executing') RETURNING id
 -- name: cancel_action(id, error, now)
 UPDATE actions SET state = 'canceled', error = :error, updated_at = :now,
     executed_at = CASE WHEN undo_hint_json IS NULL THEN executed_at ELSE COALESCE(executed_at, :now) END
-WHERE id = :id AND state IN ('queued', 'awaiting_approval', 'executing') RETURNING id
+WHERE id = :id AND state IN ('queued', 'approved_pending', 'executing') RETURNING id
 
 -- name: select_undo_of(action_id)
 SELECT a.id, a.state, a.job_id FROM action_links l JOIN actions a ON a.id = l.cause_action_id
 WHERE l.effect_action_id = :action_id AND l.relation_type = 'undo_of'
+
+-- name: select_done_after(action_id, most)
+-- Other actions on the same message that were done later, in the order in which many actions are undone.
+SELECT later.id FROM actions a JOIN actions later ON later.message_id = a.message_id
+WHERE a.id = :action_id AND later.actor <> 'undo' AND (later.executed_at, later.id) > (a.executed_at, a.id)
+ORDER BY later.executed_at DESC, later.id DESC LIMIT :most
+
+-- name: select_message_of_action(action_id)
+SELECT message_id FROM actions WHERE id = :action_id
 
 -- name: insert_action_link(id, cause, effect, relation, now)
 INSERT INTO action_links (id, cause_action_id, effect_action_id, relation_type, created_at)
@@ -99,9 +124,9 @@ WHERE message_id = :message_id AND action_hash = :action_hash AND state IN ('que
 -- name: cancel_waiting(message_id, error, now)
 -- Decided actions on a message that wait for approval; requests of people and agents keep waiting.
 UPDATE actions SET state = 'canceled', error = :error, updated_at = :now
-WHERE message_id = :message_id AND state = 'awaiting_approval' AND decision_id IS NOT NULL RETURNING id
+WHERE message_id = :message_id AND state = 'approved_pending' AND decision_id IS NOT NULL RETURNING id
 
--- name: select_undoable(rule_name, account_id, batch_id, since, until, most)
+-- name: select_undoable(rule_name, account_id, batch_id, only_hiding, askers, since, until, most)
 -- Actions that can be undone and were not, newest first. One that failed halfway has a hint for the part that was done.
 SELECT a.id, a.account_id, a.message_id
 FROM actions a LEFT JOIN decisions d ON d.id = a.decision_id
@@ -111,6 +136,9 @@ WHERE a.state IN ('completed', 'failed', 'canceled') AND a.actor <> 'undo'
         OR EXISTS (SELECT 1 FROM decision_rules r WHERE r.decision_id = d.id AND r.rule_name = CAST(:rule_name AS text)))
     AND (CAST(:account_id AS text) IS NULL OR CAST(a.account_id AS text) = CAST(:account_id AS text))
     AND (CAST(:batch_id AS text) IS NULL OR CAST(a.batch_id AS text) = CAST(:batch_id AS text))
+    AND (a.hides OR NOT CAST(:only_hiding AS boolean))
+    AND (CAST(:askers AS text) IS NULL
+        OR replace(CAST(:askers AS text), '|' || COALESCE(a.asked_by, a.actor) || '|', '') <> CAST(:askers AS text))
     AND a.executed_at >= :since AND a.executed_at <= :until
     AND NOT EXISTS (SELECT 1 FROM action_links l JOIN actions u ON u.id = l.cause_action_id
         WHERE l.effect_action_id = a.id AND l.relation_type = 'undo_of' AND u.state IN ('queued', 'executing', 'completed'))
@@ -180,6 +208,17 @@ WHERE d.source = 'none' AND NOT d.shadow AND d.created_at >= :since
     AND EXISTS (SELECT 1 FROM messages m WHERE m.id = d.message_id AND m.pruned_at IS NULL)
     AND d.generation = (SELECT max(generation) FROM decisions WHERE message_id = d.message_id AND NOT shadow)
 ORDER BY d.created_at DESC LIMIT :most
+
+-- name: select_waiting_to_act(account_id, since, most)
+-- Messages of an account since a time on which no rule or model decided with effect, newest first, with the generation.
+-- Those that came later, by a backfill or a search, are left out. `would` is what was decided in shadow before acting.
+SELECT m.account_id, d.message_id, d.generation, (SELECT s.action_type FROM decisions s WHERE s.message_id = m.id AND s.shadow
+    AND s.generation = d.generation AND s.safety_json ->> 'shadow' = 'before_acting' LIMIT 1) AS would
+FROM messages m JOIN decisions d ON d.message_id = m.id AND NOT d.shadow AND d.source = 'none'
+WHERE m.account_id = :account_id AND m.sent_at >= :since AND m.deleted_at IS NULL AND m.pruned_at IS NULL AND NOT m.on_demand
+    AND d.generation = (SELECT max(generation) FROM decisions WHERE message_id = m.id AND NOT shadow)
+    AND NOT EXISTS (SELECT 1 FROM backfill_mail b WHERE b.message_id = m.id)
+ORDER BY m.sent_at DESC LIMIT :most
 
 -- name: select_snoozes_after(action_id)
 -- Until when the message of this snooze was snoozed again, by a later snooze that was not undone.

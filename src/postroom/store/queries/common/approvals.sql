@@ -2,35 +2,35 @@
 -- Those that expire first come first.
 SELECT a.id, a.account_id, c.email AS account, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
     a.action_hash, a.rationale, a.safety_json, a.error, a.approved_by, a.expires_at, a.created_at, m.sender, m.subject,
-    m.headers_json, d.rule_name, d.confidence, d.model, m.policy_tier, m.snippet, a.updated_at
+    m.headers_json, d.rule_name, d.confidence, d.model, m.policy_tier, m.snippet, a.updated_at, t.name AS agent
 FROM actions a JOIN messages m ON m.id = a.message_id JOIN accounts c ON c.id = a.account_id
-    LEFT JOIN decisions d ON d.id = a.decision_id
-WHERE a.state = 'awaiting_approval' ORDER BY a.expires_at, a.id LIMIT :most
+    LEFT JOIN decisions d ON d.id = a.decision_id LEFT JOIN tokens t ON a.asked_by = 'token:' || CAST(t.id AS text)
+WHERE a.state = 'approved_pending' ORDER BY a.expires_at, a.id LIMIT :most
 
 -- name: select_waiting_after(at, id, most)
 SELECT a.id, a.account_id, c.email AS account, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
     a.action_hash, a.rationale, a.safety_json, a.error, a.approved_by, a.expires_at, a.created_at, m.sender, m.subject,
-    m.headers_json, d.rule_name, d.confidence, d.model, m.policy_tier, m.snippet, a.updated_at
+    m.headers_json, d.rule_name, d.confidence, d.model, m.policy_tier, m.snippet, a.updated_at, t.name AS agent
 FROM actions a JOIN messages m ON m.id = a.message_id JOIN accounts c ON c.id = a.account_id
-    LEFT JOIN decisions d ON d.id = a.decision_id
-WHERE a.state = 'awaiting_approval' AND (a.expires_at, a.id) > (:at, :id) ORDER BY a.expires_at, a.id LIMIT :most
+    LEFT JOIN decisions d ON d.id = a.decision_id LEFT JOIN tokens t ON a.asked_by = 'token:' || CAST(t.id AS text)
+WHERE a.state = 'approved_pending' AND (a.expires_at, a.id) > (:at, :id) ORDER BY a.expires_at, a.id LIMIT :most
 
 -- name: select_answered_approvals(since, most)
 -- An action that had to be approved is one that had a time to expire.
 SELECT a.id, a.account_id, c.email AS account, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
     a.action_hash, a.rationale, a.safety_json, a.error, a.approved_by, a.expires_at, a.created_at, m.sender, m.subject,
-    m.headers_json, d.rule_name, d.confidence, d.model, m.policy_tier, m.snippet, a.updated_at
+    m.headers_json, d.rule_name, d.confidence, d.model, m.policy_tier, m.snippet, a.updated_at, t.name AS agent
 FROM actions a JOIN messages m ON m.id = a.message_id JOIN accounts c ON c.id = a.account_id
-    LEFT JOIN decisions d ON d.id = a.decision_id
-WHERE a.expires_at IS NOT NULL AND a.state <> 'awaiting_approval' AND a.updated_at >= :since
+    LEFT JOIN decisions d ON d.id = a.decision_id LEFT JOIN tokens t ON a.asked_by = 'token:' || CAST(t.id AS text)
+WHERE a.expires_at IS NOT NULL AND a.state <> 'approved_pending' AND a.updated_at >= :since
 ORDER BY a.updated_at DESC, a.id DESC LIMIT :most
 
 -- name: select_approval(id)
 SELECT a.id, a.account_id, c.email AS account, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
     a.action_hash, a.rationale, a.safety_json, a.error, a.approved_by, a.expires_at, a.created_at, m.sender, m.subject,
-    m.headers_json, d.rule_name, d.confidence, d.model, m.policy_tier, m.snippet, a.updated_at
+    m.headers_json, d.rule_name, d.confidence, d.model, m.policy_tier, m.snippet, a.updated_at, t.name AS agent
 FROM actions a JOIN messages m ON m.id = a.message_id JOIN accounts c ON c.id = a.account_id
-    LEFT JOIN decisions d ON d.id = a.decision_id
+    LEFT JOIN decisions d ON d.id = a.decision_id LEFT JOIN tokens t ON a.asked_by = 'token:' || CAST(t.id AS text)
 WHERE a.id = :id
 
 -- name: select_account_state(id)
@@ -38,14 +38,14 @@ SELECT state FROM accounts WHERE id = :id
 
 -- name: approve_action(id, job_id, approved_by, now)
 UPDATE actions SET state = 'queued', job_id = :job_id, approved_by = :approved_by, approved_at = :now, updated_at = :now
-WHERE id = :id AND state = 'awaiting_approval'
+WHERE id = :id AND state = 'approved_pending'
 
 -- name: end_approval(id, state, error, now)
-UPDATE actions SET state = :state, error = :error, updated_at = :now WHERE id = :id AND state = 'awaiting_approval'
+UPDATE actions SET state = :state, error = :error, updated_at = :now WHERE id = :id AND state = 'approved_pending'
 
 -- name: expire_approvals(error, now)
 UPDATE actions SET state = 'expired', error = :error, updated_at = :now
-WHERE state = 'awaiting_approval' AND expires_at <= :now RETURNING id
+WHERE state = 'approved_pending' AND expires_at <= :now RETURNING id
 
 -- name: insert_notice(action_id, channel, reference, now)
 INSERT INTO approval_notices (action_id, channel, reference, sent_at) VALUES (:action_id, :channel, :reference, :now)
@@ -61,7 +61,7 @@ WHERE action_id = :action_id AND channel = :channel AND closed_at IS NULL RETURN
 -- name: select_answered(most)
 -- Open notices of actions that no longer wait, oldest first.
 SELECT a.id, a.account_id FROM approval_notices n JOIN actions a ON a.id = n.action_id
-WHERE n.closed_at IS NULL AND a.state <> 'awaiting_approval'
+WHERE n.closed_at IS NULL AND a.state <> 'approved_pending'
 GROUP BY a.id, a.account_id ORDER BY min(n.sent_at), a.id LIMIT :most
 
 -- name: delete_old_slots(before)
@@ -77,7 +77,10 @@ ON CONFLICT (action_id) DO NOTHING
 SELECT 1 FROM approval_slots WHERE action_id = :action_id
 
 -- name: count_without_notice()
--- Actions that wait for an answer without a notice.
-SELECT a.action_type, count(*) FROM actions a
-WHERE a.state = 'awaiting_approval' AND NOT EXISTS (SELECT 1 FROM approval_notices n WHERE n.action_id = a.id)
-GROUP BY a.action_type ORDER BY a.action_type
+-- Actions that wait for an answer without a notice, by what is done and who asked for it.
+SELECT a.action_type, a.actor, t.name AS agent, CAST(count(*) AS bigint) AS number,
+    CAST(count(DISTINCT m.sender) AS bigint) AS senders
+FROM actions a JOIN messages m ON m.id = a.message_id
+    LEFT JOIN tokens t ON a.actor = 'agent' AND a.asked_by = 'token:' || CAST(t.id AS text)
+WHERE a.state = 'approved_pending' AND NOT EXISTS (SELECT 1 FROM approval_notices n WHERE n.action_id = a.id)
+GROUP BY a.action_type, a.actor, t.name ORDER BY number DESC, a.action_type, a.actor, t.name

@@ -119,6 +119,9 @@ UPDATE backfill_mail SET waits = false WHERE message_id = :message_id AND waits 
 -- name: drop_backfill_mail(inbox_id)
 UPDATE backfill_mail SET waits = false WHERE inbox_id = :inbox_id AND waits RETURNING job_id
 
+-- name: select_backfill_found(id)
+SELECT category, year, messages FROM backfill_found WHERE job_id = :id ORDER BY year DESC, category
+
 -- name: select_backfill_failures(id, most)
 SELECT provider_message_id AS message_id, reason FROM backfill_failures WHERE job_id = :id
 ORDER BY at DESC, provider_message_id LIMIT :most

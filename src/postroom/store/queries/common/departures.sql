@@ -33,3 +33,20 @@ DELETE FROM protected_labels WHERE value = :value
 
 -- name: select_protected_labels()
 SELECT value, account_id, provider_label_id FROM protected_labels ORDER BY value, provider_label_id
+
+-- name: select_waiting_actions(scope)
+-- Actions that are to be done, by what they do and who asked for them: those of one account, or all.
+SELECT a.action_type AS kind, a.actor, t.name AS agent, CAST(count(*) AS bigint) AS number
+FROM actions a LEFT JOIN tokens t ON a.actor = 'agent' AND a.asked_by = 'token:' || CAST(t.id AS text)
+WHERE a.state IN ('queued', 'executing') AND (:scope = 'all' OR CAST(a.account_id AS text) = :scope)
+GROUP BY a.action_type, a.actor, t.name ORDER BY number DESC, kind, a.actor, t.name
+
+-- name: select_waiting_jobs(key)
+-- Other jobs than those of actions that wait for the end of a pause.
+SELECT j.type AS kind, CAST(count(*) AS bigint) AS number FROM jobs j
+WHERE j.parked_by = :key AND j.state = 'queued' AND j.type NOT IN ('action.gmail', 'outbound.send')
+GROUP BY j.type ORDER BY number DESC, kind
+
+-- name: count_waiting_mails()
+-- Outgoing mail that no action is about: that of senders.
+SELECT CAST(count(*) AS bigint) FROM outbound_mail WHERE state IN ('queued', 'deferred') AND action_id IS NULL

@@ -113,3 +113,6 @@ ORDER BY e.accepted_at, e.seq LIMIT :most
 
 -- name: count_states(queue)
 SELECT tier, state, count(*) FROM inbox WHERE queue = :queue GROUP BY tier, state
+
+-- name: select_any_message()
+SELECT 1 FROM inbox_queue LIMIT 1

@@ -37,7 +37,8 @@ INSERT INTO job_schedules (name, cron, type, payload_json, priority, next_at)
 VALUES (:name, :cron, :type, :payload_json, :priority, :next_at)
 ON CONFLICT (name) DO UPDATE
 SET type = excluded.type, payload_json = excluded.payload_json, priority = excluded.priority,
-    next_at = CASE WHEN job_schedules.cron = excluded.cron THEN job_schedules.next_at ELSE excluded.next_at END,
+    next_at = CASE WHEN job_schedules.cron = excluded.cron AND job_schedules.next_at < excluded.next_at
+        THEN job_schedules.next_at ELSE excluded.next_at END,
     cron = excluded.cron
 
 -- name: select_schedule_names()

@@ -2,6 +2,9 @@
 SELECT provider_label_id, name, kind, description, available_to_classifier FROM labels
 WHERE account_id = :account_id ORDER BY name, provider_label_id
 
+-- name: select_provider(account_id)
+SELECT provider FROM accounts WHERE id = :account_id
+
 -- name: select_label_words()
 SELECT DISTINCT provider_label_id, name FROM labels
 

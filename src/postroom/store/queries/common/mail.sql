@@ -1,6 +1,6 @@
--- name: insert_account(id, provider, endpoint_identity, email, now)
-INSERT INTO accounts (id, provider, endpoint_identity, email, state, created_at, updated_at)
-VALUES (:id, :provider, :endpoint_identity, :email, 'active', :now, :now)
+-- name: insert_account(id, provider, endpoint_identity, email, acts_from, now)
+INSERT INTO accounts (id, provider, endpoint_identity, email, state, acts_from, created_at, updated_at)
+VALUES (:id, :provider, :endpoint_identity, :email, 'active', :acts_from, :now, :now)
 ON CONFLICT (endpoint_identity) DO NOTHING
 
 -- name: select_account(endpoint_identity)
@@ -15,13 +15,13 @@ SET updated_at = excluded.updated_at,
         THEN excluded.last_message_at ELSE threads.last_message_at END
 RETURNING id
 
--- name: insert_message(id, account_id, thread_id, inbox_id, provider_message_id, ingestion_tier, policy_tier, sender, subject, headers_json, labels_json, snippet, body_text, has_attachment, sent_at, list_id, size_bytes, attachments_json, reply_to_mine, on_demand, now)
+-- name: insert_message(id, account_id, thread_id, inbox_id, provider_message_id, ingestion_tier, policy_tier, sender, subject, headers_json, labels_json, snippet, body_text, has_attachment, sent_at, list_id, size_bytes, attachments_json, reply_to_mine, sender_doubt, on_demand, now)
 INSERT INTO messages (id, account_id, thread_id, inbox_id, provider_message_id, ingestion_tier, policy_tier, sender,
     subject, headers_json, labels_json, snippet, body_text, has_attachment, sent_at, created_at, updated_at,
-    arrival_labels_json, list_id, size_bytes, attachments_json, reply_to_mine, on_demand, accepted_seq)
+    arrival_labels_json, list_id, size_bytes, attachments_json, reply_to_mine, sender_doubt, on_demand, accepted_seq)
 VALUES (:id, :account_id, :thread_id, :inbox_id, :provider_message_id, :ingestion_tier, :policy_tier, :sender,
     :subject, :headers_json, :labels_json, :snippet, :body_text, :has_attachment, :sent_at, :now, :now,
-    :labels_json, :list_id, :size_bytes, :attachments_json, :reply_to_mine, :on_demand, COALESCE((SELECT e.seq FROM envelopes e WHERE e.id = :inbox_id), 0))
+    :labels_json, :list_id, :size_bytes, :attachments_json, :reply_to_mine, :sender_doubt, :on_demand, COALESCE((SELECT e.seq FROM envelopes e WHERE e.id = :inbox_id), 0))
 -- A full copy replaces what was stored as metadata only.
 ON CONFLICT (account_id, provider_message_id) DO UPDATE
 SET ingestion_tier = excluded.ingestion_tier, policy_tier = excluded.policy_tier,
@@ -29,7 +29,8 @@ SET ingestion_tier = excluded.ingestion_tier, policy_tier = excluded.policy_tier
     labels_json = excluded.labels_json, snippet = excluded.snippet, body_text = excluded.body_text,
     has_attachment = excluded.has_attachment, sent_at = excluded.sent_at, updated_at = excluded.updated_at,
     arrival_labels_json = excluded.arrival_labels_json, list_id = excluded.list_id,
-    size_bytes = excluded.size_bytes, attachments_json = excluded.attachments_json, reply_to_mine = excluded.reply_to_mine
+    size_bytes = excluded.size_bytes, attachments_json = excluded.attachments_json, reply_to_mine = excluded.reply_to_mine,
+    sender_doubt = excluded.sender_doubt
 WHERE messages.ingestion_tier = 'metadata' AND excluded.ingestion_tier = 'full' AND messages.pruned_at IS NULL
 RETURNING id
 
@@ -47,17 +48,22 @@ SELECT policy_tier FROM messages WHERE id = :id
 
 -- name: select_message(id)
 SELECT m.id, m.account_id, m.provider_message_id, m.sender, m.subject, m.headers_json, m.labels_json, m.body_text,
-    m.has_attachment, m.ingestion_tier, m.sent_at, m.deleted_at IS NOT NULL AS is_gone, t.provider_thread_id,
-    a.email AS account_email, m.on_demand, m.size_bytes AS size, m.attachments_json, m.reply_to_mine,
+    m.has_attachment, m.ingestion_tier, m.policy_tier, m.created_at AS stored_at, m.sent_at, m.deleted_at IS NOT NULL AS is_gone, t.provider_thread_id,
+    a.email AS account_email, m.sender_doubt, m.on_demand, m.size_bytes AS size, m.attachments_json, m.reply_to_mine,
     (SELECT COALESCE('["' || string_agg(c.category, '","') || '"]', '[]') FROM message_categories c
         WHERE c.message_id = m.id) AS categories_json,
-    EXISTS (SELECT 1 FROM contacts k
+    m.sender_doubt IS NULL AND EXISTS (SELECT 1 FROM contacts k
         WHERE k.address = m.sender AND k.endpoint_identity IN ('', a.endpoint_identity)) AS sender_in_contacts,
     EXISTS (SELECT 1 FROM messages o WHERE o.account_id = m.account_id AND o.sender = m.sender
         AND (o.accepted_seq, o.id) < (m.accepted_seq, m.id)) AS sender_seen_before,
     (SELECT b.job_id FROM backfill_mail b WHERE b.message_id = m.id ORDER BY b.inbox_id DESC LIMIT 1) AS backfill_job_id,
     NOT m.on_demand AND m.pruned_at IS NULL AND COALESCE((SELECT r.acts FROM backfill_mail b
-        JOIN backfill_runs r ON r.job_id = b.job_id WHERE b.message_id = m.id ORDER BY b.inbox_id DESC LIMIT 1), true) AS may_act
+        JOIN backfill_runs r ON r.job_id = b.job_id WHERE b.message_id = m.id ORDER BY b.inbox_id DESC LIMIT 1),
+        COALESCE(m.sent_at >= a.acts_from, false)) AS may_act,
+    EXISTS (SELECT 1 FROM actions s WHERE s.message_id = m.id AND s.actor IN ('model', 'agent') AND s.approved_at IS NULL
+        AND (s.pre_image_json ->> 'snooze_until' IS NOT NULL OR (s.state IN ('queued', 'executing')
+            AND (s.action_type = 'snooze' OR (s.action_type = 'several'
+                AND CAST(s.parameters_json AS text) LIKE '%"snooze"%'))))) AS was_snoozed
 FROM messages m JOIN threads t ON t.id = m.thread_id JOIN accounts a ON a.id = m.account_id WHERE m.id = :id
 
 -- name: select_last_decision(message_id)

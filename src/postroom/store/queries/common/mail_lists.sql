@@ -1,4 +1,4 @@
--- name: select_mail_page(tier, account_id, source, actor, only_done, since, at, id, most)
+-- name: select_mail_page(tier, account_id, source, actor, only_done, category, since, at, id, most)
 -- Messages by when they were stored, newest first. Backfilled mail has the tier `history`.
 SELECT m.id, m.created_at FROM messages m
 WHERE m.pruned_at IS NULL AND m.created_at >= :since AND (m.created_at, m.id) < (:at, :id)
@@ -13,6 +13,8 @@ WHERE m.pruned_at IS NULL AND m.created_at >= :since AND (m.created_at, m.id) < 
         WHERE o.message_id = m.id AND o.state = 'completed' AND o.actor <> 'undo'
             AND NOT EXISTS (SELECT 1 FROM action_links l JOIN actions u ON u.id = l.cause_action_id
                 WHERE l.effect_action_id = o.id AND l.relation_type = 'undo_of' AND u.state = 'completed')))
+    AND (CAST(:category AS text) IS NULL OR EXISTS (SELECT 1 FROM message_categories c
+        WHERE c.message_id = m.id AND c.category = CAST(:category AS text)))
 ORDER BY m.created_at DESC, m.id DESC LIMIT :most
 
 -- name: select_mail_window(at, id, size)
@@ -23,8 +25,8 @@ ORDER BY created_at DESC, id DESC LIMIT 1 OFFSET :size
 -- name: select_asking_page(since, at, id, most)
 -- Messages with an action that waits for a yes, by the newest of them.
 SELECT a.message_id, a.created_at, a.id FROM actions a
-WHERE a.state = 'awaiting_approval' AND a.created_at >= :since AND (a.created_at, a.id) < (:at, :id)
-    AND NOT EXISTS (SELECT 1 FROM actions n WHERE n.message_id = a.message_id AND n.state = 'awaiting_approval'
+WHERE a.state = 'approved_pending' AND a.created_at >= :since AND (a.created_at, a.id) < (:at, :id)
+    AND NOT EXISTS (SELECT 1 FROM actions n WHERE n.message_id = a.message_id AND n.state = 'approved_pending'
         AND (n.created_at, n.id) > (a.created_at, a.id))
 ORDER BY a.created_at DESC, a.id DESC LIMIT :most
 
@@ -43,6 +45,22 @@ WHERE a.actor = 'undo' AND a.state = 'completed' AND a.created_at >= :since AND 
     AND NOT EXISTS (SELECT 1 FROM actions n WHERE n.message_id = a.message_id AND n.actor = 'undo'
         AND n.state = 'completed' AND (n.created_at, n.id) > (a.created_at, a.id))
 ORDER BY a.created_at DESC, a.id DESC LIMIT :most
+
+-- part: is_hidden
+a.hides AND a.state IN ('queued', 'executing', 'completed')
+    AND NOT EXISTS (SELECT 1 FROM action_links l JOIN actions u ON u.id = l.cause_action_id
+        WHERE l.effect_action_id = a.id AND l.relation_type = 'undo_of' AND u.state IN ('queued', 'executing', 'completed'))
+
+-- name: select_hidden_page(since, at, id, most)
+-- Messages that automation has hidden by itself, by the newest action that does.
+SELECT a.message_id, a.created_at, a.id FROM actions a
+WHERE {is_hidden} AND a.created_at >= :since AND (a.created_at, a.id) < (:at, :id)
+    AND NOT EXISTS (SELECT 1 FROM actions n WHERE n.message_id = a.message_id AND n.hides
+        AND (n.created_at, n.id) > (a.created_at, a.id))
+ORDER BY a.created_at DESC, a.id DESC LIMIT :most
+
+-- name: count_hidden_since(since, most)
+SELECT count(*) FROM (SELECT 1 FROM actions a WHERE {is_hidden} AND a.created_at >= :since LIMIT :most) AS found
 
 -- name: select_event_queues()
 -- The names of all queues but that of mail: one index lookup for each.
@@ -73,7 +91,7 @@ WHERE EXISTS (SELECT 1 FROM inbox_queue q WHERE q.seq = e.seq)
 ORDER BY e.accepted_at DESC, e.id DESC LIMIT :most
 
 -- name: count_asking(most)
-SELECT count(*) FROM (SELECT 1 FROM actions WHERE state = 'awaiting_approval' LIMIT :most) AS found
+SELECT count(*) FROM (SELECT 1 FROM actions WHERE state = 'approved_pending' LIMIT :most) AS found
 
 -- name: count_failed(since, most)
 SELECT count(*) FROM (SELECT 1 FROM actions WHERE state = 'failed' AND created_at >= :since LIMIT :most) AS found

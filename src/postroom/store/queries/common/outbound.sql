@@ -45,6 +45,13 @@ WHERE (state IN ('queued', 'deferred') AND NOT ready AND not_before <= :now) OR 
 UPDATE outbound_mail SET state = 'queued', lease_token = NULL, lease_until = NULL, updated_at = :now
 WHERE state = 'sending' AND lease_until <= :now RETURNING id
 
+-- name: select_in_delivery(slow_since)
+-- Mail that all processes have in delivery, by lane and tenant, and how much of it its destinations keep waiting.
+SELECT COALESCE(m.leased_lane, s.queue_lane) AS lane, d.tenant_id, count(*) AS mails,
+    sum(CASE WHEN m.account_id IS NULL AND m.leased_at <= :slow_since THEN 1 ELSE 0 END) AS slow
+FROM outbound_mail m JOIN senders s ON s.id = m.sender_id JOIN sender_domains d ON d.id = s.domain_id
+WHERE m.state = 'sending' AND m.lease_until IS NOT NULL GROUP BY 1, 2
+
 -- name: lease_recipients(lease_token, lease_until, now)
 UPDATE outbound_recipients SET state = 'sending', attempts = attempts + 1, updated_at = :now
 WHERE state IN ('queued', 'deferred') AND not_before <= :now AND mail_id IN (
@@ -124,3 +131,10 @@ SELECT m.seq, m.asked_at, d.tenant_id, s.domain_id, s.id, t.weight, d.weight, s.
 FROM outbound_mail m JOIN senders s ON s.id = m.sender_id JOIN sender_domains d ON d.id = s.domain_id
     JOIN tenants t ON t.id = d.tenant_id
 WHERE m.seq > :after AND m.asked_at >= :since ORDER BY m.seq LIMIT :most
+
+-- name: select_next_mail()
+SELECT min(due) FROM (
+    SELECT min(not_before) AS due FROM outbound_mail WHERE state IN ('queued', 'deferred') AND NOT ready
+    UNION ALL SELECT min(lease_until) FROM outbound_mail WHERE state = 'sending'
+    UNION ALL SELECT min(throttled_until) FROM senders WHERE throttled_until IS NOT NULL AND queue_held AND state = 'active'
+) AS times

@@ -71,3 +71,25 @@ WHERE mail_id = :mail_id AND position = :position AND complained_at IS NULL RETU
 
 -- name: select_mail_action(id)
 SELECT action_id FROM outbound_mail WHERE id = :id
+
+-- name: select_attempts(mail_id, most)
+SELECT r.address, a.number, a.outcome, a.started_at, a.ended_at, a.times, a.host, a.tls, a.reply
+FROM outbound_attempts a JOIN outbound_recipients r ON r.mail_id = a.mail_id AND r.position = a.position
+WHERE a.mail_id = :mail_id ORDER BY a.ended_at DESC, a.position DESC, a.number DESC LIMIT :most
+
+-- name: insert_doubtful_attempts(mail_id, reply, now)
+INSERT INTO outbound_attempts (mail_id, position, number, outcome, started_at, ended_at, reply)
+SELECT r.mail_id, r.position, r.attempts, 'unknown', COALESCE(m.leased_at, m.updated_at), :now, :reply
+FROM outbound_recipients r JOIN outbound_mail m ON m.id = r.mail_id
+WHERE r.mail_id = :mail_id AND r.state = 'sending' AND r.leaving_at IS NOT NULL
+ON CONFLICT (mail_id, position, number, outcome)
+DO UPDATE SET times = outbound_attempts.times + 1, ended_at = excluded.ended_at, reply = excluded.reply
+
+-- name: insert_mailbox_attempts(mail_id, outcome, reply, now)
+-- A mailbox sends to all recipients at once.
+INSERT INTO outbound_attempts (mail_id, position, number, outcome, started_at, ended_at, reply)
+SELECT r.mail_id, r.position, r.attempts, :outcome, COALESCE(m.leased_at, m.updated_at), :now, :reply
+FROM outbound_recipients r JOIN outbound_mail m ON m.id = r.mail_id WHERE r.mail_id = :mail_id AND r.state = 'sending'
+ON CONFLICT (mail_id, position, number, outcome)
+DO UPDATE SET times = outbound_attempts.times + 1, ended_at = excluded.ended_at, reply = excluded.reply
+

@@ -58,11 +58,11 @@ SELECT position, address, state, attempts, not_before, last_reply, enhanced, bou
 FROM outbound_recipients WHERE mail_id = :mail_id ORDER BY position LIMIT :most
 
 -- name: select_newest_suppressions(before_at, before_tenant, before_address, most)
-SELECT tenant, address, cause, detail, created_at FROM suppressions
+SELECT tenant, address, cause, detail, created_at, expires_at FROM suppressions
 WHERE (created_at, tenant, address) < (:before_at, :before_tenant, :before_address)
 ORDER BY created_at DESC, tenant DESC, address DESC LIMIT :most
 
 -- name: select_suppressions_of_tenant(tenant, before_at, before_address, most)
-SELECT tenant, address, cause, detail, created_at FROM suppressions
+SELECT tenant, address, cause, detail, created_at, expires_at FROM suppressions
 WHERE tenant = :tenant AND (created_at, address) < (:before_at, :before_address)
 ORDER BY created_at DESC, address DESC LIMIT :most

@@ -1,15 +1,15 @@
--- name: insert_rule(id, name, description, scope, scope_ref, priority, conditions_json, action_type, parameters_json, mode, needs_approval, enabled, disabled_reason, continues, origin, now)
+-- name: insert_rule(id, name, description, scope, scope_ref, priority, conditions_json, action_type, parameters_json, mode, needs_approval, enabled, disabled_reason, continues, confirmed_hash, origin, now)
 INSERT INTO rules (id, name, description, scope, scope_ref, priority, conditions_json, action_type, parameters_json,
-    mode, needs_approval, enabled, disabled_reason, continues, origin, created_at, updated_at)
+    mode, needs_approval, enabled, disabled_reason, continues, confirmed_hash, origin, created_at, updated_at)
 VALUES (:id, :name, :description, :scope, :scope_ref, :priority, :conditions_json, :action_type, :parameters_json,
-    :mode, :needs_approval, :enabled, :disabled_reason, :continues, :origin, :now, :now)
+    :mode, :needs_approval, :enabled, :disabled_reason, :continues, :confirmed_hash, :origin, :now, :now)
 ON CONFLICT (name) DO NOTHING RETURNING id
 
--- name: update_rule(id, version, name, description, scope, scope_ref, priority, conditions_json, action_type, parameters_json, mode, needs_approval, enabled, disabled_reason, continues, now)
+-- name: update_rule(id, version, name, description, scope, scope_ref, priority, conditions_json, action_type, parameters_json, mode, needs_approval, enabled, disabled_reason, continues, confirmed_hash, now)
 UPDATE rules SET name = :name, description = :description, scope = :scope, scope_ref = :scope_ref,
     priority = :priority, conditions_json = :conditions_json, action_type = :action_type,
     parameters_json = :parameters_json, mode = :mode, needs_approval = :needs_approval, enabled = :enabled,
-    disabled_reason = :disabled_reason, continues = :continues, version = version + 1, updated_at = :now
+    disabled_reason = :disabled_reason, continues = :continues, confirmed_hash = :confirmed_hash, version = version + 1, updated_at = :now
 WHERE id = :id AND version = :version RETURNING id
 
 -- name: select_enabled_rules()
@@ -18,17 +18,17 @@ FROM rules WHERE enabled ORDER BY priority, id
 
 -- name: select_rules()
 SELECT id, name, description, scope, scope_ref, priority, conditions_json, action_type AS action, parameters_json, mode,
-    enabled, disabled_reason, needs_approval, continues, origin, version, created_at, updated_at
+    enabled, disabled_reason, needs_approval, continues, confirmed_hash, origin, version, created_at, updated_at
 FROM rules ORDER BY priority, id
 
 -- name: select_rule_named(name)
 SELECT id, name, description, scope, scope_ref, priority, conditions_json, action_type AS action, parameters_json, mode,
-    enabled, disabled_reason, needs_approval, continues, origin, version, created_at, updated_at
+    enabled, disabled_reason, needs_approval, continues, confirmed_hash, origin, version, created_at, updated_at
 FROM rules WHERE name = :name
 
 -- name: select_rule(id)
 SELECT id, name, description, scope, scope_ref, priority, conditions_json, action_type AS action, parameters_json, mode,
-    enabled, disabled_reason, needs_approval, continues, origin, version, created_at, updated_at
+    enabled, disabled_reason, needs_approval, continues, confirmed_hash, origin, version, created_at, updated_at
 FROM rules WHERE id = :id
 
 -- name: select_rule_versions()
@@ -41,9 +41,24 @@ SELECT count(*) FROM rules
 UPDATE rules SET enabled = :disabled, disabled_reason = :reason, version = version + 1, updated_at = :now
 WHERE id = :id AND enabled RETURNING name
 
--- name: switch_rule(id, enabled, reason, now)
-UPDATE rules SET enabled = :enabled, disabled_reason = :reason, version = version + 1, updated_at = :now
-WHERE id = :id
+-- name: switch_rule(id, version, enabled, reason, confirmed_hash, now)
+UPDATE rules SET enabled = :enabled, disabled_reason = :reason, confirmed_hash = :confirmed_hash, version = version + 1,
+    updated_at = :now
+WHERE id = :id AND version = :version RETURNING id
+
+-- name: forget_confirmation(id)
+UPDATE rules SET confirmed_hash = NULL WHERE id = :id
+
+-- name: confirm_rule(id, version, confirmed_hash, now)
+UPDATE rules SET confirmed_hash = :confirmed_hash, version = version + 1, updated_at = :now
+WHERE id = :id AND version = :version RETURNING id
+
+-- name: select_risky_rules()
+-- Rules in use that may send or delete mail; those of several actions are looked at one by one.
+SELECT id, name, description, scope, scope_ref, priority, conditions_json, action_type AS action, parameters_json, mode,
+    enabled, disabled_reason, needs_approval, continues, confirmed_hash, origin, version, created_at, updated_at
+FROM rules WHERE enabled AND mode = 'active' AND action_type IN ('delete', 'forward', 'auto_reply', 'several')
+ORDER BY priority, id
 
 -- name: set_rule_origin(id, origin)
 UPDATE rules SET origin = :origin WHERE id = :id
@@ -97,7 +112,7 @@ SELECT count(*), COALESCE(sum(version), 0), max(updated_at) FROM rules WHERE ena
 
 -- name: select_rules_page(scope, state, priority, id, most)
 SELECT id, name, description, scope, scope_ref, priority, conditions_json, action_type AS action, parameters_json, mode,
-    enabled, disabled_reason, needs_approval, continues, origin, version, created_at, updated_at, number
+    enabled, disabled_reason, needs_approval, continues, confirmed_hash, origin, version, created_at, updated_at, number
 FROM (SELECT r.*, row_number() OVER (ORDER BY r.priority, r.id) AS number FROM rules r) AS numbered
 WHERE (priority, id) > (:priority, :id) AND (:scope = '' OR scope = :scope) AND (:state = ''
     OR (:state = 'off' AND NOT enabled) OR (:state = 'shadow' AND enabled AND mode = 'shadow')

@@ -21,7 +21,7 @@ SELECT account_id FROM messages WHERE id = :message_id
 
 -- name: select_open_wishes(asked_by, most)
 SELECT id, state, action_hash, safety_json FROM actions
-WHERE asked_by = :asked_by AND state IN ('queued', 'awaiting_approval', 'executing') LIMIT :most
+WHERE asked_by = :asked_by AND state IN ('queued', 'approved_pending', 'executing') LIMIT :most
 
 -- name: select_undo_candidate(id)
 SELECT a.account_id, a.message_id, a.actor, a.action_type, a.state, a.undo_hint_json AS hint,
@@ -34,7 +34,7 @@ FROM actions a WHERE a.id = :id
 -- What was done for a requester without a person's approval.
 SELECT count(*) FROM actions
 WHERE asked_by = :asked_by AND created_at > :since AND approved_at IS NULL
-    AND state NOT IN ('awaiting_approval', 'rejected', 'expired')
+    AND state NOT IN ('approved_pending', 'rejected', 'expired')
 
 -- name: count_undone_by(actor, since)
 SELECT count(*) FROM audit

@@ -102,13 +102,14 @@ WITH chosen AS (
     ORDER BY id LIMIT :most
 )
 SELECT s.id, s.username, t.name AS tenant, s.abuse_score, s.created_at, s.throttled_until AS until,
-    s.throttle_reason AS reason, s.first_accepted_at, c.accepted, c.delivered, c.bounced, c.rejected, c.active_since,
+    s.throttle_reason AS reason, s.first_accepted_at, c.accepted, c.delivered, c.bounced, c.rejected, c.active_since, c.failing_since,
     CAST((SELECT COALESCE(sum(a.accepted), 0) FROM accepted_days a
         WHERE a.level = 'sender' AND a.node_id = s.id AND a.day >= :first_day AND a.day < :window_day) AS bigint) AS history
 FROM senders s JOIN sender_domains d ON d.id = s.domain_id JOIN tenants t ON t.id = d.tenant_id JOIN (
     SELECT chosen.id, CAST(COALESCE(sum(h.accepted), 0) AS bigint) AS accepted,
         CAST(COALESCE(sum(h.delivered), 0) AS bigint) AS delivered, CAST(COALESCE(sum(h.bounced), 0) AS bigint) AS bounced,
-        CAST(COALESCE(sum(h.rejected), 0) AS bigint) AS rejected, min(h.hour) AS active_since
+        CAST(COALESCE(sum(h.rejected), 0) AS bigint) AS rejected, min(COALESCE(h.first_at, h.hour)) AS active_since,
+        min(COALESCE(h.first_bad_at, CASE WHEN h.first_at IS NULL AND h.bounced + h.rejected > 0 THEN h.hour END)) AS failing_since
     FROM chosen JOIN senders x ON x.id = chosen.id LEFT JOIN sender_hours h ON h.sender_id = x.id AND h.hour > :window_start
         AND (x.counted_from IS NULL OR h.hour >= x.counted_from)
     GROUP BY chosen.id

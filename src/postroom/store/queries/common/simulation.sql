@@ -9,10 +9,10 @@ WITH page AS (
 SELECT m.accepted_seq AS seq, m.id, m.account_id, m.provider_message_id, m.sender, m.subject, m.headers_json,
     COALESCE(m.arrival_labels_json, (SELECT r.labels_json FROM arrivals r WHERE r.message_id = m.id)) AS labels_json,
     CASE WHEN :with_body THEN m.body_text ELSE '' END AS body_text, m.has_attachment, m.ingestion_tier, m.sent_at,
-    m.created_at AS at, a.email AS account_email, m.size_bytes AS size, m.attachments_json, m.reply_to_mine,
+    m.created_at AS at, a.email AS account_email, m.sender_doubt, m.size_bytes AS size, m.attachments_json, m.reply_to_mine,
     (SELECT COALESCE('["' || string_agg(c.category, '","') || '"]', '[]') FROM message_categories c
         WHERE c.message_id = m.id) AS categories_json,
-    CASE WHEN :with_sender THEN EXISTS (SELECT 1 FROM contacts k
+    CASE WHEN :with_sender THEN m.sender_doubt IS NULL AND EXISTS (SELECT 1 FROM contacts k
         WHERE k.address = m.sender AND k.endpoint_identity IN ('', a.endpoint_identity)) END AS sender_in_contacts,
     CASE WHEN :with_sender THEN EXISTS (SELECT 1 FROM messages o WHERE o.account_id = m.account_id
         AND o.sender = m.sender AND (o.accepted_seq, o.id) < (m.accepted_seq, m.id)) END AS sender_seen_before

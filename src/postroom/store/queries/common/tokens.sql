@@ -15,3 +15,14 @@ UPDATE tokens SET revoked_at = :now WHERE id = :id AND revoked_at IS NULL RETURN
 
 -- name: note_token_use(id, now, before)
 UPDATE tokens SET last_used_at = :now WHERE id = :id AND (last_used_at IS NULL OR last_used_at <= :before) RETURNING id
+
+-- name: select_revoked_token(id)
+SELECT id FROM tokens WHERE CAST(id AS text) = :id AND revoked_at IS NOT NULL
+
+-- name: select_open_actions_of(asked_by)
+SELECT id, account_id, state, job_id FROM actions
+WHERE asked_by = :asked_by AND state IN ('queued', 'approved_pending', 'executing') ORDER BY id
+
+-- name: select_open_mail_of_action(account_id, action_id)
+SELECT id FROM outbound_mail
+WHERE account_id = :account_id AND action_id = :action_id AND state IN ('queued', 'sending', 'deferred', 'unknown')

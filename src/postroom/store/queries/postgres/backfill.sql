@@ -63,3 +63,10 @@ WHERE a.endpoint_identity = :endpoint_identity AND m.ingestion_tier = 'full' AND
 
 -- name: select_backfill_estimates(ids)
 SELECT id, endpoint_identity, request_json, result_json, created_by, created_at FROM backfill_estimates WHERE id = ANY (:ids::uuid[])
+
+-- name: add_backfill_found(rows)
+-- In one order, so that two who store mail of the same backfill do not wait for each other in a circle.
+INSERT INTO backfill_found (job_id, category, year, messages)
+SELECT b.job_id, r.category, r.year, count(*) FROM (SELECT (e ->> 0)::uuid AS inbox_id, e ->> 1 AS category, (e ->> 2)::bigint AS year FROM jsonb_array_elements(:rows::jsonb) AS e) r
+JOIN backfill_mail b ON b.inbox_id = r.inbox_id GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+ON CONFLICT (job_id, category, year) DO UPDATE SET messages = backfill_found.messages + excluded.messages

@@ -1,6 +1,8 @@
 -- name: select_listed_mail(ids)
 SELECT m.id, m.account_id, a.email AS account, m.created_at AS at, m.sender, m.headers_json, m.subject, m.policy_tier,
-    m.labels_json, m.reply_to_mine, m.deleted_at IS NOT NULL AS is_gone,
+    m.labels_json, m.reply_to_mine, m.sender_doubt, m.deleted_at IS NOT NULL AS is_gone,
+    (SELECT COALESCE('["' || string_agg(c.category, '","') || '"]', '[]') FROM message_categories c
+        WHERE c.message_id = m.id) AS categories_json,
     EXISTS (SELECT 1 FROM backfill_mail b WHERE b.message_id = m.id) AS is_backfilled,
     EXISTS (SELECT 1 FROM contacts c WHERE c.address = m.sender
         AND c.endpoint_identity IN ('', a.endpoint_identity)) AS is_contact,
@@ -32,7 +34,9 @@ WHERE e.id = ANY(:ids::uuid[])
 SELECT i.id AS inbox_id, i.seq, i.accepted_at, i.tier, i.sender, m.subject,
     CASE WHEN m.id IS NULL THEN i.envelope_json END AS envelope_json, i.state, i.reason,
     d.action_type, COALESCE(d.parameters_json, '{}') AS parameters_json, d.source, d.rule_name, d.rationale,
-    a.state AS action_state, a.error AS action_error
+    a.state AS action_state, a.error AS action_error,
+    (SELECT u.state FROM action_links l JOIN actions u ON u.id = l.cause_action_id
+        WHERE l.effect_action_id = a.id AND l.relation_type = 'undo_of') AS undone
 FROM inbox i
 LEFT JOIN messages m ON m.inbox_id = i.id
 LEFT JOIN decisions d ON d.message_id = m.id AND NOT d.shadow

@@ -125,18 +125,21 @@ RETURNING id, seq, sender_id, message_class,
 -- name: lease_chosen(seqs, lease_token, lease_until, later, measured, now)
 -- Mail whose mailbox cannot be used now is looked at again later; it is not held against it. Returns how much still waited.
 WITH taken AS (
-    DELETE FROM outbound_ready WHERE seq = ANY(:seqs::bigint[]) RETURNING mail_id, turn_id
+    DELETE FROM outbound_ready WHERE seq = ANY(:seqs::bigint[]) RETURNING mail_id, turn_id, retry
 ), free AS (
-    SELECT m.id, t.turn_id, COALESCE(a.state IN ('active', 'removed')
+    SELECT m.id, t.turn_id, CASE WHEN t.turn_id = 0 THEN 'fifo' WHEN t.retry THEN 'retry' ELSE s.queue_lane END AS lane, COALESCE(a.state IN ('active', 'removed')
         AND NOT EXISTS (SELECT 1 FROM pauses p WHERE p.scope = CAST(m.account_id AS text))
         AND (a.state = 'removed'
             OR NOT EXISTS (SELECT 1 FROM restore_checks r WHERE r.account_id = m.account_id AND r.checked_at IS NULL)), m.account_id IS NULL) AS usable
-    FROM taken t JOIN outbound_mail m ON m.id = t.mail_id LEFT JOIN accounts a ON a.id = m.account_id
+    FROM taken t JOIN outbound_mail m ON m.id = t.mail_id JOIN senders s ON s.id = m.sender_id
+        LEFT JOIN accounts a ON a.id = m.account_id
 ), leased AS (
     UPDATE outbound_mail m SET ready = false, updated_at = :now,
         state = CASE WHEN f.usable THEN 'sending' ELSE m.state END,
         lease_token = CASE WHEN f.usable THEN :lease_token::uuid END,
         lease_until = CASE WHEN f.usable THEN :lease_until::timestamptz END,
+        leased_at = CASE WHEN f.usable THEN :now::timestamptz END,
+        leased_lane = CASE WHEN f.usable THEN f.lane END,
         not_before = CASE WHEN f.usable THEN m.not_before ELSE :later::timestamptz END,
         leases = m.leases + CASE WHEN f.usable THEN 1 ELSE 0 END,
         discipline = CASE WHEN NOT f.usable THEN m.discipline WHEN :measured::boolean THEN CASE WHEN f.turn_id = 0 THEN 'fifo' ELSE 'fair' END END

@@ -9,7 +9,7 @@ ORDER BY m.id FOR UPDATE
 -- name: select_busy(ids)
 -- Messages with an open action, an outgoing mail that has not ended, or a decision still to be made.
 SELECT a.message_id FROM actions a
-WHERE a.message_id = ANY(:ids::uuid[]) AND a.state IN ('queued', 'awaiting_approval', 'executing')
+WHERE a.message_id = ANY(:ids::uuid[]) AND a.state IN ('queued', 'approved_pending', 'executing')
 UNION SELECT a.message_id FROM actions a JOIN outbound_mail o ON o.action_id = a.id
 WHERE a.message_id = ANY(:ids::uuid[]) AND o.ended_at IS NULL
 UNION SELECT m.id FROM messages m

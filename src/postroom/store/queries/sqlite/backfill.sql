@@ -23,7 +23,7 @@ WHERE id = :id
 -- Those with parked decisions. Also one that is not held: a decision may have been parked just after the others were released.
 SELECT r.job_id FROM backfill_runs r JOIN backfill_jobs j ON j.id = r.job_id
 WHERE (r.held_on IS NULL OR r.held_on <> :day) AND j.status <> 'paused'
-    AND EXISTS (SELECT 1 FROM jobs q WHERE q.parked_by = 'backfill:' || r.job_id)
+    AND EXISTS (SELECT 1 FROM job_rows q WHERE q.parked_by = 'backfill:' || r.job_id)
 
 -- name: insert_backfill_mail(rows, now)
 INSERT INTO backfill_mail (inbox_id, job_id, waits, accepted_at)
@@ -44,7 +44,7 @@ SELECT 1 FROM json_each(:tiers) AS t WHERE EXISTS (
 
 -- name: drop_undecided_backfill_mail(since)
 UPDATE backfill_mail SET waits = false WHERE waits AND message_id IN (
-    SELECT payload_json ->> 'message_id' FROM jobs
+    SELECT payload_json ->> 'message_id' FROM job_rows
     WHERE state IN ('failed', 'canceled') AND finished_at >= :since AND type = 'classify'
 ) RETURNING job_id
 
@@ -58,3 +58,10 @@ WHERE a.endpoint_identity = :endpoint_identity AND m.ingestion_tier = 'full' AND
 
 -- name: select_backfill_estimates(ids)
 SELECT id, endpoint_identity, request_json, result_json, created_by, created_at FROM backfill_estimates WHERE id IN (SELECT value FROM json_each(:ids))
+
+-- name: add_backfill_found(rows)
+-- In one order, so that two who store mail of the same backfill do not wait for each other in a circle.
+INSERT INTO backfill_found (job_id, category, year, messages)
+SELECT b.job_id, r.category, r.year, count(*) FROM (SELECT value ->> 0 AS inbox_id, value ->> 1 AS category, value ->> 2 AS year FROM json_each(:rows)) r
+JOIN backfill_mail b ON b.inbox_id = r.inbox_id GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+ON CONFLICT (job_id, category, year) DO UPDATE SET messages = backfill_found.messages + excluded.messages

@@ -11,7 +11,7 @@ SELECT c.state AS account_state, c.email, c.state_reason, COALESCE(j.cancel_requ
     m.provider_message_id, m.sender, m.labels_json
 FROM json_each(:rows) AS p
 LEFT JOIN accounts c ON c.id = p.value ->> 0
-LEFT JOIN jobs j ON j.seq = p.value ->> 1 AND j.attempts = p.value ->> 2 AND j.lease_token = p.value ->> 3
+LEFT JOIN job_rows j ON j.seq = p.value ->> 1 AND j.attempts = p.value ->> 2 AND j.lease_token = p.value ->> 3
     AND j.state = 'running'
 LEFT JOIN outbound_mail o ON o.id = p.value ->> 4 AND o.lease_token = p.value ->> 5 AND o.state = 'sending'
 LEFT JOIN actions a ON a.id = p.value ->> 6

@@ -1,5 +1,5 @@
 -- name: insert_jobs(rows, now)
-INSERT INTO jobs (id, type, payload_json, priority, max_attempts, idempotency_key, releases_key, traceparent,
+INSERT INTO job_rows (id, type, payload_json, priority, max_attempts, idempotency_key, releases_key, traceparent,
     not_before, ready, state, created_at, updated_at)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
     value ->> 8, value ->> 9, 'queued', :now, :now
@@ -14,91 +14,91 @@ SELECT key, job_id FROM job_keys WHERE key IN (SELECT value FROM json_each(:keys
 
 -- name: claim_jobs(token, now, most)
 -- There is one writer: what the first statement sees, the second finds unchanged.
-SELECT seq, id, type, payload_json, priority, attempts + 1, max_attempts, releases_key, traceparent FROM jobs
+SELECT seq, id, type, payload_json, priority, attempts + 1, max_attempts, releases_key, traceparent FROM job_rows
 WHERE state = 'queued' AND ready = 1 AND EXISTS (SELECT 1 FROM job_leases WHERE token = :token)
 ORDER BY priority DESC, seq LIMIT :most;
-UPDATE jobs SET state = 'running', attempts = attempts + 1, lease_token = :token, updated_at = :now
-WHERE seq IN (SELECT seq FROM jobs WHERE state = 'queued' AND ready = 1 ORDER BY priority DESC, seq LIMIT :most)
+UPDATE job_rows SET state = 'running', attempts = attempts + 1, lease_token = :token, updated_at = :now
+WHERE seq IN (SELECT seq FROM job_rows WHERE state = 'queued' AND ready = 1 ORDER BY priority DESC, seq LIMIT :most)
     AND EXISTS (SELECT 1 FROM job_leases WHERE token = :token);
 
 -- name: complete_jobs(seqs, attempts, token, now)
-UPDATE jobs SET state = 'completed', lease_token = NULL, cancel_requested = 0, finished_at = :now, updated_at = :now
+UPDATE job_rows SET state = 'completed', lease_token = NULL, cancel_requested = 0, finished_at = :now, updated_at = :now
 WHERE seq IN (SELECT value FROM json_each(:seqs)) AND attempts = :attempts AND lease_token = :token
     AND state = 'running'
 RETURNING seq
 
 -- name: end_job(seq, attempts, token, state, error, now)
-UPDATE jobs SET state = :state, lease_token = NULL, cancel_requested = 0, last_error = COALESCE(:error, last_error),
+UPDATE job_rows SET state = :state, lease_token = NULL, cancel_requested = 0, last_error = COALESCE(:error, last_error),
     finished_at = :now, updated_at = :now
 WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running'
 RETURNING seq
 
 -- name: release_keys(seqs)
 DELETE FROM job_keys WHERE key IN (
-    SELECT idempotency_key FROM jobs WHERE seq IN (SELECT value FROM json_each(:seqs)) AND releases_key = 1
-) AND job_id IN (SELECT id FROM jobs WHERE seq IN (SELECT value FROM json_each(:seqs)))
+    SELECT idempotency_key FROM job_rows WHERE seq IN (SELECT value FROM json_each(:seqs)) AND releases_key = 1
+) AND job_id IN (SELECT id FROM job_rows WHERE seq IN (SELECT value FROM json_each(:seqs)))
 
 -- name: retry_job_later(seq, attempts, token, not_before, error, now)
-UPDATE jobs
+UPDATE job_rows
 SET state = 'queued', ready = 0, lease_token = NULL, not_before = :not_before, last_error = :error, updated_at = :now
 WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running' AND attempts < max_attempts
 RETURNING seq, cancel_requested
 
 -- name: park_job(seq, attempts, token, key, reason, until, now)
-UPDATE jobs
+UPDATE job_rows
 SET state = 'queued', ready = 0, lease_token = NULL, attempts = attempts - 1, not_before = :until,
     parked_by = :key, last_error = :reason, updated_at = :now
 WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running'
 RETURNING seq, cancel_requested
 
 -- name: unpark_jobs(key, now)
-UPDATE jobs SET ready = 1, parked_by = NULL, not_before = NULL, updated_at = :now
+UPDATE job_rows SET ready = 1, parked_by = NULL, not_before = NULL, updated_at = :now
 WHERE parked_by = :key AND state = 'queued'
 RETURNING seq, priority
 
 -- name: release_jobs(seqs, attempts, token, now)
-UPDATE jobs SET state = 'queued', lease_token = NULL, attempts = attempts - 1, updated_at = :now
+UPDATE job_rows SET state = 'queued', lease_token = NULL, attempts = attempts - 1, updated_at = :now
 WHERE seq IN (SELECT value FROM json_each(:seqs)) AND attempts = :attempts AND lease_token = :token
     AND state = 'running'
 RETURNING seq, priority, cancel_requested
 
 -- name: select_claim(seq, attempts, token)
-SELECT cancel_requested FROM jobs
+SELECT cancel_requested FROM job_rows
 WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running'
 
 -- name: select_cancel_requests(seqs, token)
-SELECT seq FROM jobs
+SELECT seq FROM job_rows
 WHERE seq IN (SELECT value FROM json_each(:seqs)) AND lease_token = :token AND cancel_requested = 1
 
 -- name: lock_job(id)
-SELECT seq, state, type, idempotency_key, releases_key, priority FROM jobs WHERE id = :id
+SELECT seq, state, type, idempotency_key, releases_key, priority FROM job_rows WHERE id = :id
 
 -- name: cancel_queued_job(seq, now)
-UPDATE jobs SET state = 'canceled', parked_by = NULL, cancel_requested = 0, finished_at = :now, updated_at = :now
+UPDATE job_rows SET state = 'canceled', parked_by = NULL, cancel_requested = 0, finished_at = :now, updated_at = :now
 WHERE seq = :seq AND state = 'queued' RETURNING seq
 
 -- name: request_cancel(seq, now)
-UPDATE jobs SET cancel_requested = 1, updated_at = :now WHERE seq = :seq AND state = 'running' RETURNING seq
+UPDATE job_rows SET cancel_requested = 1, updated_at = :now WHERE seq = :seq AND state = 'running' RETURNING seq
 
 -- name: revive_job(seq, now)
 -- An ended job is queued again with its attempts reset; its steps stay, so it resumes after the last one.
-UPDATE jobs SET state = 'queued', ready = 1, attempts = 0, not_before = NULL, cancel_requested = 0,
+UPDATE job_rows SET state = 'queued', ready = 1, attempts = 0, not_before = NULL, cancel_requested = 0,
     finished_at = NULL, updated_at = :now
 WHERE seq = :seq AND state IN ('failed', 'canceled') RETURNING seq, priority
 
 -- name: dismiss_jobs(ids, now)
-UPDATE jobs SET state = 'canceled', finished_at = :now, updated_at = :now
+UPDATE job_rows SET state = 'canceled', finished_at = :now, updated_at = :now
 WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'failed' RETURNING id
 
 -- name: hasten_job(seq, now)
 -- A sleeping or parked job is made due at once.
-UPDATE jobs SET ready = 1, not_before = NULL, parked_by = NULL, updated_at = :now
+UPDATE job_rows SET ready = 1, not_before = NULL, parked_by = NULL, updated_at = :now
 WHERE seq = :seq AND state = 'queued' AND ready = 0 RETURNING seq, priority
 
 -- name: wake_due_jobs(now, most)
-UPDATE jobs SET ready = 1, parked_by = NULL, updated_at = :now
+UPDATE job_rows SET ready = 1, parked_by = NULL, updated_at = :now
 WHERE seq IN (
-    SELECT seq FROM jobs WHERE state = 'queued' AND ready = 0 AND not_before <= :now ORDER BY not_before LIMIT :most
+    SELECT seq FROM job_rows WHERE state = 'queued' AND ready = 0 AND not_before <= :now ORDER BY not_before LIMIT :most
 )
 RETURNING seq, priority
 
@@ -111,23 +111,23 @@ SELECT token, holder FROM job_leases WHERE lease_until < :now LIMIT 1
 
 -- name: end_dead_jobs(token, now)
 -- The jobs of a dead worker that were to be canceled, or have no attempt left.
-UPDATE jobs SET state = CASE WHEN cancel_requested THEN 'canceled' ELSE 'failed' END, lease_token = NULL,
+UPDATE job_rows SET state = CASE WHEN cancel_requested THEN 'canceled' ELSE 'failed' END, lease_token = NULL,
     cancel_requested = 0, last_error = 'the worker died in attempt ' || attempts, finished_at = :now, updated_at = :now
 WHERE lease_token IS NOT NULL AND lease_token = :token AND (cancel_requested OR attempts >= max_attempts)
 RETURNING seq, id, attempts, state
 
 -- name: requeue_dead_jobs(token, now)
-UPDATE jobs SET state = 'queued', lease_token = NULL, last_error = 'the worker died in attempt ' || attempts,
+UPDATE job_rows SET state = 'queued', lease_token = NULL, last_error = 'the worker died in attempt ' || attempts,
     updated_at = :now
 WHERE lease_token IS NOT NULL AND lease_token = :token
 RETURNING seq, priority, id, attempts
 
 -- name: prune_jobs(state, before, most)
-SELECT seq, id FROM jobs WHERE state = :state AND finished_at < :before LIMIT :most
+SELECT seq, id FROM job_rows WHERE state = :state AND finished_at < :before LIMIT :most
 
 -- name: delete_pruned(seqs, ids)
 DELETE FROM job_steps WHERE job_id IN (SELECT value FROM json_each(:ids));
-DELETE FROM jobs WHERE seq IN (SELECT value FROM json_each(:seqs));
+DELETE FROM job_rows WHERE seq IN (SELECT value FROM json_each(:seqs));
 
 -- name: prune_receipts(before)
 -- SQLite needs no receipts: its commits have no unknown outcome.
@@ -137,7 +137,7 @@ SELECT 1 WHERE :before IS NULL
 SELECT id, type, state, priority, attempts, max_attempts, payload_json, idempotency_key, not_before, last_error,
     (SELECT heartbeat_at FROM job_leases WHERE token = lease_token) AS heartbeat_at, created_at, updated_at, finished_at,
     cancel_requested, parked_by
-FROM jobs
+FROM job_rows
 WHERE (:state IS NULL OR state = :state) AND (:type IS NULL OR type = :type)
 ORDER BY seq DESC LIMIT :most
 
@@ -145,20 +145,20 @@ ORDER BY seq DESC LIMIT :most
 SELECT id, type, state, priority, attempts, max_attempts, payload_json, idempotency_key, not_before, last_error,
     (SELECT heartbeat_at FROM job_leases WHERE token = lease_token) AS heartbeat_at, created_at, updated_at, finished_at,
     cancel_requested, parked_by
-FROM jobs WHERE id = :id
+FROM job_rows WHERE id = :id
 
 -- name: count_failed_jobs(most)
-SELECT count(*) FROM (SELECT 1 FROM jobs WHERE state = 'failed' AND finished_at IS NOT NULL LIMIT :most)
+SELECT count(*) FROM (SELECT 1 FROM job_rows WHERE state = 'failed' AND finished_at IS NOT NULL LIMIT :most)
 -- name: count_jobs()
-SELECT state, count(*) FROM jobs GROUP BY state
+SELECT state, count(*) FROM job_rows GROUP BY state
 -- name: select_next_due()
-SELECT min(not_before) FROM jobs WHERE state = 'queued' AND ready = 0
+SELECT min(not_before) FROM job_rows WHERE state = 'queued' AND ready = 0
 
 -- name: select_active_jobs(ids)
-SELECT id FROM jobs WHERE id IN (SELECT value FROM json_each(:ids)) AND finished_at IS NULL AND ready = 1
+SELECT id FROM job_rows WHERE id IN (SELECT value FROM json_each(:ids)) AND finished_at IS NULL AND ready = 1
 
 -- name: disown_jobs(token, known, now)
-UPDATE jobs SET state = 'queued', lease_token = NULL, attempts = attempts - 1, updated_at = :now
+UPDATE job_rows SET state = 'queued', lease_token = NULL, attempts = attempts - 1, updated_at = :now
 WHERE lease_token IS NOT NULL AND lease_token = :token AND seq NOT IN (SELECT value FROM json_each(:known))
 RETURNING seq, priority, cancel_requested
 
@@ -172,7 +172,7 @@ UPDATE actions INDEXED BY actions_live
 SET state = CASE ended.state WHEN 'canceled' THEN 'canceled' ELSE 'failed' END,
     error = COALESCE(ended.last_error, 'its job was ' || ended.state), updated_at = :now,
     executed_at = CASE WHEN undo_hint_json IS NULL THEN executed_at ELSE COALESCE(executed_at, :now) END
-FROM jobs AS ended
-WHERE actions.state IN ('queued', 'awaiting_approval', 'executing') AND actions.state <> 'awaiting_approval'
+FROM job_rows AS ended
+WHERE actions.state IN ('queued', 'approved_pending', 'executing') AND actions.state <> 'approved_pending'
     AND ended.id = actions.job_id AND ended.state IN ('failed', 'canceled')
 RETURNING actions.id

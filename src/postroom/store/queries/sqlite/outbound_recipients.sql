@@ -29,8 +29,13 @@ SELECT mail_id, state, not_before, last_reply FROM outbound_recipients WHERE mai
 -- name: delete_outbound_contents(mail_ids)
 DELETE FROM outbound_contents WHERE mail_id IN (SELECT value FROM json_each(:mail_ids))
 
--- name: select_suppressed(tenants, addresses)
+-- name: select_suppressed(tenants, addresses, now)
 SELECT tenant, address, cause, detail FROM suppressions
+WHERE tenant IN (SELECT value FROM json_each(:tenants)) AND address IN (SELECT value FROM json_each(:addresses))
+    AND (expires_at IS NULL OR expires_at > :now)
+
+-- name: select_struck(tenants, addresses)
+SELECT DISTINCT tenant, address FROM strikes
 WHERE tenant IN (SELECT value FROM json_each(:tenants)) AND address IN (SELECT value FROM json_each(:addresses))
 
 -- name: mark_leaving(rows, now)
@@ -43,6 +48,15 @@ UPDATE outbound_recipients SET state = e.value ->> 2, attempts = attempts - (e.v
     bounce_class = e.value ->> 7, delay_reported = delay_reported OR (e.value ->> 8), leaving_at = NULL, updated_at = :now
 FROM json_each(:rows) AS e
 WHERE outbound_recipients.mail_id = e.value ->> 0 AND outbound_recipients.position = e.value ->> 1 AND outbound_recipients.state = 'sending'
+
+-- name: insert_attempts(rows, now)
+INSERT INTO outbound_attempts (mail_id, position, number, outcome, started_at, ended_at, host, tls, reply)
+SELECT r.mail_id, r.position, r.attempts + (e.value ->> 2), e.value ->> 3, COALESCE(m.leased_at, :now), :now,
+    e.value ->> 4, e.value ->> 5, e.value ->> 6
+FROM json_each(:rows) AS e JOIN outbound_recipients r ON r.mail_id = e.value ->> 0 AND r.position = e.value ->> 1
+    JOIN outbound_mail m ON m.id = r.mail_id WHERE true
+ON CONFLICT (mail_id, position, number, outcome)
+DO UPDATE SET times = outbound_attempts.times + 1, ended_at = excluded.ended_at, reply = excluded.reply
 
 -- name: end_sendings(rows, now)
 UPDATE outbound_mail SET state = e.value ->> 1, lease_token = NULL, lease_until = NULL,
@@ -57,3 +71,12 @@ WHERE id = :id AND sender_id IS NOT NULL
 -- name: lock_mail_of_message(message_id, most)
 SELECT id, tenant, sender_id, state, account_id, envelope_sender FROM outbound_mail
 WHERE message_id = :message_id AND sender_id IS NOT NULL ORDER BY id LIMIT :most
+
+-- name: select_mail_ids(states, tenant, domain, since, until, most)
+-- Mail that people settle together: of a tenant, with a recipient at a domain, asked for in a span of time.
+SELECT m.id FROM outbound_mail m
+WHERE m.state IN (SELECT value FROM json_each(:states)) AND (:tenant IS NULL OR m.tenant = :tenant)
+    AND (:since IS NULL OR m.asked_at >= :since) AND (:until IS NULL OR m.asked_at < :until)
+    AND (:domain IS NULL OR EXISTS (
+        SELECT 1 FROM outbound_recipients r WHERE r.mail_id = m.id AND lower(r.address) LIKE '%@' || :domain ESCAPE '\'))
+ORDER BY m.seq LIMIT :most

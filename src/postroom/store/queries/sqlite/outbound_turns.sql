@@ -126,6 +126,9 @@ RETURNING id, seq, sender_id, message_class,
 -- name: lease_chosen(seqs, lease_token, lease_until, later, measured, now)
 -- Mail whose mailbox cannot be used now is looked at again later; it is not held against it.
 UPDATE outbound_mail SET ready = false, updated_at = :now, state = 'sending', lease_token = :lease_token, lease_until = :lease_until,
+    leased_at = :now, leased_lane = (
+        SELECT CASE WHEN r.turn_id = 0 THEN 'fifo' WHEN r.retry THEN 'retry' ELSE s.queue_lane END
+        FROM outbound_ready r, senders s WHERE r.mail_id = outbound_mail.id AND s.id = outbound_mail.sender_id),
     leases = leases + 1, discipline = CASE WHEN :measured THEN (SELECT iif(r.turn_id = 0, 'fifo', 'fair') FROM outbound_ready r WHERE r.mail_id = outbound_mail.id) END
 WHERE id IN (SELECT r.mail_id FROM json_each(:seqs) AS s JOIN outbound_ready r ON r.seq = s.value)
     AND state IN ('queued', 'deferred') AND (account_id IS NULL OR EXISTS (
@@ -134,7 +137,7 @@ WHERE id IN (SELECT r.mail_id FROM json_each(:seqs) AS s JOIN outbound_ready r O
             AND (a.state = 'removed' OR NOT EXISTS (
                 SELECT 1 FROM restore_checks c WHERE c.account_id = outbound_mail.account_id AND c.checked_at IS NULL))
     ));
-UPDATE outbound_mail SET ready = false, not_before = :later
+UPDATE outbound_mail SET ready = false, not_before = :later, updated_at = :now
 WHERE ready AND id IN (SELECT r.mail_id FROM json_each(:seqs) AS s JOIN outbound_ready r ON r.seq = s.value);
 DELETE FROM outbound_ready WHERE seq IN (SELECT value FROM json_each(:seqs))
 

@@ -6,7 +6,7 @@ FROM (
     SELECT substr(finished_at, 1, 13) || ':00:00.000000Z' AS hour, type, state,
         max(0, CAST(1000 * (unixepoch(finished_at, 'subsec') - unixepoch(
             COALESCE(CASE WHEN attempts <= 1 THEN not_before END, created_at), 'subsec')) AS INTEGER)) AS ms
-    FROM jobs
+    FROM job_rows
     WHERE state IN ('completed', 'failed', 'canceled') AND finished_at > :since AND finished_at <= :until
 )
 GROUP BY 1, 2, 3, 4
@@ -15,16 +15,16 @@ GROUP BY 1, 2, 3, 4
 SELECT j.seq, id, type, state, ready, attempts, max_attempts, not_before, last_error, created_at, finished_at,
     cancel_requested, parked_by
 FROM (
-    SELECT * FROM (SELECT seq FROM jobs INDEXED BY jobs_claimable
+    SELECT * FROM (SELECT seq FROM job_rows INDEXED BY jobs_claimable
         WHERE :stage = 'ready' AND state = 'queued' AND ready = 1 AND seq < :before ORDER BY seq DESC LIMIT :looked)
-    UNION ALL SELECT * FROM (SELECT seq FROM jobs INDEXED BY jobs_leased
+    UNION ALL SELECT * FROM (SELECT seq FROM job_rows INDEXED BY jobs_leased
         WHERE :stage = 'running' AND lease_token IS NOT NULL AND seq < :before ORDER BY seq DESC LIMIT :looked)
-    UNION ALL SELECT * FROM (SELECT seq FROM jobs INDEXED BY jobs_parked
+    UNION ALL SELECT * FROM (SELECT seq FROM job_rows INDEXED BY jobs_parked
         WHERE :stage = 'parked' AND parked_by IS NOT NULL AND seq < :before ORDER BY seq DESC LIMIT :looked)
-    UNION ALL SELECT * FROM (SELECT seq FROM jobs INDEXED BY jobs_sleeping
+    UNION ALL SELECT * FROM (SELECT seq FROM job_rows INDEXED BY jobs_sleeping
         WHERE :stage IN ('scheduled', 'retrying') AND state = 'queued' AND ready = 0 AND parked_by IS NULL
             AND (attempts > 0) = (:stage = 'retrying') AND seq < :before ORDER BY seq DESC LIMIT :looked)
-) AS q JOIN jobs j ON j.seq = q.seq
+) AS q JOIN job_rows j ON j.seq = q.seq
 WHERE (:type IS NULL OR type = :type) AND (:account_id IS NULL OR payload_json ->> 'account_id' = :account_id)
     AND (:error IS NULL OR lower(last_error) LIKE :error ESCAPE '|')
 ORDER BY j.seq DESC LIMIT :most
@@ -32,13 +32,13 @@ ORDER BY j.seq DESC LIMIT :most
 -- name: select_live_rest(stage, before, looked)
 -- The last job that was looked at, if there are more.
 SELECT seq FROM (
-    SELECT * FROM (SELECT seq FROM jobs INDEXED BY jobs_claimable
+    SELECT * FROM (SELECT seq FROM job_rows INDEXED BY jobs_claimable
         WHERE :stage = 'ready' AND state = 'queued' AND ready = 1 AND seq < :before ORDER BY seq DESC LIMIT :looked)
-    UNION ALL SELECT * FROM (SELECT seq FROM jobs INDEXED BY jobs_leased
+    UNION ALL SELECT * FROM (SELECT seq FROM job_rows INDEXED BY jobs_leased
         WHERE :stage = 'running' AND lease_token IS NOT NULL AND seq < :before ORDER BY seq DESC LIMIT :looked)
-    UNION ALL SELECT * FROM (SELECT seq FROM jobs INDEXED BY jobs_parked
+    UNION ALL SELECT * FROM (SELECT seq FROM job_rows INDEXED BY jobs_parked
         WHERE :stage = 'parked' AND parked_by IS NOT NULL AND seq < :before ORDER BY seq DESC LIMIT :looked)
-    UNION ALL SELECT * FROM (SELECT seq FROM jobs INDEXED BY jobs_sleeping
+    UNION ALL SELECT * FROM (SELECT seq FROM job_rows INDEXED BY jobs_sleeping
         WHERE :stage IN ('scheduled', 'retrying') AND state = 'queued' AND ready = 0 AND parked_by IS NULL
             AND (attempts > 0) = (:stage = 'retrying') AND seq < :before ORDER BY seq DESC LIMIT :looked)
 ) ORDER BY seq DESC LIMIT 1 OFFSET :looked - 1
@@ -47,54 +47,54 @@ SELECT seq FROM (
 SELECT j.seq, id, type, state, ready, attempts, max_attempts, not_before, last_error, created_at, finished_at,
     cancel_requested, parked_by
 FROM (
-    SELECT seq FROM jobs INDEXED BY jobs_ended
+    SELECT seq FROM job_rows INDEXED BY jobs_ended
     WHERE state = :stage AND finished_at IS NOT NULL AND (finished_at, seq) < (:before_at, :before_seq)
     ORDER BY finished_at DESC, seq DESC LIMIT :looked
-) AS e JOIN jobs j ON j.seq = e.seq
+) AS e JOIN job_rows j ON j.seq = e.seq
 WHERE (:type IS NULL OR type = :type) AND (:account_id IS NULL OR payload_json ->> 'account_id' = :account_id)
     AND (:error IS NULL OR lower(last_error) LIKE :error ESCAPE '|')
 ORDER BY finished_at DESC, j.seq DESC LIMIT :most
 
 -- name: select_ended_rest(stage, before_at, before_seq, looked)
-SELECT finished_at, seq FROM jobs INDEXED BY jobs_ended
+SELECT finished_at, seq FROM job_rows INDEXED BY jobs_ended
 WHERE state = :stage AND finished_at IS NOT NULL AND (finished_at, seq) < (:before_at, :before_seq)
 ORDER BY finished_at DESC, seq DESC LIMIT 1 OFFSET :looked - 1
 
 -- name: select_job_seqs()
-SELECT (SELECT min(seq) FROM jobs), (SELECT max(seq) FROM jobs)
+SELECT (SELECT min(seq) FROM job_rows), (SELECT max(seq) FROM job_rows)
 
 -- name: select_newest_jobs(stage, type, account_id, error, before, last, most)
 SELECT seq, id, type, state, ready, attempts, max_attempts, not_before, last_error, created_at, finished_at,
     cancel_requested, parked_by
-FROM jobs NOT INDEXED
+FROM job_rows NOT INDEXED
 WHERE seq < :before AND seq >= :last AND (:stage IS NULL OR state = :stage) AND (:type IS NULL OR type = :type)
     AND (:account_id IS NULL OR payload_json ->> 'account_id' = :account_id)
     AND (:error IS NULL OR lower(last_error) LIKE :error ESCAPE '|')
 ORDER BY seq DESC LIMIT :most
 
 -- name: count_stages(most)
-SELECT 'ready', count(*) FROM (SELECT 1 FROM jobs INDEXED BY jobs_claimable WHERE state = 'queued' AND ready = 1 LIMIT :most)
+SELECT 'ready', count(*) FROM (SELECT 1 FROM job_rows INDEXED BY jobs_claimable WHERE state = 'queued' AND ready = 1 LIMIT :most)
 UNION ALL
-SELECT 'running', count(*) FROM (SELECT 1 FROM jobs INDEXED BY jobs_leased WHERE lease_token IS NOT NULL LIMIT :most)
+SELECT 'running', count(*) FROM (SELECT 1 FROM job_rows INDEXED BY jobs_leased WHERE lease_token IS NOT NULL LIMIT :most)
 UNION ALL
-SELECT 'scheduled', count(*) FROM (SELECT 1 FROM jobs INDEXED BY jobs_sleeping
+SELECT 'scheduled', count(*) FROM (SELECT 1 FROM job_rows INDEXED BY jobs_sleeping
     WHERE state = 'queued' AND ready = 0 AND parked_by IS NULL AND attempts = 0 LIMIT :most)
 UNION ALL
-SELECT 'retrying', count(*) FROM (SELECT 1 FROM jobs INDEXED BY jobs_sleeping
+SELECT 'retrying', count(*) FROM (SELECT 1 FROM job_rows INDEXED BY jobs_sleeping
     WHERE state = 'queued' AND ready = 0 AND parked_by IS NULL AND attempts > 0 LIMIT :most)
 UNION ALL
-SELECT 'parked', count(*) FROM (SELECT 1 FROM jobs INDEXED BY jobs_parked WHERE parked_by IS NOT NULL LIMIT :most)
+SELECT 'parked', count(*) FROM (SELECT 1 FROM job_rows INDEXED BY jobs_parked WHERE parked_by IS NOT NULL LIMIT :most)
 UNION ALL
-SELECT 'failed', count(*) FROM (SELECT 1 FROM jobs INDEXED BY jobs_ended
+SELECT 'failed', count(*) FROM (SELECT 1 FROM job_rows INDEXED BY jobs_ended
     WHERE state = 'failed' AND finished_at IS NOT NULL LIMIT :most)
 UNION ALL
-SELECT 'canceled', count(*) FROM (SELECT 1 FROM jobs INDEXED BY jobs_ended
+SELECT 'canceled', count(*) FROM (SELECT 1 FROM job_rows INDEXED BY jobs_ended
     WHERE state = 'canceled' AND finished_at IS NOT NULL LIMIT :most)
 
 -- name: select_workers()
 SELECT l.holder, l.heartbeat_at, l.lease_until, COALESCE(r.running, 0) AS running
 FROM job_leases l LEFT JOIN (
-    SELECT lease_token, count(*) AS running FROM jobs INDEXED BY jobs_leased
+    SELECT lease_token, count(*) AS running FROM job_rows INDEXED BY jobs_leased
     WHERE lease_token IS NOT NULL GROUP BY lease_token
 ) AS r ON r.lease_token = l.token
 ORDER BY l.holder, l.token LIMIT 200

@@ -1,0 +1,63 @@
+"""The same thing is called the same on every page, in the commands and in the API."""
+
+import pytest
+
+from postroom.core.actions.safety import Policy
+from postroom.manage.actions import list_actions
+from postroom.manage.mail import list_mail
+from postroom.manage.mail_lines import MailQuestion, list_lines
+from postroom.manage.mail_page import MailDetail, show_mail
+from postroom.manage.mail_story import mail_story
+from postroom.manage.overview import Overview
+from postroom.manage.undo import undo_action
+from postroom.store import undos
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.search import EARLIEST
+from support.page_setup import PARCEL, carry_out_undo, filled_mailbox
+from support.store.fault_cases_registry import signed
+from support.store.mail_setup import MailSetup
+
+
+async def words_for(database: Database, box: MailSetup) -> set[str]:
+    """The state of the action on the parcel, wherever it is shown."""
+    id = box.ids["done"]
+    (line,) = [each for each in await Overview(database).lines(10) if each.subject == PARCEL.subject]
+    (listed,) = [each for each in (await list_lines(database, MailQuestion(kind="mail"))).lines if each.id == id]
+    shown = await show_mail(database, str(id), Policy())
+    assert isinstance(shown, MailDetail)
+    (command,) = [each.what for each in await list_mail(database, 10, EARLIEST) if each.id == id]
+    (action,) = shown.actions
+    return {str(line.action_state), listed.state, action.state, command.partition(": ")[2] or "done"}
+
+
+async def test_an_action_has_one_state_on_the_overview_in_the_list_in_its_story_and_in_the_commands(
+    database: Database,
+) -> None:
+    box = await filled_mailbox(database)
+    assert await words_for(database, box) == {"done"}
+    (action,) = [each for each in await list_actions(database, 10) if each.message_id == box.ids["done"]]
+    await undo_action(database, action.id, signed())
+    await carry_out_undo(box, action.id)
+    assert await words_for(database, box) == {"undone"}
+    story = await mail_story(database, str(box.ids["done"]))
+    assert any("That was undone" in line.text for line in story.lines)
+
+
+async def test_an_action_that_is_being_undone_is_nowhere_called_done(database: Database) -> None:
+    box = await filled_mailbox(database)
+    (action,) = [each for each in await list_actions(database, 10) if each.message_id == box.ids["done"]]
+    await undo_action(database, action.id, signed())
+    jobs = await box.setup.claim()
+    (job,) = [each for each in jobs if each.payload.get("original_action_id") == str(action.id)]
+    await database.run(undos.begin_undo(job, action.id, action.account_id, new_id(), box.setup.clock()))
+    assert await words_for(database, box) == {"being undone"}
+
+
+@pytest.mark.parametrize("key", ["done", "asked", "kept"])
+async def test_the_list_and_the_story_give_the_same_reason_for_a_tier(database: Database, key: str) -> None:
+    box = await filled_mailbox(database)
+    id = box.ids[key]
+    (listed,) = [each for each in (await list_lines(database, MailQuestion(kind="mail"))).lines if each.id == id]
+    story = await mail_story(database, str(id))
+    assert f"Its tier is {listed.tier.replace('_', ' ')}: {listed.why_tier}." in [line.text for line in story.lines]
