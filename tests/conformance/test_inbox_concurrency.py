@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
+import asyncpg
 import pytest
 
 from postroom.core.errors import LeaseLost
@@ -16,6 +17,7 @@ from postroom.core.queue.queues import EMAIL, GATEWAY, Queues
 from postroom.store import inbox
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
+from postroom.store.engine.postgres import PostgresDatabase
 from postroom.store.inbox import LeaseRef
 from postroom.switchboard.buffer import Buffer
 from support.clocks import ManualClock
@@ -23,6 +25,7 @@ from support.patience import PATIENCE_S
 from support.scale import scale
 from support.store.inbox_setup import InboxSetup, Row, event, refs
 from support.store.job_setup import JobSetup
+from support.store.running_worker import until
 
 CONSUMERS = 8
 
@@ -118,6 +121,38 @@ async def test_consumers_who_acknowledge_each_others_messages_in_every_order_nev
         wins = Counter(ref for each, told in zip(lists, outcomes, strict=True) for ref in _ended(each, told))
         assert wins == dict.fromkeys(held, 1)
         assert set(await setup.states()) == {"done"}
+
+
+@pytest.mark.parametrize("statistics", ["none", "fresh"])
+async def test_messages_are_locked_in_one_order_however_the_statement_is_planned(
+    postgres_setup: JobSetup, emptied_postgres_url: str, statistics: str
+) -> None:
+    """With fresh statistics the planner follows the caller's list: two lists in opposite orders would wait in a circle.
+
+    Nobody resolves a circle here: it lasts until a statement times out, which is an error.
+    """
+    setup = InboxSetup(postgres_setup.database, postgres_setup.clock)
+    await setup.open_account()
+    held = await leased_singly(setup, 61)
+    circling = PostgresDatabase(f"{emptied_postgres_url}?deadlock_timeout=1h", patience_s=1)
+    buffer = Buffer(circling, setup.queues, setup.clock)
+    other = await asyncpg.connect(emptied_postgres_url, server_settings={"search_path": "postroom"})
+    try:
+        if statistics == "fresh":
+            await other.execute("ANALYZE inbox_queue, envelopes")
+        async with other.transaction():
+            await other.execute("SELECT 1 FROM inbox_queue WHERE id = $1 FOR UPDATE", held[30].message_id)
+            consumers = [asyncio.create_task(buffer.ack(each)) for each in (held, held[::-1])]
+            await until(lambda: _both_wait(other))
+        first, second = await asyncio.gather(*consumers)
+    finally:
+        await other.close()
+        await circling.close()
+    assert all((one is None) != (another is None) for one, another in zip(first, reversed(second), strict=True))
+
+
+async def _both_wait(other: asyncpg.Connection) -> bool:
+    return await other.fetchval("SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted") == 2
 
 
 def _ended(asked: list[LeaseRef], told: list[LeaseLost | None]) -> Iterator[LeaseRef]:

@@ -96,14 +96,18 @@ SELECT t.seq, t.attempts, e.id, e.policy_tier, e.ingestion_tier, e.endpoint_iden
 FROM taken t JOIN envelopes e ON e.seq = t.seq
 
 -- name: ack_inbox(rows, now, hour, shard)
--- Rows are pairs of a message and the lease it is held under. The counts come last, so that nothing waits for a message while it holds a count.
-WITH done AS (
-    DELETE FROM inbox_queue q
+-- Rows are pairs of a message and the lease it is held under. They are locked in one order, whatever the plan is.
+-- The counts come last, so that nothing waits for a message while it holds a count.
+WITH held AS MATERIALIZED (
+    SELECT q.seq FROM inbox_queue q
     WHERE q.seq = ANY(ARRAY(
-        SELECT seq FROM envelopes WHERE id = ANY(ARRAY(SELECT (e ->> 0)::uuid FROM jsonb_array_elements(:rows::jsonb) AS e)) ORDER BY seq
+        SELECT seq FROM envelopes WHERE id = ANY(ARRAY(SELECT (e ->> 0)::uuid FROM jsonb_array_elements(:rows::jsonb) AS e))
     ))
         AND q.state = 'leased' AND q.lease_until >= :now
         AND (q.id, q.lease_token) IN (SELECT (e ->> 0)::uuid, (e ->> 1)::uuid FROM jsonb_array_elements(:rows::jsonb) AS e)
+    ORDER BY q.seq FOR UPDATE
+), done AS (
+    DELETE FROM inbox_queue q WHERE q.seq = ANY(ARRAY(SELECT seq FROM held))
     RETURNING q.seq, q.id, q.lease_token, q.queue, q.tier, q.attempts, q.accepted_at
 ), ends AS (
     INSERT INTO inbox_ends (seq, state, attempts, ended_at) SELECT seq, 'done', attempts, :now FROM done
