@@ -2,10 +2,12 @@
 
 import re
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from postroom.store.engine import statements
 from postroom.store.engine.statements import _HEADER, Compiled, _parse, blocks
 
 ONLY_SQLITE = {
@@ -116,6 +118,46 @@ def test_a_part_stands_wherever_it_is_named_also_in_later_parts() -> None:
 def test_a_part_that_is_not_there_is_a_bug_that_is_reported() -> None:
     with pytest.raises(ValueError, match="part open is used but not defined"):
         _one("-- name: find()\nSELECT 1 WHERE {open}")
+
+
+def test_a_part_may_hold_what_the_databases_spell_differently() -> None:
+    text = "-- part: mine\nid {= ANY(:ids::uuid[])}\n\n-- name: find(ids)\nSELECT 1 FROM t WHERE {mine} {FOR SHARE}"
+    assert _one(text)[0].text == "SELECT 1 FROM t WHERE id IN (SELECT value FROM json_each(?1))"
+    assert _one(text, "postgres")[0].text == "SELECT 1 FROM t WHERE id = ANY($1::uuid[]) FOR SHARE"
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+def test_what_one_database_alone_reads_is_written_as_it_reads_it(dialect: str) -> None:
+    for entry in (files("postroom.store") / "queries" / dialect).iterdir():
+        assert not re.search(r"\{[^{}]*\W[^{}]*\}", entry.read_text("utf-8")), f"{dialect}/{entry.name} has braces"
+
+
+def _written(folder: Path, monkeypatch: pytest.MonkeyPatch, **texts: str) -> None:
+    """A store with these queries, at most one file in each folder."""
+    for place in ("common", "sqlite", "postgres"):
+        (folder / "queries" / place).mkdir(parents=True)
+    for place, text in texts.items():
+        (folder / "queries" / place / "things.sql").write_text(text)
+
+    def found(_package: str) -> Path:
+        return folder
+
+    monkeypatch.setattr(statements, "files", found)
+
+
+def test_a_statement_of_both_databases_is_not_defined_again_for_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _written(tmp_path, monkeypatch, common="-- name: find()\nSELECT 1", postgres="-- name: find()\nSELECT 2")
+    assert set(blocks.__wrapped__("sqlite")) == {"find"}
+    with pytest.raises(ValueError, match="the statement find is defined twice for postgres"):
+        blocks.__wrapped__("postgres")
+
+
+def test_a_bug_is_reported_with_its_file_and_its_statement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _written(tmp_path, monkeypatch, common="-- name: find()\nSELECT 1 {FOR EVER}")
+    with pytest.raises(ValueError, match=r"queries/common/things.sql: the statement find has {FOR EVER}"):
+        blocks.__wrapped__("postgres")
 
 
 def test_a_parameter_that_is_not_declared_is_a_bug_that_is_reported() -> None:

@@ -13,6 +13,8 @@ that several blocks of a file share is a part, given before them, and put where 
 
     -- name: count_open(queue)
     SELECT count(*) FROM jobs WHERE {open} AND queue = :queue
+
+Braces also hold what PostgreSQL spells differently from SQLite (`spellings.py`).
 """
 
 import re
@@ -21,6 +23,7 @@ from functools import cache
 from importlib.resources import files
 
 from postroom.store.engine.database import Dialect
+from postroom.store.engine.spellings import spell
 
 _HEADER = re.compile(r"^-- name: (\w+)\(([\w, ]*)\)\s*$", re.MULTILINE)
 _SHARED = re.compile(r"^-- part: (\w+)\s*$(.*?)(?=^-- (?:part|name): |\Z)", re.MULTILINE | re.DOTALL)
@@ -47,16 +50,23 @@ Block = tuple[Compiled, ...]
 
 @cache
 def blocks(dialect: Dialect) -> dict[str, Block]:
-    """Every named block of one dialect. Raises on duplicate names and unknown parameters, which are bugs."""
+    """Every named block of one dialect. Raises on duplicate names, unknown parameters and unknown spellings: bugs."""
     found: dict[str, Block] = {}
     for folder in ("common", dialect):
         for entry in sorted((files("postroom.store") / "queries" / folder).iterdir(), key=lambda each: each.name):
             if entry.name.endswith(".sql"):
-                for name, block in _parse(entry.read_text("utf-8"), dialect):
+                for name, block in _read(f"{folder}/{entry.name}", entry.read_text("utf-8"), dialect):
                     if name in found:
                         raise ValueError(f"the statement {name} is defined twice for {dialect}")
                     found[name] = block
     return found
+
+
+def _read(path: str, text: str, dialect: Dialect) -> list[tuple[str, Block]]:
+    try:
+        return _parse(text, dialect)
+    except ValueError as error:
+        raise ValueError(f"queries/{path}: {error}") from error
 
 
 def _parse(text: str, dialect: Dialect) -> list[tuple[str, Block]]:
@@ -84,7 +94,8 @@ def _with_parts(text: str) -> str:
 
 
 def _compile(name: str, declared: list[str], body: str, dialect: Dialect) -> Block:
-    parts = [part.strip() for part in re.split(r";\s*$", _COMMENT.sub("", body), flags=re.MULTILINE)]
+    spelled = spell(name, _COMMENT.sub("", body), dialect)
+    parts = [part.strip() for part in re.split(r";\s*$", spelled, flags=re.MULTILINE)]
     compiled = tuple(_number(name, declared, part, dialect) for part in parts if part)
     used = {found for part in parts for found in _PARAMETER.findall(part)}
     if used != set(declared):

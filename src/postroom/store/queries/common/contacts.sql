@@ -20,3 +20,7 @@ RETURNING name, position, conditions_json, tier, enabled, origin, created_at
 -- name: count_contacts_by_source(most)
 SELECT source, count(*) AS count, max(last_seen_at) AS newest_at
 FROM (SELECT source, last_seen_at FROM contacts LIMIT :most) AS counted GROUP BY source ORDER BY source
+
+-- name: select_contacts_among(addresses, endpoint_identity)
+SELECT address, name, source FROM contacts
+WHERE address {= ANY(:addresses::text[])} AND endpoint_identity = :endpoint_identity

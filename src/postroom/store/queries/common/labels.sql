@@ -18,3 +18,13 @@ WHERE account_id = :account_id AND provider_label_id = :provider_label_id
 
 -- name: select_labels_seen(account_id)
 SELECT provider_label_id, name, updated_at FROM labels WHERE account_id = :account_id
+
+-- name: delete_labels(account_id, ids)
+DELETE FROM labels WHERE account_id = :account_id AND provider_label_id {= ANY(:ids::text[])}
+
+-- name: delete_lost_labels(account_id, words)
+DELETE FROM lost_labels WHERE account_id = :account_id AND word {= ANY(:words::text[])}
+
+-- name: select_lost_label(account_id, words)
+SELECT reason, lost_at FROM lost_labels
+WHERE account_id = :account_id AND word {= ANY(:words::text[])} ORDER BY lost_at DESC LIMIT 1

@@ -60,3 +60,21 @@ FROM proposals p JOIN accounts a ON a.id = p.account_id WHERE p.id = :id
 -- name: end_proposal(id, state, rule_id, now)
 UPDATE proposals SET state = :state, rule_id = :rule_id, updated_at = :now WHERE id = :id AND state = 'open'
 RETURNING id
+
+-- name: select_hands_on(ids, since)
+-- Our current and recent actions on these messages, and the snoozes that hid them.
+SELECT a.message_id, a.action_type, a.executed_at, COALESCE(a.undo_hint_json, '{}') AS hint FROM actions a
+WHERE a.message_id {= ANY(:ids::uuid[])} AND (a.state = 'executing'
+    OR (a.state = 'completed' AND (a.executed_at > :since OR a.pre_image_json ->> 'unsnooze_job_id' IS NOT NULL)))
+
+-- name: select_decided(ids)
+-- The current decisions, and those made beside them in shadow: what was to be done, and what came of it.
+SELECT d.id, d.message_id, d.shadow, d.action_type, d.parameters_json, d.rule_name, r.conditions_json, r.priority,
+    a.executed_at, COALESCE(a.undo_hint_json, '{}') AS hint
+FROM decisions d LEFT JOIN actions a ON a.decision_id = d.id AND a.state = 'completed' LEFT JOIN rules r ON r.id = d.rule_id
+WHERE d.message_id {= ANY(:ids::uuid[])} AND d.action_type <> 'none'
+    AND d.generation = (SELECT max(x.generation) FROM decisions x WHERE x.message_id = d.message_id AND NOT x.shadow)
+ORDER BY d.created_at, d.id
+
+-- name: select_proposals_like(fingerprints)
+SELECT fingerprint, state, evidence_json FROM proposals WHERE fingerprint {= ANY(:fingerprints::text[])}

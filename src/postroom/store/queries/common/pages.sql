@@ -49,3 +49,12 @@ SELECT (SELECT count(*) FROM (
 
 -- name: count_leased(queue)
 SELECT tier, count(*) FROM inbox_queue WHERE state = 'leased' AND queue = :queue GROUP BY tier
+
+-- name: insert_depths(rows, at)
+INSERT INTO queue_depths (at, queue, tier, waiting)
+SELECT :at, value ->> 0, value ->> 1, (value ->> 2){::bigint} FROM {jsonb_array_elements(:rows::jsonb)} AS e WHERE true
+ON CONFLICT DO NOTHING
+
+-- name: select_waiting_named(queue, ids)
+SELECT q.seq FROM inbox_queue q JOIN envelopes e ON e.seq = q.seq
+WHERE e.id {= ANY(:ids::uuid[])} AND q.queue = :queue AND q.state = 'waiting' ORDER BY q.seq {FOR UPDATE OF q}

@@ -25,3 +25,30 @@ INSERT INTO retention_approval (policy_json, approved_by, approved_at) VALUES (:
 
 -- name: delete_retention_approval()
 DELETE FROM retention_approval RETURNING policy_json
+
+-- name: select_categories_of(message_ids)
+SELECT message_id, category FROM message_categories WHERE message_id {= ANY(:message_ids::uuid[])} ORDER BY category
+
+-- name: select_snoozed(ids)
+SELECT a.message_id, a.pre_image_json ->> 'snooze_until' FROM actions a
+WHERE a.message_id {= ANY(:ids::uuid[])} AND a.state IN ('executing', 'completed')
+    AND a.pre_image_json ->> 'snooze_until' IS NOT NULL
+
+-- name: prune_messages(ids, now)
+UPDATE messages SET subject = '', headers_json = '[]', snippet = '', body_text = '', list_id = '',
+    attachments_json = NULL, pruned_at = :now, updated_at = :now
+WHERE id {= ANY(:ids::uuid[])}
+
+-- name: select_envelopes_of(inbox_ids)
+SELECT e.seq FROM envelopes e
+WHERE (e.id {= ANY(:inbox_ids::uuid[])} OR e.copy_of {= ANY(:inbox_ids::uuid[])})
+    AND EXISTS (SELECT 1 FROM inbox_ends x WHERE x.seq = e.seq)
+
+-- name: prune_threads(ids)
+UPDATE threads SET subject = '' WHERE id {= ANY(:ids::uuid[])}
+    AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.thread_id = threads.id AND m.pruned_at IS NULL)
+
+-- name: prune_reasons(ids)
+-- What a model or an agent wrote about a message may quote it.
+UPDATE decisions SET rationale = '' WHERE message_id {= ANY(:ids::uuid[])} AND source = 'llm';
+UPDATE actions SET rationale = '' WHERE message_id {= ANY(:ids::uuid[])} AND actor IN ('model', 'agent')

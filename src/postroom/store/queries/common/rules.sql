@@ -136,3 +136,7 @@ SELECT id, name, priority, version FROM rules ORDER BY priority, id
 
 -- name: set_rule_priority(id, version, priority)
 UPDATE rules SET priority = :priority, version = version + 1 WHERE id = :id AND version = :version RETURNING id
+
+-- name: select_last_hits(rows)
+SELECT (r.value ->> 0){::uuid} AS id, (SELECT max(d.created_at) FROM decisions d WHERE d.rule_id = (r.value ->> 0){::uuid}) AS at
+FROM {jsonb_array_elements(:rows::jsonb)} AS r

@@ -1,7 +1,3 @@
--- name: select_contacts_among(addresses, endpoint_identity)
-SELECT address, name, source FROM contacts
-WHERE address = ANY(:addresses::text[]) AND endpoint_identity = :endpoint_identity
-
 -- name: upsert_contacts(rows, endpoint_identity, now)
 -- In the order of the addresses, so that two writers of the same addresses cannot deadlock.
 INSERT INTO contacts (address, endpoint_identity, name, source, first_seen_at, last_seen_at)

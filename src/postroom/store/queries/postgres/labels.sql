@@ -4,9 +4,6 @@ SELECT :account_id, e ->> 0, e ->> 1, e ->> 2, :now, :now FROM jsonb_array_eleme
 ON CONFLICT (account_id, provider_label_id) DO UPDATE
 SET name = excluded.name, kind = excluded.kind, updated_at = excluded.updated_at
 
--- name: delete_labels(account_id, ids)
-DELETE FROM labels WHERE account_id = :account_id AND provider_label_id = ANY(:ids::text[])
-
 -- name: select_messages_of(endpoint_identity, ids)
 SELECT m.id, m.provider_message_id, m.labels_json, m.deleted_at, m.account_id FROM messages m
 JOIN accounts a ON a.id = m.account_id
@@ -20,13 +17,6 @@ UPDATE messages SET deleted_at = NULL, updated_at = :now WHERE id = :id
 INSERT INTO lost_labels (account_id, word, reason, lost_at)
 SELECT :account_id, e ->> 0, e ->> 1, :now FROM jsonb_array_elements(:rows::jsonb) AS e ORDER BY 2
 ON CONFLICT (account_id, word) DO UPDATE SET reason = excluded.reason, lost_at = excluded.lost_at
-
--- name: delete_lost_labels(account_id, words)
-DELETE FROM lost_labels WHERE account_id = :account_id AND word = ANY(:words::text[])
-
--- name: select_lost_label(account_id, words)
-SELECT reason, lost_at FROM lost_labels
-WHERE account_id = :account_id AND word = ANY(:words::text[]) ORDER BY lost_at DESC LIMIT 1
 
 -- name: select_unknown_labels(account_id, ids)
 SELECT e FROM unnest(:ids::text[]) AS e WHERE e NOT IN (

@@ -91,16 +91,7 @@ FROM job_leases l LEFT JOIN (
 ) AS r ON r.lease_token = l.token
 ORDER BY l.holder, l.token LIMIT 200
 
--- name: insert_depths(rows, at)
-INSERT INTO queue_depths (at, queue, tier, waiting)
-SELECT :at, e ->> 0, e ->> 1, (e ->> 2)::bigint FROM jsonb_array_elements(:rows::jsonb) AS e
-ON CONFLICT DO NOTHING
-
 -- name: select_depths(queue, since, until, step_s)
 SELECT floor(extract(epoch FROM at - :since::timestamptz) / :step_s::integer)::integer AS place, tier, max(waiting) AS waiting
 FROM queue_depths WHERE queue = :queue AND at >= :since AND at <= :until
 GROUP BY 1, 2 ORDER BY 1, 2
-
--- name: select_waiting_named(queue, ids)
-SELECT q.seq FROM inbox_queue q JOIN envelopes e ON e.seq = q.seq
-WHERE e.id = ANY(:ids::uuid[]) AND q.queue = :queue AND q.state = 'waiting' ORDER BY q.seq FOR UPDATE OF q

@@ -1,6 +1,3 @@
--- name: select_categories_of(message_ids)
-SELECT message_id, category FROM message_categories WHERE message_id = ANY(:message_ids::uuid[]) ORDER BY category
-
 -- name: lock_kept(ids)
 -- Whoever adds an action to one of them waits until these are pruned.
 SELECT m.id, m.inbox_id, m.thread_id FROM messages m WHERE m.id = ANY(:ids::uuid[]) AND m.pruned_at IS NULL
@@ -17,30 +14,6 @@ JOIN job_keys k ON k.key IN ('classify:' || m.account_id::text || ':' || m.id::t
     'classify:' || m.account_id::text || ':' || m.id::text || ':' || 'metadata')
 JOIN jobs j ON j.id = k.job_id AND j.state IN ('queued', 'running')
 WHERE m.id = ANY(:ids::uuid[])
-
--- name: select_snoozed(ids)
-SELECT a.message_id, a.pre_image_json ->> 'snooze_until' FROM actions a
-WHERE a.message_id = ANY(:ids::uuid[]) AND a.state IN ('executing', 'completed')
-    AND a.pre_image_json ->> 'snooze_until' IS NOT NULL
-
--- name: prune_messages(ids, now)
-UPDATE messages SET subject = '', headers_json = '[]', snippet = '', body_text = '', list_id = '',
-    attachments_json = NULL, pruned_at = :now, updated_at = :now
-WHERE id = ANY(:ids::uuid[])
-
--- name: select_envelopes_of(inbox_ids)
-SELECT e.seq FROM envelopes e
-WHERE (e.id = ANY(:inbox_ids::uuid[]) OR e.copy_of = ANY(:inbox_ids::uuid[]))
-    AND EXISTS (SELECT 1 FROM inbox_ends x WHERE x.seq = e.seq)
-
--- name: prune_threads(ids)
-UPDATE threads SET subject = '' WHERE id = ANY(:ids::uuid[])
-    AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.thread_id = threads.id AND m.pruned_at IS NULL)
-
--- name: prune_reasons(ids)
--- What a model or an agent wrote about a message may quote it.
-UPDATE decisions SET rationale = '' WHERE message_id = ANY(:ids::uuid[]) AND source = 'llm';
-UPDATE actions SET rationale = '' WHERE message_id = ANY(:ids::uuid[]) AND actor IN ('model', 'agent')
 
 -- name: merge_words(pages)
 -- The words of a message go with its row.

@@ -1,7 +1,3 @@
--- name: select_contacts_among(addresses, endpoint_identity)
-SELECT address, name, source FROM contacts
-WHERE address IN (SELECT value FROM json_each(:addresses)) AND endpoint_identity = :endpoint_identity
-
 -- name: upsert_contacts(rows, endpoint_identity, now)
 INSERT INTO contacts (address, endpoint_identity, name, source, first_seen_at, last_seen_at)
 SELECT value ->> 0, :endpoint_identity, value ->> 1, value ->> 2, :now, :now FROM json_each(:rows) WHERE true

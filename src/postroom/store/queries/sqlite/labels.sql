@@ -4,9 +4,6 @@ SELECT :account_id, value ->> 0, value ->> 1, value ->> 2, :now, :now FROM json_
 ON CONFLICT (account_id, provider_label_id) DO UPDATE
 SET name = excluded.name, kind = excluded.kind, updated_at = excluded.updated_at
 
--- name: delete_labels(account_id, ids)
-DELETE FROM labels WHERE account_id = :account_id AND provider_label_id IN (SELECT value FROM json_each(:ids))
-
 -- name: select_messages_of(endpoint_identity, ids)
 SELECT m.id, m.provider_message_id, m.labels_json, m.deleted_at, m.account_id FROM messages m
 JOIN accounts a ON a.id = m.account_id
@@ -26,13 +23,6 @@ FROM searched_text t JOIN message_documents d ON d.message_id = t.message_id WHE
 INSERT INTO lost_labels (account_id, word, reason, lost_at)
 SELECT :account_id, value ->> 0, value ->> 1, :now FROM json_each(:rows) WHERE true
 ON CONFLICT (account_id, word) DO UPDATE SET reason = excluded.reason, lost_at = excluded.lost_at
-
--- name: delete_lost_labels(account_id, words)
-DELETE FROM lost_labels WHERE account_id = :account_id AND word IN (SELECT value FROM json_each(:words))
-
--- name: select_lost_label(account_id, words)
-SELECT reason, lost_at FROM lost_labels
-WHERE account_id = :account_id AND word IN (SELECT value FROM json_each(:words)) ORDER BY lost_at DESC LIMIT 1
 
 -- name: select_unknown_labels(account_id, ids)
 SELECT value FROM json_each(:ids) WHERE value NOT IN (

@@ -99,16 +99,7 @@ FROM job_leases l LEFT JOIN (
 ) AS r ON r.lease_token = l.token
 ORDER BY l.holder, l.token LIMIT 200
 
--- name: insert_depths(rows, at)
-INSERT INTO queue_depths (at, queue, tier, waiting)
-SELECT :at, value ->> 0, value ->> 1, value ->> 2 FROM json_each(:rows) WHERE true
-ON CONFLICT DO NOTHING
-
 -- name: select_depths(queue, since, until, step_s)
 SELECT CAST((unixepoch(at) - unixepoch(:since)) / :step_s AS INTEGER) AS place, tier, max(waiting) AS waiting
 FROM queue_depths WHERE queue = :queue AND at >= :since AND at <= :until
 GROUP BY 1, 2 ORDER BY 1, 2
-
--- name: select_waiting_named(queue, ids)
-SELECT q.seq FROM inbox_queue q JOIN envelopes e ON e.seq = q.seq
-WHERE e.id IN (SELECT value FROM json_each(:ids)) AND q.queue = :queue AND q.state = 'waiting' ORDER BY q.seq

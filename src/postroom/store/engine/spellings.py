@@ -1,0 +1,39 @@
+"""Statements of both databases that differ by spelling only.
+
+A statement in `queries/common` is SQL that both databases read. Where PostgreSQL needs a spelling of its own, that
+stands in braces, and SQLite gets the other one:
+
+| in braces | SQLite | for |
+|---|---|---|
+| `{= ANY(:ids::uuid[])}` | `IN (SELECT value FROM json_each(:ids))` | a list of plain values |
+| `{jsonb_array_elements(:rows::jsonb)}` | `json_each(:rows)` | many rows: `value ->> 0` is a row's first field |
+| `{::uuid}` | nothing: it has no such types | the type of a parameter or of a field |
+| `{FOR UPDATE}`, `{FOR SHARE OF m}` | nothing: who writes is alone | a lock on the rows that are read |
+
+These four are all there are. A pair of statements that differs in another way is written twice, in `queries/sqlite` and
+in `queries/postgres`; so is one that differs in what it does, such as the order in which it takes its locks.
+"""
+
+import re
+
+from postroom.store.engine.database import Dialect
+
+_IN_BRACES = re.compile(r"\{([^{}]+)\}")
+_IN_SQLITE = (
+    (re.compile(r"= ANY\((:\w+)::\w+\[\]\)"), r"IN (SELECT value FROM json_each(\1))"),
+    (re.compile(r"jsonb_array_elements\((:\w+)::jsonb\)"), r"json_each(\1)"),
+    (re.compile(r"::\w+"), ""),
+    (re.compile(r"FOR (?:UPDATE|NO KEY UPDATE|SHARE|KEY SHARE)(?: OF \w+)?"), ""),
+)
+
+
+def spell(name: str, text: str, dialect: Dialect) -> str:
+    """The text of a statement as one database reads it. Raises on braces that hold anything else, which is a bug."""
+
+    def put(used: re.Match[str]) -> str:
+        for spelling, other in _IN_SQLITE:
+            if found := spelling.fullmatch(used[1]):
+                return used[1] if dialect == "postgres" else found.expand(other)
+        raise ValueError(f"the statement {name} has {used[0]}, which spellings.py does not translate for SQLite")
+
+    return _IN_BRACES.sub(put, text)

@@ -1,2 +1,0 @@
--- name: select_queues_of(ids)
-SELECT DISTINCT queue FROM envelopes WHERE id = ANY(:ids::uuid[])

@@ -1,0 +1,52 @@
+"""What PostgreSQL spells its own way stands in braces, and SQLite gets the other spelling."""
+
+import pytest
+
+from postroom.store.engine.spellings import spell
+
+
+@pytest.mark.parametrize(
+    ("text", "sqlite", "postgres"),
+    [
+        (
+            "SELECT 1 FROM t WHERE id {= ANY(:ids::uuid[])} AND x",
+            "SELECT 1 FROM t WHERE id IN (SELECT value FROM json_each(:ids)) AND x",
+            "SELECT 1 FROM t WHERE id = ANY(:ids::uuid[]) AND x",
+        ),
+        (
+            "SELECT value ->> 0, (value ->> 1){::bigint} FROM {jsonb_array_elements(:rows::jsonb)} AS e",
+            "SELECT value ->> 0, (value ->> 1) FROM json_each(:rows) AS e",
+            "SELECT value ->> 0, (value ->> 1)::bigint FROM jsonb_array_elements(:rows::jsonb) AS e",
+        ),
+        ("SELECT :at{::timestamptz}", "SELECT :at", "SELECT :at::timestamptz"),
+        ("SELECT x FROM t {FOR UPDATE}", "SELECT x FROM t ", "SELECT x FROM t FOR UPDATE"),
+        ("SELECT x FROM t {FOR NO KEY UPDATE}", "SELECT x FROM t ", "SELECT x FROM t FOR NO KEY UPDATE"),
+        ("SELECT x FROM t {FOR SHARE OF t}", "SELECT x FROM t ", "SELECT x FROM t FOR SHARE OF t"),
+    ],
+)
+def test_each_database_gets_its_own_spelling(text: str, sqlite: str, postgres: str) -> None:
+    assert spell("find", text, "sqlite") == sqlite
+    assert spell("find", text, "postgres") == postgres
+
+
+def test_an_empty_object_is_no_spelling() -> None:
+    assert spell("find", "SELECT COALESCE(x, '{}')", "sqlite") == "SELECT COALESCE(x, '{}')"
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        "{unnest(:ids::uuid[])}",
+        "{= ANY(:ids)}",
+        "{= ANY(:ids::uuid[], :more::uuid[])}",
+        "{jsonb_array_elements(:rows)}",
+        "{::uuid[]}",
+        "{FOR UPDATE SKIP LOCKED}",
+        "{ORDER BY id FOR UPDATE}",
+    ],
+)
+def test_any_other_spelling_is_a_bug_that_is_reported_for_both(unknown: str, dialect: str) -> None:
+    with pytest.raises(ValueError, match="the statement find has ") as raised:
+        spell("find", f"SELECT 1 {unknown}", "sqlite" if dialect == "sqlite" else "postgres")
+    assert unknown in str(raised.value)
