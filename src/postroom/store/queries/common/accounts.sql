@@ -101,3 +101,17 @@ SELECT (SELECT count(*) FROM credentials WHERE key_id = :key_id) + (SELECT count
 
 -- name: drop_secret_key(id, now)
 UPDATE secret_keys SET dropped_at = :now WHERE id = :id AND dropped_at IS NULL RETURNING id
+
+-- name: lock_account(id)
+SELECT state, state_reason FROM accounts WHERE id = :id {FOR UPDATE}
+
+-- name: lock_parking(key)
+-- Making the account usable again, and then releasing its jobs, waits until this job is parked under the key.
+SELECT state FROM accounts WHERE 'account:' || id{::text} = :key {FOR SHARE}
+
+-- name: share_secret_key(id)
+-- Dropping the key waits until what it has sealed is visible.
+SELECT dropped_at FROM secret_keys WHERE id = :id {FOR SHARE}
+
+-- name: lock_secret_key(id)
+SELECT dropped_at FROM secret_keys WHERE id = :id {FOR UPDATE}

@@ -248,3 +248,16 @@ WHERE own.id = :action_id AND s.pre_image_json ->> 'unsnooze_job_id' IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM action_links l JOIN actions u ON u.id = l.cause_action_id
         WHERE l.effect_action_id = s.id AND l.relation_type = 'undo_of' AND u.state IN ('queued', 'executing', 'completed'))
 ORDER BY s.started_at DESC LIMIT 1
+
+-- name: lock_action(id)
+SELECT account_id, action_type, state, started_at, approved_by, asked_by, action_hash, message_id, parameters_json, undo_hint_json FROM actions WHERE id = :id {FOR UPDATE}
+
+-- name: lock_pause(scope)
+-- Ending the pause, and then releasing the jobs that wait for it, waits until this job is parked under its key.
+SELECT scope FROM pauses WHERE scope = :scope {FOR SHARE}
+
+-- name: select_undos_asked_by(actor)
+-- The actions of others that somebody asked to undo, and the record of the undo once it has begun.
+SELECT DISTINCT a.account_id, a.id, l.cause_action_id FROM audit u JOIN actions a ON a.id = u.object_id{::uuid}
+    LEFT JOIN action_links l ON l.effect_action_id = a.id AND l.relation_type = 'undo_of'
+WHERE u.actor = :actor AND u.action = 'action.undo' AND u.after_json IS NULL AND COALESCE(a.asked_by, '') <> :actor

@@ -84,3 +84,7 @@ FROM actions a JOIN messages m ON m.id = a.message_id
     LEFT JOIN tokens t ON a.actor = 'agent' AND a.asked_by = 'token:' || CAST(t.id AS text)
 WHERE a.state = 'approved_pending' AND NOT EXISTS (SELECT 1 FROM approval_notices n WHERE n.action_id = a.id)
 GROUP BY a.action_type, a.actor, t.name ORDER BY number DESC, a.action_type, a.actor, t.name
+
+-- name: lock_approval(id)
+SELECT account_id, message_id, actor, action_type, parameters_json, state, action_hash, approved_by, error, expires_at
+FROM actions WHERE id = :id {FOR UPDATE}

@@ -136,3 +136,42 @@ WHERE j.id = :id AND a.state = 'active'
 
 -- name: select_backfill_days(id, most)
 SELECT day, micros FROM backfill_days WHERE job_id = :id ORDER BY day DESC LIMIT :most
+
+-- name: lock_backfill(id)
+SELECT id, endpoint_identity, status FROM backfill_jobs WHERE id = :id {FOR UPDATE}
+
+-- name: lock_endpoint(endpoint_identity)
+-- Of two that poll or create at once, the second sees what the first did.
+SELECT endpoint_identity FROM accounts WHERE endpoint_identity = :endpoint_identity AND state <> 'removed'
+{FOR NO KEY UPDATE}
+
+-- name: record_backfill_rows(id, rows_processed, rows_skipped, cursor, now)
+UPDATE backfill_jobs SET rows_processed = rows_processed + :rows_processed, rows_skipped = rows_skipped + :rows_skipped,
+    cursor = COALESCE(:cursor{::jsonb}, cursor), updated_at = :now
+WHERE id = :id
+
+-- name: insert_backfill_mail(rows, now)
+INSERT INTO backfill_mail (inbox_id, job_id, waits, accepted_at)
+SELECT (value ->> 0){::uuid}, (value ->> 1){::uuid}, (value ->> 2){::boolean}, :now FROM {jsonb_array_elements(:rows::jsonb)} AS e WHERE true
+ON CONFLICT DO NOTHING
+
+-- name: insert_backfill_failures(id, rows, now)
+INSERT INTO backfill_failures (job_id, provider_message_id, reason, at)
+SELECT :id, value ->> 0, value ->> 1, :now FROM {jsonb_array_elements(:rows::jsonb)} AS e WHERE true ON CONFLICT DO NOTHING
+
+-- name: count_stored_in_categories(endpoint_identity, categories, since, until)
+SELECT count(*) FROM messages m JOIN accounts a ON a.id = m.account_id
+WHERE a.endpoint_identity = :endpoint_identity AND m.ingestion_tier = 'full' AND m.sent_at >= :since AND m.sent_at < :until
+    AND EXISTS (
+        SELECT 1 FROM message_categories c WHERE c.message_id = m.id AND c.category {= ANY(:categories::text[])}
+    )
+
+-- name: select_backfill_estimates(ids)
+SELECT id, endpoint_identity, request_json, result_json, created_by, created_at FROM backfill_estimates WHERE id {= ANY(:ids::uuid[])}
+
+-- name: add_backfill_found(rows)
+-- In one order, so that two who store mail of the same backfill do not wait for each other in a circle.
+INSERT INTO backfill_found (job_id, category, year, messages)
+SELECT b.job_id, r.category, r.year, count(*) FROM (SELECT (value ->> 0){::uuid} AS inbox_id, value ->> 1 AS category, (value ->> 2){::bigint} AS year FROM {jsonb_array_elements(:rows::jsonb)} AS e) r
+JOIN backfill_mail b ON b.inbox_id = r.inbox_id GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+ON CONFLICT (job_id, category, year) DO UPDATE SET messages = backfill_found.messages + excluded.messages

@@ -27,3 +27,19 @@ DELETE FROM outbound_evenness WHERE hour = :hour
 
 -- name: select_kept_evenness(since, until)
 SELECT hour, members, served, gini, jain FROM outbound_evenness WHERE hour >= :since AND hour < :until ORDER BY hour
+
+-- name: fold_rollups(start, until)
+INSERT INTO rollup_spans (measure, start, queue, name, endpoint_identity, bucket, count, total_ms)
+SELECT measure, :start{::timestamptz}, queue, name, endpoint_identity, bucket, sum(count), sum(total_ms)
+FROM rollups WHERE hour >= :start AND hour < :until GROUP BY measure, queue, name, endpoint_identity, bucket
+
+-- name: fold_outbound(start, until)
+INSERT INTO outbound_service_days (day, discipline, sender_id, mails, recipients)
+SELECT :start{::timestamptz}, discipline, sender_id, sum(mails), sum(recipients)
+FROM outbound_service WHERE hour >= :start AND hour < :until GROUP BY discipline, sender_id;
+INSERT INTO outbound_times_days (day, measure, discipline, lane, bucket, count, total_us)
+SELECT :start{::timestamptz}, measure, discipline, lane, bucket, sum(count), sum(total_us)
+FROM outbound_times WHERE hour >= :start AND hour < :until GROUP BY measure, discipline, lane, bucket;
+INSERT INTO outbound_results_days (day, destination, result, bounce_class, count)
+SELECT :start{::timestamptz}, destination, result, bounce_class, sum(count)
+FROM outbound_results WHERE hour >= :start AND hour < :until GROUP BY destination, result, bounce_class

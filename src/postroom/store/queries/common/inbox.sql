@@ -116,3 +116,40 @@ SELECT tier, state, count(*) FROM inbox WHERE queue = :queue GROUP BY tier, stat
 
 -- name: select_any_message()
 SELECT 1 FROM inbox_queue LIMIT 1
+
+-- name: select_inbox_keys(keys)
+SELECT k.key, k.event_key, v.inbox_id, v.sender
+FROM inbox_keys k LEFT JOIN inbox_events v ON v.event_key = k.event_key WHERE k.key {= ANY(:keys::text[])}
+
+-- name: select_events(event_keys)
+-- With whether its message has failed; false if the full message came after its metadata, as a separate message.
+SELECT v.event_key, v.inbox_id, v.sender, v.ingestion_tier,
+    x.state IS NOT NULL AND x.state = 'failed' AND e.ingestion_tier = v.ingestion_tier
+FROM inbox_events v LEFT JOIN envelopes e ON e.id = v.inbox_id LEFT JOIN inbox_ends x ON x.seq = e.seq
+WHERE v.event_key {= ANY(:event_keys::text[])}
+
+-- name: select_texts(hashes)
+SELECT queue, text_hash, inbox_id FROM inbox_texts WHERE text_hash {= ANY(:hashes::text[])}
+
+-- name: lock_queue(queue)
+-- Picks of one queue run one after another, since each depends on the streaks left by the last one.
+SELECT streaks_json, turns_json FROM queue_state WHERE queue = :queue {FOR UPDATE}
+
+-- name: return_inbox(seqs, reason, undone)
+-- A lease that nobody saw was not a delivery: `undone` subtracts that many. A summary stays a summary.
+UPDATE inbox_queue
+SET state = 'waiting', lease_token = NULL, lease_until = NULL, turn_json = NULL, reason = COALESCE(:reason{::text}, reason),
+    attempts = attempts - CASE WHEN EXISTS (
+        SELECT 1 FROM envelopes e WHERE e.seq = inbox_queue.seq AND e.members IS NOT NULL
+    ) THEN 0 ELSE :undone{::bigint} END
+WHERE seq {= ANY(:seqs::bigint[])} AND state = 'leased'
+
+-- name: count_kinds(seqs)
+SELECT kind, count(*) FROM envelopes WHERE seq {= ANY(:seqs::bigint[])} GROUP BY kind ORDER BY 2 DESC, 1
+
+-- name: select_texts_of(seqs)
+SELECT envelope_json FROM envelopes WHERE seq {= ANY(:seqs::bigint[])} ORDER BY seq
+
+-- name: delete_inbox(seqs)
+DELETE FROM inbox_ends WHERE seq {= ANY(:seqs::bigint[])};
+DELETE FROM envelopes WHERE seq {= ANY(:seqs::bigint[])};

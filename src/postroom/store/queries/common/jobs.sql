@@ -63,3 +63,16 @@ WHERE state = :state AND (CAST(:type AS text) IS NULL OR type = CAST(:type AS te
     AND (CAST(:error AS text) IS NULL OR lower(last_error) LIKE CAST(:error AS text) ESCAPE '|')
     AND (CAST(:account_id AS text) IS NULL OR payload_json ->> 'account_id' = CAST(:account_id AS text))
 ORDER BY seq LIMIT :most
+
+-- name: take_keys(rows)
+INSERT INTO job_keys (key, job_id)
+SELECT value ->> 0, (value ->> 1){::uuid} FROM {jsonb_array_elements(:rows::jsonb)} AS e WHERE true
+ON CONFLICT DO NOTHING RETURNING key
+
+-- name: select_keys(keys)
+SELECT key, job_id FROM job_keys WHERE key {= ANY(:keys::text[])}
+
+-- name: insert_events(name, rows, now)
+INSERT INTO job_steps (id, job_id, attempt, kind, name, started_at, finished_at, result_json)
+SELECT (value ->> 0){::uuid}, (value ->> 1){::uuid}, (value ->> 2){::integer}, 'event', :name, :now, :now, (value ->> 3){::json}
+FROM {jsonb_array_elements(:rows::jsonb)} AS e

@@ -70,3 +70,6 @@ UNION ALL SELECT 1 FROM restored_sends WHERE delivery_id = :delivery_id LIMIT 1
 -- The oldest of the last mails that each account has delivered, and when the first account was made.
 SELECT (SELECT min(last) FROM (SELECT max(ended_at) AS last FROM outbound_mail WHERE state = 'sent'
     GROUP BY account_id) AS deliveries), (SELECT min(created_at) FROM accounts)
+
+-- name: lock_restore_check(account_id)
+SELECT epoch, since, restored_at, checked_at FROM restore_checks WHERE account_id = :account_id {FOR UPDATE}

@@ -9,21 +9,10 @@ INSERT INTO inbox_keys (key, event_key)
 SELECT e ->> 0, e ->> 1 FROM jsonb_array_elements(:rows::jsonb) AS e ORDER BY 1
 ON CONFLICT DO NOTHING RETURNING key
 
--- name: select_inbox_keys(keys)
-SELECT k.key, k.event_key, v.inbox_id, v.sender
-FROM inbox_keys k LEFT JOIN inbox_events v ON v.event_key = k.event_key WHERE k.key = ANY(:keys::text[])
-
 -- name: take_events(rows)
 INSERT INTO inbox_events (event_key, inbox_id, sender, ingestion_tier)
 SELECT e ->> 0, (e ->> 1)::uuid, e ->> 2, e ->> 3 FROM jsonb_array_elements(:rows::jsonb) AS e ORDER BY 1
 ON CONFLICT DO NOTHING RETURNING event_key
-
--- name: select_events(event_keys)
--- With whether its message has failed; false if the full message came after its metadata, as a separate message.
-SELECT v.event_key, v.inbox_id, v.sender, v.ingestion_tier,
-    x.state IS NOT NULL AND x.state = 'failed' AND e.ingestion_tier = v.ingestion_tier
-FROM inbox_events v LEFT JOIN envelopes e ON e.id = v.inbox_id LEFT JOIN inbox_ends x ON x.seq = e.seq
-WHERE v.event_key = ANY(:event_keys::text[])
 
 -- name: take_texts(rows, now)
 -- A content whose time is over, or whose first message ended as failed, counts as new.
@@ -35,9 +24,6 @@ WHERE inbox_texts.expires_at <= :now OR EXISTS (
     SELECT 1 FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq WHERE e.id = inbox_texts.inbox_id AND x.state = 'failed'
 )
 RETURNING queue, text_hash
-
--- name: select_texts(hashes)
-SELECT queue, text_hash, inbox_id FROM inbox_texts WHERE text_hash = ANY(:hashes::text[])
 
 -- name: insert_inbox(rows, now)
 -- A row is waiting, or ends at once as the duplicate of another.
@@ -61,10 +47,6 @@ WITH asked AS (
 )
 INSERT INTO inbox_queue (seq, id, queue, tier, state, accepted_at)
 SELECT seq, id, queue, tier, 'waiting', :now FROM asked WHERE duplicate_of IS NULL
-
--- name: lock_queue(queue)
--- Picks of one queue run one after another, since each depends on the streaks left by the last one.
-SELECT streaks_json, turns_json FROM queue_state WHERE queue = :queue FOR UPDATE
 
 -- name: select_lines(queue, tiers, most)
 -- The oldest of each tier: a few steps into the index, however long the queue is.
@@ -139,15 +121,6 @@ WHERE q.seq = ANY(ARRAY(
 SELECT seq, queue, tier, attempts FROM inbox_queue WHERE state = 'leased' AND lease_until < :now
 ORDER BY lease_until LIMIT :most FOR UPDATE SKIP LOCKED
 
--- name: return_inbox(seqs, reason, undone)
--- A lease that nobody saw was not a delivery: `undone` subtracts that many. A summary stays a summary.
-UPDATE inbox_queue
-SET state = 'waiting', lease_token = NULL, lease_until = NULL, turn_json = NULL, reason = COALESCE(:reason::text, reason),
-    attempts = attempts - CASE WHEN EXISTS (
-        SELECT 1 FROM envelopes e WHERE e.seq = inbox_queue.seq AND e.members IS NOT NULL
-    ) THEN 0 ELSE :undone::bigint END
-WHERE seq = ANY(:seqs::bigint[]) AND state = 'leased'
-
 -- name: end_inbox(seqs, state, reason, linked_to, now)
 WITH done AS (
     DELETE FROM inbox_queue WHERE seq = ANY(:seqs::bigint[]) RETURNING seq, attempts, queue, tier, accepted_at
@@ -161,12 +134,6 @@ SELECT seq, queue, tier, accepted_at FROM done
 SELECT seq FROM inbox_queue
 WHERE state = 'waiting' AND queue = :queue AND tier = :tier AND attempts = 0 AND accepted_at >= :since
 ORDER BY queue, tier, seq LIMIT :most
-
--- name: count_kinds(seqs)
-SELECT kind, count(*) FROM envelopes WHERE seq = ANY(:seqs::bigint[]) GROUP BY kind ORDER BY 2 DESC, 1
-
--- name: select_texts_of(seqs)
-SELECT envelope_json FROM envelopes WHERE seq = ANY(:seqs::bigint[]) ORDER BY seq
 
 -- name: add_rollups(rows, hour, shard)
 INSERT INTO rollups (hour, measure, queue, name, endpoint_identity, bucket, shard, count, total_ms)
@@ -205,7 +172,3 @@ SELECT e.id FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq
 WHERE e.id = ANY(:ids::uuid[]) AND e.queue = :queue AND e.accepted_at >= :since AND e.accepted_at < :until
     AND e.members IS NULL AND (cardinality(:kinds::text[]) = 0 OR e.kind = ANY(:kinds))
 ORDER BY e.accepted_at, e.seq LIMIT :most
-
--- name: delete_inbox(seqs)
-DELETE FROM inbox_ends WHERE seq = ANY(:seqs::bigint[]);
-DELETE FROM envelopes WHERE seq = ANY(:seqs::bigint[]);

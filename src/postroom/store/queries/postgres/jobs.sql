@@ -17,14 +17,6 @@ WITH asked AS (
 INSERT INTO job_queue (seq, priority, state, ready, max_attempts, not_before, updated_at)
 SELECT seq, priority, 'queued', ready, max_attempts, not_before, :now FROM asked
 
--- name: take_keys(rows)
-INSERT INTO job_keys (key, job_id)
-SELECT e ->> 0, (e ->> 1)::uuid FROM jsonb_array_elements(:rows::jsonb) AS e
-ON CONFLICT DO NOTHING RETURNING key
-
--- name: select_keys(keys)
-SELECT key, job_id FROM job_keys WHERE key = ANY(:keys::text[])
-
 -- name: claim_jobs(token, now, most)
 -- The worker's lease is locked while it claims, so that it cannot be rescued meanwhile. The marks are read
 -- highest priority first, and each is followed only as far as needed.
@@ -249,11 +241,6 @@ SELECT b.id FROM job_bodies b JOIN job_queue q ON q.seq = b.seq WHERE b.id = ANY
 UPDATE job_queue SET state = 'queued', lease_token = NULL, attempts = attempts - 1, updated_at = :now
 WHERE ready AND state = 'running' AND lease_token = :token AND NOT (seq = ANY(:known::bigint[]))
 RETURNING seq, priority, cancel_requested
-
--- name: insert_events(name, rows, now)
-INSERT INTO job_steps (id, job_id, attempt, kind, name, started_at, finished_at, result_json)
-SELECT (e ->> 0)::uuid, (e ->> 1)::uuid, (e ->> 2)::integer, 'event', :name, :now, :now, (e ->> 3)::json
-FROM jsonb_array_elements(:rows::jsonb) AS e
 
 -- name: end_orphaned_actions(now)
 UPDATE actions a

@@ -2,9 +2,6 @@
 LOCK TABLE timeline IN SHARE ROW EXCLUSIVE MODE;
 SELECT instance_id, epoch, ticks, place, alive_at FROM timeline
 
--- name: lock_restore_check(account_id)
-SELECT epoch, since, restored_at, checked_at FROM restore_checks WHERE account_id = :account_id FOR UPDATE
-
 -- name: select_place()
 -- The database, and the server's history: restoring to a point in time, or promoting a standby, begins a new one.
 SELECT (SELECT oid FROM pg_database WHERE datname = current_database()),

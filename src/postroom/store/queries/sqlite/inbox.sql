@@ -6,22 +6,10 @@ SELECT endpoint_identity, state FROM accounts WHERE endpoint_identity IN (SELECT
 INSERT INTO inbox_keys (key, event_key) SELECT value ->> 0, value ->> 1 FROM json_each(:rows) WHERE true
 ON CONFLICT DO NOTHING RETURNING key
 
--- name: select_inbox_keys(keys)
-SELECT k.key, k.event_key, v.inbox_id, v.sender
-FROM inbox_keys k LEFT JOIN inbox_events v ON v.event_key = k.event_key
-WHERE k.key IN (SELECT value FROM json_each(:keys))
-
 -- name: take_events(rows)
 INSERT INTO inbox_events (event_key, inbox_id, sender, ingestion_tier)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:rows) WHERE true
 ON CONFLICT DO NOTHING RETURNING event_key
-
--- name: select_events(event_keys)
--- With whether its message has failed; false if the full message came after its metadata, as a separate message.
-SELECT v.event_key, v.inbox_id, v.sender, v.ingestion_tier,
-    x.state IS NOT NULL AND x.state = 'failed' AND e.ingestion_tier = v.ingestion_tier
-FROM inbox_events v LEFT JOIN envelopes e ON e.id = v.inbox_id LEFT JOIN inbox_ends x ON x.seq = e.seq
-WHERE v.event_key IN (SELECT value FROM json_each(:event_keys))
 
 -- name: take_texts(rows, now)
 -- A content whose time is over, or whose first message ended as failed, counts as new.
@@ -32,9 +20,6 @@ WHERE inbox_texts.expires_at <= :now OR EXISTS (
     SELECT 1 FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq WHERE e.id = inbox_texts.inbox_id AND x.state = 'failed'
 )
 RETURNING queue, text_hash
-
--- name: select_texts(hashes)
-SELECT queue, text_hash, inbox_id FROM inbox_texts WHERE text_hash IN (SELECT value FROM json_each(:hashes))
 
 -- name: insert_inbox(rows, now)
 -- A row is waiting, or ends at once as the duplicate of another.
@@ -49,10 +34,6 @@ FROM json_each(:rows) JOIN envelopes e ON e.id = value ->> 0 WHERE value ->> 15 
 INSERT INTO inbox_queue (seq, id, queue, tier, state, accepted_at)
 SELECT e.seq, e.id, e.queue, e.tier, 'waiting', :now
 FROM json_each(:rows) JOIN envelopes e ON e.id = value ->> 0 WHERE value ->> 15 IS NULL;
-
--- name: lock_queue(queue)
--- There is one writer, so no lock is needed.
-SELECT streaks_json, turns_json FROM queue_state WHERE queue = :queue
 
 -- name: select_lines(queue, tiers, most)
 -- The oldest of each tier: a few steps into the index, however long the queue is.
@@ -116,15 +97,6 @@ WHERE q.seq IN (SELECT e.seq FROM json_each(:rows) AS r JOIN envelopes e ON e.id
 SELECT seq, queue, tier, attempts FROM inbox_queue WHERE state = 'leased' AND lease_until < :now
 ORDER BY lease_until LIMIT :most
 
--- name: return_inbox(seqs, reason, undone)
--- A lease that nobody saw was not a delivery: `undone` subtracts that many. A summary stays a summary.
-UPDATE inbox_queue
-SET state = 'waiting', lease_token = NULL, lease_until = NULL, turn_json = NULL, reason = COALESCE(:reason, reason),
-    attempts = attempts - CASE WHEN EXISTS (
-        SELECT 1 FROM envelopes e WHERE e.seq = inbox_queue.seq AND e.members IS NOT NULL
-    ) THEN 0 ELSE :undone END
-WHERE seq IN (SELECT value FROM json_each(:seqs)) AND state = 'leased'
-
 -- name: end_inbox(seqs, state, reason, linked_to, now)
 INSERT INTO inbox_ends (seq, state, attempts, reason, linked_to, ended_at)
 SELECT q.seq, :state, q.attempts, :reason, :linked_to, :now
@@ -135,12 +107,6 @@ DELETE FROM inbox_queue WHERE seq IN (SELECT value FROM json_each(:seqs)) RETURN
 SELECT seq FROM inbox_queue
 WHERE state = 'waiting' AND queue = :queue AND tier = :tier AND attempts = 0 AND accepted_at >= :since
 ORDER BY seq LIMIT :most
-
--- name: count_kinds(seqs)
-SELECT kind, count(*) FROM envelopes WHERE seq IN (SELECT value FROM json_each(:seqs)) GROUP BY kind ORDER BY 2 DESC, 1
-
--- name: select_texts_of(seqs)
-SELECT envelope_json FROM envelopes WHERE seq IN (SELECT value FROM json_each(:seqs)) ORDER BY seq
 
 -- name: add_rollups(rows, hour, shard)
 INSERT INTO rollups (hour, measure, queue, name, endpoint_identity, bucket, shard, count, total_ms)
@@ -173,7 +139,3 @@ SELECT e.id FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq
 WHERE e.id IN (SELECT value FROM json_each(:ids)) AND e.queue = :queue AND e.accepted_at >= :since AND e.accepted_at < :until
     AND e.members IS NULL AND (json_array_length(:kinds) = 0 OR e.kind IN (SELECT value FROM json_each(:kinds)))
 ORDER BY e.accepted_at, e.seq LIMIT :most
-
--- name: delete_inbox(seqs)
-DELETE FROM inbox_ends WHERE seq IN (SELECT value FROM json_each(:seqs));
-DELETE FROM envelopes WHERE seq IN (SELECT value FROM json_each(:seqs));

@@ -5,13 +5,6 @@ SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->
     value ->> 8, value ->> 9, 'queued', :now, :now
 FROM json_each(:rows) ORDER BY key
 
--- name: take_keys(rows)
-INSERT INTO job_keys (key, job_id) SELECT value ->> 0, value ->> 1 FROM json_each(:rows) WHERE true
-ON CONFLICT DO NOTHING RETURNING key
-
--- name: select_keys(keys)
-SELECT key, job_id FROM job_keys WHERE key IN (SELECT value FROM json_each(:keys))
-
 -- name: claim_jobs(token, now, most)
 -- There is one writer: what the first statement sees, the second finds unchanged.
 SELECT seq, id, type, payload_json, priority, attempts + 1, max_attempts, releases_key, traceparent FROM job_rows
@@ -161,10 +154,6 @@ SELECT id FROM job_rows WHERE id IN (SELECT value FROM json_each(:ids)) AND fini
 UPDATE job_rows SET state = 'queued', lease_token = NULL, attempts = attempts - 1, updated_at = :now
 WHERE lease_token IS NOT NULL AND lease_token = :token AND seq NOT IN (SELECT value FROM json_each(:known))
 RETURNING seq, priority, cancel_requested
-
--- name: insert_events(name, rows, now)
-INSERT INTO job_steps (id, job_id, attempt, kind, name, started_at, finished_at, result_json)
-SELECT value ->> 0, value ->> 1, value ->> 2, 'event', :name, :now, :now, value ->> 3 FROM json_each(:rows)
 
 -- name: end_orphaned_actions(now)
 -- The condition must be the one of the index `actions_live`, so that SQLite reads live actions only.

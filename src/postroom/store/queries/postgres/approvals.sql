@@ -1,3 +1,0 @@
--- name: lock_approval(id)
-SELECT account_id, message_id, actor, action_type, parameters_json, state, action_hash, approved_by, error, expires_at
-FROM actions WHERE id = :id FOR UPDATE
