@@ -84,9 +84,13 @@ class HostileHouse:
         except PostroomError:
             self.refused += 1
 
-    async def fill(self) -> None:
+    async def begin(self) -> None:
+        """Connect the mailbox."""
         await self.intake.connect()
         await self.box.opened()
+
+    async def fill(self) -> None:
+        await self.begin()
         await self._mail()
         await self._approvals()
         await self._rules()

@@ -6,14 +6,14 @@ tests/unit/test_documented.py` writes those parts anew; the tests compare.
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
-from postroom.cli.root import Deferred, command_tree
+from postroom.cli.root import command_tree
 from postroom.core.audited_actions import AUDITED, AuditedAction
 from postroom.core.metrics import METRICS, Metric
 from postroom.core.roles import Role
@@ -22,22 +22,15 @@ from postroom.switchboard.tools.registry import ALL_TOOLS, TOOLS_BY_NAME
 from postroom.switchboard.tools.schemas import input_schema, output_schema
 from postroom.switchboard.tools.tool import Tool
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for a run as a program
+
+from support.all_commands import commands
+from support.api_reference import api_reference
+
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 BEGIN, END = "<!-- written by tests/unit/test_documented.py -->", "<!-- end of what is written -->"
-
-
-def commands(group: TyperGroup, above: str = "postroom") -> Iterator[tuple[str, TyperCommand | TyperGroup]]:
-    """Every command with its whole name, loaded."""
-    yield above, group
-    for name, found in group.commands.items():
-        command = found.load() if isinstance(found, Deferred) else found
-        assert isinstance(command, (TyperCommand, TyperGroup))
-        if isinstance(command, TyperGroup):
-            yield from commands(command, f"{above} {name}")
-        else:
-            yield f"{above} {name}", command
 
 
 def settings_reference() -> str:
@@ -153,8 +146,6 @@ def form_of(schema: dict[str, Any], defs: dict[str, Any], indent: str = "") -> s
 
 
 def operations_reference() -> str:
-    from support.api_reference import api_reference  # not yet found where this file is run as a program
-
     return api_reference(form_of)
 
 
@@ -243,5 +234,4 @@ def write() -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT / "tests"))
     write()
