@@ -138,3 +138,6 @@ SELECT min(due) FROM (
     UNION ALL SELECT min(lease_until) FROM outbound_mail WHERE state = 'sending'
     UNION ALL SELECT min(throttled_until) FROM senders WHERE throttled_until IS NOT NULL AND queue_held AND state = 'active'
 ) AS times
+
+-- name: lock_mail(id)
+SELECT state, action_id FROM outbound_mail WHERE id = :id {FOR UPDATE}

@@ -50,3 +50,17 @@ WHERE t.level = 'sender' AND t.waiting > 0 AND NOT t.held GROUP BY t.lane
 SELECT CAST(COALESCE(sum(t.waiting), 0) AS bigint) FROM senders s
     JOIN outbound_turns t ON t.level = 'sender' AND t.node_id = s.id
 WHERE s.throttled_until > :now
+
+-- name: add_outbound_service(rows, hour)
+INSERT INTO outbound_service (hour, discipline, sender_id, mails, recipients)
+SELECT :hour{::timestamptz}, value ->> 0, (value ->> 1){::bigint}, (value ->> 2){::bigint}, (value ->> 3){::bigint}
+FROM {jsonb_array_elements(:rows::jsonb)} AS e WHERE true
+ON CONFLICT (hour, discipline, sender_id)
+DO UPDATE SET mails = outbound_service.mails + excluded.mails, recipients = outbound_service.recipients + excluded.recipients
+
+-- name: add_outbound_times(rows, hour, shard)
+INSERT INTO outbound_times (hour, measure, discipline, lane, bucket, shard, count, total_us)
+SELECT :hour{::timestamptz}, value ->> 0, value ->> 1, value ->> 2, (value ->> 3){::bigint}, :shard{::bigint}, (value ->> 4){::bigint}, (value ->> 5){::bigint}
+FROM {jsonb_array_elements(:rows::jsonb)} AS e WHERE true
+ON CONFLICT (hour, measure, discipline, lane, bucket, shard)
+DO UPDATE SET count = outbound_times.count + excluded.count, total_us = outbound_times.total_us + excluded.total_us

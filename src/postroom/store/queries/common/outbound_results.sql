@@ -22,3 +22,9 @@ SELECT destination,
     CAST(sum(CASE WHEN result = 'expired' THEN count ELSE 0 END) AS bigint) AS expired
 FROM {counted_results}
 GROUP BY destination ORDER BY sum(count) DESC, destination LIMIT :most
+
+-- name: add_outbound_results(rows, hour, shard)
+INSERT INTO outbound_results (hour, destination, result, bounce_class, shard, count)
+SELECT :hour{::timestamptz}, value ->> 0, value ->> 1, value ->> 2, :shard{::bigint}, (value ->> 3){::bigint}
+FROM {jsonb_array_elements(:rows::jsonb)} AS e WHERE true
+ON CONFLICT (hour, destination, result, bounce_class, shard) DO UPDATE SET count = outbound_results.count + excluded.count

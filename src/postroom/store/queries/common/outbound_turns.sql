@@ -50,3 +50,39 @@ WHERE t.level IN ('tenant', 'domain', 'sender')
 UNION ALL SELECT c.lane, c.level, c.node_id, 0, c.waiting FROM right_counts c WHERE NOT EXISTS (
     SELECT 1 FROM outbound_turns t WHERE t.lane = c.lane AND t.level = c.level AND t.node_id = c.node_id
 )
+
+-- name: lock_turns()
+-- Batches are chosen one after another: each depends on the turns that the last one left.
+SELECT 1 FROM outbound_turns WHERE level = 'root' {FOR UPDATE}
+
+-- name: subtract_waiting(rows)
+UPDATE outbound_turns SET waiting = waiting - (value ->> 3){::bigint}, busy = waiting > (value ->> 3){::bigint} AND NOT held
+FROM {jsonb_array_elements(:rows::jsonb)} AS e
+WHERE outbound_turns.lane = value ->> 0 AND outbound_turns.level = value ->> 1 AND outbound_turns.node_id = (value ->> 2){::bigint}
+RETURNING lane, node_id, waiting, held
+
+-- name: lock_turn(lane, level, node_id)
+SELECT waiting FROM outbound_turns WHERE lane = :lane AND level = :level AND node_id = :node_id {FOR UPDATE}
+
+-- name: hold_turns(level, node_id, held)
+UPDATE outbound_turns SET held = :held, busy = waiting > 0 AND NOT :held{::boolean} WHERE level = :level AND node_id = :node_id AND held <> :held
+RETURNING lane, waiting
+
+-- name: select_sender_turns(ids)
+SELECT s.id, s.domain_id, d.tenant_id, t.name AS tenant, s.weight, d.weight AS domain_weight, t.weight AS tenant_weight,
+    t.state = 'paused' AS tenant_paused, s.queue_lane AS lane, s.queue_held AS held
+FROM senders s JOIN sender_domains d ON d.id = s.domain_id JOIN tenants t ON t.id = d.tenant_id WHERE s.id {= ANY(:ids::bigint[])}
+
+-- name: insert_ready(rows)
+INSERT INTO outbound_ready (seq, mail_id, turn_id, retry, bulk, cost)
+SELECT (value ->> 0){::bigint}, (value ->> 1){::uuid}, (value ->> 2){::bigint}, (value ->> 3){::boolean}, (value ->> 4){::boolean}, (value ->> 5){::bigint}
+FROM {jsonb_array_elements(:rows::jsonb)} AS e
+
+-- name: lock_ready(after, most)
+SELECT r.seq, r.turn_id, r.retry, m.sender_id, m.message_class,
+    EXISTS (SELECT 1 FROM outbound_recipients p WHERE p.mail_id = m.id AND p.attempts > 0) AS tried
+FROM outbound_ready r JOIN outbound_mail m ON m.id = r.mail_id WHERE r.seq > :after ORDER BY r.seq LIMIT :most {FOR UPDATE OF r}
+
+-- name: move_ready(rows)
+UPDATE outbound_ready SET turn_id = (value ->> 1){::bigint}, retry = (value ->> 2){::boolean}, bulk = (value ->> 3){::boolean}
+FROM {jsonb_array_elements(:rows::jsonb)} AS e WHERE outbound_ready.seq = (value ->> 0){::bigint}

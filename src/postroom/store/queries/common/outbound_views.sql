@@ -66,3 +66,6 @@ ORDER BY created_at DESC, tenant DESC, address DESC LIMIT :most
 SELECT tenant, address, cause, detail, created_at, expires_at FROM suppressions
 WHERE tenant = :tenant AND (created_at, address) < (:before_at, :before_address)
 ORDER BY created_at DESC, address DESC LIMIT :most
+
+-- name: select_tenants_by_id(ids)
+SELECT id, name, weight, state, state_reason FROM tenants WHERE id {= ANY(:ids::bigint[])}

@@ -133,3 +133,23 @@ DELETE FROM accepted_days WHERE day < :day
 
 -- name: select_ended_holds(most, now)
 SELECT s.id FROM senders s WHERE s.throttled_until <= :now AND s.queue_held AND s.state = 'active' ORDER BY s.id LIMIT :most
+
+-- name: lock_sender(id)
+SELECT id FROM senders WHERE id = :id {FOR NO KEY UPDATE}
+
+-- name: lock_tenant(name)
+SELECT id FROM tenants WHERE name = :name {FOR NO KEY UPDATE}
+
+-- name: add_sender_hours(rows, hour, now)
+INSERT INTO sender_hours (sender_id, hour, accepted, delivered, bounced, rejected, first_at, first_bad_at)
+SELECT (value ->> 0){::bigint}, :hour, (value ->> 1){::bigint}, (value ->> 2){::bigint}, (value ->> 3){::bigint}, (value ->> 4){::bigint}, :now,
+    CASE WHEN (value ->> 3){::bigint} + (value ->> 4){::bigint} > 0 THEN :now{::timestamptz} END
+FROM {jsonb_array_elements(:rows::jsonb)} AS e WHERE true
+ON CONFLICT (sender_id, hour) DO UPDATE SET accepted = sender_hours.accepted + excluded.accepted,
+    delivered = sender_hours.delivered + excluded.delivered, bounced = sender_hours.bounced + excluded.bounced,
+    rejected = sender_hours.rejected + excluded.rejected,
+    first_bad_at = COALESCE(sender_hours.first_bad_at, excluded.first_bad_at)
+
+-- name: record_scores(rows)
+UPDATE senders SET abuse_score = (value ->> 1){::integer} FROM {jsonb_array_elements(:rows::jsonb)} AS e
+WHERE senders.id = (value ->> 0){::bigint}

@@ -6,9 +6,6 @@ VALUES (:id, :tenant, :domain, :username, :sender_id, :message_class, :envelope_
     COALESCE((SELECT created_at FROM actions WHERE id = :action_id), :now), GREATEST(:not_before, :now), :now)
 RETURNING seq
 
--- name: lock_mail(id)
-SELECT state, action_id FROM outbound_mail WHERE id = :id FOR UPDATE
-
 -- name: select_outbound_mail(id, state, most)
 SELECT m.id, m.account_id, m.username, a.email AS account, a.state AS account_state, m.action_id, m.kind, m.subject, m.state,
     m.not_before, d.draft_id, m.sent_message_id, m.error, m.asked_at AS created_at, m.updated_at, m.ended_at,

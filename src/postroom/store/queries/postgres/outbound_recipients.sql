@@ -1,41 +1,3 @@
--- name: select_outgoing_mail(ids, longest)
-SELECT m.id, m.lease_token, m.tenant, m.sender_id, m.envelope_sender, m.message_class, m.require_tls, m.smtputf8, m.body_8bit, m.envelope_id,
-    m.return_full, m.admitted_at, c.content
-FROM outbound_mail m JOIN outbound_contents c ON c.mail_id = m.id
-WHERE m.id = ANY(:ids::uuid[]) AND m.state = 'sending' AND (:longest::bigint IS NULL OR length(c.content) <= :longest::bigint)
-
--- name: select_leased_recipients(mail_ids)
-SELECT mail_id, position, address, attempts, notify, original, delay_reported, last_reply FROM outbound_recipients
-WHERE mail_id = ANY(:mail_ids::uuid[]) AND state = 'sending' ORDER BY mail_id, position
-
--- name: select_paused_tenants(mail_ids)
--- Mails whose tenant is paused.
-SELECT m.id, t.name, t.state_reason FROM outbound_mail m JOIN senders s ON s.id = m.sender_id JOIN sender_domains d ON d.id = s.domain_id
-    JOIN tenants t ON t.id = d.tenant_id
-WHERE m.id = ANY(:mail_ids::uuid[]) AND t.state = 'paused'
-
--- name: renew_mail_leases(ids, lease_until, now)
-UPDATE outbound_mail SET lease_until = :lease_until, updated_at = :now WHERE id = ANY(:ids::uuid[]) AND state = 'sending'
-RETURNING id, lease_token, cancel_requested
-
--- name: lock_sending_mails(ids, now)
-UPDATE outbound_mail SET updated_at = :now WHERE id = ANY(:ids::uuid[]) AND state = 'sending'
-RETURNING id, lease_token, action_id, cancel_requested, sender_id, tenant, discipline, admitted_at,
-    (SELECT s.queue_lane FROM senders s WHERE s.id = outbound_mail.sender_id) AS lane
-
--- name: select_states_of_mails(mail_ids)
-SELECT mail_id, state, not_before, last_reply FROM outbound_recipients WHERE mail_id = ANY(:mail_ids::uuid[]) ORDER BY mail_id, position
-
--- name: delete_outbound_contents(mail_ids)
-DELETE FROM outbound_contents WHERE mail_id = ANY(:mail_ids::uuid[])
-
--- name: select_suppressed(tenants, addresses, now)
-SELECT tenant, address, cause, detail FROM suppressions WHERE tenant = ANY(:tenants::text[]) AND address = ANY(:addresses::text[])
-    AND (expires_at IS NULL OR expires_at > :now)
-
--- name: select_struck(tenants, addresses)
-SELECT DISTINCT tenant, address FROM strikes WHERE tenant = ANY(:tenants::text[]) AND address = ANY(:addresses::text[])
-
 -- name: mark_leaving(rows, now)
 -- The ids as an array too: a plan made while the table is small must be right when it has grown.
 UPDATE outbound_recipients r SET leaving_at = :now FROM jsonb_array_elements(:rows::jsonb) AS e
@@ -48,36 +10,9 @@ UPDATE outbound_recipients r SET state = e ->> 2, attempts = attempts - (e ->> 3
 FROM jsonb_array_elements(:rows::jsonb) AS e
 WHERE r.mail_id = ANY(ARRAY(SELECT (x ->> 0)::uuid FROM jsonb_array_elements(:rows::jsonb) AS x)) AND r.mail_id = (e ->> 0)::uuid AND r.position = (e ->> 1)::bigint AND r.state = 'sending'
 
--- name: insert_attempts(rows, now)
-INSERT INTO outbound_attempts (mail_id, position, number, outcome, started_at, ended_at, host, tls, reply)
-SELECT r.mail_id, r.position, r.attempts + (e ->> 2)::bigint, e ->> 3, COALESCE(m.leased_at, :now::timestamptz), :now::timestamptz,
-    e ->> 4, e ->> 5, e ->> 6
-FROM jsonb_array_elements(:rows::jsonb) AS e
-    JOIN outbound_recipients r ON r.mail_id = (e ->> 0)::uuid AND r.position = (e ->> 1)::bigint
-    JOIN outbound_mail m ON m.id = r.mail_id
-ON CONFLICT (mail_id, position, number, outcome)
-DO UPDATE SET times = outbound_attempts.times + 1, ended_at = excluded.ended_at, reply = excluded.reply
-
 -- name: end_sendings(rows, now)
 UPDATE outbound_mail m SET state = e ->> 1, lease_token = NULL, lease_until = NULL,
     not_before = COALESCE((e ->> 2)::timestamptz, m.not_before), sent_message_id = NULL, error = e ->> 3,
     ended_at = (e ->> 4)::timestamptz, updated_at = :now
 FROM jsonb_array_elements(:rows::jsonb) AS e
 WHERE m.id = ANY(ARRAY(SELECT (x ->> 0)::uuid FROM jsonb_array_elements(:rows::jsonb) AS x)) AND m.id = (e ->> 0)::uuid AND m.state = 'sending'
-
--- name: lock_marked_mail(id)
-SELECT id, tenant, sender_id, state, account_id, envelope_sender FROM outbound_mail
-WHERE id = :id AND sender_id IS NOT NULL FOR UPDATE
-
--- name: lock_mail_of_message(message_id, most)
-SELECT id, tenant, sender_id, state, account_id, envelope_sender FROM outbound_mail
-WHERE message_id = :message_id AND sender_id IS NOT NULL ORDER BY id LIMIT :most FOR UPDATE
-
--- name: select_mail_ids(states, tenant, domain, since, until, most)
--- Mail that people settle together: of a tenant, with a recipient at a domain, asked for in a span of time.
-SELECT m.id FROM outbound_mail m
-WHERE m.state = ANY(:states::text[]) AND (:tenant::text IS NULL OR m.tenant = :tenant)
-    AND (:since::timestamptz IS NULL OR m.asked_at >= :since) AND (:until::timestamptz IS NULL OR m.asked_at < :until)
-    AND (:domain::text IS NULL OR EXISTS (
-        SELECT 1 FROM outbound_recipients r WHERE r.mail_id = m.id AND lower(r.address) LIKE '%@' || :domain::text ESCAPE '\'))
-ORDER BY m.seq LIMIT :most

@@ -1,7 +1,3 @@
--- name: lock_turns()
--- Batches are chosen one after another: each depends on the turns that the last one left.
-SELECT 1 FROM outbound_turns WHERE level = 'root' FOR UPDATE
-
 -- name: select_first_tenants(place, lane, most)
 -- The first tenants of each lane, each with whether it waits in another one too. Nothing is locked by reading: who chooses
 -- holds the root, and keep_turns notices what others have changed since.
@@ -99,19 +95,6 @@ ON CONFLICT (level, node_id, lane)
 DO UPDATE SET waiting = outbound_turns.waiting + excluded.waiting, weight = excluded.weight, busy = NOT outbound_turns.held
 RETURNING lane, node_id, waiting, held
 
--- name: subtract_waiting(rows)
-UPDATE outbound_turns t SET waiting = t.waiting - (e ->> 3)::bigint, busy = t.waiting > (e ->> 3)::bigint AND NOT t.held
-FROM (SELECT value AS e FROM jsonb_array_elements(:rows::jsonb)) AS r
-WHERE t.lane = e ->> 0 AND t.level = e ->> 1 AND t.node_id = (e ->> 2)::bigint
-RETURNING t.lane, t.node_id, t.waiting, t.held
-
--- name: lock_turn(lane, level, node_id)
-SELECT waiting FROM outbound_turns WHERE lane = :lane AND level = :level AND node_id = :node_id FOR UPDATE
-
--- name: hold_turns(level, node_id, held)
-UPDATE outbound_turns SET held = :held, busy = waiting > 0 AND NOT :held::boolean WHERE level = :level AND node_id = :node_id AND held <> :held
-RETURNING lane, waiting
-
 -- name: wake_mail(most, now)
 -- Mail that has become due, or that its holder gave back: from now on it waits for its turn.
 UPDATE outbound_mail SET ready = true WHERE id IN (
@@ -146,22 +129,3 @@ WITH taken AS (
     FROM free f WHERE f.id = m.id AND m.state IN ('queued', 'deferred')
 )
 SELECT count(*) FROM taken
-
--- name: select_sender_turns(ids)
-SELECT s.id, s.domain_id, d.tenant_id, t.name AS tenant, s.weight, d.weight AS domain_weight, t.weight AS tenant_weight,
-    t.state = 'paused' AS tenant_paused, s.queue_lane AS lane, s.queue_held AS held
-FROM senders s JOIN sender_domains d ON d.id = s.domain_id JOIN tenants t ON t.id = d.tenant_id WHERE s.id = ANY(:ids::bigint[])
-
--- name: insert_ready(rows)
-INSERT INTO outbound_ready (seq, mail_id, turn_id, retry, bulk, cost)
-SELECT (e ->> 0)::bigint, (e ->> 1)::uuid, (e ->> 2)::bigint, (e ->> 3)::boolean, (e ->> 4)::boolean, (e ->> 5)::bigint
-FROM jsonb_array_elements(:rows::jsonb) AS e
-
--- name: lock_ready(after, most)
-SELECT r.seq, r.turn_id, r.retry, m.sender_id, m.message_class,
-    EXISTS (SELECT 1 FROM outbound_recipients p WHERE p.mail_id = m.id AND p.attempts > 0) AS tried
-FROM outbound_ready r JOIN outbound_mail m ON m.id = r.mail_id WHERE r.seq > :after ORDER BY r.seq LIMIT :most FOR UPDATE OF r
-
--- name: move_ready(rows)
-UPDATE outbound_ready r SET turn_id = (e ->> 1)::bigint, retry = (e ->> 2)::boolean, bulk = (e ->> 3)::boolean
-FROM jsonb_array_elements(:rows::jsonb) AS e WHERE r.seq = (e ->> 0)::bigint

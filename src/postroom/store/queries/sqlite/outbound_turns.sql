@@ -1,7 +1,3 @@
--- name: lock_turns()
--- There is one writer: batches are chosen one after another.
-SELECT 1 FROM outbound_turns WHERE level = 'root'
-
 -- name: select_first_tenants(place, lane, most)
 -- The first tenants of a lane, each with whether it waits in another one too.
 SELECT :place, c.node_id, c.start, c.clock, c.weight, c.waiting, EXISTS (
@@ -100,19 +96,6 @@ ON CONFLICT (lane, level, node_id)
 DO UPDATE SET waiting = outbound_turns.waiting + excluded.waiting, weight = excluded.weight, busy = NOT outbound_turns.held
 RETURNING lane, node_id, waiting, held
 
--- name: subtract_waiting(rows)
-UPDATE outbound_turns SET waiting = waiting - (e.value ->> 3), busy = waiting > (e.value ->> 3) AND NOT held
-FROM json_each(:rows) AS e
-WHERE outbound_turns.lane = e.value ->> 0 AND outbound_turns.level = e.value ->> 1 AND outbound_turns.node_id = e.value ->> 2
-RETURNING lane, node_id, waiting, held
-
--- name: lock_turn(lane, level, node_id)
-SELECT waiting FROM outbound_turns WHERE lane = :lane AND level = :level AND node_id = :node_id
-
--- name: hold_turns(level, node_id, held)
-UPDATE outbound_turns SET held = :held, busy = waiting > 0 AND NOT :held WHERE level = :level AND node_id = :node_id AND held <> :held
-RETURNING lane, waiting
-
 -- name: wake_mail(most, now)
 -- Mail that has become due, or that its holder gave back: from now on it waits for its turn.
 UPDATE outbound_mail SET ready = true WHERE id IN (
@@ -140,22 +123,3 @@ WHERE id IN (SELECT r.mail_id FROM json_each(:seqs) AS s JOIN outbound_ready r O
 UPDATE outbound_mail SET ready = false, not_before = :later, updated_at = :now
 WHERE ready AND id IN (SELECT r.mail_id FROM json_each(:seqs) AS s JOIN outbound_ready r ON r.seq = s.value);
 DELETE FROM outbound_ready WHERE seq IN (SELECT value FROM json_each(:seqs))
-
--- name: select_sender_turns(ids)
-SELECT s.id, s.domain_id, d.tenant_id, t.name AS tenant, s.weight, d.weight AS domain_weight, t.weight AS tenant_weight,
-    t.state = 'paused' AS tenant_paused, s.queue_lane AS lane, s.queue_held AS held
-FROM senders s JOIN sender_domains d ON d.id = s.domain_id JOIN tenants t ON t.id = d.tenant_id WHERE s.id IN (SELECT value FROM json_each(:ids))
-
--- name: insert_ready(rows)
-INSERT INTO outbound_ready (seq, mail_id, turn_id, retry, bulk, cost)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(:rows)
-
--- name: lock_ready(after, most)
--- There is one writer.
-SELECT r.seq, r.turn_id, r.retry, m.sender_id, m.message_class,
-    EXISTS (SELECT 1 FROM outbound_recipients p WHERE p.mail_id = m.id AND p.attempts > 0) AS tried
-FROM outbound_ready r JOIN outbound_mail m ON m.id = r.mail_id WHERE r.seq > :after ORDER BY r.seq LIMIT :most
-
--- name: move_ready(rows)
-UPDATE outbound_ready SET turn_id = e.value ->> 1, retry = e.value ->> 2, bulk = e.value ->> 3
-FROM json_each(:rows) AS e WHERE outbound_ready.seq = e.value ->> 0

@@ -1,6 +1,3 @@
--- name: select_tenants_by_id(ids)
-SELECT id, name, weight, state, state_reason FROM tenants WHERE id IN (SELECT value FROM json_each(:ids))
-
 -- name: select_mail_in_states(states, before, most)
 -- The states are those of the index; the newest of each are looked at.
 SELECT m.id, m.seq, m.tenant, m.username, m.kind, m.subject, m.state, m.error, m.asked_at, m.updated_at,

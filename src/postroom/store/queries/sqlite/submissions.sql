@@ -6,12 +6,3 @@ SELECT (SELECT COALESCE(max(seq), 0) + 1 FROM outbound_mail) + key, value ->> 0,
     value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14, value ->> 15, :now, max(value ->> 9, :now), :now
 FROM json_each(:rows) WHERE true ORDER BY key
 RETURNING id, seq
-
--- name: insert_submitted_recipients(rows, now)
-INSERT INTO outbound_recipients (mail_id, position, address, state, not_before, notify, original, updated_at)
-SELECT value ->> 0, value ->> 1, value ->> 2, 'queued', value ->> 3, value ->> 4, value ->> 5, :now FROM json_each(:rows)
-
--- name: insert_submitted_contents(rows, contents)
--- `contents` is all of them, one after another; each row says where its own begins, and how long it is.
-INSERT INTO outbound_contents (mail_id, content)
-SELECT value ->> 0, substr(:contents, value ->> 1, value ->> 2) FROM json_each(:rows)
