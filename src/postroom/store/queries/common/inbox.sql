@@ -153,3 +153,8 @@ SELECT envelope_json FROM envelopes WHERE seq {= ANY(:seqs::bigint[])} ORDER BY 
 -- name: delete_inbox(seqs)
 DELETE FROM inbox_ends WHERE seq {= ANY(:seqs::bigint[])};
 DELETE FROM envelopes WHERE seq {= ANY(:seqs::bigint[])};
+
+-- name: select_fresh(queue, tier, since, most)
+SELECT seq FROM inbox_queue
+WHERE state = 'waiting' AND queue = :queue AND tier = :tier AND attempts = 0 AND accepted_at >= :since
+ORDER BY queue, tier, seq LIMIT :most

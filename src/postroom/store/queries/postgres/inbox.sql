@@ -130,11 +130,6 @@ WITH done AS (
 )
 SELECT seq, queue, tier, accepted_at FROM done
 
--- name: select_fresh(queue, tier, since, most)
-SELECT seq FROM inbox_queue
-WHERE state = 'waiting' AND queue = :queue AND tier = :tier AND attempts = 0 AND accepted_at >= :since
-ORDER BY queue, tier, seq LIMIT :most
-
 -- name: add_rollups(rows, hour, shard)
 INSERT INTO rollups (hour, measure, queue, name, endpoint_identity, bucket, shard, count, total_ms)
 SELECT :hour, e ->> 0, e ->> 1, e ->> 2, e ->> 3, (e ->> 4)::bigint, :shard, (e ->> 5)::bigint, (e ->> 6)::bigint

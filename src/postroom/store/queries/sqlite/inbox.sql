@@ -103,11 +103,6 @@ SELECT q.seq, :state, q.attempts, :reason, :linked_to, :now
 FROM inbox_queue q WHERE q.seq IN (SELECT value FROM json_each(:seqs));
 DELETE FROM inbox_queue WHERE seq IN (SELECT value FROM json_each(:seqs)) RETURNING seq, queue, tier, accepted_at;
 
--- name: select_fresh(queue, tier, since, most)
-SELECT seq FROM inbox_queue
-WHERE state = 'waiting' AND queue = :queue AND tier = :tier AND attempts = 0 AND accepted_at >= :since
-ORDER BY seq LIMIT :most
-
 -- name: add_rollups(rows, hour, shard)
 INSERT INTO rollups (hour, measure, queue, name, endpoint_identity, bucket, shard, count, total_ms)
 SELECT :hour, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, :shard, value ->> 5, value ->> 6
