@@ -10,7 +10,7 @@ SOURCES := requirements-tools.lock requirements-dev.lock pyproject.toml package.
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11
 
-.PHONY: help setup run test lint bench mutants soak sample screenshots audit lock clean
+.PHONY: help setup run test lint bench mutants house soak sample screenshots audit lock clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ sample: $(STAMP) ## Checks that want real mail: make sample MAIL=folder
 
 mutants: $(STAMP) ## Small wrong changes that no test notices: make mutants [ONLY="core/retry --all"]
 	@$(BIN)/python tests/mutants.py $(ONLY)
+
+house: $(STAMP) ## Lines by package, and what is said more than once: make house [WITH="--against COMMIT --list"]
+	@$(BIN)/python tests/house.py $(WITH)
 
 screenshots: $(STAMP) ## The pictures of the pages in docs/, made anew from the demo
 	@POSTROOM_SCREENSHOTS=1 $(BIN)/python -m pytest -q tests/browser/test_whole_product.py
