@@ -6,7 +6,7 @@ from postroom.store.engine.spellings import spell
 
 
 @pytest.mark.parametrize(
-    ("text", "sqlite", "postgres"),
+    ("text", "in_sqlite", "in_postgres"),
     [
         (
             "SELECT 1 FROM t WHERE id {= ANY(:ids::uuid[])} AND x",
@@ -24,9 +24,9 @@ from postroom.store.engine.spellings import spell
         ("SELECT x FROM t {FOR SHARE OF t}", "SELECT x FROM t ", "SELECT x FROM t FOR SHARE OF t"),
     ],
 )
-def test_each_database_gets_its_own_spelling(text: str, sqlite: str, postgres: str) -> None:
-    assert spell("find", text, "sqlite") == sqlite
-    assert spell("find", text, "postgres") == postgres
+def test_each_database_gets_its_own_spelling(text: str, in_sqlite: str, in_postgres: str) -> None:
+    assert spell("find", text, "sqlite") == in_sqlite
+    assert spell("find", text, "postgres") == in_postgres
 
 
 def test_an_empty_object_is_no_spelling() -> None:
