@@ -24,25 +24,25 @@ from random import Random
 import httpx2
 import uvloop
 
-from postroom.connectors.checkpoint import Checkpoint
-from postroom.connectors.gmail.live import GmailConnector
-from postroom.connectors.mail.backfill.walk import JobStopped
-from postroom.connectors.mail.knowledge import Knowledge
-from postroom.connectors.mcp_switchboard import McpSwitchboard, switchboard_within
-from postroom.connectors.switchboard_client import BackfillProgress, BackfillStatus
 from postroom.core.backfill.job import HIGHEST_CAP, HIGHEST_RATE, BackfillJob, NewBackfill
 from postroom.core.mail.categories import CATEGORIES, categories_of, queries_of
 from postroom.core.mail.ingestion import IngestionFacts
 from postroom.core.mail.mime import parse_message
 from postroom.core.mail.tiers import Known
 from postroom.core.roles import Principal, Role
-from postroom.gmail.client import GmailClient
-from postroom.manage.audit import signature
-from postroom.manage.backfill import Backfills
+from postroom.interfaces.http.mcp.mcp_server import build_server
+from postroom.mailboxes.backfill.walk import JobStopped
+from postroom.mailboxes.following.knowledge import Knowledge
+from postroom.mailboxes.gmail.client import GmailClient
+from postroom.mailboxes.gmail.following.live import GmailConnector
+from postroom.operations.backfill.backfill import Backfills
+from postroom.operations.people.audit import signature
+from postroom.sources.checkpoint import Checkpoint
+from postroom.sources.mcp_switchboard import McpSwitchboard, switchboard_within
+from postroom.sources.switchboard_client import BackfillProgress, BackfillStatus
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.opening import open_database
 from postroom.system.private_files import DATABASE
-from postroom.web.mcp_server import build_server
 from postroom_sandbox.archive import fill_archive, oldest_day
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox

@@ -25,16 +25,16 @@ from postroom.compose.tasks import settle_memory
 from postroom.core.backfill.job import HIGHEST_RATE, NewBackfill
 from postroom.core.queue.queues import EMAIL
 from postroom.core.roles import Principal, Role
-from postroom.manage.audit import signature
-from postroom.store.backfill import cancel_backfill, create_backfill, pause_backfill
-from postroom.store.backfill_spend import Arrived, Pacing, arriving
-from postroom.store.backfill_work import hand_out
+from postroom.interfaces.http.mcp.mcp_server import build_server
+from postroom.operations.people.audit import signature
+from postroom.store.backfill.backfill import cancel_backfill, create_backfill, pause_backfill
+from postroom.store.backfill.backfill_spend import Arrived, Pacing, arriving
+from postroom.store.backfill.backfill_work import hand_out
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database, Script, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.migrate import migrate
-from postroom.store.mail import keep_account
-from postroom.web.mcp_server import build_server
+from postroom.store.mail.mail import keep_account
 
 from .live_mail import services_on
 from .order import Target, answer

@@ -33,9 +33,9 @@ from postroom.store.engine.ids import new_id
 from postroom.store.engine.migrate import migrate
 from postroom.store.engine.sqlite_connection import connect
 from postroom.store.engine.statements import blocks
-from postroom.store.mail import keep_account
-from postroom.store.outbound import Capacity, lease_mail
-from postroom.store.outbound_turns import ReadyMail, Standing, choosing, joining, keeping
+from postroom.store.mail.mail import keep_account
+from postroom.store.outbound.outbound import Capacity, lease_mail
+from postroom.store.outbound.outbound_turns import ReadyMail, Standing, choosing, joining, keeping
 
 from .order import Outcome, Target, answer, run
 from .ours import opened

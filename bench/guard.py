@@ -12,9 +12,9 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
-from postroom.http_server.guard import ConnectionGuard
-from postroom.http_server.limits import ConnectionLimits
-from postroom.http_server.protocol import GuardedConfig, GuardedProtocol
+from postroom.system.http_server.guard import ConnectionGuard
+from postroom.system.http_server.limits import ConnectionLimits
+from postroom.system.http_server.protocol import GuardedConfig, GuardedProtocol
 
 CLIENTS = 16
 REQUESTS = 200

@@ -29,24 +29,24 @@ from typing import Any
 import uvloop
 
 from postroom.compose.tasks import settle_memory
-from postroom.connectors.imap.idle import IdleHints
-from postroom.connectors.imap.live import ImapConnector
-from postroom.connectors.imap.place_index import PlaceIndex
-from postroom.connectors.mail.knowledge import Knowledge
-from postroom.connectors.mail.sent_index import SentIndex
-from postroom.connectors.mcp_switchboard import switchboard_within
-from postroom.connectors.runtime import ConnectorHealth
 from postroom.core.mail.accounts import imap_endpoint
 from postroom.core.roles import Principal, Role
-from postroom.imap.account import KEPT_S
+from postroom.interfaces.http.mcp.mcp_server import build_server
+from postroom.interfaces.http.services import Services
+from postroom.mailboxes.following.knowledge import Knowledge
+from postroom.mailboxes.following.sent_index import SentIndex
+from postroom.mailboxes.imap.account import KEPT_S
+from postroom.mailboxes.imap.following.idle import IdleHints
+from postroom.mailboxes.imap.following.live import ImapConnector
+from postroom.mailboxes.imap.following.place_index import PlaceIndex
+from postroom.sources.mcp_switchboard import switchboard_within
+from postroom.sources.runtime import ConnectorHealth
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
-from postroom.store.history import count_states
-from postroom.store.mail import keep_account
-from postroom.switchboard.services import Services
-from postroom.web.mcp_server import build_server
+from postroom.store.intake.history import count_states
+from postroom.store.mail.mail import keep_account
 from support.dovecot import running_dovecot
 from support.imap_mailbox import account_on
 from support.imap_server import PASSWORD, ImapServer, authority

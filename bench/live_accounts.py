@@ -20,19 +20,19 @@ import httpx2
 import uvloop
 
 from postroom.compose.tasks import settle_memory
-from postroom.connectors.checkpoint import Checkpoint
-from postroom.connectors.gmail.live import GmailConnector
-from postroom.connectors.mail.knowledge import Knowledge
-from postroom.connectors.mcp_switchboard import switchboard_within
-from postroom.connectors.runtime import ConnectorHealth
 from postroom.core.roles import Principal, Role
-from postroom.gmail.client import GmailClient
-from postroom.gmail.quota import Quota
+from postroom.interfaces.http.mcp.mcp_server import build_server
+from postroom.interfaces.http.services import Services
+from postroom.mailboxes.following.knowledge import Knowledge
+from postroom.mailboxes.gmail.client import GmailClient
+from postroom.mailboxes.gmail.following.live import GmailConnector
+from postroom.mailboxes.gmail.quota import Quota
+from postroom.sources.checkpoint import Checkpoint
+from postroom.sources.mcp_switchboard import switchboard_within
+from postroom.sources.runtime import ConnectorHealth
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.opening import open_database
-from postroom.store.history import count_states
-from postroom.switchboard.services import Services
-from postroom.web.mcp_server import build_server
+from postroom.store.intake.history import count_states
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 

@@ -23,26 +23,26 @@ from typing import Any, Literal
 import httpx2
 import uvloop
 
-from postroom.connectors.checkpoint import Checkpoint
-from postroom.connectors.gmail.live import GmailConnector
-from postroom.connectors.mail.knowledge import Knowledge
-from postroom.connectors.mcp_switchboard import switchboard_within
-from postroom.connectors.runtime import ConnectorHealth
 from postroom.core.queue.queues import Queues
 from postroom.core.roles import Principal, Role
 from postroom.core.tally import Tally
-from postroom.gmail.client import GmailClient
+from postroom.intake.buffer import Buffer
+from postroom.intake.intake import Intake
+from postroom.interfaces.http.mcp.mcp_server import build_server
+from postroom.interfaces.http.services import Services
+from postroom.interfaces.http.token_check import TokenCheck
+from postroom.mailboxes.following.knowledge import Knowledge
+from postroom.mailboxes.gmail.client import GmailClient
+from postroom.mailboxes.gmail.following.live import GmailConnector
+from postroom.sources.checkpoint import Checkpoint
+from postroom.sources.mcp_switchboard import switchboard_within
+from postroom.sources.runtime import ConnectorHealth
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
-from postroom.store.history import count_states
-from postroom.store.mail import keep_account
-from postroom.switchboard.buffer import Buffer
-from postroom.switchboard.intake import Intake
-from postroom.switchboard.services import Services
-from postroom.switchboard.token_check import TokenCheck
-from postroom.web.mcp_server import build_server
+from postroom.store.intake.history import count_states
+from postroom.store.mail.mail import keep_account
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator

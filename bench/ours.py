@@ -18,13 +18,13 @@ from postroom.core.jobs.types import Catalogue, JobType
 from postroom.jobs.run import JobRun
 from postroom.jobs.worker import Worker
 from postroom.settings.reading import load_settings
-from postroom.store import jobs as store
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.migrate import migrate
 from postroom.store.engine.postgres import PostgresDatabase
 from postroom.store.engine.sqlite import SqliteDatabase
-from postroom.store.new_jobs import new_job
+from postroom.store.jobs import jobs as store
+from postroom.store.jobs.new_jobs import new_job
 from postroom.telemetry.logs import configure_logging
 from support.job_queue import JobQueue
 

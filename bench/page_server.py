@@ -21,11 +21,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from postroom.compose.serve import pages_application
 from postroom.compose.switchboard import open_services
 from postroom.compose.tasks import settle_memory, share_with_threads
-from postroom.manage.people import add_person
+from postroom.interfaces.http.serve import serving
+from postroom.operations.people.people import add_person
 from postroom.settings.reading import Settings
-from postroom.store.audit import Signature
 from postroom.store.engine.ids import new_id
-from postroom.web.serve import serving
+from postroom.store.people.audit import Signature
 
 from .order import Target
 from .ours import opened

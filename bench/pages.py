@@ -18,7 +18,7 @@ import asyncpg
 import httpx2
 import uvloop
 
-from postroom.dashboard.assets import load_assets
+from postroom.interfaces.dashboard.assets import load_assets
 
 from .install import ROOT
 from .order import Target, answer

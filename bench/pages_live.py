@@ -20,15 +20,15 @@ import uvloop
 
 from postroom.compose.serve import run_product
 from postroom.core.rules.draft import RuleDraft
-from postroom.manage.people import add_person
+from postroom.operations.people.people import add_person
 from postroom.settings.reading import Settings
-from postroom.store.audit import Signature
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import FILE, open_database
 from postroom.store.engine.sqlite_connection import connect
-from postroom.store.rules import add_rules
+from postroom.store.people.audit import Signature
+from postroom.store.rules.rules import add_rules
 from postroom.telemetry.logs import configure_logging
 
 from .install import ROOT

@@ -16,7 +16,7 @@ from typing import Any
 
 from playwright.async_api import Browser, Page
 
-from postroom.dashboard.navigation import GROUPS
+from postroom.interfaces.dashboard.navigation import GROUPS
 from postroom.store.engine.opening import open_database
 from support.chromium import launched
 from support.command import NO_SIGN_IN, POSTROOM

@@ -18,11 +18,11 @@ from postroom.core.actions.safety import Policy
 from postroom.core.mail.files import mail_in
 from postroom.core.mail.ingestion import DEFAULT_POLICY
 from postroom.core.rules.rule import Rule
-from postroom.manage.arrivals import IncomingMessage, read_history
-from postroom.manage.preview import Previewer, PreviewRules
-from postroom.manage.preview_mail import recipient_of
-from postroom.manage.preview_processes import preview_all
-from postroom.manage.preview_rules import rules_of, starter_drafts
+from postroom.operations.preview.arrivals import IncomingMessage, read_history
+from postroom.operations.preview.preview import Previewer, PreviewRules
+from postroom.operations.preview.preview_mail import recipient_of
+from postroom.operations.preview.preview_processes import preview_all
+from postroom.operations.preview.preview_rules import rules_of, starter_drafts
 
 from .order import Outcome, answer
 from .ruling import rules

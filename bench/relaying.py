@@ -21,7 +21,7 @@ from pathlib import Path
 
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
-from postroom.store.outbound import list_mail
+from postroom.store.outbound.outbound import list_mail
 
 from . import postfix
 from .answers import SubjectFailedError

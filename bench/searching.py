@@ -17,8 +17,8 @@ from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Script, sql, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.migrate import migrate
-from postroom.store.mail import keep_account
-from postroom.store.search import search_mail
+from postroom.store.mail.mail import keep_account
+from postroom.store.mail.search import search_mail
 
 from .order import Outcome, Target, answer, run
 from .ours import opened

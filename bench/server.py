@@ -26,25 +26,25 @@ from postroom.compose.tasks import settle_memory
 from postroom.core.queue.queues import Queues
 from postroom.core.roles import Role
 from postroom.core.tally import Gauges, Tally
-from postroom.dashboard.pages import all_pages
-from postroom.dashboard.site import Site
+from postroom.intake.buffer import Buffer
+from postroom.intake.disk import DiskReserve
+from postroom.intake.intake import Intake
+from postroom.interfaces.dashboard.pages import all_pages
+from postroom.interfaces.dashboard.site import Site
+from postroom.interfaces.http.application import create_application
+from postroom.interfaces.http.serve import serving
+from postroom.interfaces.http.services import Services
+from postroom.interfaces.http.switchboard import running_mcp, switchboard_routes
+from postroom.interfaces.http.token_check import TokenCheck
+from postroom.operations.backfill.keeper import Keeper
 from postroom.settings.reading import load_settings
-from postroom.store.audit import Signature
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.mail import keep_account
-from postroom.store.tokens import create_token, mint
-from postroom.switchboard.buffer import Buffer
-from postroom.switchboard.disk import DiskReserve
-from postroom.switchboard.intake import Intake
-from postroom.switchboard.keeper import Keeper
-from postroom.switchboard.services import Services
-from postroom.switchboard.token_check import TokenCheck
+from postroom.store.mail.mail import keep_account
+from postroom.store.people.audit import Signature
+from postroom.store.people.tokens import create_token, mint
 from postroom.telemetry.exporter import exporting
-from postroom.web.application import create_application
-from postroom.web.http import running_mcp, switchboard_routes
-from postroom.web.serve import serving
 
 from .messages import IDENTITY
 from .order import Target

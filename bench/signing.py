@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from postroom.core.outbound.destinations import SigningKey
-from postroom.smtp.dkim import Signer
+from postroom.outbound.smtp.dkim import Signer
 
 from .order import Outcome, answer
 

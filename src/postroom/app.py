@@ -6,8 +6,8 @@ Every command loads it, even `postroom --help`, so heavy imports are inside the 
 
 def main() -> None:
     """Run the command `postroom`."""
-    from postroom.cli import run
     from postroom.compose.application import PostroomApplication
+    from postroom.interfaces.cli import run
     from postroom.system.private_files import keep_private
 
     keep_private()

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from playwright.async_api import Browser, Locator, Page, Route, expect
 
-from postroom.dashboard.broadcast import UpdateIntervals
-from postroom.manage.account_status import AccountLine
-from postroom.manage.attention import Attention
-from postroom.manage.overview import ControlState
-from postroom.web.serve import serving
+from postroom.interfaces.dashboard.broadcast import UpdateIntervals
+from postroom.interfaces.http.serve import serving
+from postroom.operations.accounts.account_status import AccountLine
+from postroom.operations.overview.attention import Attention
+from postroom.operations.overview.overview import ControlState
 from support.axe import grave_violations
 from support.chromium import BrowserErrors
 from support.scripted_feed import NOON, ScriptedFeed, line, overview_application

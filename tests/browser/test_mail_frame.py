@@ -13,11 +13,11 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from postroom.core.mail.mailbox import Mailbox
-from postroom.dashboard.mail_frame import HEADERS
-from postroom.http_server.listening import open_listener
-from postroom.http_server.serving import serving_on
+from postroom.interfaces.dashboard.mail_frame import HEADERS
+from postroom.interfaces.http.serve import serving
 from postroom.store.engine.opening import open_database
-from postroom.web.serve import serving
+from postroom.system.http_server.listening import open_listener
+from postroom.system.http_server.serving import serving_on
 from support.axe import grave_violations
 from support.chromium import BrowserErrors
 from support.folder_mailbox import FolderMailbox, Folders

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from postroom.dashboard.broadcast import UpdateIntervals
+from postroom.interfaces.dashboard.broadcast import UpdateIntervals
+from postroom.interfaces.http.serve import serving
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
-from postroom.web.serve import serving
 from support.attacks import ATTACKS
 from support.axe import grave_violations
 from support.chromium import BrowserErrors

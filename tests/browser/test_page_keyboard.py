@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from postroom.dashboard.navigation import GROUPS
+from postroom.interfaces.dashboard.navigation import GROUPS
 from support.axe import grave_violations
 from support.chromium import BrowserErrors
 from support.clocks import ManualClock

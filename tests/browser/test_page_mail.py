@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from postroom.store import actions, approvals
+from postroom.interfaces.http.serve import serving
+from postroom.store.actions import actions, approvals
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
-from postroom.web.serve import serving
 from support.axe import grave_violations
 from support.chromium import BrowserErrors
 from support.page_setup import ask, carry_out_undo, filled_mailbox, mail_application, new_mailbox

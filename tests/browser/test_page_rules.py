@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from postroom.dashboard.broadcast import UpdateIntervals
-from postroom.dashboard.pages import all_pages
-from postroom.dashboard.site import Site
+from postroom.interfaces.dashboard.broadcast import UpdateIntervals
+from postroom.interfaces.dashboard.pages import all_pages
+from postroom.interfaces.dashboard.site import Site
+from postroom.interfaces.http.application import create_application
+from postroom.interfaces.http.serve import serving
 from postroom.settings.reading import load_settings
-from postroom.store.audit import Signature
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.rules import switch_rule
-from postroom.web.application import create_application
-from postroom.web.serve import serving
+from postroom.store.people.audit import Signature
+from postroom.store.rules.rules import switch_rule
 from support.axe import grave_violations
 from support.chromium import BrowserErrors
 from support.rule_pages import ATTACKS, CLUB, INVOICE, LUNCH, PARCEL, SHOP, mailbox, stored

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
-from postroom.store.approvals import Approval, show_approval
-from postroom.store.audit import list_audit
-from postroom.store.sessions import end_sessions
+from postroom.store.actions.approvals import Approval, show_approval
+from postroom.store.people.audit import list_audit
+from postroom.store.people.sessions import end_sessions
 from support.axe import grave_violations
 from support.chromium import BrowserErrors
 from support.clocks import ManualClock

@@ -12,7 +12,7 @@ from random import Random
 from uuid import UUID
 
 from postroom.core.backfill.job import NewBackfill
-from postroom.manage.audit import signature
+from postroom.operations.people.audit import signature
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.opening import open_database
 from postroom_sandbox.emulator import Emulator

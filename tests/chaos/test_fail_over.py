@@ -11,7 +11,7 @@ import pytest
 
 from postroom.store.engine.database import Notify, Script, transaction
 from postroom.store.engine.opening import connect_database
-from postroom.store.timeline import CHANNEL
+from postroom.store.installation.timeline import CHANNEL
 from support.crash.evidence import Place
 from support.crash.forwarding_setup import PATIENCE_S, ForwardingSetup, forwarding_setup
 from support.processes import ProcessGroup

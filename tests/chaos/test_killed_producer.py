@@ -9,7 +9,7 @@ import pytest
 
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
-from postroom.store.jobs import count_jobs
+from postroom.store.jobs.jobs import count_jobs
 from support.crash.accepted import accepted, check_accepted
 from support.crash.counted_jobs import CATALOGUE
 from support.crash.evidence import Place

@@ -12,14 +12,14 @@ import pytest
 
 from postroom.core.errors import DatabaseReplaced, IntakeRefused
 from postroom.core.roles import Role
-from postroom.store.accounts import list_accounts
+from postroom.intake.disk import DiskReserve
+from postroom.intake.intake import Intake
+from postroom.interfaces.http.token_check import TokenCheck
+from postroom.store.accounts.accounts import list_accounts
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.opening import FILE, open_database
 from postroom.store.engine.sqlite import SqliteDatabase
-from postroom.store.tokens import create_token, mint
-from postroom.switchboard.disk import DiskReserve
-from postroom.switchboard.intake import Intake
-from postroom.switchboard.token_check import TokenCheck
+from postroom.store.people.tokens import create_token, mint
 from support.crash.counted_jobs import CATALOGUE
 from support.crash.evidence import Place
 from support.job_queue import JobQueue

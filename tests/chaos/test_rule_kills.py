@@ -2,7 +2,7 @@
 
 from random import Random
 
-from postroom.manage.rule_plans import plan_rules
+from postroom.operations.rules.rule_plans import plan_rules
 from postroom.store.engine.opening import open_database
 from support.crash.evidence import Place
 from support.crash.rules_process import drafts

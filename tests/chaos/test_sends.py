@@ -13,7 +13,6 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
-from postroom.act.action_requests import ActionRequests
 from postroom.core.actions.safety import Policy
 from postroom.core.jobs.types import CLASSIFY, Catalogue
 from postroom.core.lifecycle import DELIVERY
@@ -21,16 +20,21 @@ from postroom.core.mail.carrier import MARK
 from postroom.core.mail.message import read_mail, to_raw
 from postroom.core.queue.envelope import parse_envelope
 from postroom.core.queue.queues import EMAIL
-from postroom.outbound.pace import Pace
-from postroom.store import actions, inbox, jobs, mail, outbound
+from postroom.intake.intake import Intake
+from postroom.outbound.queue.pace import Pace
+from postroom.store.actions import actions
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
 from postroom.store.engine.opening import open_database
-from postroom.store.mail import Account
-from postroom.store.new_jobs import new_job
-from postroom.switchboard.intake import Intake
+from postroom.store.intake import inbox
+from postroom.store.jobs import jobs
+from postroom.store.jobs.new_jobs import new_job
+from postroom.store.mail import mail
+from postroom.store.mail.mail import Account
+from postroom.store.outbound import outbound
+from postroom.triage.act.action_requests import ActionRequests
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.faults import Fault
 from postroom_sandbox.history import Change

@@ -20,15 +20,17 @@ import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from postroom.core.jobs.job import JobView, NewJob
-from postroom.manage.pausing import Stopped, stop
-from postroom.store import jobs, mail, pauses
-from postroom.store.audit import Signature
+from postroom.operations.actions.pausing import Stopped, stop
+from postroom.store.actions import pauses
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
 from postroom.store.engine.opening import open_database
-from postroom.store.new_jobs import new_job
+from postroom.store.jobs import jobs
+from postroom.store.jobs.new_jobs import new_job
+from postroom.store.mail import mail
+from postroom.store.people.audit import Signature
 from postroom.system.boot_clock import since_boot
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.faults import Fault

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from postroom.store.engine.opening import open_database
-from postroom.store.outbound_turns import miscounted_turns
+from postroom.store.outbound.outbound_turns import miscounted_turns
 from support.crash.evidence import Place
 from support.patience import PATIENCE_S
 from support.processes import Child, ProcessGroup

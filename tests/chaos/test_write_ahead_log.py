@@ -13,12 +13,12 @@ import apsw
 import pytest
 
 from postroom.core.errors import IntakeRefused, TookTooLong
+from postroom.intake.disk import DiskReserve
+from postroom.intake.intake import Intake
 from postroom.store.engine.database import Script, Text, query, sql
 from postroom.store.engine.opening import open_database
 from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.engine.write_ahead_log import snapshot_holders
-from postroom.switchboard.disk import DiskReserve
-from postroom.switchboard.intake import Intake
 from support.crash.counted_jobs import CATALOGUE
 from support.crash.evidence import Place
 from support.job_queue import JobQueue

@@ -9,11 +9,11 @@ import pytest
 
 from postroom.core.errors import BadInput, Conflict, Refused
 from postroom.core.jobs.types import CATALOGUE
-from postroom.store import jobs
-from postroom.store.acceptance import Accepted
+from postroom.intake.dispatcher import Dispatcher
 from postroom.store.engine.database import Database
-from postroom.store.inbox import prune_inbox
-from postroom.switchboard.dispatcher import Dispatcher
+from postroom.store.intake.acceptance import Accepted
+from postroom.store.intake.inbox import prune_inbox
+from postroom.store.jobs import jobs
 from support.backfills import NAMED
 from support.clocks import ManualClock
 from support.patience import PATIENCE_S

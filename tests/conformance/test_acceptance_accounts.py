@@ -8,12 +8,12 @@ import pytest
 
 from postroom.core.errors import AccountUnusable
 from postroom.core.queue.queues import EMAIL, GATEWAY, Queues, Route
-from postroom.store.acceptance import Accepted
-from postroom.store.accounts import pause_account, remove_account
-from postroom.store.audit import Signature
+from postroom.store.accounts.accounts import pause_account, remove_account
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.mail import account_of, keep_account
+from postroom.store.intake.acceptance import Accepted
+from postroom.store.mail.mail import account_of, keep_account
+from postroom.store.people.audit import Signature
 from support.clocks import ManualClock
 from support.store.dump import dump
 from support.store.inbox_setup import ENDPOINT, InboxSetup, event, mail

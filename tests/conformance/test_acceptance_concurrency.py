@@ -10,9 +10,9 @@ from uuid import UUID
 import pytest
 
 from postroom.core.errors import BadInput, Conflict, PostroomError
-from postroom.store.acceptance import Accepted
+from postroom.intake.intake import LARGEST_BATCH, Intake
 from postroom.store.engine.database import Database
-from postroom.switchboard.intake import LARGEST_BATCH, Intake
+from postroom.store.intake.acceptance import Accepted
 from support.clocks import ManualClock
 from support.scale import scale
 from support.store.inbox_setup import InboxSetup, check_books, event, look, mail, metadata, reopened

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from postroom.core.errors import Conflict
-from postroom.store.acceptance import Accepted
+from postroom.intake.intake import Intake
 from postroom.store.engine.database import Database
-from postroom.switchboard.intake import Intake
+from postroom.store.intake.acceptance import Accepted
 from support.clocks import ManualClock
 from support.store.inbox_setup import InboxSetup, event, metadata
 

@@ -8,19 +8,21 @@ from uuid import UUID
 
 import pytest
 
-from postroom.accounts.sealing import drop_other_keys, reseal_all
 from postroom.core.errors import Conflict, IllegalMove, KeyMissing, NotFound, SealBroken, VaultError
 from postroom.core.mail.accounts import parking_key
-from postroom.gmail.oauth import ConsentRefused, Grant
-from postroom.gmail.scopes import FULL, MODIFY, READONLY, SEND
-from postroom.manage.accounts import find_account
-from postroom.manage.connecting import connect
-from postroom.store import accounts, jobs, mail, secret_keys
-from postroom.store.accounts import REFRESH_TOKEN, AccountView
-from postroom.store.audit import list_audit
+from postroom.mailboxes.accounts.sealing import drop_other_keys, reseal_all
+from postroom.mailboxes.gmail.oauth import ConsentRefused, Grant
+from postroom.mailboxes.gmail.scopes import FULL, MODIFY, READONLY, SEND
+from postroom.operations.accounts.accounts import find_account
+from postroom.operations.accounts.connecting import connect
+from postroom.store.accounts import accounts, secret_keys
+from postroom.store.accounts.accounts import REFRESH_TOKEN, AccountView
+from postroom.store.accounts.secret_keys import Resealed, StoredSecret
 from postroom.store.engine.database import Database, Script, Text, Verb, transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.secret_keys import Resealed, StoredSecret
+from postroom.store.jobs import jobs
+from postroom.store.mail import mail
+from postroom.store.people.audit import list_audit
 from postroom.vault.sealing import Sealed, Vault
 from support.clocks import ManualClock
 from support.patience import PATIENCE_S

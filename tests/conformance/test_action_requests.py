@@ -5,17 +5,17 @@ from datetime import datetime
 
 import pytest
 
-from postroom.act import agents
-from postroom.act.action_requests import ActionRequests, RequestedAction
-from postroom.act.agents import Agents
 from postroom.core.actions.safety import Policy
 from postroom.core.errors import BadInput
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.roles import Principal, Role
-from postroom.store.actions import list_actions
-from postroom.store.audit import Signature
+from postroom.store.actions.actions import list_actions
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.store.people.audit import Signature
+from postroom.triage.act import agents
+from postroom.triage.act.action_requests import ActionRequests, RequestedAction
+from postroom.triage.act.agents import Agents
 from support.mail import keep_mail
 from support.store.job_setup import JobSetup
 

@@ -8,12 +8,13 @@ import pytest
 from postroom.core.actions.action import ActionType
 from postroom.core.actions.undo import irreversible_hint
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked
-from postroom.handlers.action_gmail import is_the_end
 from postroom.jobs.run import JobRun
-from postroom.store import actions, mail, pauses
+from postroom.store.actions import actions, pauses
+from postroom.store.actions.protection import restraints
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.protection import restraints
+from postroom.store.mail import mail
+from postroom.triage.handlers.action_gmail import is_the_end
 from support.gates import LASTING
 from support.store.action_setup import ARRIVED, CAP, OTHERS, ActionSetup, Waiting
 from support.store.dump import dump

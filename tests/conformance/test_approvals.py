@@ -6,16 +6,18 @@ from uuid import UUID
 
 import pytest
 
-from postroom.act.approvals import Approvals
 from postroom.core.errors import Conflict, IllegalMove, NotFound, Refused
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.roles import Role
-from postroom.manage import approvals as manage
-from postroom.store import accounts, approvals, mail, mail_changes, protection
-from postroom.store.audit import Signature, list_audit
+from postroom.interfaces.http.mcp.registry import ALL_TOOLS
+from postroom.operations.actions import approvals as manage
+from postroom.store.accounts import accounts
+from postroom.store.actions import approvals, protection
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.switchboard.tools.registry import ALL_TOOLS
+from postroom.store.mail import mail, mail_changes
+from postroom.store.people.audit import Signature, list_audit
+from postroom.triage.act.approvals import Approvals
 from support.approvals import tamper
 from support.store.fault_cases_approvals import LIFE, pending
 from support.store.fault_cases_inbox import ENDPOINT

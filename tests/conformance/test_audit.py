@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from postroom.core.errors import BadInput, ConstraintBroken
-from postroom.store.audit import LONGEST_TEXT, AuditEntry, AuditView, auditing, list_audit, record_audit
 from postroom.store.engine.database import Database, Script, Text, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
+from postroom.store.people.audit import LONGEST_TEXT, AuditEntry, AuditView, auditing, list_audit, record_audit
 from support.clocks import ManualClock
 from support.store.dump import dump
 

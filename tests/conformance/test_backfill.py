@@ -19,18 +19,18 @@ from postroom.core.jobs.types import CATALOGUE
 from postroom.core.lifecycle import BACKFILL
 from postroom.core.queue.queues import EMAIL
 from postroom.core.roles import Principal, Role
-from postroom.manage.backfill import Backfills
+from postroom.intake.dispatcher import Dispatcher
+from postroom.intake.intake import Intake
+from postroom.operations.backfill.backfill import Backfills
+from postroom.operations.backfill.backfill_work import BackfillWork
 from postroom.settings.mailboxes import BackfillSettings
 from postroom.settings.sections import ModelSettings
-from postroom.store import backfill, backfill_spend, backfill_work
-from postroom.store.acceptance import Accepted
-from postroom.store.audit import list_audit
+from postroom.store.backfill import backfill, backfill_spend, backfill_work
 from postroom.store.engine.cursors import Cursor as Place
 from postroom.store.engine.database import Script, transaction
 from postroom.store.engine.ids import new_id
-from postroom.switchboard.backfill_work import BackfillWork
-from postroom.switchboard.dispatcher import Dispatcher
-from postroom.switchboard.intake import Intake
+from postroom.store.intake.acceptance import Accepted
+from postroom.store.people.audit import list_audit
 from support.scale import scale
 from support.store.fault_cases_backfill import (
     COST,

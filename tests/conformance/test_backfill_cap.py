@@ -8,9 +8,9 @@ from random import Random
 from uuid import UUID
 
 from postroom.core.money import MICROS_PER_CENT
-from postroom.store.backfill_spend import BackfillCharge
+from postroom.store.actions.model_calls import CallEnd, Caps, NewCall, calls_of, end_call, reserve_call, spend_of
+from postroom.store.backfill.backfill_spend import BackfillCharge
 from postroom.store.engine.ids import new_id
-from postroom.store.model_calls import CallEnd, Caps, NewCall, calls_of, end_call, reserve_call, spend_of
 from support.scale import scale
 from support.store.fault_cases_backfill import FINANCE, active, day, load
 from support.store.fault_cases_model import new_call

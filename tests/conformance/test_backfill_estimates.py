@@ -13,13 +13,13 @@ from postroom.core.backfill.estimate import FinishedBackfill, TokenUse
 from postroom.core.backfill.job import BackfillJob
 from postroom.core.errors import NotFound
 from postroom.core.jobs.types import CATALOGUE
-from postroom.store import backfill_estimates as estimates
-from postroom.store import model_calls
-from postroom.store.backfill_spend import BackfillCharge
+from postroom.intake.dispatcher import Dispatcher
+from postroom.intake.intake import Intake
+from postroom.store.actions import model_calls
+from postroom.store.actions.model_calls import CallEnd, Caps, NewCall
+from postroom.store.backfill import backfill_estimates as estimates
+from postroom.store.backfill.backfill_spend import BackfillCharge
 from postroom.store.engine.ids import new_id
-from postroom.store.model_calls import CallEnd, Caps, NewCall
-from postroom.switchboard.dispatcher import Dispatcher
-from postroom.switchboard.intake import Intake
 from support.mail import keep_account, keep_mail
 from support.store.fault_cases_backfill import ENDPOINT, FINANCE, OWNER, WINDOW, active, day, load, reporting
 from support.store.fault_cases_backfill_estimates import recording, result_of

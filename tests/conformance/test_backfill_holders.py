@@ -12,14 +12,16 @@ from postroom.core.backfill.job import BackfillJob, Progress
 from postroom.core.errors import LeaseLost, TooFast
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.queue.queues import EMAIL
-from postroom.manage.audit import signature
-from postroom.store import accounts, backfill, backfill_work, mail
-from postroom.store.acceptance import Accepted
-from postroom.store.audit import Signature
-from postroom.store.backfill_spend import held_backfills
+from postroom.intake.dispatcher import Dispatcher
+from postroom.intake.intake import Intake
+from postroom.operations.people.audit import signature
+from postroom.store.accounts import accounts
+from postroom.store.backfill import backfill, backfill_work
+from postroom.store.backfill.backfill_spend import held_backfills
 from postroom.store.engine.ids import new_id
-from postroom.switchboard.dispatcher import Dispatcher
-from postroom.switchboard.intake import Intake
+from postroom.store.intake.acceptance import Accepted
+from postroom.store.mail import mail
+from postroom.store.people.audit import Signature
 from support.store import inbox_setup
 from support.store.fault_cases_backfill import (
     ENDPOINT,

@@ -12,15 +12,18 @@ from postroom.core.backfill.job import NewBackfill
 from postroom.core.errors import LeaseLost, Parked
 from postroom.core.jobs.job import Job
 from postroom.core.jobs.types import CATALOGUE
-from postroom.handlers.backfill_gmail import BackfillGmail
 from postroom.jobs.run import JobRun
-from postroom.store import accounts, backfill, backfill_slices, jobs, mail
-from postroom.store import connector_requests as requests
-from postroom.store.audit import Signature
-from postroom.store.connector_requests import Reply
+from postroom.store.accounts import accounts
+from postroom.store.backfill import backfill, backfill_slices
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.job_builders import backfill_job
+from postroom.store.intake import connector_requests as requests
+from postroom.store.intake.connector_requests import Reply
+from postroom.store.jobs import jobs
+from postroom.store.jobs.job_builders import backfill_job
+from postroom.store.mail import mail
+from postroom.store.people.audit import Signature
+from postroom.triage.handlers.backfill_gmail import BackfillGmail
 from support.clocks import ManualClock
 from support.store.job_setup import LEASE
 from support.switchboard import OWNER

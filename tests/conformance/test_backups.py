@@ -8,11 +8,11 @@ from postroom.backup.make import Source, make_backup
 from postroom.backup.restore import RestoreTarget, restore_backup
 from postroom.core.errors import BackupError, BadInput, DatabaseInUse
 from postroom.core.roles import Role
-from postroom.store import pauses
+from postroom.store.actions import pauses
+from postroom.store.actions.protection import list_protected, protect
 from postroom.store.engine.opening import open_database
-from postroom.store.prohibitions import Carried
-from postroom.store.protection import list_protected, protect
-from postroom.store.tokens import create_token, list_tokens, mint, revoke_token
+from postroom.store.installation.prohibitions import Carried
+from postroom.store.people.tokens import create_token, list_tokens, mint, revoke_token
 from postroom.system.private_files import DATABASE
 from postroom.vault.keys import KeyFile
 from support.clocks import ManualClock

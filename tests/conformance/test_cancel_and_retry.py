@@ -7,9 +7,9 @@ import pytest
 
 from postroom.core.errors import IllegalMove, NotFound
 from postroom.core.jobs.job import Job
-from postroom.store import jobs as store
 from postroom.store.engine.codecs import from_json
 from postroom.store.engine.ids import new_id
+from postroom.store.jobs import jobs as store
 from support.patience import PATIENCE_S
 from support.store.dump import dump
 from support.store.job_setup import JobSetup, listen

@@ -3,10 +3,10 @@
 import asyncio
 from datetime import timedelta, timezone
 
-from postroom.store import jobs as store
 from postroom.store.engine.codecs import as_optional_time, as_uuid
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.store.jobs import jobs as store
 from support.store.dump import dump
 from support.store.inbox_setup import select
 from support.store.job_setup import LEASE, JobSetup

@@ -6,19 +6,21 @@ import pytest
 
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.queue.queues import EMAIL, GATEWAY, Queues
+from postroom.intake.intake import Intake
 from postroom.jobs.rescue import Rescuer
 from postroom.jobs.schedule import Recurring, Scheduler
-from postroom.manage.people import hashed
-from postroom.outbound.pace import Pace
-from postroom.store import actions, approvals, outbound, senders, sessions
-from postroom.store.connector_requests import ask_connector, lease_requests
+from postroom.operations.people.people import hashed
+from postroom.outbound.queue.pace import Pace
+from postroom.store.actions import actions, approvals
 from postroom.store.engine import clock_jumps
 from postroom.store.engine.clock import ServerClock, clock_of, wall_clock
 from postroom.store.engine.clock_jumps import Longest
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.job_builders import unsnooze_job
-from postroom.switchboard.intake import Intake
+from postroom.store.intake.connector_requests import ask_connector, lease_requests
+from postroom.store.jobs.job_builders import unsnooze_job
+from postroom.store.outbound import outbound, senders
+from postroom.store.people import sessions
 from support.store.action_setup import ActionSetup
 from support.store.fault_cases_approvals import LIFE, pending
 from support.store.fault_cases_clock import HOUR, leased_message

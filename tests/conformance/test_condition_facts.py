@@ -9,14 +9,14 @@ import pytest
 from postroom.core.mail.contacts import Contact
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.rule import MessageFacts
-from postroom.decide.engine import unknown_conditions
-from postroom.store.audit import Signature
-from postroom.store.contacts import EVERY_MAILBOX, keep_contacts
 from postroom.store.engine.database import Script, sql, transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.mail import StoredMessage, load_message
-from postroom.store.retention import PastMessage, prune_messages
-from postroom.store.simulation import BEGINNING, MessageSelection, NeededFields, past_after
+from postroom.store.mail.contacts import EVERY_MAILBOX, keep_contacts
+from postroom.store.mail.mail import StoredMessage, load_message
+from postroom.store.mail.retention import PastMessage, prune_messages
+from postroom.store.mail.simulation import BEGINNING, MessageSelection, NeededFields, past_after
+from postroom.store.people.audit import Signature
+from postroom.triage.decide.engine import unknown_conditions
 from support.store.job_setup import JobSetup
 from support.store.mail_setup import ENDPOINT, OWNER, MailSetup, Sample
 

@@ -9,8 +9,9 @@ import pytest
 
 from postroom.core.errors import BadInput, LeaseLost, NotFound
 from postroom.core.lifecycle import REQUEST
-from postroom.store import connector_requests
-from postroom.store.connector_requests import (
+from postroom.store.engine.ids import new_id
+from postroom.store.intake import connector_requests
+from postroom.store.intake.connector_requests import (
     LeasedRequest,
     Reply,
     any_request_due,
@@ -21,7 +22,6 @@ from postroom.store.connector_requests import (
     load_request,
     signal_of,
 )
-from postroom.store.engine.ids import new_id
 from support.patience import PATIENCE_S
 from support.store.fault_cases_contacts import ENDPOINT, LEASE, asked
 from support.store.job_setup import JobSetup, listen

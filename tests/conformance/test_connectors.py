@@ -7,8 +7,8 @@ import pytest
 
 from postroom.core.errors import ConstraintBroken
 from postroom.core.heartbeat import Heartbeat, liveness, parse_heartbeat
-from postroom.store.connectors import connectors_of, list_connectors, record_heartbeat
 from postroom.store.engine.database import Database, Script, Text, transaction
+from postroom.store.intake.connectors import connectors_of, list_connectors, record_heartbeat
 from support.clocks import ManualClock
 from support.store.dump import dump
 

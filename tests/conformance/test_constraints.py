@@ -43,20 +43,20 @@ from postroom.core.outbound.priority import SenderLane
 from postroom.core.queue.envelope import IngestionTier, PolicyTier
 from postroom.core.rules.rule import DecisionSource, RuleMode, ScopeName
 from postroom.core.visitors import PersonRole
-from postroom.gmail.scopes import Level
-from postroom.store.approvals import ChannelName
+from postroom.mailboxes.gmail.scopes import Level
+from postroom.store.actions.approvals import ChannelName
 from postroom.store.engine.database import Script, Text, transaction
 from postroom.store.engine.postgres import PostgresDatabase
 from postroom.store.engine.sqlite import SqliteDatabase
-from postroom.store.ingestion_rules import Origin
-from postroom.store.outbound import MailKind, MessageClass
-from postroom.store.outbound_attempts import AttemptOutcome
-from postroom.store.outbound_figures import TimedDiscipline, TimedLane, TimeMeasure
-from postroom.store.outbound_results import DeliveryResult
-from postroom.store.senders import SenderState, ThrottleCause
-from postroom.store.suppressions import SuppressionCause
-from postroom.store.tenants import TenantState
-from postroom.store.timeline import NoticedBy
+from postroom.store.installation.timeline import NoticedBy
+from postroom.store.intake.ingestion_rules import Origin
+from postroom.store.outbound.outbound import MailKind, MessageClass
+from postroom.store.outbound.outbound_attempts import AttemptOutcome
+from postroom.store.outbound.outbound_figures import TimedDiscipline, TimedLane, TimeMeasure
+from postroom.store.outbound.outbound_results import DeliveryResult
+from postroom.store.outbound.senders import SenderState, ThrottleCause
+from postroom.store.outbound.suppressions import SuppressionCause
+from postroom.store.outbound.tenants import TenantState
 from support.store.job_setup import JobSetup
 
 # States that a person sets as they like, or a connector says of itself: they have no moves, and so no lifecycle.

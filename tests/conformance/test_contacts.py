@@ -4,8 +4,8 @@ import pytest
 
 from postroom.core.errors import BadInput, ConstraintBroken
 from postroom.core.mail.contacts import Contact, ContactSource
-from postroom.store.audit import list_audit
-from postroom.store.contacts import (
+from postroom.store.engine.database import Database, Script, Text, transaction
+from postroom.store.mail.contacts import (
     EVERY_MAILBOX,
     MOST_AT_ONCE,
     ContactsKept,
@@ -14,7 +14,7 @@ from postroom.store.contacts import (
     list_contacts,
     note_correspondents,
 )
-from postroom.store.engine.database import Database, Script, Text, transaction
+from postroom.store.people.audit import list_audit
 from support.clocks import ManualClock
 from support.store.dump import dump
 from support.store.fault_cases_registry import signed

@@ -11,12 +11,13 @@ from postroom.core.errors import ConstraintBroken
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.lifecycle import ActionState
 from postroom.core.rules.draft import RuleDraft
-from postroom.handlers.classify import Classify
 from postroom.jobs.run import JobRun
-from postroom.store import actions, decisions, rules, undos
+from postroom.store.actions import actions, decisions, undos
 from postroom.store.engine.ids import new_id
-from postroom.store.job_builders import decide_again
-from postroom.store.rollups import hourly
+from postroom.store.installation.rollups import hourly
+from postroom.store.jobs.job_builders import decide_again
+from postroom.store.rules import rules
+from postroom.triage.handlers.classify import Classify
 from support.gates import LASTING
 from support.store.action_setup import ActionSetup, Stored, Waiting, decision_about
 from support.store.job_setup import JobSetup

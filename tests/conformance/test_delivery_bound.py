@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from postroom.core.outbound.fair_nodes import InFlight
 from postroom.core.outbound.rollout import Rollout
-from postroom.store import outbound
-from postroom.store.delivery_bound import DeliveryBound
 from postroom.store.engine.database import Database, Script, transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.outbound import (
+from postroom.store.outbound import outbound
+from postroom.store.outbound.delivery_bound import DeliveryBound
+from postroom.store.outbound.outbound import (
     Capacity,
     LeasedMail,
     MailSender,

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from postroom.core.errors import ConstraintBroken
-from postroom.store import jobs as store
 from postroom.store.engine.ids import new_id
+from postroom.store.jobs import jobs as store
 from support.job_queue import JobQueue
 from support.patience import PATIENCE_S
 from support.store.dump import dump

@@ -3,8 +3,9 @@
 from postroom.core.queue.envelope import envelope_text
 from postroom.core.queue.queues import EMAIL
 from postroom.core.rules.draft import RuleDraft
-from postroom.store import acceptance, feed
 from postroom.store.engine.ids import new_id
+from postroom.store.intake import acceptance
+from postroom.store.mail import feed
 from support.store.job_setup import JobSetup
 from support.store.mail_setup import MailSetup, Sample
 

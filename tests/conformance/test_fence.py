@@ -7,10 +7,10 @@ import pytest
 
 from postroom.core.errors import LeaseLost
 from postroom.core.jobs.job import Job
-from postroom.store import job_steps
-from postroom.store import jobs as store
 from postroom.store.engine.database import Script, transaction
 from postroom.store.engine.ids import new_id
+from postroom.store.jobs import job_steps
+from postroom.store.jobs import jobs as store
 from support.store.dump import dump
 from support.store.job_setup import JobSetup
 

@@ -6,15 +6,15 @@ from random import Random
 import pytest
 
 from postroom.core.outbound.rollout import Rollout
-from postroom.store import outbound
 from postroom.store.engine.database import Database, Script, Text, transaction
-from postroom.store.figure_folds import SETTLED, STEPS, FoldName, floored, fold_next
-from postroom.store.job_figures import begin_counting
-from postroom.store.outbound_figures import load_figures
-from postroom.store.outbound_results import load_results
-from postroom.store.outbound_views import evenness_hours
-from postroom.store.rollups import Count, HourCount, adding, by_span, hour_of, hourly, waited
-from postroom.store.sender_counts import next_hour
+from postroom.store.installation.figure_folds import SETTLED, STEPS, FoldName, floored, fold_next
+from postroom.store.installation.rollups import Count, HourCount, adding, by_span, hour_of, hourly, waited
+from postroom.store.jobs.job_figures import begin_counting
+from postroom.store.outbound import outbound
+from postroom.store.outbound.outbound_figures import load_figures
+from postroom.store.outbound.outbound_results import load_results
+from postroom.store.outbound.outbound_views import evenness_hours
+from postroom.store.outbound.sender_counts import next_hour
 from support.clocks import ManualClock
 from support.store.job_setup import JobSetup
 from support.store.outbound_traffic import Traffic

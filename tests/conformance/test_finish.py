@@ -7,8 +7,8 @@ import pytest
 
 from postroom.core.errors import LeaseLost
 from postroom.core.jobs.job import Job
-from postroom.store import jobs as store
 from postroom.store.engine.database import Script, transaction
+from postroom.store.jobs import jobs as store
 from support.store.dump import dump
 from support.store.job_setup import JobSetup
 

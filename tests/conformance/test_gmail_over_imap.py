@@ -8,11 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from postroom.act.label_changes import make_change
-from postroom.connectors.imap.live import ImapConnector
-from postroom.connectors.imap.place_index import PlaceIndex
-from postroom.connectors.mail.knowledge import Knowledge, SentIdsInMemory
-from postroom.connectors.mcp_switchboard import switchboard_within
 from postroom.core.actions.action import ActionType, joint_change, label_change
 from postroom.core.actions.undo import inverse_change, undo_hint
 from postroom.core.errors import LabelMissing
@@ -20,12 +15,17 @@ from postroom.core.mail.accounts import imap_endpoint
 from postroom.core.mail.categories import chosen_categories, queries_of
 from postroom.core.mail.mailbox import Mailbox, Placed
 from postroom.core.roles import Principal, Role
-from postroom.imap.errors import QueryRefused
-from postroom.manage.queues import peek
+from postroom.interfaces.http.mcp.mcp_server import build_server
+from postroom.mailboxes.following.knowledge import Knowledge, SentIdsInMemory
+from postroom.mailboxes.imap.errors import QueryRefused
+from postroom.mailboxes.imap.following.live import ImapConnector
+from postroom.mailboxes.imap.following.place_index import PlaceIndex
+from postroom.operations.jobs.queues import peek
+from postroom.sources.mcp_switchboard import switchboard_within
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.ids import new_id
-from postroom.store.mail import keep_account
-from postroom.web.mcp_server import build_server
+from postroom.store.mail.mail import keep_account
+from postroom.triage.act.label_changes import make_change
 from support.clocks import ManualClock
 from support.gates import BY_HAND, OpenGate
 from support.gmail_imap import ALL, SPAM, TRASH, GmailOverImap, gmail_account, opened_gmail

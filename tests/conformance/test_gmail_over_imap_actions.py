@@ -13,7 +13,7 @@ import pytest
 
 from postroom.compose.gate import MailboxGate
 from postroom.core.actions.action import ACTION_TYPES, ActionType
-from postroom.imap.mailbox import ImapMailbox
+from postroom.mailboxes.imap.mailbox import ImapMailbox
 from postroom_sandbox.smtp_server import SmtpServer
 from support.clocks import ManualClock
 from support.gmail_imap import ALL, SPAM, TRASH, GmailOverImap, gmail_account

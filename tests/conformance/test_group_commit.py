@@ -9,9 +9,9 @@ import pytest
 
 from postroom.core.errors import ConstraintBroken, DatabaseUnavailable, StoreError
 from postroom.core.jobs.job import NewJob
-from postroom.store import jobs as store
 from postroom.store.engine.database import Notify, Script, Text, query, sql, transaction
 from postroom.store.engine.sqlite import SqliteDatabase
+from postroom.store.jobs import jobs as store
 from support.patience import PATIENCE_S
 from support.scale import scale
 from support.store.dump import dump

@@ -7,7 +7,7 @@ import pytest
 
 from postroom.core.errors import UnsafeDurability
 from postroom.store.engine.postgres import PostgresDatabase
-from postroom.store.health import facts, refuse_unsafe
+from postroom.store.installation.health import facts, refuse_unsafe
 from support.postgres import PostgresServer
 from support.store.job_setup import JobSetup
 

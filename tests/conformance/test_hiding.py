@@ -7,8 +7,6 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from postroom.act.action_requests import ActionRequests
-from postroom.act.agents import Agents
 from postroom.core.actions.action import DecidedType
 from postroom.core.actions.hiding import HidingLimits
 from postroom.core.actions.safety import Policy
@@ -17,19 +15,21 @@ from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.contacts import Contact
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.model_decision import ModelDecision
-from postroom.decide.engine import Advice
-from postroom.handlers.classify import Classify
 from postroom.jobs.run import JobRun
-from postroom.manage.audit import signature
-from postroom.manage.undo import UndoSelection, undo_selection
-from postroom.store.actions import list_actions
-from postroom.store.audit import Signature, list_audit
-from postroom.store.contacts import keep_contacts
+from postroom.operations.actions.undo import UndoSelection, undo_selection
+from postroom.operations.people.audit import signature
+from postroom.store.actions.actions import list_actions
+from postroom.store.actions.pauses import pause
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.labels import SeenLabel, sync_labels
-from postroom.store.mail import StoredMessage
-from postroom.store.pauses import pause
+from postroom.store.mail.contacts import keep_contacts
+from postroom.store.mail.labels import SeenLabel, sync_labels
+from postroom.store.mail.mail import StoredMessage
+from postroom.store.people.audit import Signature, list_audit
+from postroom.triage.act.action_requests import ActionRequests
+from postroom.triage.act.agents import Agents
+from postroom.triage.decide.engine import Advice
+from postroom.triage.handlers.classify import Classify
 from support.gates import LASTING
 from support.store.job_setup import JobSetup
 from support.store.mail_setup import LABELS, MailSetup, Sample

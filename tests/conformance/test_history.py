@@ -9,11 +9,11 @@ import pytest
 from postroom.core.errors import BadInput
 from postroom.core.queue.queues import EMAIL, Queues
 from postroom.core.tally import Gauges
-from postroom.manage.queues import peek, queue_stats
-from postroom.store import history, inbox
-from postroom.store.audit import list_audit
+from postroom.operations.backfill.keeper import Keeper
+from postroom.operations.jobs.queues import peek, queue_stats
 from postroom.store.engine.database import Database
-from postroom.switchboard.keeper import Keeper
+from postroom.store.intake import history, inbox
+from postroom.store.people.audit import list_audit
 from support.clocks import ManualClock
 from support.store.dump import dump
 from support.store.inbox_setup import InboxSetup, check_books, event, kind, mail, metadata
@@ -299,7 +299,7 @@ async def test_known_events_keys_and_texts_outlive_the_inbox(setup: InboxSetup) 
 async def test_the_keeper_prunes_all_that_is_due_however_much_it_is(
     setup: InboxSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postroom.switchboard.keeper.PRUNED_AT_ONCE", 2)
+    monkeypatch.setattr("postroom.operations.backfill.keeper.PRUNED_AT_ONCE", 2)
     await accepted(setup, 7)
     await setup.ack(await setup.next(6))
     setup.clock.forward(86_400 + 1)

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from postroom.core.errors import IllegalMove
-from postroom.store import jobs as store
 from postroom.store.engine.database import Database
+from postroom.store.jobs import jobs as store
 from support.job_queue import JobQueue
 from support.scale import scale
 from support.store.dump import dump

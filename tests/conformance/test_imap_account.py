@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from postroom.connectors.imap.idle import IdleHints
-from postroom.imap.account import ImapAccount, ImapConnectionLimits, WaitingConnection
-from postroom.imap.errors import Unreachable
-from postroom.imap.session import Session
+from postroom.mailboxes.imap.account import ImapAccount, ImapConnectionLimits, WaitingConnection
+from postroom.mailboxes.imap.errors import Unreachable
+from postroom.mailboxes.imap.following.idle import IdleHints
+from postroom.mailboxes.imap.session import Session
 from support.imap_mailbox import account_on
 from support.imap_server import ImapServer
 from support.patience import PATIENCE_S

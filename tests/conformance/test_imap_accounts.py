@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from postroom.core.errors import Conflict
-from postroom.store import accounts
-from postroom.store.accounts import PASSWORD, SMTP_PASSWORD
-from postroom.store.audit import list_audit
+from postroom.store.accounts import accounts
+from postroom.store.accounts.accounts import PASSWORD, SMTP_PASSWORD
 from postroom.store.engine.ids import new_id
+from postroom.store.people.audit import list_audit
 from postroom.vault.sealing import Sealed
 from support.store.fault_cases_accounts import ADA, connected, connected_imap, parked_job, servers
 from support.store.fault_cases_registry import signed

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from postroom.core.actions.action import ACTION_TYPES, ActionType
-from postroom.imap.folder_names import encoded
-from postroom.imap.mailbox import LabelsAs
-from postroom.store import jobs
+from postroom.mailboxes.imap.folder_names import encoded
+from postroom.mailboxes.imap.mailbox import LabelsAs
+from postroom.store.jobs import jobs
 from support.dovecot import running_dovecot
 from support.imap_actions import SENDER, SNOOZED, ImapActions, View, imap_actions
 from support.imap_server import PROFILES, ImapServer, address_of

@@ -10,10 +10,10 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from postroom.core.errors import BadInput, MailboxLater, NeedsPerson, UnreadableAnswer
-from postroom.imap.answers import vanished_in
-from postroom.imap.commands import command, string
-from postroom.imap.connection import Connection
-from postroom.imap.errors import (
+from postroom.mailboxes.imap.answers import vanished_in
+from postroom.mailboxes.imap.commands import command, string
+from postroom.mailboxes.imap.connection import Connection
+from postroom.mailboxes.imap.errors import (
     AnswerTooLarge,
     BadAnswer,
     Busy,
@@ -24,11 +24,11 @@ from postroom.imap.errors import (
     SignInRefused,
     Unreachable,
 )
-from postroom.imap.folder_names import decoded, encoded
-from postroom.imap.responses import Data
-from postroom.imap.session import BODY_CHUNK, Session
-from postroom.imap.sign_in import Credentials, sign_in
-from postroom.imap.wire import PROBE_AFTER_S, Endpoint
+from postroom.mailboxes.imap.folder_names import decoded, encoded
+from postroom.mailboxes.imap.responses import Data
+from postroom.mailboxes.imap.session import BODY_CHUNK, Session
+from postroom.mailboxes.imap.sign_in import Credentials, sign_in
+from postroom.mailboxes.imap.wire import PROBE_AFTER_S, Endpoint
 from support.imap_server import PASSWORD, ImapServer, address_of, authority, trusting
 from support.patience import PATIENCE_S
 from support.scripted_imap import GREETING, Script, Talk, scripted_imap

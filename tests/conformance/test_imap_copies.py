@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from postroom.imap.mailbox import LabelsAs
+from postroom.mailboxes.imap.mailbox import LabelsAs
 from postroom.store.engine.opening import FILE
 from postroom.store.engine.sqlite_connection import connect
 from support.imap_actions import SNOOZED, ImapActions, View, imap_actions

@@ -14,9 +14,9 @@ from typing import TypeVar
 
 import pytest
 
-from postroom.connectors.mail.backfill.walk import JobStopped
 from postroom.core.backfill.job import NewBackfill
-from postroom.manage.audit import signature
+from postroom.mailboxes.backfill.walk import JobStopped
+from postroom.operations.people.audit import signature
 from support.clocks import ManualClock
 from support.imap_server import ImapServer, address_of
 from support.imap_setup import ENDPOINT, ImapSetup, imap_setup

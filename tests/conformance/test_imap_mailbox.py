@@ -20,9 +20,9 @@ from postroom.core.errors import (
 )
 from postroom.core.mail.gate import ClearanceExpired
 from postroom.core.mail.mailbox import job_error_of
-from postroom.imap import places
-from postroom.imap.errors import FolderForbidden, NotOffered
-from postroom.imap.mailbox import ImapMailbox, LabelsAs
+from postroom.mailboxes.imap import places
+from postroom.mailboxes.imap.errors import FolderForbidden, NotOffered
+from postroom.mailboxes.imap.mailbox import ImapMailbox, LabelsAs
 from support.gates import OpenGate
 from support.imap_mailbox import OpenedMailbox, opened_mailbox
 from support.imap_server import ImapServer, address_of

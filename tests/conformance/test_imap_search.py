@@ -10,8 +10,8 @@ from email.message import EmailMessage
 import pytest
 
 from postroom.core.errors import MailboxRefused
-from postroom.imap import newest
-from postroom.imap.errors import QueryRefused
+from postroom.mailboxes.imap import newest
+from postroom.mailboxes.imap.errors import QueryRefused
 from support.imap_mailbox import OpenedMailbox, opened_mailbox
 from support.imap_server import ImapServer, address_of
 from support.scripted_imap import Meddler

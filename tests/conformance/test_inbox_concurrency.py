@@ -14,12 +14,12 @@ import pytest
 
 from postroom.core.errors import LeaseLost
 from postroom.core.queue.queues import EMAIL, GATEWAY, Queues
-from postroom.store import inbox
+from postroom.intake.buffer import Buffer
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.postgres import PostgresDatabase
-from postroom.store.inbox import LeaseRef
-from postroom.switchboard.buffer import Buffer
+from postroom.store.intake import inbox
+from postroom.store.intake.inbox import LeaseRef
 from support.clocks import ManualClock
 from support.patience import PATIENCE_S
 from support.scale import scale

@@ -8,10 +8,10 @@ from uuid import UUID
 import pytest
 
 from postroom.core.queue.queues import EMAIL, GATEWAY, Policy, Queues
-from postroom.store import inbox
+from postroom.intake.buffer import Buffer, Delivery
 from postroom.store.engine.database import Database
-from postroom.store.history import streaks
-from postroom.switchboard.buffer import Buffer, Delivery
+from postroom.store.intake import inbox
+from postroom.store.intake.history import streaks
 from support.clocks import ManualClock
 from support.store.inbox_setup import InboxSetup, check_books, event
 

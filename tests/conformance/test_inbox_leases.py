@@ -9,11 +9,11 @@ import pytest
 
 from postroom.core.errors import BadInput, LeaseLost
 from postroom.core.queue.queues import EMAIL, GATEWAY, Policy, Queues
+from postroom.intake.buffer import MOST_AT_ONCE, Buffer
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.history import streaks
-from postroom.store.inbox import LeaseRef, adopt_strays, give_up, lease
-from postroom.switchboard.buffer import MOST_AT_ONCE, Buffer
+from postroom.store.intake.history import streaks
+from postroom.store.intake.inbox import LeaseRef, adopt_strays, give_up, lease
 from support.clocks import ManualClock
 from support.patience import PATIENCE_S
 from support.store.dump import dump

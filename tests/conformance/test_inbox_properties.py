@@ -20,12 +20,12 @@ from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
 from postroom.core.queue.queues import Policy
-from postroom.store import inbox
-from postroom.store.acceptance import Accepted
+from postroom.intake.buffer import Buffer, Delivery
+from postroom.intake.intake import Intake
 from postroom.store.engine.database import Database, Script, transaction
 from postroom.store.engine.opening import open_database
-from postroom.switchboard.buffer import Buffer, Delivery
-from postroom.switchboard.intake import Intake
+from postroom.store.intake import inbox
+from postroom.store.intake.acceptance import Accepted
 from support.clocks import ManualClock
 from support.scale import scale
 from support.store.dump import clear

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from postroom.core.queue.queues import EMAIL, GATEWAY
+from postroom.intake.buffer import Buffer
 from postroom.store.engine.database import Database
-from postroom.store.history import streaks
-from postroom.store.inbox import give_back
-from postroom.switchboard.buffer import Buffer
+from postroom.store.intake.history import streaks
+from postroom.store.intake.inbox import give_back
 from support.clocks import ManualClock
 from support.scale import scale
 from support.store.inbox_setup import InboxSetup, event, kind, mail, refs, select

@@ -6,16 +6,16 @@ import pytest
 
 from postroom.core.errors import BadInput, Conflict, NotFound
 from postroom.core.mail.ingestion import BULK_PACK, IngestionRule, parse_rule
-from postroom.store import ingestion_rules
-from postroom.store.audit import list_audit
 from postroom.store.engine.database import Database
-from postroom.store.ingestion_rules import (
+from postroom.store.intake import ingestion_rules
+from postroom.store.intake.ingestion_rules import (
     add_ingestion_rule,
     list_ingestion_rules,
     remove_ingestion_rule,
     restore_pack_rule,
     version_of,
 )
+from postroom.store.people.audit import list_audit
 from support.clocks import ManualClock
 from support.store.fault_cases_registry import signed
 

@@ -4,8 +4,8 @@ from collections import Counter
 from datetime import timedelta
 
 from postroom.jobs.counting import SETTLED_AFTER, JobCounter
-from postroom.store.job_figures import begin_counting, counted_until, ended_between, keep_counts
-from postroom.store.rollups import hour_of, hourly
+from postroom.store.installation.rollups import hour_of, hourly
+from postroom.store.jobs.job_figures import begin_counting, counted_until, ended_between, keep_counts
 from support.store.job_setup import JobSetup
 
 

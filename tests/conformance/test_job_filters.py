@@ -5,9 +5,9 @@ from uuid import UUID
 import pytest
 
 from postroom.core.errors import IllegalMove, NotFound, UnknownJobType
-from postroom.manage.jobs import JobSelection, apply_to_jobs, dismiss_job, select_jobs
-from postroom.store import jobs
+from postroom.operations.jobs.jobs import JobSelection, apply_to_jobs, dismiss_job, select_jobs
 from postroom.store.engine.ids import new_id
+from postroom.store.jobs import jobs
 from support.mail import OWNER, keep_account
 from support.store.fault_cases_registry import signed
 from support.store.job_setup import JobSetup
@@ -15,7 +15,7 @@ from support.store.job_setup import JobSetup
 
 async def failed(setup: JobSetup, error: str, type: str = "classify", **payload: str) -> UUID:
     from postroom.core.jobs.types import CATALOGUE
-    from postroom.store.new_jobs import new_job
+    from postroom.store.jobs.new_jobs import new_job
 
     await setup.database.run(jobs.enqueue_many([new_job(CATALOGUE, type, payload)], setup.clock()))
     job = await setup.claim_one()

@@ -6,9 +6,9 @@ from uuid import UUID
 import pytest
 
 from postroom.core.jobs.job import Job
-from postroom.store import job_lists
 from postroom.store.engine.ids import new_id
-from postroom.store.job_lists import STAGES, JobQuestion, Stage, list_by_stage
+from postroom.store.jobs import job_lists
+from postroom.store.jobs.job_lists import STAGES, JobQuestion, Stage, list_by_stage
 from support.store.job_setup import JobSetup
 
 

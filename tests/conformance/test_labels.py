@@ -11,12 +11,12 @@ from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.rule import labels_used
 from postroom.store.engine.database import Text, sql, transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.jobs import list_jobs
-from postroom.store.labels import SeenLabel, keep_label, list_labels, sync_labels, why_not_created
-from postroom.store.mail import keep_account as keep
-from postroom.store.mail import load_message
-from postroom.store.mail_changes import Change, apply_changes
-from postroom.store.rules import RuleView, add_rules, list_rules
+from postroom.store.jobs.jobs import list_jobs
+from postroom.store.mail.labels import SeenLabel, keep_label, list_labels, sync_labels, why_not_created
+from postroom.store.mail.mail import keep_account as keep
+from postroom.store.mail.mail import load_message
+from postroom.store.mail.mail_changes import Change, apply_changes
+from postroom.store.rules.rules import RuleView, add_rules, list_rules
 from support.store.fault_cases_inbox import ENDPOINT
 from support.store.fault_cases_mail import keep_account, store_message
 from support.store.job_setup import JobSetup

@@ -3,8 +3,8 @@
 import asyncio
 from datetime import timedelta
 
-from postroom.store import leaders
 from postroom.store.engine.database import Database
+from postroom.store.jobs import leaders
 from support.store.dump import dump
 from support.store.job_setup import JobSetup
 

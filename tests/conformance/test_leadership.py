@@ -12,8 +12,8 @@ from postroom.jobs.leadership import NAME, Leadership
 from postroom.jobs.prune import KEEP, Pruner
 from postroom.jobs.rescue import Rescuer
 from postroom.jobs.schedule import Recurring, Scheduler
-from postroom.store import leaders
 from postroom.store.engine.database import Database
+from postroom.store.jobs import leaders
 from postroom.system.boot_clock import BootClock, since_boot
 from support.patience import PATIENCE_S
 from support.store.job_setup import TYPES, JobSetup

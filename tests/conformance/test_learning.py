@@ -11,13 +11,13 @@ from postroom.core.errors import Conflict
 from postroom.core.mail.sender_doubt import DOUBTS, SenderDoubt
 from postroom.core.rules import learning
 from postroom.core.rules.draft import RuleDraft
-from postroom.store import outcomes, proposals, rules
-from postroom.store.audit import Signature
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.labels import sync_labels
-from postroom.store.mail_changes import Change, apply_changes
-from postroom.store.proposals import ProposalView
+from postroom.store.mail.labels import sync_labels
+from postroom.store.mail.mail_changes import Change, apply_changes
+from postroom.store.people.audit import Signature
+from postroom.store.rules import outcomes, proposals, rules
+from postroom.store.rules.proposals import ProposalView
 from support.store.job_setup import JobSetup
 from support.store.mail_setup import LABELS, MailSetup, Sample
 

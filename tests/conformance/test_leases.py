@@ -6,10 +6,10 @@ import pytest
 
 from postroom.core.errors import ConstraintBroken
 from postroom.jobs.rescue import Rescuer
-from postroom.store import jobs as store
 from postroom.store.engine.codecs import from_json
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.store.jobs import jobs as store
 from support.patience import PATIENCE_S
 from support.store.dump import dump
 from support.store.job_setup import LEASE, JobSetup, listen

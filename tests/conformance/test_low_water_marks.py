@@ -11,7 +11,7 @@ import pytest
 from postroom.core.jobs.job import Job
 from postroom.jobs.marks import MarkKeeper
 from postroom.store.engine.ids import new_id
-from postroom.store.job_marks import advance, still_open, watch_inserts
+from postroom.store.jobs.job_marks import advance, still_open, watch_inserts
 from support.patience import PATIENCE_S
 from support.scale import scale
 from support.store.job_setup import JobSetup

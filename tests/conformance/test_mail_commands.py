@@ -12,21 +12,22 @@ from postroom.core.errors import BadInput, NotFound, SafetyRefused
 from postroom.core.jobs.job import Job
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.short_ids import short_id
-from postroom.manage.mail import list_mail, read_mail, search_mail
-from postroom.manage.mail_actions import read_actions, request_action, wait_for_outcome
-from postroom.manage.mail_ids import find_action, find_message
-from postroom.manage.mail_story import mail_story
-from postroom.store import decisions, jobs
-from postroom.store.audit import Signature
-from postroom.store.contacts import note_correspondents
+from postroom.operations.mail.mail import list_mail, read_mail, search_mail
+from postroom.operations.mail.mail_actions import read_actions, request_action, wait_for_outcome
+from postroom.operations.mail.mail_ids import find_action, find_message
+from postroom.operations.mail.mail_story import mail_story
+from postroom.store.actions import decisions
+from postroom.store.actions.protection import protect
 from postroom.store.engine.database import Database, Script, Text, transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.labels import SeenLabel, sync_labels
-from postroom.store.mail import load_message
-from postroom.store.mail_changes import Change, apply_changes
-from postroom.store.new_jobs import new_job
-from postroom.store.outcomes import outcomes_of
-from postroom.store.protection import protect
+from postroom.store.jobs import jobs
+from postroom.store.jobs.new_jobs import new_job
+from postroom.store.mail.contacts import note_correspondents
+from postroom.store.mail.labels import SeenLabel, sync_labels
+from postroom.store.mail.mail import load_message
+from postroom.store.mail.mail_changes import Change, apply_changes
+from postroom.store.people.audit import Signature
+from postroom.store.rules.outcomes import outcomes_of
 from support.clocks import ManualClock
 from support.mail import OWNER, approved_and_done, carried_out, done, keep_account, keep_mail
 

@@ -9,14 +9,15 @@ import pytest
 from postroom.core.errors import NotFound
 from postroom.core.mail.search import read_query
 from postroom.core.rules.draft import RuleDraft
-from postroom.store import approvals, mail_lists
-from postroom.store.audit import list_audit
+from postroom.intake.intake import Intake
+from postroom.store.actions import approvals
 from postroom.store.engine.cursors import Cursor
 from postroom.store.engine.database import Database, Script, Text, transaction
-from postroom.store.mail_lists import ListedEvent, ListedMail, ListedPage, MailFilter
-from postroom.store.outcomes import outcomes_of, record_mistake
-from postroom.store.proposals import list_proposals
-from postroom.switchboard.intake import Intake
+from postroom.store.mail import mail_lists
+from postroom.store.mail.mail_lists import ListedEvent, ListedMail, ListedPage, MailFilter
+from postroom.store.people.audit import list_audit
+from postroom.store.rules.outcomes import outcomes_of, record_mistake
+from postroom.store.rules.proposals import list_proposals
 from support.clocks import ManualClock
 from support.mail import keep_mail
 from support.store.fault_cases_approvals import pending

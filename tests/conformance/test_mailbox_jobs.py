@@ -6,9 +6,10 @@ import pytest
 
 from postroom.core.errors import StoreError
 from postroom.core.jobs.job import JobView
-from postroom.store import accounts, jobs, mailbox_jobs
+from postroom.store.accounts import accounts, mailbox_jobs
+from postroom.store.accounts.mailbox_jobs import ask_for_messages
 from postroom.store.engine.ids import new_id
-from postroom.store.mailbox_jobs import ask_for_messages
+from postroom.store.jobs import jobs
 from support.store.fault_cases_accounts import connected
 from support.store.fault_cases_registry import signed
 from support.store.job_setup import JobSetup

@@ -10,8 +10,11 @@ import pytest
 from postroom.core.actions.permits import DeliveryLease, Permit
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked, ProtectedMail
 from postroom.core.jobs.job import Job
-from postroom.store import accounts, actions, approvals, jobs, labels, mail, mailbox_writers, pauses, protection
+from postroom.store.accounts import accounts
+from postroom.store.actions import actions, approvals, mailbox_writers, pauses, protection
 from postroom.store.engine.ids import new_id
+from postroom.store.jobs import jobs
+from postroom.store.mail import labels, mail
 from support.approvals import tamper
 from support.gates import LASTING
 from support.patience import PATIENCE_S

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from postroom.act.maintenance import maintenance_tasks
 from postroom.store.engine.database import Rows, ScriptRun, Statement
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.statements import blocks
+from postroom.triage.act.maintenance import maintenance_tasks
 
 NOW = datetime(2026, 11, 15, 8, tzinfo=UTC)
 # What each statement finds, so that the chore goes on to the next.

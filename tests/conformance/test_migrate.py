@@ -12,20 +12,20 @@ import pytest
 
 from postroom.core.errors import Conflict, NotFound, SchemaMismatch, StoreError, TookTooLong
 from postroom.core.lifecycle import DELIVERY, RecipientState
-from postroom.store import jobs as store
-from postroom.store import outbound, senders
-from postroom.store.accounts import list_accounts
-from postroom.store.approvals import list_waiting
-from postroom.store.backfill import backfill_found
-from postroom.store.connector_requests import NewRequest, ask_connector, load_request
+from postroom.intake.intake import Intake
+from postroom.store.accounts.accounts import list_accounts
+from postroom.store.actions.approvals import list_waiting
+from postroom.store.backfill.backfill import backfill_found
 from postroom.store.engine.database import Database, Script, Text, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.migrate import Migration, applied_migrations, apply, migrate, migrations, pending
 from postroom.store.engine.opening import connect_database
-from postroom.store.mail import ACTS_ON_ALL
-from postroom.store.mail_changes import Change, apply_changes
-from postroom.store.simulation import BEGINNING, MessageSelection, NeededFields, past_after
-from postroom.switchboard.intake import Intake
+from postroom.store.intake.connector_requests import NewRequest, ask_connector, load_request
+from postroom.store.jobs import jobs as store
+from postroom.store.mail.mail import ACTS_ON_ALL
+from postroom.store.mail.mail_changes import Change, apply_changes
+from postroom.store.mail.simulation import BEGINNING, MessageSelection, NeededFields, past_after
+from postroom.store.outbound import outbound, senders
 from support.faults import FailingAt, InjectedFault
 from support.store.dump import dump
 

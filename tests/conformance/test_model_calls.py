@@ -8,9 +8,7 @@ from random import Random
 import pytest
 
 from postroom.core.errors import BudgetSpent, IllegalMove
-from postroom.store.engine.database import Database
-from postroom.store.engine.ids import new_id
-from postroom.store.model_calls import (
+from postroom.store.actions.model_calls import (
     IN_PROGRESS,
     LEFT_AFTER,
     LEFT_BEHIND,
@@ -25,6 +23,8 @@ from postroom.store.model_calls import (
     reserve_call,
     spend_of,
 )
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
 from support.scale import scale
 from support.store.fault_cases_model import CAPS, new_call, started
 from support.store.job_setup import JobSetup

@@ -11,14 +11,8 @@ from postroom.core.budget_shares import BudgetShares, Share, Spender, why_share_
 from postroom.core.errors import BudgetSpent, Parked, ShareSpent
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.queue.envelope import PolicyTier
-from postroom.decide.engine import Advice
-from postroom.handlers.classify import Classify
 from postroom.jobs.run import JobRun
-from postroom.store.engine.database import Database
-from postroom.store.engine.ids import new_id
-from postroom.store.mail import StoredMessage
-from postroom.store.mail_views import mail_record
-from postroom.store.model_calls import (
+from postroom.store.actions.model_calls import (
     IN_PROGRESS,
     SHARES_KEPT,
     CallEnd,
@@ -30,6 +24,12 @@ from postroom.store.model_calls import (
     reserve_call,
     spend_of,
 )
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.mail.mail import StoredMessage
+from postroom.store.mail.mail_views import mail_record
+from postroom.triage.decide.engine import Advice
+from postroom.triage.handlers.classify import Classify
 from support.gates import LASTING
 from support.store.fault_cases_model import new_call
 from support.store.job_setup import JobSetup

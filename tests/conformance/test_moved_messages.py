@@ -5,19 +5,20 @@ from typing import Any
 
 import pytest
 
-from postroom.act.executor import Executor
-from postroom.act.undo import UndoService
 from postroom.core.actions.action import DecidedType
 from postroom.core.errors import JobError, MailboxBusy, MailboxError, NeedsPerson, Parked, Retryable
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.accounts import parking_key
-from postroom.handlers.action_gmail import ActionGmail
-from postroom.handlers.undo_action import UndoAction
-from postroom.handlers.unsnooze_gmail import UnsnoozeGmail
 from postroom.jobs.run import JobRun
-from postroom.store import decisions, jobs
+from postroom.store.actions import decisions
 from postroom.store.engine.ids import new_id
-from postroom.store.mail import load_message
+from postroom.store.jobs import jobs
+from postroom.store.mail.mail import load_message
+from postroom.triage.act.executor import Executor
+from postroom.triage.act.undo import UndoService
+from postroom.triage.handlers.action_gmail import ActionGmail
+from postroom.triage.handlers.undo_action import UndoAction
+from postroom.triage.handlers.unsnooze_gmail import UnsnoozeGmail
 from support.folder_mailbox import FolderMailbox, Folders
 from support.gates import LASTING, OpenGate
 from support.mailboxes import given

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from postroom.store import jobs
 from postroom.store.engine.database import Database
+from postroom.store.jobs import jobs
 from support.patience import PATIENCE_S
 from support.store.job_setup import JobSetup, listen
 

@@ -12,11 +12,13 @@ import pytest
 
 from postroom.core.errors import Fatal, IllegalMove, LeaseLost, NotFound, Parked
 from postroom.core.lifecycle import DELIVERY
-from postroom.store import accounts, outbound, outbound_answers, pauses, protection, suppressions
-from postroom.store.audit import list_audit
+from postroom.store.accounts import accounts
+from postroom.store.actions import pauses, protection
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.statements import blocks
+from postroom.store.outbound import outbound, outbound_answers, suppressions
+from postroom.store.people.audit import list_audit
 from support.store.fault_cases_accounts import connected
 from support.store.fault_cases_outbound import (
     DRAFT,

@@ -12,9 +12,10 @@ import pytest
 from postroom.core.actions.permits import Permit
 from postroom.core.errors import Canceled, NotFound
 from postroom.core.lifecycle import DELIVERY
-from postroom.outbound.delivery import Delivery
-from postroom.store import actions, mailbox_writers, outbound, outbound_answers
+from postroom.outbound.queue.delivery import Delivery
+from postroom.store.actions import actions, mailbox_writers
 from postroom.store.engine.database import Transaction
+from postroom.store.outbound import outbound, outbound_answers
 from support.gates import LASTING
 from support.mailboxes import always
 from support.patience import PATIENCE_S

@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from postroom.core.errors import IllegalMove
-from postroom.store import outbound
-from postroom.store.audit import list_audit
-from postroom.store.outbound_answers import cancel_mail
+from postroom.store.outbound import outbound
+from postroom.store.outbound.outbound_answers import cancel_mail
+from postroom.store.people.audit import list_audit
 from support.store.fault_cases_outbound import (
     DRAFT,
     LEASE,

@@ -9,12 +9,12 @@ import pytest
 
 from postroom.core.outbound.fair_nodes import REGARDED, InFlight
 from postroom.core.outbound.priority import Throttle
-from postroom.store import outbound, outbound_answers, senders, tenants
 from postroom.store.engine.database import Database, Rows, Script, Statement, Step, Transaction, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.postgres import PostgresDatabase
-from postroom.store.outbound import Capacity, LeasedMail, MailSender, NewMail, NewRecipient, queueing_mail
-from postroom.store.outbound_turns import miscounted_turns
+from postroom.store.outbound import outbound, outbound_answers, senders, tenants
+from postroom.store.outbound.outbound import Capacity, LeasedMail, MailSender, NewMail, NewRecipient, queueing_mail
+from postroom.store.outbound.outbound_turns import miscounted_turns
 from support.store.fault_cases_outbound import LEASE
 from support.store.fault_cases_registry import signed
 from support.store.job_setup import JobSetup

@@ -8,10 +8,12 @@ from uuid import UUID
 import pytest
 
 from postroom.core.mail.carrier import DraftKept
-from postroom.gmail.errors import Unreachable
-from postroom.store import accounts, outbound, outbound_answers, pauses
+from postroom.mailboxes.gmail.errors import Unreachable
+from postroom.store.accounts import accounts
+from postroom.store.actions import pauses
 from postroom.store.engine.database import Database, Script, Transaction, sql, transaction
 from postroom.store.engine.ids import new_id
+from postroom.store.outbound import outbound, outbound_answers
 from support.store.fault_cases_registry import signed
 from support.store.job_setup import JobSetup
 from support.store.sending import PACE, Killed, Mortal, PostOffice, Run, shown, started

@@ -24,25 +24,25 @@ from postroom.core.outbound.fairness import gini, jain
 from postroom.core.outbound.priority import Throttle
 from postroom.core.outbound.rollout import Rollout
 from postroom.core.tally import Gauges
-from postroom.manage.outbound_stats import outbound_stats
-from postroom.outbound.gauges import SHOWN, OutboundGauges
-from postroom.outbound.queue_watch import QueueWatch
+from postroom.operations.outbound.outbound_stats import outbound_stats
+from postroom.outbound.queue.gauges import SHOWN, OutboundGauges
+from postroom.outbound.queue.queue_watch import QueueWatch
 from postroom.settings.outbound import OutboundSettings
-from postroom.store import outbound, outbound_answers, senders, tenants
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.outbound_figures import (
+from postroom.store.outbound import outbound, outbound_answers, senders, tenants
+from postroom.store.outbound.outbound_figures import (
     KEEP,
     OutboundFigures,
     load_figures,
     prune_outbound_figures,
     waiting_lanes,
 )
-from postroom.store.outbound_recipients import Attempt, RecipientChange, load_outgoing, record_outcomes
-from postroom.store.outbound_rollout import apply_rollout
-from postroom.store.outbound_turns import miscounted_turns
-from postroom.store.sender_counts import next_hour
-from postroom.store.senders import Grounds
+from postroom.store.outbound.outbound_recipients import Attempt, RecipientChange, load_outgoing, record_outcomes
+from postroom.store.outbound.outbound_rollout import apply_rollout
+from postroom.store.outbound.outbound_turns import miscounted_turns
+from postroom.store.outbound.sender_counts import next_hour
+from postroom.store.outbound.senders import Grounds
 from support.patience import PATIENCE_S
 from support.scale import scale
 from support.store.fault_cases_outbound import LEASE

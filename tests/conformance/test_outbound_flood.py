@@ -13,13 +13,13 @@ from postroom.core.outbound.fair_nodes import InFlight
 from postroom.core.outbound.fairness import jain
 from postroom.core.outbound.lanes import LanePolicy
 from postroom.core.outbound.rollout import Rollout
-from postroom.store import outbound
 from postroom.store.engine.database import Database, Script, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import connect_database
-from postroom.store.outbound import Capacity, LeasedMail, MailSender, NewMail, NewRecipient, queueing_mail
-from postroom.store.outbound_turns import miscounted_turns
-from postroom.store.tenants import list_tenants
+from postroom.store.outbound import outbound
+from postroom.store.outbound.outbound import Capacity, LeasedMail, MailSender, NewMail, NewRecipient, queueing_mail
+from postroom.store.outbound.outbound_turns import miscounted_turns
+from postroom.store.outbound.tenants import list_tenants
 from support.scale import scale
 from support.store.fault_cases_outbound import LEASE, stored
 from support.store.job_setup import JobSetup

@@ -19,13 +19,13 @@ from postroom.core.metrics import (
 )
 from postroom.core.outbound.rollout import Rollout
 from postroom.core.tally import Tally
-from postroom.outbound.delivery import Sender
-from postroom.outbound.meter import OutboundMeter
-from postroom.outbound.pace import Pace
-from postroom.outbound.queue_watch import QueueWatch
-from postroom.store import outbound
-from postroom.store.outbound_figures import load_figures
-from postroom.store.sender_counts import next_hour
+from postroom.outbound.queue.delivery import Sender
+from postroom.outbound.queue.meter import OutboundMeter
+from postroom.outbound.queue.pace import Pace
+from postroom.outbound.queue.queue_watch import QueueWatch
+from postroom.store.outbound import outbound
+from postroom.store.outbound.outbound_figures import load_figures
+from postroom.store.outbound.sender_counts import next_hour
 from support.mailboxes import always
 from support.store.job_setup import JobSetup
 from support.store.outbound_traffic import Traffic

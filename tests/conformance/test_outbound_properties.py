@@ -13,9 +13,10 @@ from random import Random
 import pytest
 
 from postroom.core.lifecycle import DELIVERY
-from postroom.gmail.errors import Refused
-from postroom.store import actions, outbound, pauses
+from postroom.mailboxes.gmail.errors import Refused
+from postroom.store.actions import actions, pauses
 from postroom.store.engine.database import Database, Transaction
+from postroom.store.outbound import outbound
 from support.scale import scale
 from support.store.fault_cases_registry import signed
 from support.store.job_setup import JobSetup

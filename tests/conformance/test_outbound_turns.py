@@ -13,11 +13,11 @@ from postroom.core.outbound.fair_nodes import InFlight, WaitingMail
 from postroom.core.outbound.lanes import LanePolicy
 from postroom.core.outbound.priority import Throttle
 from postroom.core.outbound.rollout import Rollout
-from postroom.store import outbound, outbound_answers, senders, tenants
 from postroom.store.engine.database import Script, transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.outbound import Capacity, LeasedMail, MailSender, NewMail, NewRecipient, queueing_mail
-from postroom.store.outbound_turns import miscounted_turns
+from postroom.store.outbound import outbound, outbound_answers, senders, tenants
+from postroom.store.outbound.outbound import Capacity, LeasedMail, MailSender, NewMail, NewRecipient, queueing_mail
+from postroom.store.outbound.outbound_turns import miscounted_turns
 from support.scale import scale
 from support.store.fault_cases_outbound import LEASE, stored
 from support.store.fault_cases_registry import signed

@@ -11,13 +11,14 @@ from postroom.core.outbound.bounce_classes import BounceClass
 from postroom.core.outbound.fairness import Service, evenness
 from postroom.core.outbound.reports import Original
 from postroom.core.outbound.rollout import Rollout
-from postroom.manage.evenness_history import EvennessHistory
-from postroom.store import outbound, outbound_reports, suppressions, tenants
-from postroom.store.backfill_estimates import estimates_by_id
-from postroom.store.outbound_figures import KEEP, prune_outbound_figures
-from postroom.store.outbound_recipients import Attempt, RecipientChange, record_outcomes
-from postroom.store.outbound_results import OutboundResults, load_results
-from postroom.store.outbound_views import (
+from postroom.operations.outbound.evenness_history import EvennessHistory
+from postroom.store.backfill.backfill_estimates import estimates_by_id
+from postroom.store.installation.rollups import hour_of
+from postroom.store.outbound import outbound, outbound_reports, suppressions, tenants
+from postroom.store.outbound.outbound_figures import KEEP, prune_outbound_figures
+from postroom.store.outbound.outbound_recipients import Attempt, RecipientChange, record_outcomes
+from postroom.store.outbound.outbound_results import OutboundResults, load_results
+from postroom.store.outbound.outbound_views import (
     SuppressionKey,
     evenness_hours,
     load_conversation,
@@ -25,8 +26,7 @@ from postroom.store.outbound_views import (
     page_of_suppressions,
     waiting_tenants,
 )
-from postroom.store.rollups import hour_of
-from postroom.store.sender_counts import next_hour
+from postroom.store.outbound.sender_counts import next_hour
 from support.smtp_sending import SmtpSending
 from support.store.fault_cases_outbound import LEASE, leased_outbound
 from support.store.fault_cases_registry import signed

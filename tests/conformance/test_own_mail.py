@@ -3,11 +3,11 @@
 from postroom.core.actions.safety import Policy
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.rulebook import Rulebook
-from postroom.decide.engine import apply_rules
-from postroom.decide.simulate import SimulatedRules, SimulationContext
-from postroom.manage.preview import NO_RESTRAINTS
-from postroom.manage.preview_rules import rules_of
-from postroom.store.mail import load_message
+from postroom.operations.preview.preview import NO_RESTRAINTS
+from postroom.operations.preview.preview_rules import rules_of
+from postroom.store.mail.mail import load_message
+from postroom.triage.decide.engine import apply_rules
+from postroom.triage.decide.simulate import SimulatedRules, SimulationContext
 from support.store.job_setup import JobSetup
 from support.store.mail_setup import OWNER, MailSetup, Sample
 

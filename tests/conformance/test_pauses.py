@@ -7,10 +7,12 @@ import pytest
 
 from postroom.core.actions.safety import Protected
 from postroom.core.errors import BadInput, Parked
-from postroom.store import jobs, labels, mail, pauses, protection
-from postroom.store.audit import Signature, list_audit
+from postroom.store.actions import pauses, protection
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.store.jobs import jobs
+from postroom.store.mail import labels, mail
+from postroom.store.people.audit import Signature, list_audit
 from support.patience import PATIENCE_S
 from support.store.dump import dump
 from support.store.fault_cases_registry import signed

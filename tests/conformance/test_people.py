@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from postroom.accounts.sealing import reseal_all
 from postroom.core.errors import Conflict, NotFound, SignInRefused
 from postroom.core.sign_in.session_times import LINK_LIVES, OLD_SECRET_LIVES
 from postroom.core.visitors import PERSON_ROLES
-from postroom.manage.people import hashed, new_link
-from postroom.store import people, redeeming, sessions, sign_in_links
-from postroom.store.audit import list_audit
+from postroom.mailboxes.accounts.sealing import reseal_all
+from postroom.operations.people.people import hashed, new_link
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.people import CODES, NewPasskey
-from postroom.store.sessions import CheckedPassword, KeptSession
+from postroom.store.people import people, redeeming, sessions, sign_in_links
+from postroom.store.people.audit import list_audit
+from postroom.store.people.people import CODES, NewPasskey
+from postroom.store.people.sessions import CheckedPassword, KeptSession
 from postroom.vault.sealing import Vault
 from support.clocks import ManualClock
 from support.store.dump import dump

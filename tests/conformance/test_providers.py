@@ -18,11 +18,11 @@ from postroom.core.actions.action import PLACES
 from postroom.core.errors import Fatal, LabelMissing, MailboxRefused, MessageGone, NotInMailbox, SafetyRefused
 from postroom.core.mail.carrier import MARK, SOURCE, Carrier, SentMailbox
 from postroom.core.mail.mailbox import Mailbox, job_error_of
-from postroom.gmail.carrier import GmailCarrier
-from postroom.gmail.client import GmailClient
-from postroom.gmail.mailbox import GmailMailbox
-from postroom.imap.mailbox import LabelsAs
-from postroom.imap.sending import ImapCarrier
+from postroom.mailboxes.gmail.carrier import GmailCarrier
+from postroom.mailboxes.gmail.client import GmailClient
+from postroom.mailboxes.gmail.mailbox import GmailMailbox
+from postroom.mailboxes.imap.mailbox import LabelsAs
+from postroom.mailboxes.imap.sending import ImapCarrier
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox as Gmail
 from postroom_sandbox.server import running_emulator

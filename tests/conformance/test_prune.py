@@ -7,9 +7,9 @@ import pytest
 
 from postroom.core.jobs.job import Job
 from postroom.jobs.prune import KEEP, RECEIPTS_FOR, Pruner
-from postroom.store import jobs as store
 from postroom.store.engine.ids import new_id
-from postroom.store.job_steps import begin_step, steps_of
+from postroom.store.jobs import jobs as store
+from postroom.store.jobs.job_steps import begin_step, steps_of
 from support.store.dump import dump
 from support.store.job_setup import JobSetup
 

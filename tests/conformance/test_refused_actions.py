@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from postroom.act.executor import Executor
 from postroom.core.actions.permits import Permit
 from postroom.core.errors import Fatal, Retryable
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.mailbox import Mailbox
-from postroom.handlers.action_gmail import ActionGmail, may_begin
-from postroom.handlers.unsnooze_gmail import UnsnoozeGmail
 from postroom.jobs.run import JobRun
-from postroom.store import actions, protection
-from postroom.store.labels import SeenLabel, sync_labels
+from postroom.store.actions import actions, protection
+from postroom.store.mail.labels import SeenLabel, sync_labels
+from postroom.triage.act.executor import Executor
+from postroom.triage.handlers.action_gmail import ActionGmail, may_begin
+from postroom.triage.handlers.unsnooze_gmail import UnsnoozeGmail
 from support.gates import LASTING
 from support.store.action_setup import ARRIVED, CAP, ActionSetup
 from support.store.fault_cases_registry import signed

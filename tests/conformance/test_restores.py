@@ -10,10 +10,15 @@ import pytest
 
 from postroom.core.mail.carrier import MarkedDraft, SentMail
 from postroom.core.mail.restores import Doubt, RestoredWindow, SendRequest, doubt_about, is_from, source_key
-from postroom.outbound.restored import RestorePace, RestoreWatch, read_seen
-from postroom.store import accounts, actions, outbound, pauses, prohibitions, restores, rules, timeline, tokens
+from postroom.outbound.queue.restored import RestorePace, RestoreWatch, read_seen
+from postroom.store.accounts import accounts
+from postroom.store.actions import actions, pauses
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.postgres import PostgresDatabase
+from postroom.store.installation import prohibitions, restores, timeline
+from postroom.store.outbound import outbound
+from postroom.store.people import tokens
+from postroom.store.rules import rules
 from support.mailboxes import always
 from support.store.fault_cases_outbound import NOBODY, admitted, lease, sending_job, stored, submitted
 from support.store.fault_cases_registry import signed

@@ -7,22 +7,24 @@ from uuid import UUID
 
 import pytest
 
-from postroom.act.retention import Retention
 from postroom.core.actions.action import Actor
 from postroom.core.errors import NotFound, Refused
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.retention import RetentionPolicy
 from postroom.core.mail.search import read_query
 from postroom.core.rules.rule import DecisionSource
-from postroom.store import actions, decisions, jobs, mail, retention, undos
-from postroom.store.audit import list_audit
+from postroom.store.actions import actions, decisions, undos
 from postroom.store.engine.cursors import Cursor
 from postroom.store.engine.database import Database, Dialect, Script, Text, Transaction, sql, transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.job_builders import classify_job
-from postroom.store.new_jobs import new_job
-from postroom.store.retention import PastMessage, PruneCounts
-from postroom.store.search import read_mail, search_mail
+from postroom.store.jobs import jobs
+from postroom.store.jobs.job_builders import classify_job
+from postroom.store.jobs.new_jobs import new_job
+from postroom.store.mail import mail, retention
+from postroom.store.mail.retention import PastMessage, PruneCounts
+from postroom.store.mail.search import read_mail, search_mail
+from postroom.store.people.audit import list_audit
+from postroom.triage.act.retention import Retention
 from support.clocks import ManualClock
 from support.faults import InjectedFault
 from support.mail import done, keep_account, keep_mail

@@ -4,19 +4,20 @@ from datetime import datetime
 
 import pytest
 
-from postroom.act.action_requests import ActionRequests
-from postroom.act.agents import Agents
 from postroom.core.actions.action import Actor
 from postroom.core.actions.safety import Policy
 from postroom.core.errors import IllegalMove, Refused
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.roles import Principal, Role
-from postroom.store import actions, approvals, jobs, pauses
-from postroom.store.audit import Signature, list_audit
+from postroom.store.actions import actions, approvals, pauses
+from postroom.store.actions.token_work import WithdrawnWork
 from postroom.store.engine.database import Database, Script, Text, transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.token_work import WithdrawnWork
-from postroom.store.tokens import NewToken, create_token, mint, revoke_token
+from postroom.store.jobs import jobs
+from postroom.store.people.audit import Signature, list_audit
+from postroom.store.people.tokens import NewToken, create_token, mint, revoke_token
+from postroom.triage.act.action_requests import ActionRequests
+from postroom.triage.act.agents import Agents
 from support.mail import done, keep_mail
 from support.store.fault_cases_registry import signed
 from support.store.job_setup import JobSetup

@@ -4,8 +4,8 @@ from collections import Counter
 from datetime import timedelta
 
 from postroom.core.rules.draft import RuleDraft
-from postroom.manage.attention import needs_attention
-from postroom.manage.road import Road, read_road
+from postroom.operations.overview.attention import needs_attention
+from postroom.operations.overview.road import Road, read_road
 from support.store.inbox_setup import InboxSetup, event, mail
 from support.store.job_setup import JobSetup
 from support.store.mail_setup import MailSetup, Sample

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 import pytest
 
 from postroom.core.errors import Conflict
-from postroom.store.acceptance import Accepted
+from postroom.intake.intake import Intake
 from postroom.store.engine.database import Database, Script, transaction
-from postroom.store.rollups import SHARDS, Count, HourCount, adding, hourly, prune_rollups, waited
-from postroom.switchboard.intake import Intake
+from postroom.store.installation.rollups import SHARDS, Count, HourCount, adding, hourly, prune_rollups, waited
+from postroom.store.intake.acceptance import Accepted
 from support.backfills import NAMED
 from support.clocks import ManualClock
 from support.store import fault_cases_mail

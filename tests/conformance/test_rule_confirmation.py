@@ -9,11 +9,12 @@ from postroom.core.errors import Conflict, Refused
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.learning import RuleSuggestion
 from postroom.core.rules.plan import make_plan
-from postroom.store import prohibitions, proposals, rule_plans, rules
-from postroom.store.audit import Signature, list_audit
 from postroom.store.engine.database import Script, Text, transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.rules import RuleView
+from postroom.store.installation import prohibitions
+from postroom.store.people.audit import Signature, list_audit
+from postroom.store.rules import proposals, rule_plans, rules
+from postroom.store.rules.rules import RuleView
 from support.store.fault_cases_mail import keep_account
 from support.store.fault_cases_registry import signed
 from support.store.fault_cases_rules import SHOP, kept

@@ -8,10 +8,10 @@ import pytest
 from postroom.core.errors import BadInput, NotFound
 from postroom.core.rules.draft import PRIORITIES, RuleDraft
 from postroom.core.rules.order import RulePlace
-from postroom.store import rule_lists, rules
-from postroom.store.audit import list_audit
-from postroom.store.contacts import count_contacts, note_correspondents
 from postroom.store.engine.ids import new_id
+from postroom.store.mail.contacts import count_contacts, note_correspondents
+from postroom.store.people.audit import list_audit
+from postroom.store.rules import rule_lists, rules
 from support.store.fault_cases_registry import signed
 from support.store.fault_cases_rules import CLUB, SHOP, kept
 from support.store.job_setup import JobSetup

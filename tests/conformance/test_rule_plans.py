@@ -8,11 +8,11 @@ import pytest
 from postroom.core.errors import Conflict
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.plan import Plan
-from postroom.manage.rule_plans import apply_rules, plan_rules
-from postroom.store.audit import Signature
+from postroom.operations.rules.rule_plans import apply_rules, plan_rules
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.rules import keep_rules, list_rules, switch_rule
+from postroom.store.people.audit import Signature
+from postroom.store.rules.rules import keep_rules, list_rules, switch_rule
 from support.clocks import ManualClock
 
 

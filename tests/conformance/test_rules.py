@@ -10,10 +10,11 @@ import pytest
 from postroom.core.actions.steps import Step, combined
 from postroom.core.errors import BadInput, Conflict, NotFound
 from postroom.core.rules.draft import RuleDraft
-from postroom.store import guidance, labels, rules
-from postroom.store.audit import list_audit
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
+from postroom.store.mail import labels
+from postroom.store.people.audit import list_audit
+from postroom.store.rules import guidance, rules
 from support.store.fault_cases_mail import keep_account
 from support.store.fault_cases_registry import signed
 from support.store.fault_cases_rules import CLUB, SHOP, kept

@@ -9,9 +9,9 @@ import pytest
 from postroom.core.errors import BadInput, UnknownJobType
 from postroom.core.jobs.job import NewJob
 from postroom.jobs.schedule import WAKE_BATCH, Recurring, Scheduler, next_tick
-from postroom.store import jobs as store
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.store.jobs import jobs as store
 from support.store.job_setup import TYPES, JobSetup
 
 HOURLY = Recurring("labels", "0 * * * *", "other", {"account": 1}, 3)

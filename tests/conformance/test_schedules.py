@@ -3,10 +3,10 @@
 import asyncio
 from datetime import datetime, timedelta
 
-from postroom.store import jobs as store
-from postroom.store import schedules
 from postroom.store.engine.database import Database
-from postroom.store.schedules import Schedule
+from postroom.store.jobs import jobs as store
+from postroom.store.jobs import schedules
+from postroom.store.jobs.schedules import Schedule
 from support.patience import PATIENCE_S
 from support.store.dump import dump
 from support.store.job_setup import JobSetup, listen

@@ -8,12 +8,12 @@ import pytest
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.outbound.abuse import AbusePolicy
 from postroom.core.outbound.limits import DailyLimits
-from postroom.outbound.scoring import Channel, Detection, Scored, Scoring
-from postroom.store import sender_counts, senders
-from postroom.store.audit import list_audit
-from postroom.store.sender_counts import SenderCount
-from postroom.store.sender_notices import report_sender
-from postroom.store.senders import SenderView
+from postroom.outbound.queue.scoring import Channel, Detection, Scored, Scoring
+from postroom.store.outbound import sender_counts, senders
+from postroom.store.outbound.sender_counts import SenderCount
+from postroom.store.outbound.sender_notices import report_sender
+from postroom.store.outbound.senders import SenderView
+from postroom.store.people.audit import list_audit
 from support.smtp_sending import new_mail, queue_mail
 from support.store.dump import dump
 from support.store.fault_cases_registry import signed
@@ -186,7 +186,7 @@ async def test_with_detection_off_nobody_is_scored(setup: JobSetup) -> None:
 async def test_all_pages_are_scored_and_only_senders_with_something_new(
     setup: JobSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postroom.outbound.scoring.PAGE", 3)
+    monkeypatch.setattr("postroom.outbound.queue.scoring.PAGE", 3)
     made = [await added(setup, f"user{number}@example.com") for number in range(8)]
     await setup.database.run(count([SenderCount(each.id, bounced=50) for each in made[:7]], setup.clock()))
     assert await scoring(setup).score() == Scored(7, 7, 0)

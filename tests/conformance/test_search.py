@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from postroom.act.maintenance import maintenance_tasks
 from postroom.core.errors import BadInput, NotFound, TookTooLong
 from postroom.core.mail.folding import folded
 from postroom.core.mail.search import read_query, words_of
@@ -19,10 +18,11 @@ from postroom.store.engine.database import Database, Dialect, Script, Text, boun
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.migrate import apply, migrate, migrations
 from postroom.store.engine.opening import connect_database, open_database
-from postroom.store.labels import SeenLabel, sync_labels
-from postroom.store.mail_changes import Change, apply_changes
-from postroom.store.search import NEWEST, SEARCH_LIMIT_S, FoundMail, check_message, read_mail, search_mail
-from postroom.store.search_backlog import index_older_mail
+from postroom.store.mail.labels import SeenLabel, sync_labels
+from postroom.store.mail.mail_changes import Change, apply_changes
+from postroom.store.mail.search import NEWEST, SEARCH_LIMIT_S, FoundMail, check_message, read_mail, search_mail
+from postroom.store.mail.search_backlog import index_older_mail
+from postroom.triage.act.maintenance import maintenance_tasks
 from support.clocks import ManualClock
 from support.mail import OWNER, keep_account, keep_mail
 from support.scale import scale
@@ -456,9 +456,9 @@ def _index_anew() -> Script[None]:
 async def test_common_words_are_found_among_the_newest_and_rare_ones_everywhere(
     database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("postroom.store.search_in_sqlite.WINDOW", 3)
-    monkeypatch.setattr("postroom.store.search_in_postgres.SHORTEST_WALK", 1)
-    monkeypatch.setattr("postroom.store.search_in_postgres.FOUND_PER_READ", 1 / 3)
+    monkeypatch.setattr("postroom.store.mail.search_in_sqlite.WINDOW", 3)
+    monkeypatch.setattr("postroom.store.mail.search_in_postgres.SHORTEST_WALK", 1)
+    monkeypatch.setattr("postroom.store.mail.search_in_postgres.FOUND_PER_READ", 1 / 3)
     # Numbered in another order than they were sent in.
     for number in (4, 1, 7, 2, 6, 3, 5):
         words = "common rare" if number in (1, 3) else "common"

@@ -9,7 +9,7 @@ import pytest
 
 from postroom.core.mail.search import SearchQuery, Term, read_query
 from postroom.store.engine.database import Database
-from postroom.store.search import NEWEST, search_mail
+from postroom.store.mail.search import NEWEST, search_mail
 from support.clocks import ManualClock
 from support.mail import keep_mail
 from support.scale import scale
@@ -136,9 +136,9 @@ async def _found(database: Database, query: SearchQuery, size: int) -> list[str]
 def _look_everywhere(monkeypatch: pytest.MonkeyPatch, rng: Random) -> float:
     """Choose how far searches walk before they ask the index: not at all, some messages, or all."""
     walked = rng.choice((0, 3, 10, 1_000))
-    monkeypatch.setattr("postroom.store.search_in_sqlite.WINDOW", walked)
-    monkeypatch.setattr("postroom.store.search_in_postgres.SHORTEST_WALK", 1)
-    monkeypatch.setattr("postroom.store.search_in_postgres.FOUND_PER_READ", 1 / walked if walked else 1_000_000)
+    monkeypatch.setattr("postroom.store.mail.search_in_sqlite.WINDOW", walked)
+    monkeypatch.setattr("postroom.store.mail.search_in_postgres.SHORTEST_WALK", 1)
+    monkeypatch.setattr("postroom.store.mail.search_in_postgres.FOUND_PER_READ", 1 / walked if walked else 1_000_000)
     return walked
 
 

@@ -16,10 +16,10 @@ from postroom.core.errors import (
 )
 from postroom.core.outbound.limits import DailyLimits, next_day
 from postroom.core.outbound.priority import Throttle
-from postroom.store import senders, tenants
-from postroom.store.audit import list_audit
 from postroom.store.engine.database import Database, Script, transaction
-from postroom.store.senders import Grounds, NewSender, Sender, SenderLogin, ThrottleChange
+from postroom.store.outbound import senders, tenants
+from postroom.store.outbound.senders import Grounds, NewSender, Sender, SenderLogin, ThrottleChange
+from postroom.store.people.audit import list_audit
 from support.store.dump import dump
 from support.store.fault_cases_registry import signed
 from support.store.fault_cases_senders import ADA, added, admit, admitted, throttle, throttled

@@ -2,10 +2,10 @@
 
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.model_decision import ModelDecision
-from postroom.decide.engine import Advice
-from postroom.manage.shadow import ShadowScope, begin, end, list_shadows, report_on
-from postroom.store.mail import StoredMessage
-from postroom.store.shadow_reports import Tally
+from postroom.operations.rules.shadow import ShadowScope, begin, end, list_shadows, report_on
+from postroom.store.mail.mail import StoredMessage
+from postroom.store.rules.shadow_reports import Tally
+from postroom.triage.decide.engine import Advice
 from support.store.fault_cases_registry import signed
 from support.store.job_setup import JobSetup
 from support.store.mail_setup import MailSetup, Sample

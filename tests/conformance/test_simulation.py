@@ -11,16 +11,24 @@ from postroom.core.actions.safety import Policy
 from postroom.core.errors import NotFound
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.model_decision import ModelDecision
-from postroom.decide import simulate as simulating
-from postroom.decide.engine import Advice
-from postroom.decide.simulate import ForeseenDecision, SimulatedPair, SimulatedRules, load_context, needed_by, replay
-from postroom.decide.simulated import ChangeOfRules, SimulationRequest, SimulationResult, simulate
-from postroom.store import protection, rules
-from postroom.store.audit import Signature
-from postroom.store.decisions import Decision
+from postroom.store.actions import protection
+from postroom.store.actions.decisions import Decision
 from postroom.store.engine.ids import new_id
-from postroom.store.mail import StoredMessage
-from postroom.store.simulation import MessageSelection, PastMessage
+from postroom.store.mail.mail import StoredMessage
+from postroom.store.mail.simulation import MessageSelection, PastMessage
+from postroom.store.people.audit import Signature
+from postroom.store.rules import rules
+from postroom.triage.decide import simulate as simulating
+from postroom.triage.decide.engine import Advice
+from postroom.triage.decide.simulate import (
+    ForeseenDecision,
+    SimulatedPair,
+    SimulatedRules,
+    load_context,
+    needed_by,
+    replay,
+)
+from postroom.triage.decide.simulated import ChangeOfRules, SimulationRequest, SimulationResult, simulate
 from support.scale import scale
 from support.store.dump import dump
 from support.store.job_setup import JobSetup

@@ -5,8 +5,8 @@ import pytest
 from postroom.core.errors import BadInput, Canceled, LeaseLost
 from postroom.core.jobs.job import Job
 from postroom.jobs.run import JobRun
-from postroom.store import job_steps
 from postroom.store.engine.ids import new_id
+from postroom.store.jobs import job_steps
 from support.gates import LASTING
 from support.store.dump import dump
 from support.store.job_setup import JobSetup

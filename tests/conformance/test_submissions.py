@@ -7,10 +7,10 @@ import pytest
 
 from postroom.core.errors import Conflict, DailyLimitReached, IllegalMove, NotFound, SenderDisabled, SenderThrottled
 from postroom.core.outbound.limits import DailyLimits
-from postroom.store import outbound, outbound_answers, senders, submissions
 from postroom.store.engine.ids import new_id
-from postroom.store.outbound_turns import miscounted_turns
-from postroom.store.submissions import Accepted, NewSubmission
+from postroom.store.outbound import outbound, outbound_answers, senders, submissions
+from postroom.store.outbound.outbound_turns import miscounted_turns
+from postroom.store.outbound.submissions import Accepted, NewSubmission
 from support.store.fault_cases_registry import signed
 from support.store.fault_cases_senders import ADA, added, throttle
 from support.store.fault_cases_submissions import CONTENT, submission, submitted

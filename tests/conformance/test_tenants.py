@@ -3,10 +3,10 @@
 import pytest
 
 from postroom.core.errors import Conflict, ConstraintBroken, NotFound
-from postroom.store import tenants
-from postroom.store.audit import list_audit
 from postroom.store.engine.database import Script, Text, transaction
-from postroom.store.tenants import TenantView
+from postroom.store.outbound import tenants
+from postroom.store.outbound.tenants import TenantView
+from postroom.store.people.audit import list_audit
 from support.store.dump import dump
 from support.store.fault_cases_registry import signed
 from support.store.fault_cases_senders import added

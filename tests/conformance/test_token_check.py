@@ -11,9 +11,9 @@ import pytest
 
 from postroom.core.errors import DatabaseFull, DatabaseUnavailable, Refused
 from postroom.core.roles import Principal, Role
+from postroom.interfaces.http.token_check import MOST_KEPT, TokenCheck, TokenRefused
 from postroom.store.engine.database import Database, Dialect, Subscription, Transaction
-from postroom.store.tokens import NewTokenText, create_token, list_tokens, mint, revoke_token
-from postroom.switchboard.token_check import MOST_KEPT, TokenCheck, TokenRefused
+from postroom.store.people.tokens import NewTokenText, create_token, list_tokens, mint, revoke_token
 from support.clocks import ManualClock
 from support.store.fault_cases_registry import signed
 
@@ -229,7 +229,7 @@ async def test_no_more_tokens_are_kept_than_a_bound(
     check: TokenCheck, watched: Watched, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert MOST_KEPT == 1024
-    monkeypatch.setattr("postroom.switchboard.token_check.MOST_KEPT", 3)
+    monkeypatch.setattr("postroom.interfaces.http.token_check.MOST_KEPT", 3)
     texts = [await kept(watched, clock, mint(Role.AGENT)) for _ in range(5)]
     for text in texts:
         await check.check(text)

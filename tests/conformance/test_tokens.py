@@ -8,11 +8,11 @@ import pytest
 
 from postroom.core.errors import BadInput, ConstraintBroken, NotFound
 from postroom.core.roles import Role
-from postroom.store.audit import list_audit
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.mail import keep_account
-from postroom.store.tokens import (
+from postroom.store.mail.mail import keep_account
+from postroom.store.people.audit import list_audit
+from postroom.store.people.tokens import (
     NewToken,
     NewTokenText,
     create_token,

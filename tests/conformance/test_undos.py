@@ -9,19 +9,21 @@ from uuid import UUID
 
 import pytest
 
-from postroom.act.undo import UndoService
 from postroom.core.actions.permits import Permit
 from postroom.core.actions.undo import irreversible_hint
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked, SafetyRefused
 from postroom.core.jobs.job import Job, JobView
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.mailbox import Mailbox
-from postroom.handlers.undo_action import UndoAction
 from postroom.jobs.run import JobRun
-from postroom.store import actions, jobs, mail, pauses, undos
-from postroom.store.audit import list_audit
+from postroom.store.actions import actions, pauses, undos
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
+from postroom.store.jobs import jobs
+from postroom.store.mail import mail
+from postroom.store.people.audit import list_audit
+from postroom.triage.act.undo import UndoService
+from postroom.triage.handlers.undo_action import UndoAction
 from support.gates import LASTING
 from support.store.action_setup import ARRIVED, CAP, OTHERS, ActionSetup, Waiting
 from support.store.dump import dump

@@ -7,8 +7,8 @@ import asyncpg
 import pytest
 
 from postroom.core.errors import DatabaseUnavailable
-from postroom.store import jobs as store
 from postroom.store.engine.postgres import PostgresDatabase
+from postroom.store.jobs import jobs as store
 from support.clocks import ManualClock
 from support.faults import Cut, Wire
 from support.job_queue import JobQueue

@@ -6,13 +6,27 @@ from datetime import timedelta
 import pytest
 
 from postroom.core.queue.queues import GATEWAY
-from postroom.manage.audit import signature
-from postroom.store.audit import list_audit
+from postroom.operations.people.audit import signature
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.queue_depths import DepthSample, depths_between, keep_depths, prune_depths, tier_depths, tiers_in
-from postroom.store.rollups import hourly
-from postroom.store.unread import DISMISSED, dismiss_waiting, list_summaries, list_unread, load_summary, members_of
+from postroom.store.installation.rollups import hourly
+from postroom.store.intake.queue_depths import (
+    DepthSample,
+    depths_between,
+    keep_depths,
+    prune_depths,
+    tier_depths,
+    tiers_in,
+)
+from postroom.store.intake.unread import (
+    DISMISSED,
+    dismiss_waiting,
+    list_summaries,
+    list_unread,
+    load_summary,
+    members_of,
+)
+from postroom.store.people.audit import list_audit
 from support.clocks import ManualClock
 from support.store.inbox_setup import InboxSetup, event, kind, mail
 

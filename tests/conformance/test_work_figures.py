@@ -5,10 +5,10 @@ from datetime import timedelta
 from postroom.core import metrics
 from postroom.core.queue.queues import Queues
 from postroom.core.tally import Gauges
-from postroom.store.model_calls import CallEnd, end_call
-from postroom.store.work_figures import load_work_figures
-from postroom.switchboard.buffer import Buffer
-from postroom.switchboard.keeper import Keeper
+from postroom.intake.buffer import Buffer
+from postroom.operations.backfill.keeper import Keeper
+from postroom.store.actions.model_calls import CallEnd, end_call
+from postroom.store.jobs.work_figures import load_work_figures
 from support.store.fault_cases_actions import ask_once
 from support.store.fault_cases_model import started
 from support.store.job_setup import JobSetup

@@ -10,8 +10,8 @@ from postroom.core.jobs.job import Job
 from postroom.core.jobs.retry import RetryPolicy
 from postroom.core.jobs.types import Catalogue, JobType
 from postroom.jobs.run import JobRun
-from postroom.store import jobs as store
 from postroom.store.engine.database import Script, transaction
+from postroom.store.jobs import jobs as store
 from support.patience import PATIENCE_S
 from support.store.job_setup import TYPES, JobSetup
 from support.store.running_worker import Gate, until, until_back, working

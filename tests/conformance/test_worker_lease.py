@@ -12,7 +12,7 @@ from postroom.jobs import worker as worker_module
 from postroom.jobs.rescue import Rescuer
 from postroom.jobs.run import Handler, JobRun
 from postroom.jobs.worker import Worker, WorkerOptions
-from postroom.store import jobs as store
+from postroom.store.jobs import jobs as store
 from support.patience import PATIENCE_S
 from support.store.job_setup import TYPES, JobSetup, listen
 from support.store.running_worker import Gate, HookedDatabase, quick, until, warm_up, working

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from postroom.core.errors import BadInput
-from postroom.manage.acting import begin_acting, in_words, plan_acting
-from postroom.manage.mail_story import mail_story
-from postroom.store.accounts import list_accounts
-from postroom.store.actions import list_actions
-from postroom.store.audit import Signature
-from postroom.store.decisions import decisions_about
+from postroom.operations.accounts.acting import begin_acting, in_words, plan_acting
+from postroom.operations.mail.mail_story import mail_story
+from postroom.store.accounts.accounts import list_accounts
+from postroom.store.actions.actions import list_actions
+from postroom.store.actions.decisions import decisions_about
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.store.people.audit import Signature
 from support.product import OWNER, Product, raw_mail, running_product
 from support.until import until
 

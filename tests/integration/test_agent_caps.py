@@ -8,10 +8,10 @@ import pytest
 
 from postroom.core.actions.hiding import HidingLimits
 from postroom.core.actions.safety import Policy
+from postroom.interfaces.http.services import Services
 from postroom.store.engine.database import Database
-from postroom.store.labels import SeenLabel, sync_labels
-from postroom.store.mail import load_message
-from postroom.switchboard.services import Services
+from postroom.store.mail.labels import SeenLabel, sync_labels
+from postroom.store.mail.mail import load_message
 from support.agent_client import AGENT, Principal, Role, ask, audited, client_of, refused, stored
 from support.clocks import ManualClock
 from support.mail import done

@@ -7,9 +7,9 @@ from uuid import UUID
 import pytest
 
 from postroom.core.actions.action import Actor
-from postroom.store import jobs
+from postroom.interfaces.http.services import Services
 from postroom.store.engine.ids import new_id
-from postroom.switchboard.services import Services
+from postroom.store.jobs import jobs
 from support.agent_client import ADMIN, AGENT, ask, audited, client_of, refused, stored, trusting
 from support.clocks import ManualClock
 from support.mail import approved_and_done, done

@@ -9,20 +9,21 @@ from uuid import UUID
 import pytest
 from mcp import MCPError
 
-from postroom.act import agents
 from postroom.core.actions.safety import Policy
 from postroom.core.roles import Principal, Role
-from postroom.store import decisions, jobs
-from postroom.store.actions import list_actions
-from postroom.store.audit import Signature
+from postroom.interfaces.http.mcp.registry import TOOLS_BY_NAME
+from postroom.interfaces.http.services import Services
+from postroom.store.actions import decisions
+from postroom.store.actions.actions import list_actions
+from postroom.store.actions.pauses import standing_pauses
+from postroom.store.actions.protection import protect
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
-from postroom.store.pauses import standing_pauses
-from postroom.store.protection import protect
-from postroom.switchboard.services import Services
-from postroom.switchboard.tools.registry import TOOLS_BY_NAME
+from postroom.store.jobs import jobs
+from postroom.store.people.audit import Signature
+from postroom.triage.act import agents
 from support.agent_client import ADMIN, AGENT, ask, audited, client_of, refused, stored, trusting
 from support.clocks import ManualClock
 from support.mail import OWNER, done, keep_account

@@ -10,17 +10,17 @@ from uuid import uuid4
 
 import pytest
 
-from postroom.api.cursors import sealed
-from postroom.api.operation import PREFIX
-from postroom.api.registry import OPERATIONS
 from postroom.core.mail.categories import CATEGORIES
-from postroom.store import pauses
-from postroom.store.audit import list_audit
+from postroom.interfaces.http.api.cursors import sealed
+from postroom.interfaces.http.api.operation import PREFIX
+from postroom.interfaces.http.api.registry import OPERATIONS
+from postroom.store.actions import pauses
+from postroom.store.actions.mailbox_writers import register_writer
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
-from postroom.store.mailbox_writers import register_writer
-from postroom.store.rules import enabled_rules
+from postroom.store.people.audit import list_audit
+from postroom.store.rules.rules import enabled_rules
 from support.api import RunningApi, TokenCaller, running_api
 from support.clocks import ManualClock
 from support.page_setup import ATTACKS

@@ -16,10 +16,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from schemathesis import GenerationMode, checks
 
-from postroom.api.openapi import openapi, plain_path
-from postroom.api.operation import PREFIX, Noun, Operation
-from postroom.api.registry import NOUNS
 from postroom.core.roles import Role
+from postroom.interfaces.http.api.openapi import openapi, plain_path
+from postroom.interfaces.http.api.operation import PREFIX, Noun, Operation
+from postroom.interfaces.http.api.registry import NOUNS
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
 from support.api import RunningApi, known_ids, served_in_thread

@@ -10,15 +10,15 @@ from uuid import UUID
 
 import pytest
 
-from postroom.act.discord import DiscordChannel, DiscordTerms
-from postroom.act.discord_bot import DiscordBot
-from postroom.act.discord_buttons import ButtonIds
-from postroom.act.discord_library import point_at
 from postroom.core.actions.action import ActionType
 from postroom.core.errors import Fatal, KeyMissing, Retryable
-from postroom.store import approvals
+from postroom.store.actions import approvals
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.triage.act.discord import DiscordChannel, DiscordTerms
+from postroom.triage.act.discord_bot import DiscordBot
+from postroom.triage.act.discord_buttons import ButtonIds
+from postroom.triage.act.discord_library import point_at
 from support.approval_setup import ApprovalSetup, Broken, pending
 from support.approvals import tamper
 from support.clocks import ManualClock

@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from postroom.act.webhook import HEADER, LARGEST_BODY, WebhookChannel, check_signature, signature
 from postroom.core.errors import Fatal, Refused, Retryable
-from postroom.store import approvals
+from postroom.store.actions import approvals
+from postroom.triage.act.webhook import HEADER, LARGEST_BODY, WebhookChannel, check_signature, signature
 from support.approval_setup import pending
 from support.approvals import tamper
 from support.clocks import ManualClock

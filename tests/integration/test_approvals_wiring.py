@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from postroom.act.action_requests import ActionRequests
-from postroom.act.approvals import Approvals
 from postroom.compose.approvals import HOOK, ApprovalChannels, approval_routes, run_discord_bot
 from postroom.core.actions.safety import Policy
 from postroom.core.errors import SettingsError
@@ -18,6 +16,8 @@ from postroom.core.jobs.types import CATALOGUE
 from postroom.settings.reading import Settings, load_settings
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
+from postroom.triage.act.action_requests import ActionRequests
+from postroom.triage.act.approvals import Approvals
 from postroom.vault.keys import NAME
 from support.approval_setup import ApprovalSetup as MessageSetup
 from support.approval_setup import pending
@@ -92,13 +92,13 @@ async def test_a_bot_without_its_library_is_an_error_that_says_what_to_install(
     sqlite: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("discord", "discord_message", "discord_bot", "discord_library"):
-        monkeypatch.delitem(sys.modules, f"postroom.act.{name}", raising=False)
+        monkeypatch.delitem(sys.modules, f"postroom.triage.act.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "discord", None)
     settings = settings_with(tmp_path, discord__token="x", discord__channel=CHANNEL_ID)
     with pytest.raises(SettingsError, match=r"pip install 'postroom\[discord\]'"):
         ApprovalChannels(settings, sqlite)
     with pytest.raises(SettingsError):
-        importlib.import_module("postroom.act.discord_bot")
+        importlib.import_module("postroom.triage.act.discord_bot")
 
 
 @pytest.mark.parametrize(

@@ -14,23 +14,23 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from postroom.connectors.mail import backfill_sample
-from postroom.connectors.mail.backfill.worker import BackfillWorker
 from postroom.core.backfill.estimate import TokenPrices, TokenUse, cost_micros
 from postroom.core.backfill.job import BackfillJob, NewBackfill
 from postroom.core.backfill.plan import PlannedBackfill, planned_backfills
 from postroom.core.backfill.window import day_in
 from postroom.core.errors import MailboxLater
 from postroom.core.mail.ingestion import DEFAULT_POLICY
-from postroom.manage.audit import signature
-from postroom.manage.backfill_estimate import BackfillOutcome, EstimateForm, MadeEstimate
-from postroom.store import backfill
-from postroom.store.audit import Signature
+from postroom.mailboxes.backfill import sample as backfill_sample
+from postroom.mailboxes.backfill.worker import BackfillWorker
+from postroom.operations.backfill.backfill_estimate import BackfillOutcome, EstimateForm, MadeEstimate
+from postroom.operations.people.audit import signature
+from postroom.store.accounts.mailbox_searches import stored_messages
+from postroom.store.actions.model_calls import last_calls
+from postroom.store.backfill import backfill
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
-from postroom.store.mail import account_of
-from postroom.store.mailbox_searches import stored_messages
-from postroom.store.model_calls import last_calls
+from postroom.store.mail.mail import account_of
+from postroom.store.people.audit import Signature
 from postroom_sandbox.archive import Planted, archive_mail
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.model_api import ModelApi, running_model_api

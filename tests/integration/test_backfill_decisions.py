@@ -12,16 +12,18 @@ from postroom.core.backfill.job import BackfillJob, NewBackfill
 from postroom.core.jobs.job import JobView
 from postroom.core.queue.queues import EMAIL
 from postroom.core.roles import Principal, Role
-from postroom.manage.audit import signature
-from postroom.manage.backfill import Backfills
+from postroom.intake.intake import Intake
+from postroom.operations.backfill.backfill import Backfills
+from postroom.operations.backfill.backfill_work import BackfillWork
+from postroom.operations.people.audit import signature
 from postroom.settings.mailboxes import BackfillSettings
 from postroom.settings.sections import ModelSettings
-from postroom.store import backfill, decisions, jobs
+from postroom.store.actions import decisions
+from postroom.store.actions.model_calls import day_of, spend_of
+from postroom.store.backfill import backfill
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
-from postroom.store.model_calls import day_of, spend_of
-from postroom.switchboard.backfill_work import BackfillWork
-from postroom.switchboard.intake import Intake
+from postroom.store.jobs import jobs
 from postroom_sandbox.model_api import ModelApi, running_model_api
 from postroom_sandbox.model_moods import decides
 from support.message_setup import message_id_of

@@ -11,26 +11,26 @@ from typing import Any
 
 import pytest
 
-from postroom.connectors.mail.backfill.walk import JobStopped
 from postroom.core.backfill.estimate import QuotaPace
 from postroom.core.backfill.job import NewBackfill
 from postroom.core.errors import BadInput, MailboxLater
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.roles import Principal, Role
-from postroom.manage import backfill_estimate
-from postroom.manage.audit import signature
-from postroom.manage.backfill import Backfills, token_prices
-from postroom.manage.backfill_estimate import BackfillEstimates, MadeEstimate, read_sample
+from postroom.intake.dispatcher import Dispatcher
+from postroom.interfaces.http.mcp.backfill import BackfillArguments
+from postroom.interfaces.http.mcp.registry import TOOLS_BY_NAME
+from postroom.interfaces.http.mcp.tool import Call
+from postroom.mailboxes.backfill.walk import JobStopped
+from postroom.operations.backfill import backfill_estimate
+from postroom.operations.backfill.backfill import Backfills, token_prices
+from postroom.operations.backfill.backfill_estimate import BackfillEstimates, MadeEstimate, read_sample
+from postroom.operations.people.audit import signature
 from postroom.settings.mailboxes import BackfillSettings
 from postroom.settings.sections import ModelSettings
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.mail import keep_account
-from postroom.switchboard.dispatcher import Dispatcher
-from postroom.switchboard.tools.backfill import BackfillArguments
-from postroom.switchboard.tools.registry import TOOLS_BY_NAME
-from postroom.switchboard.tools.tool import Call
+from postroom.store.mail.mail import keep_account
 from postroom_sandbox.faults import Fault
 from support.answering import answering
 from support.clocks import ManualClock

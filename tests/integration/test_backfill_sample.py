@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from postroom.connectors.mail import backfill_sample
-from postroom.connectors.mail.backfill_sample import spread
-from postroom.connectors.mail.request_handlers import RequestHandlers, TookTooLong
 from postroom.core.errors import MailboxError
 from postroom.core.mail.categories import CATEGORIES, queries_of
 from postroom.core.mail.ingestion import BULK_PACK, IngestionPolicy, parse_rule
-from postroom.gmail.client import GmailClient
-from postroom.gmail.quota import Quota
+from postroom.mailboxes.backfill import sample as backfill_sample
+from postroom.mailboxes.backfill.sample import spread
+from postroom.mailboxes.following.request_handlers import RequestHandlers, TookTooLong
+from postroom.mailboxes.gmail.client import GmailClient
+from postroom.mailboxes.gmail.quota import Quota
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.mail import keep_account
+from postroom.store.mail.mail import keep_account
 from postroom_sandbox.faults import Fault
 from support.clocks import ManualClock
 from support.gmail_setup import GmailSetup, gmail_setup

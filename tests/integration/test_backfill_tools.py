@@ -10,10 +10,10 @@ from pydantic import ValidationError
 
 from postroom.core.backfill.job import MOST_OPEN
 from postroom.core.roles import Principal, Role
+from postroom.interfaces.http.mcp.registry import TOOLS_BY_NAME
+from postroom.interfaces.http.services import Services
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
-from postroom.switchboard.services import Services
-from postroom.switchboard.tools.registry import TOOLS_BY_NAME
 from support.agent_client import ADMIN, AGENT, ask, audited, client_of, refused
 from support.clocks import ManualClock
 from support.scale import scale

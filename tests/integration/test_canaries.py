@@ -23,20 +23,21 @@ from postroom.core.metrics import MESSAGE_EVENT, Metric
 from postroom.core.roles import Role
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.tally import Gauges, Tally
-from postroom.handlers import classify
+from postroom.intake import dispatcher
 from postroom.settings.reading import Settings
-from postroom.store import acceptance, history, jobs
-from postroom.store.audit import Signature
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
-from postroom.store.ingestion_rules import remove_ingestion_rule
-from postroom.store.rules import add_rules
-from postroom.store.tokens import create_token, mint
-from postroom.switchboard import dispatcher
+from postroom.store.intake import acceptance, history
+from postroom.store.intake.ingestion_rules import remove_ingestion_rule
+from postroom.store.jobs import jobs
+from postroom.store.people.audit import Signature
+from postroom.store.people.tokens import create_token, mint
+from postroom.store.rules.rules import add_rules
 from postroom.telemetry.exporter import exporting
 from postroom.telemetry.tracing import add_event, span
+from postroom.triage.handlers import classify
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.faults import Fault
 from postroom_sandbox.mailbox import Mailbox

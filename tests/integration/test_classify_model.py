@@ -11,17 +11,19 @@ from uuid import UUID
 import pytest
 
 from postroom.core.jobs.job import JobView
-from postroom.decide.model import release_waiting
-from postroom.manage.mail_story import mail_story
-from postroom.manage.model import model_status
+from postroom.operations.mail.mail_story import mail_story
+from postroom.operations.rules.model import model_status
 from postroom.settings.sections import ModelSettings
-from postroom.store import decisions, jobs, labels, protection
-from postroom.store.audit import Signature
+from postroom.store.actions import decisions, protection
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
-from postroom.store.mail import account_of, load_message
+from postroom.store.jobs import jobs
+from postroom.store.mail import labels
+from postroom.store.mail.mail import account_of, load_message
+from postroom.store.people.audit import Signature
+from postroom.triage.decide.model import release_waiting
 from postroom_sandbox.faults import Fault
 from postroom_sandbox.model_api import ModelApi, Raw, running_model_api
 from postroom_sandbox.model_moods import FakeAnswer, decides
@@ -252,7 +254,7 @@ async def test_the_model_is_offered_the_users_labels_and_no_others(setup: Classi
 
 async def test_a_message_is_decided_on_again_as_the_next_generation(setup: ClassifySetup) -> None:
     from postroom.core.jobs.types import CATALOGUE
-    from postroom.store.job_builders import decide_again
+    from postroom.store.jobs.job_builders import decide_again
 
     setup.api.say(decides("none", 0.9), decides("star", 0.9))
     await setup.deliver()

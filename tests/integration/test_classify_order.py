@@ -13,16 +13,16 @@ import pytest
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.queue.picker import Head, pick_many
 from postroom.core.queue.queues import EMAIL
-from postroom.handlers.payload import uuid_field
+from postroom.intake.buffer import Buffer
+from postroom.intake.dispatcher import MOST_OUTSTANDING, Dispatcher
+from postroom.intake.intake import Intake
 from postroom.jobs.run import JobRun
 from postroom.jobs.worker import Worker, WorkerOptions
-from postroom.store import mail
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import connect_database
-from postroom.switchboard.buffer import Buffer
-from postroom.switchboard.dispatcher import MOST_OUTSTANDING, Dispatcher
-from postroom.switchboard.intake import Intake
+from postroom.store.mail import mail
+from postroom.triage.handlers.payload import uuid_field
 from support.clocks import ManualClock
 from support.product import ENDPOINT, OWNER, envelope
 from support.scale import scale

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from postroom import __version__
-from postroom.cli import run
-from postroom.cli.output import cell, show_list
-from postroom.cli.root import COMMANDS
 from postroom.core.errors import BadInput, DatabaseUnavailable, NotFound, PostroomError, SettingsError
 from postroom.core.jobs.types import Catalogue, JobType
+from postroom.interfaces.cli import run
+from postroom.interfaces.cli.output import cell, show_list
+from postroom.interfaces.cli.root import COMMANDS
 from postroom.store.engine.sqlite import SqliteDatabase
-from postroom.store.jobs import enqueue_many
-from postroom.store.new_jobs import new_job
+from postroom.store.jobs.jobs import enqueue_many
+from postroom.store.jobs.new_jobs import new_job
 from support.patience import PATIENCE_S
 from support.shell import Shell
 
@@ -279,7 +279,7 @@ def test_cells_are_words_people_read():
 
 SERVES_UNTIL_STOPPED = """
 import asyncio, sys
-from postroom.cli import run
+from postroom.interfaces.cli import run
 
 class Waiting:
     async def serve(self, settings, *, ready, invite):

@@ -13,8 +13,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from postroom.gmail.scopes import COMPOSE, MODIFY, PUBSUB
-from postroom.oauth.loopback import FINISHED
+from postroom.mailboxes.gmail.scopes import COMPOSE, MODIFY, PUBSUB
+from postroom.mailboxes.oauth.loopback import FINISHED
 from postroom_sandbox.faults import Fault
 from support.google import ADA, BOB, Google, agreeing_browser, google_in_a_thread
 from support.patience import PATIENCE_S

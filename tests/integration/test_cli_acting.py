@@ -5,19 +5,20 @@ from uuid import UUID
 
 import pytest
 
-from postroom.act.action_requests import ActionRequests
-from postroom.act.agents import Agents
 from postroom.core.actions.action import Actor, label_change
 from postroom.core.actions.safety import Policy
 from postroom.core.actions.undo import irreversible_hint, undo_hint
 from postroom.core.jobs.job import Job
 from postroom.core.jobs.types import CATALOGUE
-from postroom.store import actions, jobs, pauses, undos
-from postroom.store.audit import AuditView, Signature, list_audit
+from postroom.store.actions import actions, pauses, undos
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.job_builders import undo_job
+from postroom.store.jobs import jobs
+from postroom.store.jobs.job_builders import undo_job
+from postroom.store.people.audit import AuditView, Signature, list_audit
+from postroom.triage.act.action_requests import ActionRequests
+from postroom.triage.act.agents import Agents
 from support.mail import done, keep_mail
 from support.product import decided_action
 from support.shell import Shell, on_database

@@ -10,15 +10,15 @@ from typing import TypeVar
 
 import pytest
 
-from postroom.act.action_requests import ActionRequests
-from postroom.act.agents import Agents
 from postroom.core.actions.safety import Policy
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.roles import Role
-from postroom.store import protection
-from postroom.store.audit import Signature
+from postroom.store.actions import protection
 from postroom.store.engine.ids import new_id
-from postroom.store.tokens import create_token, mint
+from postroom.store.people.audit import Signature
+from postroom.store.people.tokens import create_token, mint
+from postroom.triage.act.action_requests import ActionRequests
+from postroom.triage.act.agents import Agents
 from support.clocks import ManualClock
 from support.mail import keep_mail
 from support.shell import Shell

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from postroom.cli import backfill as command
-from postroom.manage.backfill_estimate import BackfillEstimates, SampledMailbox, read_sample
-from postroom.store import backfill
-from postroom.store.audit import list_audit
+from postroom.interfaces.cli import backfill as command
+from postroom.operations.backfill.backfill_estimate import BackfillEstimates, SampledMailbox, read_sample
+from postroom.store.backfill import backfill
 from postroom.store.engine.database import Script, Text, transaction
 from postroom.store.engine.opening import open_database
+from postroom.store.people.audit import list_audit
 from support.clocks import ManualClock
 from support.shell import Shell
 from support.store.fault_cases_backfill import ENDPOINT, OWNER, active, created, load, reporting, signed
@@ -274,7 +274,7 @@ def test_watching_follows_a_job_until_it_is_over(shell: Shell, monkeypatch: pyte
             await database.close()
         await sleep(0)
 
-    monkeypatch.setattr("postroom.cli.backfill_watch.asyncio.sleep", meanwhile)
+    monkeypatch.setattr("postroom.interfaces.cli.backfill_watch.asyncio.sleep", meanwhile)
     assert shell("backfill", "watch", id) == 0
     assert looks == 1
     lines = shell.out.splitlines()

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from postroom.cli import run
 from postroom.compose.application import PostroomApplication
 from postroom.core.heartbeat import parse_heartbeat
-from postroom.store.connectors import record_heartbeat
+from postroom.interfaces.cli import run
 from postroom.store.engine.opening import open_database
+from postroom.store.intake.connectors import record_heartbeat
 
 REDIS = "redis://127.0.0.1:1/0"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from postroom.cli import run
 from postroom.compose.application import PostroomApplication
+from postroom.interfaces.cli import run
 
 ADDRESS = "mara@lindqvist.example"
 

@@ -9,7 +9,7 @@ import pytest
 
 from postroom.settings.reading import load_settings
 from postroom.store.engine.ids import new_id
-from postroom.store.mail import keep_account
+from postroom.store.mail.mail import keep_account
 from support.shell import Shell
 
 VCARD = """BEGIN:VCARD

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
-from postroom.manage import checks
-from postroom.store.health import NOT_CHECKED
+from postroom.operations.installation import checks
+from postroom.store.installation.health import NOT_CHECKED
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 SQLITE = {"journal_mode": "wal", "synchronous": 2, "quick_check": "ok", "sqlite_version": "3.53.4"}

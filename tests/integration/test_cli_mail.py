@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from postroom.cli.session import command_line
 from postroom.core.short_ids import short_id
-from postroom.store.actions import list_actions
+from postroom.interfaces.cli.session import command_line
+from postroom.store.actions.actions import list_actions
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database, Script, sql, transaction
 from support.mail import done, keep_mail

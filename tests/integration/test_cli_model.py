@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from postroom.store.actions.model_calls import CallEnd, end_call, reserve_call
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
-from postroom.store.model_calls import CallEnd, end_call, reserve_call
 from support.clocks import ManualClock
 from support.shell import Shell
 from support.store.fault_cases_model import CAPS, new_call
@@ -96,7 +96,7 @@ def test_calls_are_listed_with_their_cost_the_newest_first(configured: Shell) ->
 
 def test_what_decides_is_loaded_without_the_libraries_of_the_providers() -> None:
     code = (
-        "import sys, postroom.decide.model, postroom.decide.prompt, postroom.cli.model; "
+        "import sys, postroom.triage.decide.model, postroom.triage.decide.prompt, postroom.interfaces.cli.model; "
         "print(*{'pydantic_ai', 'openai', 'anthropic', 'genai_prices'} & set(sys.modules))"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

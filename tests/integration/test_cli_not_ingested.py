@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from postroom.connectors.mail.refused import RefusedMail
-from postroom.connectors.mail.set_aside import ROUNDS, SetAside
 from postroom.core.errors import BadInput
 from postroom.core.mail.account_repair import repair_for
-from postroom.gmail.errors import ServerError
-from postroom.gmail.oauth import AppRefused
+from postroom.mailboxes.following.refused import RefusedMail
+from postroom.mailboxes.following.set_aside import ROUNDS, SetAside
+from postroom.mailboxes.gmail.errors import ServerError
+from postroom.mailboxes.gmail.oauth import AppRefused
 from postroom.store.engine.database import Text, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
-from postroom.store.mail import keep_account
+from postroom.store.mail.mail import keep_account
 from support.shell import Shell
 
 ADA, BOB = "ada@example.com", "bob@example.com"

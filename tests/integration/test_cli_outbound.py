@@ -8,10 +8,11 @@ from uuid import UUID
 import pytest
 
 from postroom.core.outbound.rollout import Rollout
-from postroom.store import actions, outbound, pauses
-from postroom.store.audit import Signature, list_audit
+from postroom.store.actions import actions, pauses
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
+from postroom.store.outbound import outbound
+from postroom.store.people.audit import Signature, list_audit
 from support.clocks import ManualClock
 from support.shell import Shell
 from support.store.fault_cases_outbound import DRAFT, LEASE, doubted, leased_outbound

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from postroom.core.jobs.types import CATALOGUE
-from postroom.handlers.retention_prune import RetentionPrune
 from postroom.settings.reading import load_settings
 from postroom.settings.retention import retention_policy
 from postroom.store.engine.database import Database
-from postroom.store.new_jobs import new_job
+from postroom.store.jobs.new_jobs import new_job
+from postroom.triage.handlers.retention_prune import RetentionPrune
 from support.mail import keep_mail
 from support.shell import Shell
 
@@ -152,7 +152,7 @@ def test_a_search_from_the_command_line_says_what_is_missing(shell: Shell):
 
 
 def test_a_search_without_a_connector_says_so_and_what_to_do(shell: Shell, monkeypatch: pytest.MonkeyPatch):
-    from postroom.manage import on_demand
+    from postroom.operations.connectors import on_demand
 
     monkeypatch.setattr(on_demand, "PATIENCE_IF_OFFLINE", timedelta(0))
     assert shell("migrate") == 0

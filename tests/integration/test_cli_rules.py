@@ -15,12 +15,12 @@ import pytest
 
 from postroom.core.mail.message import read_mail
 from postroom.core.rules.draft import RuleDraft
-from postroom.store.audit import Signature, list_audit
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.sqlite import SqliteDatabase
-from postroom.store.labels import SeenLabel, sync_labels
-from postroom.store.mail import keep_account
-from postroom.store.rules import keep_rules
+from postroom.store.mail.labels import SeenLabel, sync_labels
+from postroom.store.mail.mail import keep_account
+from postroom.store.people.audit import Signature, list_audit
+from postroom.store.rules.rules import keep_rules
 from support import storing
 from support.clocks import ManualClock
 from support.command import POSTROOM, environment

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from postroom.core.errors import BadInput
-from postroom.manage.senders import WantedSender
-from postroom.manage.tenants import checked_domain, checked_name, checked_weight
+from postroom.operations.outbound.senders import WantedSender
+from postroom.operations.outbound.tenants import checked_domain, checked_name, checked_weight
 from postroom.store.engine.opening import open_database
-from postroom.store.senders import SenderLogin, sender_by_login
+from postroom.store.outbound.senders import SenderLogin, sender_by_login
 from postroom.vault.passwords import is_password
 from support.shell import Shell
 

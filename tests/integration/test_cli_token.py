@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from postroom.cli.operator import operator_signature
-from postroom.cli.token import moment_of
 from postroom.core.errors import BadInput
+from postroom.interfaces.cli.operator import operator_signature
+from postroom.interfaces.cli.token import moment_of
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
-from postroom.store.mail import Account, keep_account
-from postroom.store.tokens import read_token
+from postroom.store.mail.mail import Account, keep_account
+from postroom.store.people.tokens import read_token
 from support.shell import Shell, with_empty_database
 
 TOKEN = re.compile(r"postroom_[0-9a-f]{32}_[\w-]{43}")

@@ -8,17 +8,17 @@ from typing import Any, TypeVar
 import pytest
 from mcp.client import Client
 
-from postroom.accounts.mailbox_requests import ConnectorRequests
-from postroom.connectors import mcp_switchboard
-from postroom.connectors.mcp_switchboard import switchboard_at, switchboard_within
-from postroom.connectors.request_server import RequestServer
 from postroom.core.errors import BadInput, LeaseLost, NotFound
 from postroom.core.roles import Principal, Role
-from postroom.store.connector_requests import Reply, load_request
+from postroom.interfaces.http.mcp.mcp_server import build_server
+from postroom.mailboxes.accounts.mailbox_requests import ConnectorRequests
+from postroom.sources import mcp_switchboard
+from postroom.sources.mcp_switchboard import switchboard_at, switchboard_within
+from postroom.sources.request_server import RequestServer
 from postroom.store.engine.database import Database, Dialect, Subscription, Transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.mail import keep_account
-from postroom.web.mcp_server import build_server
+from postroom.store.intake.connector_requests import Reply, load_request
+from postroom.store.mail.mail import keep_account
 from support.clocks import ManualClock
 from support.patience import PATIENCE_S
 from support.switchboard import served, services_on

@@ -5,22 +5,22 @@ from pathlib import Path
 
 import pytest
 
-from postroom.connectors.contact_cache import ContactCache
-from postroom.connectors.filter_cache import FilterCache
-from postroom.connectors.mail.reports import TakesCorrespondents
-from postroom.connectors.mcp_switchboard import McpSwitchboard, switchboard_at, switchboard_within
 from postroom.core.errors import Refused
 from postroom.core.mail.contacts import Contact
 from postroom.core.mail.ingestion import BULK_PACK, DEFAULT_POLICY, IngestionRule
 from postroom.core.roles import Principal, Role
-from postroom.store.audit import Signature, list_audit
-from postroom.store.contacts import EVERY_MAILBOX, keep_contacts, list_contacts
+from postroom.interfaces.http.mcp.mcp_server import build_server
+from postroom.interfaces.http.services import Services
+from postroom.mailboxes.following.contact_cache import ContactCache
+from postroom.mailboxes.following.filter_cache import FilterCache
+from postroom.mailboxes.following.reports import TakesCorrespondents
+from postroom.sources.mcp_switchboard import McpSwitchboard, switchboard_at, switchboard_within
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
-from postroom.store.ingestion_rules import add_ingestion_rule, remove_ingestion_rule, version_of
-from postroom.switchboard.services import Services
-from postroom.web.mcp_server import build_server
+from postroom.store.intake.ingestion_rules import add_ingestion_rule, remove_ingestion_rule, version_of
+from postroom.store.mail.contacts import EVERY_MAILBOX, keep_contacts, list_contacts
+from postroom.store.people.audit import Signature, list_audit
 from support.clocks import ManualClock
 from support.switchboard import served, services_on
 

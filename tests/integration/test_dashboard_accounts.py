@@ -9,15 +9,15 @@ import pytest
 
 from postroom.core.heartbeat import parse_heartbeat
 from postroom.core.mail.account_repair import repair_for
-from postroom.gmail.oauth import AppRefused
-from postroom.gmail.scopes import LEVELS
-from postroom.manage.account_status import AccountLine, account_lines
-from postroom.store.accounts import Consent, connect_account, lose_consent, pause_account, remove_account
-from postroom.store.audit import Signature
-from postroom.store.connectors import record_heartbeat
+from postroom.mailboxes.gmail.oauth import AppRefused
+from postroom.mailboxes.gmail.scopes import LEVELS
+from postroom.operations.accounts.account_status import AccountLine, account_lines
+from postroom.store.accounts.accounts import Consent, connect_account, lose_consent, pause_account, remove_account
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
+from postroom.store.intake.connectors import record_heartbeat
+from postroom.store.people.audit import Signature
 from postroom.vault.sealing import Sealed
 from support.clocks import ManualClock
 

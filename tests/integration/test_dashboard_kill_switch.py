@@ -6,10 +6,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from postroom.manage.overview import Overview
-from postroom.store.audit import list_audit
+from postroom.operations.overview.overview import Overview
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
+from postroom.store.people.audit import list_audit
 from support.page_forms import submit
 from support.scripted_feed import overview_application
 

@@ -8,8 +8,8 @@ import httpx2
 import pytest
 
 from postroom.core.errors import SettingsError
-from postroom.dashboard.broadcast import UpdateIntervals
-from postroom.web.serve import serving
+from postroom.interfaces.dashboard.broadcast import UpdateIntervals
+from postroom.interfaces.http.serve import serving
 from support.patience import PATIENCE_S
 from support.scripted_feed import ScriptedFeed, line, overview_application
 

@@ -6,12 +6,12 @@ import pytest
 
 from postroom.core.actions.permits import DeliveryLease
 from postroom.core.errors import Canceled, LeaseLost, Parked, StoreError
-from postroom.outbound.delivery_batches import LONGEST, DeliveryBatches
-from postroom.outbound.pace import Pace
-from postroom.store import destinations, outbound_answers
+from postroom.outbound.queue.delivery_batches import LONGEST, DeliveryBatches
+from postroom.outbound.queue.pace import Pace
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.outbound_recipients import Attempt, Departure, RecipientChange
+from postroom.store.outbound import destinations, outbound_answers
+from postroom.store.outbound.outbound_recipients import Attempt, Departure, RecipientChange
 from support.clocks import ManualClock
 from support.smtp import CONTENT
 from support.smtp_sending import LEASE, SmtpSending

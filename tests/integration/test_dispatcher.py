@@ -10,14 +10,16 @@ from postroom.core.errors import ConstraintBroken, DatabaseFull, DatabaseUnavail
 from postroom.core.jobs.job import Job
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.queue.queues import Queues
-from postroom.manage.audit import signature
-from postroom.manage.queues import replay
-from postroom.store import feed, history, jobs, mail
+from postroom.intake.buffer import Buffer
+from postroom.intake.dispatcher import Dispatcher
+from postroom.intake.intake import Intake
+from postroom.operations.jobs.queues import replay
+from postroom.operations.people.audit import signature
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
-from postroom.switchboard.buffer import Buffer
-from postroom.switchboard.dispatcher import Dispatcher
-from postroom.switchboard.intake import Intake
+from postroom.store.intake import history
+from postroom.store.jobs import jobs
+from postroom.store.mail import feed, mail
 from support.backfills import NAMED, open_backfill
 from support.clocks import ManualClock
 from support.product import ENDPOINT, OWNER, envelope

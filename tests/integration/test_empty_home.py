@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from typer.core import TyperGroup
 
-from postroom.cli.root import Deferred, command_tree
+from postroom.interfaces.cli.root import Deferred, command_tree
 from support.shell import Shell
 
 ID = "01a1e816-9b0f-7939-b7a2-12e5d82086ce"

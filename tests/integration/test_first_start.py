@@ -11,9 +11,9 @@ import trustme
 
 from postroom.compose.sign_in import certificates_of
 from postroom.core.errors import SettingsError
-from postroom.http_server.listening import open_listener
+from postroom.interfaces.http.serve import serving
 from postroom.settings.reading import Settings
-from postroom.web.serve import serving
+from postroom.system.http_server.listening import open_listener
 from support.command import running
 from support.patience import PATIENCE_S
 from support.scripted_feed import ScriptedFeed, overview_application

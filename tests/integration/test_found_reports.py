@@ -10,12 +10,12 @@ import pytest
 from postroom.core.errors import MailboxUnreachable, SwitchboardUnavailable
 from postroom.core.metrics import OUTBOUND_REPORT
 from postroom.core.outbound.replies import Reply
-from postroom.outbound.dsn import Action, ReportedMail, ReportedRecipient, delivery_report
-from postroom.store import outbound, sender_counts, suppressions
-from postroom.store.accounts import account_at
+from postroom.outbound.queue.dsn import Action, ReportedMail, ReportedRecipient, delivery_report
+from postroom.store.accounts.accounts import account_at
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.outbound import MailSender, NewMail, NewRecipient
+from postroom.store.outbound import outbound, sender_counts, suppressions
+from postroom.store.outbound.outbound import MailSender, NewMail, NewRecipient
 from postroom_sandbox.faults import Fault
 from postroom_sandbox.smtp_server import Drop, SmtpServer
 from support.clocks import ManualClock

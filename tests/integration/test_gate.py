@@ -13,7 +13,6 @@ from uuid import UUID
 
 import pytest
 
-from postroom.act.action_requests import ActionRequests
 from postroom.compose.gate import MailboxGate
 from postroom.core.actions.permits import GRANT_S, HeldLease, Permit
 from postroom.core.actions.safety import Policy
@@ -22,21 +21,25 @@ from postroom.core.jobs.retry import DEFAULT
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.gate import Clearance, ClearanceExpired
 from postroom.core.mail.mailbox import BUSY_PAUSE, Placed, job_error_of
-from postroom.gmail.client import GmailClient
-from postroom.gmail.errors import NoPermit, RateLimited
-from postroom.gmail.mailbox import GmailMailbox
-from postroom.gmail.quota import Quota
-from postroom.gmail.transport import CheckedClient
 from postroom.jobs.failure import ending_of
-from postroom.manage.pausing import forbid_and_wait, stop
-from postroom.store import accounts, actions, decisions, jobs, labels, mail, pauses, protection
-from postroom.store.audit import Signature
+from postroom.mailboxes.gmail.client import GmailClient
+from postroom.mailboxes.gmail.errors import NoPermit, RateLimited
+from postroom.mailboxes.gmail.mailbox import GmailMailbox
+from postroom.mailboxes.gmail.quota import Quota
+from postroom.mailboxes.gmail.transport import CheckedClient
+from postroom.operations.actions.pausing import forbid_and_wait, stop
+from postroom.store.accounts import accounts
+from postroom.store.actions import actions, decisions, pauses, protection
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
-from postroom.store.new_jobs import new_job
+from postroom.store.jobs import jobs
+from postroom.store.jobs.new_jobs import new_job
+from postroom.store.mail import labels, mail
+from postroom.store.people.audit import Signature
 from postroom.system.boot_clock import since_boot
+from postroom.triage.act.action_requests import ActionRequests
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator

@@ -11,14 +11,14 @@ from uuid import UUID
 
 import pytest
 
-from postroom.connectors.mail.backfill.walk import JobStopped, Walk
-from postroom.connectors.mail.backfill.worker import BackfillWorker, SliceResult
-from postroom.connectors.switchboard_client import BackfillProgress
 from postroom.core.backfill.job import BackfillJob, NewBackfill
 from postroom.core.errors import Conflict, LeaseLost, SwitchboardUnavailable
-from postroom.manage.audit import signature
-from postroom.store.audit import Signature
+from postroom.mailboxes.backfill.walk import JobStopped, Walk
+from postroom.mailboxes.backfill.worker import BackfillWorker, SliceResult
+from postroom.operations.people.audit import signature
+from postroom.sources.switchboard_client import BackfillProgress
 from postroom.store.engine.database import Database
+from postroom.store.people.audit import Signature
 from support.clocks import ManualClock
 from support.gmail_setup import SEED, GmailSetup, gmail_setup
 from support.product import ENDPOINT, OWNER

@@ -10,9 +10,9 @@ import pytest
 
 from postroom.core.errors import MessageGone
 from postroom.core.mail.mailbox import Placed
-from postroom.gmail.errors import GmailError, RateLimited
-from postroom.gmail.mailbox import GmailMailbox
-from postroom.gmail.quota import Quota, Ticket
+from postroom.mailboxes.gmail.errors import GmailError, RateLimited
+from postroom.mailboxes.gmail.mailbox import GmailMailbox
+from postroom.mailboxes.gmail.quota import Quota, Ticket
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.faults import Fault
 from postroom_sandbox.mailbox import Mailbox

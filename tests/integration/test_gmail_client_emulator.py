@@ -10,7 +10,7 @@ from random import Random
 import httpx2
 import pytest
 
-from postroom.gmail.errors import (
+from postroom.mailboxes.gmail.errors import (
     ConsentLost,
     DraftNotFound,
     GmailError,
@@ -23,13 +23,13 @@ from postroom.gmail.errors import (
     ThreadNotFound,
     Unauthorized,
 )
-from postroom.gmail.mailbox import GmailMailbox
-from postroom.gmail.oauth import ConsentLife, GoogleApp, GoogleOAuth
-from postroom.gmail.quota import Quota
-from postroom.gmail.resources import Message
-from postroom.gmail.scopes import LEVELS
-from postroom.gmail.terms import Terms
-from postroom.gmail.tokens import AccessToken, Tokens
+from postroom.mailboxes.gmail.mailbox import GmailMailbox
+from postroom.mailboxes.gmail.oauth import ConsentLife, GoogleApp, GoogleOAuth
+from postroom.mailboxes.gmail.quota import Quota
+from postroom.mailboxes.gmail.resources import Message
+from postroom.mailboxes.gmail.scopes import LEVELS
+from postroom.mailboxes.gmail.terms import Terms
+from postroom.mailboxes.gmail.tokens import AccessToken, Tokens
 from postroom_sandbox.consent import CLIENT_ID, CLIENT_SECRET
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.faults import Fault

@@ -11,8 +11,8 @@ from datetime import timedelta
 import httpx2
 import pytest
 
-from postroom.gmail.client import GmailClient
-from postroom.gmail.errors import (
+from postroom.mailboxes.gmail.client import GmailClient
+from postroom.mailboxes.gmail.errors import (
     AnswerTooLarge,
     BadAnswer,
     EndlessPages,

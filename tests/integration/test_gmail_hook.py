@@ -16,11 +16,11 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from postroom.core.mail.accounts import gmail_endpoint
-from postroom.store.connector_requests import ASKED, lease_requests
+from postroom.interfaces.http.hooks import GmailHook, GoogleKeys, PushTerms
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.mail import keep_account
-from postroom.web.hooks import GmailHook, GoogleKeys, PushTerms
+from postroom.store.intake.connector_requests import ASKED, lease_requests
+from postroom.store.mail.mail import keep_account
 from postroom_sandbox.pubsub import PUSHER
 from postroom_sandbox.server import LoopbackServer, listening
 from postroom_sandbox.signing import Signer

@@ -14,29 +14,31 @@ from uuid import UUID
 import httpx2
 import pytest
 
-from postroom.act.executor import Executor
-from postroom.connectors.mail.request_handlers import RequestHandlers
-from postroom.connectors.request_server import RequestServer
 from postroom.core.actions.permits import Permit
 from postroom.core.errors import Parked
 from postroom.core.jobs.job import JobView
 from postroom.core.jobs.types import CATALOGUE
-from postroom.gmail.client import GmailClient
-from postroom.gmail.mailbox import GmailMailbox
-from postroom.handlers.action_gmail import ActionGmail
-from postroom.handlers.history_sync import HistorySyncGmail
-from postroom.handlers.ingest_gmail import IngestGmail
-from postroom.handlers.labels_sync import LabelsSyncGmail
 from postroom.jobs.run import Handler
 from postroom.jobs.worker import Worker, WorkerOptions
-from postroom.store import actions, jobs, labels, mail
-from postroom.store import connector_requests as requests
+from postroom.mailboxes.following.request_handlers import RequestHandlers
+from postroom.mailboxes.gmail.client import GmailClient
+from postroom.mailboxes.gmail.mailbox import GmailMailbox
+from postroom.sources.request_server import RequestServer
+from postroom.store.accounts.mailbox_jobs import ask_for_messages
+from postroom.store.actions import actions
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database, Text, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
-from postroom.store.mailbox_jobs import ask_for_messages
-from postroom.store.new_jobs import new_job
+from postroom.store.intake import connector_requests as requests
+from postroom.store.jobs import jobs
+from postroom.store.jobs.new_jobs import new_job
+from postroom.store.mail import labels, mail
+from postroom.triage.act.executor import Executor
+from postroom.triage.handlers.action_gmail import ActionGmail
+from postroom.triage.handlers.history_sync import HistorySyncGmail
+from postroom.triage.handlers.ingest_gmail import IngestGmail
+from postroom.triage.handlers.labels_sync import LabelsSyncGmail
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.faults import Fault
 from postroom_sandbox.mailbox import Mailbox

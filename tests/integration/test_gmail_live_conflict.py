@@ -11,21 +11,21 @@ from typing import Any
 import httpx2
 import pytest
 
-from postroom.connectors.checkpoint import Checkpoint
-from postroom.connectors.gmail.live import GmailConnector
-from postroom.connectors.mail.envelopes import prepare
-from postroom.connectors.mcp_switchboard import switchboard_within
-from postroom.connectors.runtime import ConnectorHealth
 from postroom.core.mail.tiers import Known
 from postroom.core.queue.envelope import parse_envelope
 from postroom.core.roles import Principal, Role
-from postroom.gmail.client import GmailClient
-from postroom.gmail.resources import Body, Header, Message, Part
-from postroom.manage.queues import peek
+from postroom.interfaces.http.mcp.mcp_server import build_server
+from postroom.interfaces.http.services import Services
+from postroom.mailboxes.following.envelopes import prepare
+from postroom.mailboxes.gmail.client import GmailClient
+from postroom.mailboxes.gmail.following.live import GmailConnector
+from postroom.mailboxes.gmail.resources import Body, Header, Message, Part
+from postroom.operations.jobs.queues import peek
+from postroom.sources.checkpoint import Checkpoint
+from postroom.sources.mcp_switchboard import switchboard_within
+from postroom.sources.runtime import ConnectorHealth
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
-from postroom.switchboard.services import Services
-from postroom.web.mcp_server import build_server
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator

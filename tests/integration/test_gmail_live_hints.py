@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from postroom.connectors.gmail.hints import PubSubHints
-from postroom.connectors.gmail.watch import keep_watching
-from postroom.gmail.client import GmailClient
-from postroom.gmail.tokens import PlainTokens
+from postroom.mailboxes.gmail.client import GmailClient
+from postroom.mailboxes.gmail.following.hints import PubSubHints
+from postroom.mailboxes.gmail.following.watch import keep_watching
+from postroom.mailboxes.gmail.tokens import PlainTokens
 from postroom.store.engine.opening import open_database
 from postroom_sandbox.pubsub import Subscription
 from support.clocks import ManualClock

@@ -15,18 +15,18 @@ from typing import Any
 import httpx2
 import pytest
 
-from postroom.accounts.credentials import AccessTokens
-from postroom.gmail.oauth import GoogleOAuth
-from postroom.gmail.scopes import PUBSUB
-from postroom.manage.connecting import connect
-from postroom.store.accounts import AccountView
-from postroom.store.audit import Signature
-from postroom.store.connectors import list_connectors
+from postroom.mailboxes.accounts.credentials import AccessTokens
+from postroom.mailboxes.gmail.oauth import GoogleOAuth
+from postroom.mailboxes.gmail.scopes import PUBSUB
+from postroom.operations.accounts.connecting import connect
+from postroom.store.accounts.accounts import AccountView
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
-from postroom.store.mail import keep_account
+from postroom.store.intake.connectors import list_connectors
+from postroom.store.mail.mail import keep_account
+from postroom.store.people.audit import Signature
 from postroom.vault.sealing import Vault
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox

@@ -8,13 +8,13 @@ from random import Random
 
 import pytest
 
-from postroom.connectors.gmail import look_back
-from postroom.connectors.mail import connector as mail_connector
+from postroom.mailboxes.following import connector as mail_connector
+from postroom.mailboxes.gmail.following import look_back
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
-from postroom.store.mail import keep_account
+from postroom.store.mail.mail import keep_account
 from postroom_sandbox.faults import Fault
 from support.clocks import ManualClock
 from support.gmail_setup import GmailSetup, gmail_setup

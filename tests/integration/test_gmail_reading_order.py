@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from postroom.connectors.mail import connector as mail_connector
-from postroom.connectors.mail.knowledge import Knowledge
-from postroom.connectors.mail.receiving_hosts import ReceivingHosts
-from postroom.connectors.switchboard_client import Receipt
 from postroom.core.errors import PostroomError, SwitchboardUnavailable
 from postroom.core.mail.authentication import receiving_hosts
+from postroom.mailboxes.following import connector as mail_connector
+from postroom.mailboxes.following.knowledge import Knowledge
+from postroom.mailboxes.following.receiving_hosts import ReceivingHosts
+from postroom.sources.switchboard_client import Receipt
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
-from postroom.store.mail import keep_account
+from postroom.store.mail.mail import keep_account
 from postroom_sandbox.faults import Fault
 from support.clocks import ManualClock
 from support.gmail_setup import GmailSetup, gmail_setup
@@ -178,9 +178,9 @@ async def test_a_list_that_was_lost_is_made_again_by_looking_back(setup: GmailSe
 
 
 async def test_more_mail_than_the_list_holds_is_taken_part_by_part(setup: GmailSetup, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("postroom.connectors.mail.reading_list.MOST", 30)
-    monkeypatch.setattr("postroom.connectors.gmail.follow.RECORDS_PER_PAGE", 10)
-    monkeypatch.setattr("postroom.connectors.gmail.look_back.PAGE", 10)
+    monkeypatch.setattr("postroom.mailboxes.following.reading_list.MOST", 30)
+    monkeypatch.setattr("postroom.mailboxes.gmail.following.follow.RECORDS_PER_PAGE", 10)
+    monkeypatch.setattr("postroom.mailboxes.gmail.following.look_back.PAGE", 10)
     delivered = newsletters(setup, 75)
     assert await setup.connector().sync() == 75
     setup.mailbox.expire_history()

@@ -10,22 +10,22 @@ from typing import Any
 
 import pytest
 
-from postroom.connectors.mail import request_handlers as asked
-from postroom.connectors.mail.refused import refused_in
-from postroom.connectors.mail.request_handlers import RequestHandlers
-from postroom.connectors.mail.set_aside import ROUNDS, set_aside_in
 from postroom.core.errors import BadInput
 from postroom.core.mail.ingestion import IngestionPolicy, parse_rule
-from postroom.gmail.client import GmailClient
-from postroom.gmail.errors import GmailError, ServerError
-from postroom.gmail.quota import Quota, Ticket
-from postroom.gmail.terms import Use
-from postroom.handlers.asking import PATIENCE
+from postroom.mailboxes.following import request_handlers as asked
+from postroom.mailboxes.following.refused import refused_in
+from postroom.mailboxes.following.request_handlers import RequestHandlers
+from postroom.mailboxes.following.set_aside import ROUNDS, set_aside_in
+from postroom.mailboxes.gmail.client import GmailClient
+from postroom.mailboxes.gmail.errors import GmailError, ServerError
+from postroom.mailboxes.gmail.quota import Quota, Ticket
+from postroom.mailboxes.gmail.terms import Use
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.long_poll import LONGEST_WAIT
-from postroom.store.mail import keep_account
+from postroom.store.mail.mail import keep_account
+from postroom.triage.handlers.asking import PATIENCE
 from postroom_sandbox.faults import Fault
 from support.clocks import ManualClock
 from support.gmail_setup import GmailSetup, gmail_setup

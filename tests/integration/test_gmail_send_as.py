@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from postroom.connectors.gmail.live import GmailConnector
-from postroom.connectors.gmail.send_as import SendAsAddresses
-from postroom.connectors.mail.knowledge import Knowledge
-from postroom.gmail.client import GmailClient
+from postroom.mailboxes.following.knowledge import Knowledge
+from postroom.mailboxes.gmail.client import GmailClient
+from postroom.mailboxes.gmail.following.live import GmailConnector
+from postroom.mailboxes.gmail.following.send_as import SendAsAddresses
 from postroom.store.engine.opening import open_database
 from postroom_sandbox.faults import Fault
 from postroom_sandbox.methods import METADATA

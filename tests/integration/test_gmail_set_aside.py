@@ -7,13 +7,13 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from postroom.connectors.gmail.live import GmailConnector
-from postroom.connectors.mail.set_aside import ROUNDS, set_aside_in
-from postroom.gmail.errors import GmailError
+from postroom.mailboxes.following.set_aside import ROUNDS, set_aside_in
+from postroom.mailboxes.gmail.errors import GmailError
+from postroom.mailboxes.gmail.following.live import GmailConnector
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.mail import keep_account
+from postroom.store.mail.mail import keep_account
 from postroom_sandbox.faults import Fault
 from support.clocks import ManualClock
 from support.gmail_setup import GmailSetup, gmail_setup

@@ -16,8 +16,8 @@ from random import Random
 from typing import Any
 from urllib.parse import urlsplit
 
-from postroom.store import feed
 from postroom.store.engine.opening import connect_database
+from postroom.store.mail import feed
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator

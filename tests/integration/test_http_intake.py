@@ -11,10 +11,10 @@ import orjson
 import pytest
 
 from postroom.core.errors import DatabaseUnavailable
-from postroom.manage.queues import peek
+from postroom.intake.disk import DiskReserve
+from postroom.operations.jobs.queues import peek
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
-from postroom.switchboard.disk import DiskReserve
 from support.clocks import ManualClock
 from support.patience import PATIENCE_S
 from support.switchboard import Served, envelope, mail, served, services_on

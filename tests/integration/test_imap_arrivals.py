@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from postroom.connectors.imap import follow
+from postroom.mailboxes.imap.following import follow
 from postroom.store.engine.database import Database
 from support.clocks import ManualClock
 from support.imap_server import ImapServer

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from postroom.core.errors import MailboxLater
-from postroom.imap.mailbox import ImapMailbox
+from postroom.mailboxes.imap.mailbox import ImapMailbox
 from support.clocks import ManualClock
 from support.gates import BY_HAND, OpenGate
 from support.imap_server import ImapServer, address_of

@@ -14,12 +14,12 @@ from uuid import UUID
 
 import pytest
 
-from postroom.connectors.mail.backfill import walk
-from postroom.connectors.mail.backfill.walk import JobStopped
-from postroom.connectors.mail.request_handlers import RequestHandlers
 from postroom.core.backfill.job import BackfillJob, NewBackfill
-from postroom.imap import source
-from postroom.manage.audit import signature
+from postroom.mailboxes.backfill import walk
+from postroom.mailboxes.backfill.walk import JobStopped
+from postroom.mailboxes.following.request_handlers import RequestHandlers
+from postroom.mailboxes.imap import source
+from postroom.operations.people.audit import signature
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from support.clocks import ManualClock

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from postroom.core.errors import BadInput
-from postroom.imap.connection import Connection
-from postroom.imap.errors import NotOffered
-from postroom.imap.sign_in import Credentials, sign_in
-from postroom.imap.wire import Endpoint
+from postroom.mailboxes.imap.connection import Connection
+from postroom.mailboxes.imap.errors import NotOffered
+from postroom.mailboxes.imap.sign_in import Credentials, sign_in
+from postroom.mailboxes.imap.wire import Endpoint
 from postroom.store.engine.database import Database
 from support.clocks import ManualClock
 from support.imap_server import ImapServer

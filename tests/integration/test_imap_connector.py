@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from postroom.connectors.imap import follow, live
-from postroom.connectors.imap.idle import IdleHints
-from postroom.connectors.mail import connector as mail_connector
-from postroom.connectors.mail.knowledge import Knowledge
-from postroom.connectors.switchboard_client import Receipt
 from postroom.core.errors import MailboxLater, PostroomError, SwitchboardUnavailable
-from postroom.imap import connection as imap_connection
-from postroom.imap.account import open_session
-from postroom.imap.sign_in import Credentials
-from postroom.imap.wire import Endpoint
+from postroom.mailboxes.following import connector as mail_connector
+from postroom.mailboxes.following.knowledge import Knowledge
+from postroom.mailboxes.imap import connection as imap_connection
+from postroom.mailboxes.imap.account import open_session
+from postroom.mailboxes.imap.following import follow, live
+from postroom.mailboxes.imap.following.idle import IdleHints
+from postroom.mailboxes.imap.sign_in import Credentials
+from postroom.mailboxes.imap.wire import Endpoint
+from postroom.sources.switchboard_client import Receipt
 from postroom.store.engine.database import Database
 from support.clocks import ManualClock
 from support.imap_server import ImapServer

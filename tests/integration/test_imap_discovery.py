@@ -8,10 +8,10 @@ import pytest
 
 from postroom.core.errors import BadInput
 from postroom.core.hosts import DnsServer
-from postroom.imap.wire import Endpoint
-from postroom.manage.imap_servers import DnsRecords, WantedServer, WantedServers, app_at, find_servers
+from postroom.mailboxes.imap.wire import Endpoint
+from postroom.operations.accounts.imap_servers import DnsRecords, WantedServer, WantedServers, app_at, find_servers
+from postroom.outbound.smtp.dns import Dns
 from postroom.settings.reading import Settings, load_settings
-from postroom.smtp.dns import Dns
 from support.imap_server import ImapServer, authority
 from support.smtp import Zone, dns_server
 from support.store.fault_cases_accounts import servers

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from postroom.accounts.imap_sign_in import ImapSignIns
-from postroom.imap.errors import NotOffered
-from postroom.imap.folders import FolderMap
-from postroom.imap.labels import Keywords
-from postroom.imap.places import Finder, KnownPlaces
-from postroom.imap.session import Session
-from postroom.manage.connecting_imap import connect_imap
+from postroom.mailboxes.accounts.imap_sign_in import ImapSignIns
+from postroom.mailboxes.imap.errors import NotOffered
+from postroom.mailboxes.imap.folders import FolderMap
+from postroom.mailboxes.imap.labels import Keywords
+from postroom.mailboxes.imap.places import Finder, KnownPlaces
+from postroom.mailboxes.imap.session import Session
+from postroom.operations.accounts.connecting_imap import connect_imap
 from postroom.store.engine.database import Database
 from postroom.vault.sealing import Vault
 from support.clocks import ManualClock

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from postroom.accounts.imap_sign_in import AccountGone, AccountUnreadable, AccountWaits, ImapSignIns
 from postroom.core.errors import Parked
 from postroom.core.mail.mailbox import job_error_of
-from postroom.imap.errors import ServerFailed
-from postroom.manage.connecting_imap import connect_imap
-from postroom.store import accounts
-from postroom.store.accounts import AccountView
+from postroom.mailboxes.accounts.imap_sign_in import AccountGone, AccountUnreadable, AccountWaits, ImapSignIns
+from postroom.mailboxes.imap.errors import ServerFailed
+from postroom.operations.accounts.connecting_imap import connect_imap
+from postroom.store.accounts import accounts
+from postroom.store.accounts.accounts import AccountView
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.vault.sealing import Vault

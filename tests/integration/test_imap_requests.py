@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from postroom.connectors.mail.request_handlers import RequestHandlers
 from postroom.core.mail.mailbox_requests import is_message_id
-from postroom.imap.errors import QueryRefused
+from postroom.mailboxes.following.request_handlers import RequestHandlers
+from postroom.mailboxes.imap.errors import QueryRefused
 from postroom.store.engine.database import Database
 from support.clocks import ManualClock
 from support.imap_setup import OWNER, ImapSetup, imap_setup

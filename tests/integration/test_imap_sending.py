@@ -13,12 +13,12 @@ from uuid import uuid4
 import pytest
 
 from postroom.core.errors import BadInput, MailboxError, MailboxLater, NeedsPerson, RequestRefused, SafetyRefused
-from postroom.imap.answers import Fetched
-from postroom.imap.errors import Busy, NotOffered, NotSecure, ServerFailed, SignInRefused, Unreachable
-from postroom.imap.sending import LOOKS
-from postroom.imap.sign_in import Credentials
-from postroom.imap.submission import MailNotTaken, NoReply, Submission
-from postroom.imap.wire import Endpoint, Security
+from postroom.mailboxes.imap.answers import Fetched
+from postroom.mailboxes.imap.errors import Busy, NotOffered, NotSecure, ServerFailed, SignInRefused, Unreachable
+from postroom.mailboxes.imap.sending import LOOKS
+from postroom.mailboxes.imap.sign_in import Credentials
+from postroom.mailboxes.imap.submission import MailNotTaken, NoReply, Submission
+from postroom.mailboxes.imap.wire import Endpoint, Security
 from postroom_sandbox.smtp_server import EXTENSIONS, Answer, Drop, Silence
 from support.gates import OpenGate
 from support.imap_mailbox import OpenedMailbox

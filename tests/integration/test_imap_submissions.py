@@ -6,12 +6,12 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from postroom.accounts.imap_sign_in import ImapSignIns
-from postroom.accounts.imap_submission import REFUSED_FOR, Submissions
 from postroom.core.errors import NotAllowed
 from postroom.core.mail.servers import MailServers
-from postroom.imap.errors import SignInRefused
-from postroom.store import accounts
+from postroom.mailboxes.accounts.imap_sign_in import ImapSignIns
+from postroom.mailboxes.accounts.imap_submission import REFUSED_FOR, Submissions
+from postroom.mailboxes.imap.errors import SignInRefused
+from postroom.store.accounts import accounts
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.vault.sealing import Vault

@@ -11,17 +11,17 @@ from uuid import UUID, uuid4
 import httpx2
 import pytest
 
-from postroom.accounts.imap_sign_in import AccountWaits, ImapSignIns, SecretUnreadable, TokenLater
-from postroom.accounts.imap_submission import Submissions
-from postroom.accounts.imap_tokens import HeldConsent, MailTokens
 from postroom.core.errors import Parked, VaultError
 from postroom.core.mail.mailbox import job_error_of
-from postroom.imap.errors import ImapError
-from postroom.manage.connecting_imap import connect_imap_by_consent
-from postroom.oauth.mail_apps import microsoft_mail_app
-from postroom.oauth.tokens import refresh
-from postroom.store import accounts
-from postroom.store.accounts import REFRESH_TOKEN, AccountView
+from postroom.mailboxes.accounts.imap_sign_in import AccountWaits, ImapSignIns, SecretUnreadable, TokenLater
+from postroom.mailboxes.accounts.imap_submission import Submissions
+from postroom.mailboxes.accounts.imap_tokens import HeldConsent, MailTokens
+from postroom.mailboxes.imap.errors import ImapError
+from postroom.mailboxes.oauth.mail_apps import microsoft_mail_app
+from postroom.mailboxes.oauth.tokens import refresh
+from postroom.operations.accounts.connecting_imap import connect_imap_by_consent
+from postroom.store.accounts import accounts
+from postroom.store.accounts.accounts import REFRESH_TOKEN, AccountView
 from postroom.store.engine.database import Database
 from postroom.vault.sealing import Vault
 from postroom_sandbox.server import running

@@ -11,13 +11,13 @@ import asyncpg
 import pytest
 
 from postroom.core.errors import BadInput
-from postroom.store.acceptance import Accepted
+from postroom.intake.intake import HEAVIEST, Intake
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.opening import open_database
 from postroom.store.engine.postgres import PostgresDatabase
 from postroom.store.engine.sqlite import SqliteDatabase
-from postroom.store.history import count_states
-from postroom.switchboard.intake import HEAVIEST, Intake
+from postroom.store.intake.acceptance import Accepted
+from postroom.store.intake.history import count_states
 from support.clocks import ManualClock
 from support.switchboard import envelope
 

@@ -19,16 +19,17 @@ from postroom.core.heartbeat import Heartbeat, parse_heartbeat
 from postroom.core.metrics import QUEUE_DEPTH
 from postroom.core.queue.queues import EMAIL, GATEWAY, Policy, Queues, Route
 from postroom.core.tally import Gauges
-from postroom.manage.queues import peek, queue_stats
-from postroom.store import connectors, history, rollups
+from postroom.intake.buffer import Buffer, LeaseRef
+from postroom.intake.intake import Intake
+from postroom.operations.backfill import keeper as keeping
+from postroom.operations.backfill.keeper import Keeper
+from postroom.operations.jobs.queues import peek, queue_stats
 from postroom.store.engine.database import Database, Subscription
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
-from postroom.store.mail import keep_account
-from postroom.switchboard import keeper as keeping
-from postroom.switchboard.buffer import Buffer, LeaseRef
-from postroom.switchboard.intake import Intake
-from postroom.switchboard.keeper import Keeper
+from postroom.store.installation import rollups
+from postroom.store.intake import connectors, history
+from postroom.store.mail.mail import keep_account
 from support.clocks import ManualClock
 from support.patience import PATIENCE_S
 from support.store.inbox_setup import select

@@ -11,14 +11,14 @@ import orjson
 import pyotp
 import pytest
 
-from postroom.manage.kept_forms import LARGEST_KEPT
-from postroom.store import approvals
-from postroom.store.approvals import Approval
-from postroom.store.audit import list_audit
-from postroom.store.people import change_role
-from postroom.store.protection import list_protected
-from postroom.store.sessions import end_sessions
-from postroom.store.tokens import list_tokens
+from postroom.operations.people.kept_forms import LARGEST_KEPT
+from postroom.store.actions import approvals
+from postroom.store.actions.approvals import Approval
+from postroom.store.actions.protection import list_protected
+from postroom.store.people.audit import list_audit
+from postroom.store.people.people import change_role
+from postroom.store.people.sessions import end_sessions
+from postroom.store.people.tokens import list_tokens
 from support.clocks import ManualClock
 from support.page_setup import ask, new_mailbox
 from support.signed_in import PASSWORD, Pages, Visiting, running_pages

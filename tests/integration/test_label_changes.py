@@ -8,14 +8,16 @@ from uuid import UUID
 import httpx2
 import pytest
 
-from postroom.gmail.client import GmailClient
-from postroom.gmail.mailbox import GmailMailbox
-from postroom.handlers.label_watch import EVERY_S, LabelWatch
-from postroom.store import actions, labels, mail, rules
-from postroom.store.audit import Signature
+from postroom.mailboxes.gmail.client import GmailClient
+from postroom.mailboxes.gmail.mailbox import GmailMailbox
+from postroom.store.actions import actions
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.store.mail import labels, mail
+from postroom.store.people.audit import Signature
+from postroom.store.rules import rules
+from postroom.triage.handlers.label_watch import EVERY_S, LabelWatch
 from postroom_sandbox.faults import Fault
 from support.mailboxes import always
 from support.message_setup import MessageSetup, message_id_of

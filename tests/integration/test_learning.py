@@ -8,10 +8,12 @@ import pytest
 
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.rules import agreement
-from postroom.store import actions, jobs, outcomes, proposals
+from postroom.store.actions import actions
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
-from postroom.store.job_builders import undo_job
+from postroom.store.jobs import jobs
+from postroom.store.jobs.job_builders import undo_job
+from postroom.store.rules import outcomes, proposals
 from support.product import Product, raw_mail, running_product, until_job
 
 

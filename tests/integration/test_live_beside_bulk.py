@@ -18,22 +18,22 @@ from random import Random
 import httpx2
 import pytest
 
-from postroom.connectors.checkpoint import Checkpoint
-from postroom.connectors.gmail.hints import PubSubHints
-from postroom.connectors.gmail.live import GmailConnector
-from postroom.connectors.mcp_switchboard import switchboard_within
 from postroom.core.errors import PostroomError
 from postroom.core.roles import Principal, Role
-from postroom.gmail.client import PARTS, GmailClient
-from postroom.gmail.quota import Quota
-from postroom.gmail.resources import Message
-from postroom.gmail.terms import NEW_PROJECT
-from postroom.gmail.tokens import PlainTokens
-from postroom.store.acceptance import Accepted
+from postroom.intake.intake import Intake
+from postroom.interfaces.http.mcp.mcp_server import build_server
+from postroom.mailboxes.gmail.client import PARTS, GmailClient
+from postroom.mailboxes.gmail.following.hints import PubSubHints
+from postroom.mailboxes.gmail.following.live import GmailConnector
+from postroom.mailboxes.gmail.quota import Quota
+from postroom.mailboxes.gmail.resources import Message
+from postroom.mailboxes.gmail.terms import NEW_PROJECT
+from postroom.mailboxes.gmail.tokens import PlainTokens
+from postroom.sources.checkpoint import Checkpoint
+from postroom.sources.mcp_switchboard import switchboard_within
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.opening import open_database
-from postroom.switchboard.intake import Intake
-from postroom.web.mcp_server import build_server
+from postroom.store.intake.acceptance import Accepted
 from postroom_sandbox import quota as google
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox

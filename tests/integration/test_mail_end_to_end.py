@@ -6,11 +6,13 @@ from uuid import UUID
 import httpx2
 import pytest
 
-from postroom.store import actions, feed, jobs
+from postroom.intake.intake import Intake
+from postroom.store.actions import actions
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.switchboard.intake import Intake
+from postroom.store.jobs import jobs
+from postroom.store.mail import feed
 from postroom_sandbox.mailbox import Mailbox
 from support.clocks import ManualClock
 from support.patience import PATIENCE_S
@@ -93,7 +95,7 @@ async def test_a_message_that_is_gone_before_its_action_fails_with_a_reason(data
 
 
 async def test_a_broken_rule_disables_itself_and_the_message_goes_on(database: Database, tmp_path: Path) -> None:
-    from postroom.store.rules import list_rules
+    from postroom.store.rules.rules import list_rules
 
     async with running_product(database, tmp_path) as product:
         await product.rule("broken", {"subject_regex": "("}, "archive")

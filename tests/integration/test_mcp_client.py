@@ -14,11 +14,11 @@ from mcp.client import Client
 from mcp.types import CallToolResult, TextContent
 
 from postroom.core.roles import Principal, Role
+from postroom.interfaces.http.mcp.mcp_server import build_server
+from postroom.interfaces.http.mcp.registry import TOOLS_BY_NAME
+from postroom.interfaces.http.services import Services
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
-from postroom.switchboard.services import Services
-from postroom.switchboard.tools.registry import TOOLS_BY_NAME
-from postroom.web.mcp_server import build_server
 from support.clocks import ManualClock
 from support.patience import PATIENCE_S
 from support.switchboard import Served, envelope, mail, served, services_on

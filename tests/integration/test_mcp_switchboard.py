@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from postroom.connectors.mcp_switchboard import switchboard_at, switchboard_within
-from postroom.connectors.switchboard_client import Receipt, SwitchboardClient
 from postroom.core.errors import (
     BadInput,
     Conflict,
@@ -21,13 +19,15 @@ from postroom.core.errors import (
     SwitchboardUnavailable,
 )
 from postroom.core.roles import Principal, Role
-from postroom.manage.queues import peek
-from postroom.store.connectors import list_connectors
+from postroom.intake.disk import DiskReserve
+from postroom.interfaces.http.mcp.mcp_server import build_server
+from postroom.interfaces.http.services import Services
+from postroom.operations.jobs.queues import peek
+from postroom.sources.mcp_switchboard import switchboard_at, switchboard_within
+from postroom.sources.switchboard_client import Receipt, SwitchboardClient
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
-from postroom.switchboard.disk import DiskReserve
-from postroom.switchboard.services import Services
-from postroom.web.mcp_server import build_server
+from postroom.store.intake.connectors import list_connectors
 from support.clocks import ManualClock
 from support.switchboard import envelope, served, services_on
 

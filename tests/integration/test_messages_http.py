@@ -12,8 +12,8 @@ import httpx2
 import pytest
 
 from postroom.core.outbound.priority import Throttle
-from postroom.store import outbound, senders
 from postroom.store.engine.database import Database
+from postroom.store.outbound import outbound, senders
 from support.clocks import ManualClock
 from support.patience import PATIENCE_S
 from support.store.fault_cases_registry import signed

@@ -12,15 +12,18 @@ from postroom.core.jobs.job import Job
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.ingestion import DEFAULT_POLICY
 from postroom.core.rules.draft import RuleDraft
-from postroom.handlers.classify import Classify
+from postroom.intake.buffer import Buffer
+from postroom.intake.dispatcher import Dispatcher
+from postroom.intake.intake import Intake
 from postroom.jobs.run import JobRun
-from postroom.store import actions, feed, jobs, mail, rules
+from postroom.store.actions import actions
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.switchboard.buffer import Buffer
-from postroom.switchboard.dispatcher import Dispatcher
-from postroom.switchboard.intake import Intake
+from postroom.store.jobs import jobs
+from postroom.store.mail import feed, mail
+from postroom.store.rules import rules
+from postroom.triage.handlers.classify import Classify
 from support.clocks import ManualClock
 from support.gates import LASTING
 from support.product import ENDPOINT, OWNER, Product, envelope, raw_mail, running_product

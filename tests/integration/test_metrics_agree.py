@@ -14,22 +14,22 @@ import pytest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric as OtlpMetric
 from prometheus_client.parser import text_string_to_metric_families
 
-from postroom.connectors.checkpoint import Checkpoint
-from postroom.connectors.gmail.live import GmailConnector
-from postroom.connectors.mcp_switchboard import switchboard_within
 from postroom.core import metrics
 from postroom.core.errors import BadInput, Conflict
 from postroom.core.metrics import METRICS, Metric
 from postroom.core.roles import Principal, Role
 from postroom.core.tally import Gauges
-from postroom.gmail.client import GmailClient
+from postroom.intake.buffer import Delivery, LeaseRef
+from postroom.interfaces.http.mcp.mcp_server import build_server
+from postroom.interfaces.http.services import Services
+from postroom.mailboxes.gmail.client import GmailClient
+from postroom.mailboxes.gmail.following.live import GmailConnector
+from postroom.operations.backfill.keeper import Keeper
 from postroom.settings.sections import TelemetrySettings
+from postroom.sources.checkpoint import Checkpoint
+from postroom.sources.mcp_switchboard import switchboard_within
 from postroom.store.engine.database import Database
-from postroom.switchboard.buffer import Delivery, LeaseRef
-from postroom.switchboard.keeper import Keeper
-from postroom.switchboard.services import Services
 from postroom.telemetry.exporter import Exporter
-from postroom.web.mcp_server import build_server
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator

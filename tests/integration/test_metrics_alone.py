@@ -9,17 +9,17 @@ import httpx2
 import pytest
 
 from postroom.compose.connector import exporting_alone, heartbeat_every
-from postroom.connectors.contact_cache import ContactCache
-from postroom.connectors.mcp_switchboard import switchboard_within
-from postroom.connectors.runtime import Connector, ConnectorHealth, Heartbeats
 from postroom.core.errors import SettingsError
 from postroom.core.metrics import KNOWN_CONTACT_DEGRADED
 from postroom.core.roles import Principal, Role
-from postroom.http_server.metrics import serving_metrics
+from postroom.interfaces.http.mcp.mcp_server import build_server
+from postroom.mailboxes.following.contact_cache import ContactCache
 from postroom.settings.reading import Settings, load_settings
-from postroom.store.connectors import list_connectors
+from postroom.sources.mcp_switchboard import switchboard_within
+from postroom.sources.runtime import Connector, ConnectorHealth, Heartbeats
 from postroom.store.engine.opening import open_database
-from postroom.web.mcp_server import build_server
+from postroom.store.intake.connectors import list_connectors
+from postroom.system.http_server.metrics import serving_metrics
 from support.clocks import ManualClock
 from support.patience import PATIENCE_S
 from support.postgres import free_port

@@ -18,12 +18,12 @@ from postroom.core.errors import (
     Parked,
     Retryable,
 )
-from postroom.decide.model import Usage, configured_model, job_error
-from postroom.decide.model_client import LONGEST_REPLY
-from postroom.decide.prompt import PROMPT_VERSION
 from postroom.settings.sections import ModelSettings
+from postroom.store.actions.model_calls import LEFT_AFTER, fail_left_calls
 from postroom.store.engine.database import Database
-from postroom.store.model_calls import LEFT_AFTER, fail_left_calls
+from postroom.triage.decide.model import Usage, configured_model, job_error
+from postroom.triage.decide.model_client import LONGEST_REPLY
+from postroom.triage.decide.prompt import PROMPT_VERSION
 from postroom_sandbox.faults import Fault, FaultKind
 from postroom_sandbox.model_api import ModelApi, Raw, running_model_api
 from postroom_sandbox.model_moods import FakeAnswer, FakeToolCall, decides

@@ -11,19 +11,20 @@ from random import Random
 
 import httpx2
 
-from postroom.connectors.checkpoint import Checkpoint
-from postroom.connectors.gmail.live import GmailConnector
-from postroom.connectors.mcp_switchboard import switchboard_within
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.roles import Principal, Role
-from postroom.gmail.client import GmailClient
-from postroom.handlers.payload import uuid_field
-from postroom.store import jobs, mail
+from postroom.intake.buffer import Buffer
+from postroom.intake.dispatcher import MOST_OUTSTANDING, Dispatcher
+from postroom.interfaces.http.mcp.mcp_server import build_server
+from postroom.mailboxes.gmail.client import GmailClient
+from postroom.mailboxes.gmail.following.live import GmailConnector
+from postroom.sources.checkpoint import Checkpoint
+from postroom.sources.mcp_switchboard import switchboard_within
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.switchboard.buffer import Buffer
-from postroom.switchboard.dispatcher import MOST_OUTSTANDING, Dispatcher
-from postroom.web.mcp_server import build_server
+from postroom.store.jobs import jobs
+from postroom.store.mail import mail
+from postroom.triage.handlers.payload import uuid_field
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator

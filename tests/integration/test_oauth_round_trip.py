@@ -10,8 +10,6 @@ from uuid import UUID
 import httpx2
 import pytest
 
-from postroom.accounts.credentials import AccessTokens
-from postroom.accounts.sealing import reseal_all
 from postroom.core.errors import AccountUnusable, Fatal, Parked, Retryable, SealBroken
 from postroom.core.jobs.job import JobView
 from postroom.core.jobs.retry import RetryPolicy
@@ -20,24 +18,27 @@ from postroom.core.mail.account_repair import repair_in
 from postroom.core.mail.accounts import parking_key
 from postroom.core.mail.mailbox import job_error_of
 from postroom.core.roles import Principal, Role
-from postroom.gmail import calls
-from postroom.gmail.client import GmailClient
-from postroom.gmail.errors import ScopeMissing, TokenUnavailable
-from postroom.gmail.oauth import AppRefused, GoogleOAuth, Grant
-from postroom.gmail.scopes import COMPOSE, LABELS, MODIFY, READONLY
+from postroom.interfaces.http.mcp.mcp_server import build_server
 from postroom.jobs.run import JobRun
 from postroom.jobs.worker import Worker, WorkerOptions
-from postroom.manage.accounts import find_account
-from postroom.manage.connecting import connect, remove
-from postroom.store import accounts, jobs
-from postroom.store.accounts import AccountView
-from postroom.store.audit import Signature, list_audit
+from postroom.mailboxes.accounts.credentials import AccessTokens
+from postroom.mailboxes.accounts.sealing import reseal_all
+from postroom.mailboxes.gmail import calls
+from postroom.mailboxes.gmail.client import GmailClient
+from postroom.mailboxes.gmail.errors import ScopeMissing, TokenUnavailable
+from postroom.mailboxes.gmail.oauth import AppRefused, GoogleOAuth, Grant
+from postroom.mailboxes.gmail.scopes import COMPOSE, LABELS, MODIFY, READONLY
+from postroom.operations.accounts.accounts import find_account
+from postroom.operations.accounts.connecting import connect, remove
+from postroom.store.accounts import accounts
+from postroom.store.accounts.accounts import AccountView
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
-from postroom.store.new_jobs import new_job
+from postroom.store.jobs import jobs
+from postroom.store.jobs.new_jobs import new_job
+from postroom.store.people.audit import Signature, list_audit
 from postroom.vault.sealing import Vault
-from postroom.web.mcp_server import build_server
 from postroom_sandbox.faults import Fault
 from support.canaries import Canaries, Watch, watching
 from support.clocks import ManualClock

@@ -9,8 +9,8 @@ from postroom.core.actions.action import ActionType, check_parameters
 from postroom.core.actions.safety import Policy, Proposed, SafetyFacts, safety_ruling
 from postroom.core.errors import BadModelAnswer
 from postroom.core.rules.model_decision import MODEL_ACTIONS, ModelDecision
-from postroom.decide.prompt import mark_of
 from postroom.store.engine.database import Database
+from postroom.triage.decide.prompt import mark_of
 from support.clocks import ManualClock
 from support.model_setup import ModelSetup, opened_model_setup
 from support.obedient_model import obedient

@@ -11,18 +11,18 @@ import pytest
 
 from postroom.compose.switchboard import dispatcher_of
 from postroom.compose.tasks import background
-from postroom.connectors.mcp_switchboard import switchboard_within
 from postroom.core.mail.ingestion import IngestionPolicy, parse_rule
 from postroom.core.roles import Principal, Role
-from postroom.manage import on_demand as manage
-from postroom.manage.audit import list_audit, next_entry
-from postroom.manage.on_demand import MOST_PER_AGENT_AND_HOUR, OnDemand
-from postroom.store import accounts
-from postroom.store.audit import Signature
+from postroom.interfaces.http.mcp.mcp_server import build_server
+from postroom.operations.connectors import on_demand as manage
+from postroom.operations.connectors.on_demand import MOST_PER_AGENT_AND_HOUR, OnDemand
+from postroom.operations.people.audit import list_audit, next_entry
+from postroom.sources.mcp_switchboard import switchboard_within
+from postroom.store.accounts import accounts
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.mail import account_of, keep_account
-from postroom.web.mcp_server import build_server
+from postroom.store.mail.mail import account_of, keep_account
+from postroom.store.people.audit import Signature
 from postroom_sandbox.faults import Fault
 from support.agent_client import AGENT, client_of
 from support.answering import answering

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx2
 
-from postroom.manage.owner_token import FILE, owner_token
+from postroom.operations.people.owner_token import FILE, owner_token
 from support.command import POSTROOM, environment
 from support.patience import PATIENCE_S
 

@@ -14,20 +14,24 @@ from uuid import UUID
 
 import pytest
 
-from postroom.act.action_requests import APPROVAL_TIME, ActionRequests, action_and_job
 from postroom.core.actions.action import ActionType
 from postroom.core.actions.safety import Policy, Ruling
 from postroom.core.errors import Refused
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.rules.draft import RuleDraft
-from postroom.store import actions, decisions, jobs, labels, outbound, outbound_answers, pauses, protection, rules
-from postroom.store.audit import Signature
+from postroom.store.actions import actions, decisions, pauses, protection
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
-from postroom.store.mail import load_message
-from postroom.store.new_jobs import new_job
+from postroom.store.jobs import jobs
+from postroom.store.jobs.new_jobs import new_job
+from postroom.store.mail import labels
+from postroom.store.mail.mail import load_message
+from postroom.store.outbound import outbound, outbound_answers
+from postroom.store.people.audit import Signature
+from postroom.store.rules import rules
+from postroom.triage.act.action_requests import APPROVAL_TIME, ActionRequests, action_and_job
 from postroom_sandbox.faults import Fault
 from postroom_sandbox.history import Change
 from postroom_sandbox.message import Message
@@ -507,7 +511,7 @@ async def test_a_scope_that_was_not_granted_is_reported_at_the_action_which_wait
 async def test_files_that_are_too_large_are_left_out_and_that_is_reported(
     setup: SendingSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postroom.outbound.attachments.LARGEST_TOGETHER", 1000)
+    monkeypatch.setattr("postroom.outbound.queue.attachments.LARGEST_TOGETHER", 1000)
     _, id = await setup.receive(with_attachment("Big", "big.pdf", b"x" * 1001))
     assert (await setup.do(id, "forward", to=BEN)).state == "completed"
     _, mail = setup.one_sent()

@@ -9,13 +9,13 @@ import pytest
 import trustme
 
 from postroom.core.errors import BadInput
-from postroom.manage.outbound_many import MailFilter, ManyDone, find_mail, settle_many
-from postroom.store import destinations, outbound, outbound_answers
-from postroom.store.audit import list_audit
+from postroom.operations.outbound.outbound_many import MailFilter, ManyDone, find_mail, settle_many
 from postroom.store.engine.database import Database
-from postroom.store.outbound import MailSender
-from postroom.store.outbound_attempts import AttemptView, list_attempts
-from postroom.store.outbound_recipients import Departure, leave
+from postroom.store.outbound import destinations, outbound, outbound_answers
+from postroom.store.outbound.outbound import MailSender
+from postroom.store.outbound.outbound_attempts import AttemptView, list_attempts
+from postroom.store.outbound.outbound_recipients import Departure, leave
+from postroom.store.people.audit import list_audit
 from postroom_sandbox.smtp_server import Answers, Drop, SmtpServer
 from support.clocks import ManualClock
 from support.smtp import Zone, smtp_transport, zone_of

@@ -9,18 +9,20 @@ from uuid import UUID
 import httpx2
 import pytest
 
-from postroom.act.action_requests import ActionRequests
-from postroom.act.agents import Agents
 from postroom.core.actions.safety import Policy
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.roles import Role
-from postroom.manage.approvals import PAGE
-from postroom.store import approvals, jobs, rules
-from postroom.store.approvals import Approval
-from postroom.store.audit import Signature, list_audit
+from postroom.operations.actions.approvals import PAGE
+from postroom.store.actions import approvals
+from postroom.store.actions.approvals import Approval
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.tokens import create_token, mint
+from postroom.store.jobs import jobs
+from postroom.store.people.audit import Signature, list_audit
+from postroom.store.people.tokens import create_token, mint
+from postroom.store.rules import rules
+from postroom.triage.act.action_requests import ActionRequests
+from postroom.triage.act.agents import Agents
 from support.mail import keep_mail
 from support.page_forms import submit
 from support.page_setup import ATTACKS, ask, browsing, new_mailbox, visitor

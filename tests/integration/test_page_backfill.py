@@ -11,16 +11,16 @@ import httpx2
 import pytest
 
 from postroom.core.errors import Refused
-from postroom.manage.backfill import Backfills
-from postroom.manage.backfill_estimate import BackfillEstimates, quota_pace
-from postroom.manage.estimate_runs import MOST_RUNNING, EstimateRuns
+from postroom.operations.backfill.backfill import Backfills
+from postroom.operations.backfill.backfill_estimate import BackfillEstimates, quota_pace
+from postroom.operations.backfill.estimate_runs import MOST_RUNNING, EstimateRuns
 from postroom.settings.mailboxes import BackfillSettings, GmailSettings
 from postroom.settings.sections import ModelSettings
-from postroom.store import backfill
-from postroom.store.audit import AuditView, list_audit
+from postroom.store.backfill import backfill
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database, Script, Text, transaction
 from postroom.store.engine.ids import new_id
+from postroom.store.people.audit import AuditView, list_audit
 from support.backfill_jobs import (
     FINANCE,
     counting_connector,

@@ -9,14 +9,14 @@ from urllib.parse import parse_qs, quote, urlsplit
 import httpx2
 import pytest
 
-from postroom.dashboard.pages.connecting import ConnectPage
-from postroom.dashboard.site import Site
-from postroom.manage.accounts import find_account, list_accounts
-from postroom.manage.pending_consents import PendingConsents
+from postroom.interfaces.dashboard.pages.connecting import ConnectPage
+from postroom.interfaces.dashboard.site import Site
+from postroom.interfaces.http.application import create_application
+from postroom.operations.accounts.accounts import find_account, list_accounts
+from postroom.operations.accounts.pending_consents import PendingConsents
 from postroom.settings.reading import load_settings
-from postroom.store import jobs
 from postroom.store.engine.database import Database
-from postroom.web.application import create_application
+from postroom.store.jobs import jobs
 from support.attacks import ATTACKS, assert_harmless
 from support.clocks import ManualClock
 from support.google import ADA, running_google

@@ -8,14 +8,14 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from postroom.manage.audit import signature
-from postroom.manage.kill_switch import pause_changes, resume_changes
-from postroom.store.accounts import act_from
+from postroom.intake.intake import Intake
+from postroom.operations.actions.kill_switch import pause_changes, resume_changes
+from postroom.operations.people.audit import signature
+from postroom.store.accounts.accounts import act_from
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.mail import keep_account
-from postroom.switchboard.intake import Intake
+from postroom.store.mail.mail import keep_account
 from support.page_app import visiting_pages, visitor
 from support.page_setup import ARCHIVED, EVENT, PARCEL, SHOPS, new_mailbox
 from support.store.mail_setup import ENDPOINT, OWNER, Sample

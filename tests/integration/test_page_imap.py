@@ -6,14 +6,14 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from postroom.dashboard.pages.connecting_imap import ConnectImapPage
-from postroom.dashboard.pages.connectors import pages
-from postroom.dashboard.site import Site
-from postroom.manage.accounts import list_accounts
+from postroom.interfaces.dashboard.pages.connecting_imap import ConnectImapPage
+from postroom.interfaces.dashboard.pages.connectors import pages
+from postroom.interfaces.dashboard.site import Site
+from postroom.interfaces.http.application import create_application
+from postroom.operations.accounts.accounts import list_accounts
 from postroom.settings.reading import load_settings
-from postroom.store.accounts import refuse_sign_in
+from postroom.store.accounts.accounts import refuse_sign_in
 from postroom.store.engine.database import Database
-from postroom.web.application import create_application
 from support.attacks import ATTACKS, assert_harmless
 from support.clocks import ManualClock
 from support.imap_server import PASSWORD, ImapServer, authority

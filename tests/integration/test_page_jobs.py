@@ -12,13 +12,13 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from postroom.dashboard.site import Site
-from postroom.dashboard.visiting import OWNER
-from postroom.manage import jobs as jobs_of_people
-from postroom.store import jobs
-from postroom.store.audit import list_audit
+from postroom.interfaces.dashboard.site import Site
+from postroom.interfaces.dashboard.visiting import OWNER
+from postroom.interfaces.http.application import create_application
+from postroom.operations.jobs import jobs as jobs_of_people
 from postroom.store.engine.database import Database
-from postroom.web.application import create_application
+from postroom.store.jobs import jobs
+from postroom.store.people.audit import list_audit
 from support.attacks import ATTACKS, assert_harmless
 from support.clocks import ManualClock
 from support.intake_pages import IntakeSetup, intake_pages, said_in, visiting

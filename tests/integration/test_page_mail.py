@@ -10,16 +10,17 @@ import pytest
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.model_decision import Alternative, ModelDecision
 from postroom.core.short_ids import short_id
-from postroom.dashboard.display import shown
-from postroom.decide.engine import Advice
-from postroom.manage.mail_lines import PAGE
-from postroom.manage.mail_story import mail_story
-from postroom.store import actions, decisions, jobs
-from postroom.store.audit import list_audit
+from postroom.interfaces.dashboard.display import shown
+from postroom.operations.mail.mail_lines import PAGE
+from postroom.operations.mail.mail_story import mail_story
+from postroom.store.actions import actions, decisions
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
-from postroom.store.mail import StoredMessage
-from postroom.store.proposals import list_proposals
+from postroom.store.jobs import jobs
+from postroom.store.mail.mail import StoredMessage
+from postroom.store.people.audit import list_audit
+from postroom.store.rules.proposals import list_proposals
+from postroom.triage.decide.engine import Advice
 from support.clocks import ManualClock
 from support.mail import keep_mail
 from support.page_forms import submit

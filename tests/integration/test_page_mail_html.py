@@ -10,7 +10,7 @@ import pytest
 
 from postroom.core.errors import AccountUnusable, MailboxError, MailboxUnreachable, Parked
 from postroom.core.mail.mailbox import Mailbox
-from postroom.manage.mail_html import HtmlReader
+from postroom.operations.mail.mail_html import HtmlReader
 from postroom.store.engine.database import Database
 from support.folder_mailbox import FolderMailbox, Folders
 from support.gates import OpenGate

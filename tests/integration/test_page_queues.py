@@ -11,8 +11,8 @@ import pytest
 
 from postroom.core.queue.queues import Queues
 from postroom.core.tally import Gauges
+from postroom.operations.backfill.keeper import Keeper
 from postroom.store.engine.database import Database
-from postroom.switchboard.keeper import Keeper
 from support.attacks import ATTACKS, assert_harmless
 from support.clocks import ManualClock
 from support.intake_pages import IntakeSetup, said_in, visiting

@@ -10,9 +10,9 @@ import httpx2
 import pytest
 
 from postroom.core.rules.draft import RuleDraft
-from postroom.manage.rule_matches import RuleMatcher
-from postroom.store.audit import list_audit
+from postroom.operations.rules.rule_matches import RuleMatcher
 from postroom.store.engine.database import Database
+from postroom.store.people.audit import list_audit
 from support.page_app import visiting_pages
 from support.page_forms import submit
 from support.rule_pages import ATTACKS, CLUB, INVOICE, LUNCH, PARCEL, SHOP, mailbox, page_with, stored, written

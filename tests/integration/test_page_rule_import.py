@@ -7,9 +7,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from postroom.dashboard.visiting import OWNER
-from postroom.store.audit import list_audit
+from postroom.interfaces.dashboard.visiting import OWNER
 from postroom.store.engine.database import Database
+from postroom.store.people.audit import list_audit
 from support.page_app import visiting_pages
 from support.page_forms import OWN_PAGE, submit
 from support.rule_pages import ATTACKS, SHOP, SIEVE, mailbox, page_with, stored

@@ -7,12 +7,12 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from postroom.manage.people import list_people
-from postroom.manage.protection import list_protected
-from postroom.manage.tokens import list_tokens
-from postroom.store.audit import list_audit
+from postroom.operations.actions.protection import list_protected
+from postroom.operations.people.people import list_people
+from postroom.operations.people.tokens import list_tokens
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
+from postroom.store.people.audit import list_audit
 from support.page_app import visiting_pages, visitor
 from support.page_forms import submit
 

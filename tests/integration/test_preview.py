@@ -11,9 +11,9 @@ import pytest
 from postroom.core.actions.safety import Policy
 from postroom.core.mail.files import MailFile
 from postroom.core.mail.tiers import Known
-from postroom.manage.arrivals import IncomingMessage, Recipient
-from postroom.manage.preview import Previewer, PreviewRules
-from postroom.manage.preview_rules import rules_of, starter_drafts
+from postroom.operations.preview.arrivals import IncomingMessage, Recipient
+from postroom.operations.preview.preview import Previewer, PreviewRules
+from postroom.operations.preview.preview_rules import rules_of, starter_drafts
 from support.mutations import mutated
 from support.processor_time import MILLION, within_turns
 from support.scale import scale

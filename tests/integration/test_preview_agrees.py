@@ -12,19 +12,19 @@ from postroom.core.mail.files import MailFile
 from postroom.core.mail.ingestion import DEFAULT_POLICY
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.starter import drafts_of, starters
-from postroom.manage.arrivals import IncomingMessage, read_history
-from postroom.manage.preview import Previewer, PreviewRules
-from postroom.manage.preview_account import fetch_mail
-from postroom.manage.preview_mail import recipient_of
-from postroom.manage.preview_processes import LEAST, preview_all
-from postroom.manage.preview_rules import rules_of
+from postroom.operations.preview.arrivals import IncomingMessage, read_history
+from postroom.operations.preview.preview import Previewer, PreviewRules
+from postroom.operations.preview.preview_account import fetch_mail
+from postroom.operations.preview.preview_mail import recipient_of
+from postroom.operations.preview.preview_processes import LEAST, preview_all
+from postroom.operations.preview.preview_rules import rules_of
 from postroom.settings.reading import Settings
-from postroom.store.audit import Signature
-from postroom.store.contacts import EVERY_MAILBOX, keep_contacts
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.rules import add_rules
+from postroom.store.mail.contacts import EVERY_MAILBOX, keep_contacts
+from postroom.store.people.audit import Signature
+from postroom.store.rules.rules import add_rules
 from postroom_sandbox.mailbox import Mailbox
 from support.product import OWNER, TOKEN, raw_mail, running_product
 from support.written_mail import FRIEND, MESSAGES, SENT

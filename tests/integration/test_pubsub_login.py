@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from postroom.connectors.gmail.hints import HintsRefused, PubSubHints
 from postroom.core.errors import SettingsError
-from postroom.gmail.scopes import MODIFY, PUBSUB, Consented
-from postroom.gmail.service_account import KeyFile, KeyRefused, service_account_tokens
-from postroom.gmail.tokens import AccessToken, Tokens
+from postroom.mailboxes.gmail.following.hints import HintsRefused, PubSubHints
+from postroom.mailboxes.gmail.scopes import MODIFY, PUBSUB, Consented
+from postroom.mailboxes.gmail.service_account import KeyFile, KeyRefused, service_account_tokens
+from postroom.mailboxes.gmail.tokens import AccessToken, Tokens
 from postroom.store.engine.opening import open_database
 from postroom_sandbox.pubsub import Subscription
 from support.clocks import ManualClock

@@ -13,11 +13,11 @@ import pytest
 from redis.asyncio import Redis
 
 from postroom.core.errors import PostroomError
-from postroom.store.acceptance import Accepted
-from postroom.store.connectors import list_connectors
+from postroom.intake.intake import Intake
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
-from postroom.switchboard.intake import Intake
+from postroom.store.intake.acceptance import Accepted
+from postroom.store.intake.connectors import list_connectors
 from support.patience import PATIENCE_S
 from support.redis import running_redis
 from support.redis_setup import GROUP, IDENTITY, LOOK_AGAIN_S, STREAM

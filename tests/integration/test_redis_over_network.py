@@ -9,12 +9,12 @@ import pytest
 import trustme
 from redis.asyncio import Redis
 
-from postroom.connectors.redis_stream.stream import RedisStream, connect
-from postroom.connectors.runtime import Connector, Heartbeats, sending_heartbeats
 from postroom.core.errors import SettingsError
-from postroom.store.connectors import list_connectors
+from postroom.sources.redis_stream.stream import RedisStream, connect
+from postroom.sources.runtime import Connector, Heartbeats, sending_heartbeats
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
+from postroom.store.intake.connectors import list_connectors
 from support.postgres import free_port
 from support.redis import running_redis
 from support.redis_setup import GROUP, IDENTITY, STREAM, RedisSetup, Switchboard, event_ids

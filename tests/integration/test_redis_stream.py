@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from postroom.connectors.redis_stream.source import MOST_TEXT_PER_CALL
-from postroom.connectors.redis_stream.stream import RedisStream, connect
-from postroom.connectors.switchboard_client import Receipt
 from postroom.core.errors import BadInput, IntakeRefused, PostroomError, Refused, SettingsError, SwitchboardUnavailable
+from postroom.sources.redis_stream.source import MOST_TEXT_PER_CALL
+from postroom.sources.redis_stream.stream import RedisStream, connect
+from postroom.sources.switchboard_client import Receipt
 from postroom.store.engine.database import Database
 from support.patience import PATIENCE_S
 from support.redis import running_redis
@@ -322,7 +322,7 @@ async def test_a_key_that_is_no_stream_is_reported_at_the_start(setup: RedisSetu
 
 
 def test_pauses_are_never_longer_than_half_a_minute():
-    from postroom.connectors.redis_stream.source import BACKOFF
+    from postroom.sources.redis_stream.source import BACKOFF
 
     assert BACKOFF.cap * 1.25 == timedelta(seconds=30)
     assert AT_ONCE.cap < SOON * 2

@@ -8,13 +8,13 @@ import pytest
 
 from postroom.core.metrics import ACCESS_REFUSED
 from postroom.core.roles import Principal, Role
-from postroom.store.audit import AuditView, list_audit
+from postroom.interfaces.http.access import note_refusal, require_role
+from postroom.interfaces.http.mcp.registry import TOOLS_BY_NAME
+from postroom.interfaces.http.problems import AccessRefused
+from postroom.interfaces.http.services import AuditThrottle, Services
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
-from postroom.switchboard.access import note_refusal, require_role
-from postroom.switchboard.problems import AccessRefused
-from postroom.switchboard.services import AuditThrottle, Services
-from postroom.switchboard.tools.registry import TOOLS_BY_NAME
+from postroom.store.people.audit import AuditView, list_audit
 from support.clocks import ManualClock
 from support.switchboard import services_on
 

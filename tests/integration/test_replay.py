@@ -9,15 +9,16 @@ import pytest
 from mcp.client import Client
 
 from postroom.core.jobs.types import CATALOGUE
-from postroom.manage.audit import signature
-from postroom.manage.queues import replay
-from postroom.store import history, jobs
-from postroom.store import mail as mail_store
-from postroom.store.audit import AuditView, list_audit
+from postroom.intake.dispatcher import Dispatcher
+from postroom.operations.jobs.queues import replay
+from postroom.operations.people.audit import signature
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.tokens import read_token
-from postroom.switchboard.dispatcher import Dispatcher
+from postroom.store.intake import history
+from postroom.store.jobs import jobs
+from postroom.store.mail import mail as mail_store
+from postroom.store.people.audit import AuditView, list_audit
+from postroom.store.people.tokens import read_token
 from support.clocks import ManualClock
 from support.store.inbox_setup import look
 from support.switchboard import Served, envelope, mail, served, services_on

@@ -15,10 +15,10 @@ from postroom.backup.make import Source, make_backup
 from postroom.backup.restore import STAGE, RestoreTarget, restore_backup
 from postroom.core.errors import BackupError
 from postroom.core.roles import Role
-from postroom.store.audit import Signature
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
-from postroom.store.tokens import create_token, mint
+from postroom.store.people.audit import Signature
+from postroom.store.people.tokens import create_token, mint
 from postroom.system.private_files import DATABASE
 from support.command import POSTROOM, announced, environment, postroom, running
 from support.patience import PATIENCE_S

@@ -3,17 +3,17 @@
 import pytest
 
 from postroom.core.actions.safety import Policy
-from postroom.manage.actions import list_actions
-from postroom.manage.mail import list_mail
-from postroom.manage.mail_lines import MailQuestion, list_lines
-from postroom.manage.mail_page import MailDetail, show_mail
-from postroom.manage.mail_story import mail_story
-from postroom.manage.overview import Overview
-from postroom.manage.undo import undo_action
-from postroom.store import undos
+from postroom.operations.actions.actions import list_actions
+from postroom.operations.actions.undo import undo_action
+from postroom.operations.mail.mail import list_mail
+from postroom.operations.mail.mail_lines import MailQuestion, list_lines
+from postroom.operations.mail.mail_page import MailDetail, show_mail
+from postroom.operations.mail.mail_story import mail_story
+from postroom.operations.overview.overview import Overview
+from postroom.store.actions import undos
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.search import EARLIEST
+from postroom.store.mail.search import EARLIEST
 from support.page_setup import PARCEL, carry_out_undo, filled_mailbox
 from support.store.fault_cases_registry import signed
 from support.store.mail_setup import MailSetup

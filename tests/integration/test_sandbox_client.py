@@ -10,7 +10,7 @@ import pytest
 
 from postroom.compose.demo import SandboxPlan, sandbox_mailbox
 from postroom.core.errors import BadInput
-from postroom.gmail.errors import (
+from postroom.mailboxes.gmail.errors import (
     Forbidden,
     HistoryExpired,
     LabelNotFound,
@@ -22,7 +22,7 @@ from postroom.gmail.errors import (
     Unauthorized,
     Unreachable,
 )
-from postroom.gmail.mailbox import GmailMailbox
+from postroom.mailboxes.gmail.mailbox import GmailMailbox
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.sample import fill_sample

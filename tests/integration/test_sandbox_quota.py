@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from postroom.gmail import terms
+from postroom.mailboxes.gmail import terms
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.methods import METHODS, PRICES
 from postroom_sandbox.quota import NEW_PROJECT, Limits

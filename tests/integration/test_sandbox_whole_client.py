@@ -5,9 +5,16 @@ from datetime import timedelta
 
 import pytest
 
-from postroom.gmail import calls
-from postroom.gmail.errors import ConsentLost, DraftNotFound, GmailError, MessageNotFound, RateLimited, ScopeMissing
-from postroom.gmail.oauth import ConsentLife, GoogleApp, GoogleOAuth, answer_in, begin_consent
+from postroom.mailboxes.gmail import calls
+from postroom.mailboxes.gmail.errors import (
+    ConsentLost,
+    DraftNotFound,
+    GmailError,
+    MessageNotFound,
+    RateLimited,
+    ScopeMissing,
+)
+from postroom.mailboxes.gmail.oauth import ConsentLife, GoogleApp, GoogleOAuth, answer_in, begin_consent
 from postroom_sandbox.consent import CLIENT_ID, CLIENT_SECRET
 from postroom_sandbox.faults import Fault
 from postroom_sandbox.mailbox import Mailbox

@@ -8,15 +8,15 @@ from typing import Any
 import apsw
 import pytest
 
-from postroom.act.webhook import HEADER, SignedWebhook, check_signature
 from postroom.core.errors import Fatal, Retryable
 from postroom.core.jobs.job import Job
 from postroom.core.outbound.abuse import AbusePolicy
-from postroom.handlers.sender_notify import NoticeAddresses, SenderNotify
 from postroom.jobs.run import JobRun
-from postroom.outbound.scoring import Scoring
-from postroom.store import senders, tenants
+from postroom.outbound.queue.scoring import Scoring
 from postroom.store.engine.sqlite import SqliteDatabase
+from postroom.store.outbound import senders, tenants
+from postroom.triage.act.webhook import HEADER, SignedWebhook, check_signature
+from postroom.triage.handlers.sender_notify import NoticeAddresses, SenderNotify
 from support.gates import LASTING
 from support.store.dump import dump
 from support.store.fault_cases_senders import ADA, added, counted

@@ -11,24 +11,25 @@ from uuid import UUID
 
 import pytest
 
-from postroom.act.approvals import Approvals
-from postroom.act.undo_requests import undo_these
 from postroom.core.actions.steps import Step, check_steps, combined
 from postroom.core.errors import BadInput
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.rules.draft import RuleDraft
-from postroom.store import actions, jobs
-from postroom.store.decisions import decisions_about
+from postroom.store.actions import actions
+from postroom.store.actions.decisions import decisions_about
+from postroom.store.actions.protection import protect
+from postroom.store.actions.undos import undoable
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.job_builders import undo_job
-from postroom.store.jobs import retry_job
-from postroom.store.labels import SeenLabel, sync_labels
-from postroom.store.mail import load_message
-from postroom.store.protection import protect
-from postroom.store.rules import add_rules, edit_rule, load_rule
-from postroom.store.undos import undoable
+from postroom.store.jobs import jobs
+from postroom.store.jobs.job_builders import undo_job
+from postroom.store.jobs.jobs import retry_job
+from postroom.store.mail.labels import SeenLabel, sync_labels
+from postroom.store.mail.mail import load_message
+from postroom.store.rules.rules import add_rules, edit_rule, load_rule
+from postroom.triage.act.approvals import Approvals
+from postroom.triage.act.undo_requests import undo_these
 from postroom_sandbox.faults import Fault
 from support.message_setup import MessageSetup, message_id_of, message_setup, until_job_is
 from support.product import raw_mail

@@ -12,14 +12,14 @@ from starlette.routing import Route
 
 from postroom.core.errors import SignInRefused
 from postroom.core.roles import Role
-from postroom.manage.passkeys import Challenges
-from postroom.manage.people import link_for
-from postroom.store.audit import list_audit
+from postroom.operations.people.passkeys import Challenges
+from postroom.operations.people.people import link_for
 from postroom.store.engine.ids import new_id
-from postroom.store.mail import keep_account
-from postroom.store.people import change_role, remove_person
-from postroom.store.sessions import end_sessions
-from postroom.store.tokens import create_token, mint, revoke_token
+from postroom.store.mail.mail import keep_account
+from postroom.store.people.audit import list_audit
+from postroom.store.people.people import change_role, remove_person
+from postroom.store.people.sessions import end_sessions
+from postroom.store.people.tokens import create_token, mint, revoke_token
 from postroom.vault.password_threads import PasswordThreads
 from support.canaries import Canaries, watching
 from support.clocks import ManualClock

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from postroom.core.errors import BadInput, Refused
-from postroom.manage.simulation_runs import KEPT, STEPS, SimulationRequest, SimulationRun, SimulationRuns
+from postroom.operations.outbound.simulation_runs import KEPT, STEPS, SimulationRequest, SimulationRun, SimulationRuns
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from support.outgoing_traffic import KETTLE, Outgoing

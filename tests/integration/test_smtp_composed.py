@@ -9,9 +9,9 @@ import pytest
 from postroom.compose.smtp import smtp_options, smtp_transport
 from postroom.core.errors import SettingsError
 from postroom.core.outbound.destinations import SigningKey, StsPolicy
+from postroom.outbound.smtp.options import SmtpOptions, Timeouts
 from postroom.settings.delivery import DeliverySettings
 from postroom.settings.reading import load_settings
-from postroom.smtp.options import SmtpOptions, Timeouts
 from postroom_sandbox.smtp_server import SmtpServer
 from support.smtp import CONTENT, delivered, dns_server, zone_of
 

@@ -25,16 +25,17 @@ from postroom.core.outbound.transport import (
     Transport,
     decided,
 )
-from postroom.manage.pausing import stop
-from postroom.outbound.delivery import Sender
-from postroom.outbound.pace import Pace
-from postroom.outbound.smtp_delivery import SmtpRoad
-from postroom.smtp.options import Reuse
-from postroom.store import destinations, outbound_answers, pauses, sender_counts, tenants
-from postroom.store.audit import Signature
+from postroom.operations.actions.pausing import stop
+from postroom.outbound.queue.delivery import Sender
+from postroom.outbound.queue.pace import Pace
+from postroom.outbound.queue.smtp_delivery import SmtpRoad
+from postroom.outbound.smtp.options import Reuse
+from postroom.store.actions import pauses
 from postroom.store.engine.database import Database, Transaction
-from postroom.store.outbound import MailSender, NewRecipient, list_mail, load_content
-from postroom.store.outbound_recipients import Departure, leave, resend_unknown
+from postroom.store.outbound import destinations, outbound_answers, sender_counts, tenants
+from postroom.store.outbound.outbound import MailSender, NewRecipient, list_mail, load_content
+from postroom.store.outbound.outbound_recipients import Departure, leave, resend_unknown
+from postroom.store.people.audit import Signature
 from postroom_sandbox.smtp_server import Answers, Drop, SmtpServer
 from support.clocks import ManualClock
 from support.patience import PATIENCE_S
@@ -479,7 +480,7 @@ async def test_a_process_that_is_stopped_hears_the_answer_to_what_is_leaving(sen
 async def test_without_an_answer_it_is_unknown_and_what_was_not_leaving_waits(
     sending: SmtpSending, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postroom.outbound.smtp_delivery.STOP_GRACE_S", 0.0)
+    monkeypatch.setattr("postroom.outbound.queue.smtp_delivery.STOP_GRACE_S", 0.0)
     id, transport = await sending.put(ADA), Slow()
     (leased,) = await sending.lease()
     delivering = asyncio.create_task(sending.delivery(leased, transport).run())

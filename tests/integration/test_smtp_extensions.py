@@ -6,7 +6,7 @@ import pytest
 
 from postroom.core.outbound.reports import DeliveryReport, read_report
 from postroom.store.engine.database import Database
-from postroom.store.outbound import NewRecipient, load_content
+from postroom.store.outbound.outbound import NewRecipient, load_content
 from postroom_sandbox.smtp_server import EXTENSIONS, Answers, Drop, SmtpServer
 from support.clocks import ManualClock
 from support.smtp import smtp_transport, zone_of

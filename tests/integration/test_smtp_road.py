@@ -21,20 +21,21 @@ from postroom.core.outbound.transport import (
     Transport,
     decided,
 )
-from postroom.manage.destinations import add_dkim
-from postroom.manage.keys import rotate_keys
-from postroom.manage.reports import take_report
-from postroom.outbound.delivery import Sender
-from postroom.outbound.dsn import Action, ReportedMail, ReportedRecipient, delivery_report
-from postroom.outbound.pace import Pace
-from postroom.outbound.smtp_delivery import SmtpRoad
+from postroom.operations.accounts.keys import rotate_keys
+from postroom.operations.outbound.destinations import add_dkim
+from postroom.operations.outbound.reports import take_report
+from postroom.outbound.queue.delivery import Sender
+from postroom.outbound.queue.dsn import Action, ReportedMail, ReportedRecipient, delivery_report
+from postroom.outbound.queue.pace import Pace
+from postroom.outbound.queue.smtp_delivery import SmtpRoad
 from postroom.settings.reading import load_settings
-from postroom.store import outbound, sender_counts, suppressions, timeline
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
-from postroom.store.outbound_turns import miscounted_turns
+from postroom.store.installation import timeline
+from postroom.store.outbound import outbound, sender_counts, suppressions
+from postroom.store.outbound.outbound_turns import miscounted_turns
 from postroom_sandbox.smtp_server import Drop, SmtpServer
 from support.clocks import ManualClock
 from support.shell import Shell

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from postroom.core.outbound.pacing import PaceLimits
-from postroom.smtp.options import Reuse, SmartHost
+from postroom.outbound.smtp.options import Reuse, SmartHost
 from postroom_sandbox.smtp_server import Silence, SmtpServer
 from support.smtp import Departures, Zone, delivered, smtp_transport, zone_of
 

@@ -13,9 +13,17 @@ import trustme
 
 from postroom.core.outbound.destinations import StsPolicy
 from postroom.core.outbound.transport import RecipientOutcome
-from postroom.smtp.dns import Dns
-from postroom.smtp.mta_sts import AGAIN_AFTER_S, HttpsPolicies, NoPolicy, StsCache, allows, announced_id, read_policy
-from postroom.smtp.options import SmartHost, SmtpOptions, Timeouts
+from postroom.outbound.smtp.dns import Dns
+from postroom.outbound.smtp.mta_sts import (
+    AGAIN_AFTER_S,
+    HttpsPolicies,
+    NoPolicy,
+    StsCache,
+    allows,
+    announced_id,
+    read_policy,
+)
+from postroom.outbound.smtp.options import SmartHost, SmtpOptions, Timeouts
 from postroom_sandbox.smtp_server import Answers, Drop, Raw, SmtpServer
 from support.clocks import ManualClock
 from support.smtp import Zone, delivered, dns_server, outgoing, smtp_transport, tls_contexts, zone_of

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from postroom.core.outbound.pacing import PaceLimits
 from postroom.core.outbound.transport import OutgoingRecipient, Result
 from postroom.core.submission.envelope import read_rcpt
-from postroom.smtp.lines import dot_stuffed, with_whole_line_ends
-from postroom.smtp.options import Reuse, Timeouts
+from postroom.outbound.smtp.lines import dot_stuffed, with_whole_line_ends
+from postroom.outbound.smtp.options import Reuse, Timeouts
 from postroom_sandbox.smtp_server import EXTENSIONS, Answers, Drop, Raw, Silence, SmtpServer
 from support.provider_replies import REPLIES
 from support.smtp import CONTENT, Departures, delivered, outgoing, smtp_transport, to, zone_of

@@ -14,12 +14,12 @@ from postroom.core.errors import IntakeRefused
 from postroom.core.metrics import SUBMISSION_ACCEPTED, SUBMISSION_CONNECTION, SUBMISSION_LOGIN
 from postroom.core.outbound.limits import DailyLimits
 from postroom.core.submission.login_throttle import LoginLimits
-from postroom.store import outbound, senders
+from postroom.outbound.submission.smtp_connection import SessionLimits
+from postroom.outbound.submission.smtp_server import ConnectionLimits
+from postroom.outbound.submission.submissions import SubmissionLimits
 from postroom.store.engine.database import Database
 from postroom.store.engine.sqlite import SqliteDatabase
-from postroom.submission.smtp_connection import SessionLimits
-from postroom.submission.smtp_server import ConnectionLimits
-from postroom.submission.submissions import SubmissionLimits
+from postroom.store.outbound import outbound, senders
 from support.clocks import ManualClock
 from support.patience import PATIENCE_S
 from support.store.fault_cases_registry import signed

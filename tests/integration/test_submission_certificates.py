@@ -15,12 +15,12 @@ from cryptography import x509
 
 from postroom.compose import submission as composed
 from postroom.core.tally import Tally
-from postroom.manage.health import machine_checks
+from postroom.operations.installation.health import machine_checks
+from postroom.outbound.submission.certificates import BadCertificate, Certificates
+from postroom.outbound.submission.submissions import SubmissionLimits, SubmissionOptions, Submissions
 from postroom.settings.reading import load_settings
 from postroom.settings.submission import SubmissionSettings
 from postroom.store.engine.database import Database
-from postroom.submission.certificates import BadCertificate, Certificates
-from postroom.submission.submissions import SubmissionLimits, SubmissionOptions, Submissions
 from support.patience import PATIENCE_S
 from support.submission import HOST, authority, client_context, connected, submission_server
 

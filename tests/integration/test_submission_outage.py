@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from postroom.core.errors import DatabaseUnavailable
-from postroom.store import outbound
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
 from postroom.store.engine.postgres import PostgresDatabase
+from postroom.store.outbound import outbound
 from support.faults import Cut, Wire
 from support.patience import PATIENCE_S
 from support.submission import ADA, RawClient, added_sender, connected, submission_server

@@ -12,7 +12,7 @@ import trustme
 
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.opening import open_database
-from postroom.store.senders import load_sender
+from postroom.store.outbound.senders import load_sender
 from support.patience import PATIENCE_S
 from support.submission import ADA, HOST, added_sender, authority, connected, queued_as
 

@@ -6,9 +6,9 @@ from uuid import UUID
 import pytest
 
 from postroom.core.outbound.bounce_classes import BounceClass
-from postroom.manage.suppressions import list_suppressions as list_holding
+from postroom.operations.outbound.suppressions import list_suppressions as list_holding
 from postroom.store.engine.database import Database
-from postroom.store.suppressions import (
+from postroom.store.outbound.suppressions import (
     Suppression,
     list_strikes,
     list_suppressions,

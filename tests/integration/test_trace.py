@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from postroom.intake.intake import Intake
 from postroom.store.engine.database import Database
-from postroom.switchboard.intake import Intake
 from support.product import envelope, raw_mail, running_product
 from support.spans import above, place, recorded_spans
 

@@ -11,7 +11,6 @@ from uuid import UUID
 
 import pytest
 
-from postroom.cli import run
 from postroom.core.actions.safety import Policy
 from postroom.core.actions.steps import shown
 from postroom.core.jobs.types import CATALOGUE
@@ -21,20 +20,30 @@ from postroom.core.mail.mime import parse_message
 from postroom.core.mail.tiers import Known, assign_tier, assign_tier_from_raw, sender_address
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.starter import drafts_of, starters
-from postroom.decide.simulate import ForeseenDecision, SimulatedPair, SimulatedRules, load_context, needed_by, replay
-from postroom.decide.simulated import ChangeOfRules
-from postroom.manage.arrivals import IncomingMessage, Recipient, read_history
-from postroom.manage.preview import Previewer, PreviewRules
-from postroom.manage.preview_mail import recipient_of
-from postroom.manage.preview_rules import rules_of, starter_drafts
-from postroom.store import decisions, jobs, rules
-from postroom.store.audit import Signature
+from postroom.interfaces.cli import run
+from postroom.operations.preview.arrivals import IncomingMessage, Recipient, read_history
+from postroom.operations.preview.preview import Previewer, PreviewRules
+from postroom.operations.preview.preview_mail import recipient_of
+from postroom.operations.preview.preview_rules import rules_of, starter_drafts
+from postroom.store.actions import decisions
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.job_builders import decide_again
-from postroom.store.mail import account_of
-from postroom.store.simulation import MessageSelection, PastMessage
+from postroom.store.jobs import jobs
+from postroom.store.jobs.job_builders import decide_again
+from postroom.store.mail.mail import account_of
+from postroom.store.mail.simulation import MessageSelection, PastMessage
+from postroom.store.people.audit import Signature
+from postroom.store.rules import rules
+from postroom.triage.decide.simulate import (
+    ForeseenDecision,
+    SimulatedPair,
+    SimulatedRules,
+    load_context,
+    needed_by,
+    replay,
+)
+from postroom.triage.decide.simulated import ChangeOfRules
 from postroom_sandbox.mailbox import Mailbox
 from support.mutations import mutated
 from support.product import ENDPOINT, OWNER, running_product, until_job

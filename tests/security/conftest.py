@@ -7,15 +7,15 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from postroom.accounts.credentials import AccessTokens
 from postroom.core.actions.safety import Policy
-from postroom.gmail.oauth import GoogleApp, GoogleOAuth, Grant
-from postroom.gmail.scopes import MODIFY
-from postroom.manage.connecting import connect
-from postroom.store.audit import Signature
+from postroom.mailboxes.accounts.credentials import AccessTokens
+from postroom.mailboxes.gmail.oauth import GoogleApp, GoogleOAuth, Grant
+from postroom.mailboxes.gmail.scopes import MODIFY
+from postroom.operations.accounts.connecting import connect
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.mail import keep_account
+from postroom.store.mail.mail import keep_account
+from postroom.store.people.audit import Signature
 from postroom.vault.sealing import Vault
 from support.clocks import ManualClock
 from support.sqlite import new_sqlite

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from postroom.api.operation import PREFIX, Operation
-from postroom.api.registry import OPERATIONS
 from postroom.core.access import Access
 from postroom.core.roles import Role
-from postroom.store.audit import list_audit
+from postroom.interfaces.http.api.operation import PREFIX, Operation
+from postroom.interfaces.http.api.registry import OPERATIONS
+from postroom.store.people.audit import list_audit
 from support.api import RunningApi, TokenCaller, running_api
 from support.sqlite import new_sqlite
 from support.store.dump import dump

@@ -11,17 +11,17 @@ from urllib.parse import quote
 
 import pytest
 
-from postroom.api.registry import OPERATIONS
 from postroom.core.roles import Role
 from postroom.core.rules.draft import RuleDraft
-from postroom.manage.audit import signature
-from postroom.manage.destinations import pause_destination
-from postroom.manage.rules import add_rules
-from postroom.manage.senders import throttle_sender_for
-from postroom.manage.suppressions import suppress
-from postroom.store.jobs import list_jobs
-from postroom.store.tokens import create_token, mint
-from postroom.switchboard.services import Services
+from postroom.interfaces.http.api.registry import OPERATIONS
+from postroom.interfaces.http.services import Services
+from postroom.operations.outbound.destinations import pause_destination
+from postroom.operations.outbound.senders import throttle_sender_for
+from postroom.operations.outbound.suppressions import suppress
+from postroom.operations.people.audit import signature
+from postroom.operations.rules.rules import add_rules
+from postroom.store.jobs.jobs import list_jobs
+from postroom.store.people.tokens import create_token, mint
 from support.api import TokenCaller
 from support.clocks import ManualClock
 from support.signed_in import Pages, running_pages

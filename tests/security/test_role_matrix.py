@@ -18,13 +18,13 @@ from mcp.types import CallToolResult
 from postroom.core.backfill.job import NewBackfill
 from postroom.core.metrics import ACCESS_REFUSED
 from postroom.core.roles import Principal, Role
-from postroom.manage.audit import signature
-from postroom.manage.backfill_estimate import SampledMailbox, read_sample
-from postroom.store import backfill
+from postroom.operations.backfill.backfill_estimate import SampledMailbox, read_sample
+from postroom.operations.people.audit import signature
+from postroom.store.backfill import backfill
 from postroom.store.engine.ids import new_id
-from postroom.store.mail import keep_account as store_account
-from postroom.store.senders import SenderView, load_sender, sender_by_login
-from postroom.store.submissions import submit_mails
+from postroom.store.mail.mail import keep_account as store_account
+from postroom.store.outbound.senders import SenderView, load_sender, sender_by_login
+from postroom.store.outbound.submissions import submit_mails
 from support.mail import done, keep_account, keep_mail
 from support.patience import PATIENCE_S
 from support.store.fault_cases_submissions import submission

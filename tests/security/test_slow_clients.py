@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from postroom.http_server.guard import address_key
-from postroom.http_server.limits import ConnectionLimits
-from postroom.http_server.listening import open_listener
-from postroom.http_server.serving import serving_on
+from postroom.system.http_server.guard import address_key
+from postroom.system.http_server.limits import ConnectionLimits
+from postroom.system.http_server.listening import open_listener
+from postroom.system.http_server.serving import serving_on
 
 PATIENT = ConnectionLimits(first_byte_s=600, headers_s=600, body_s=600, keep_alive_s=600, answer_s=600)
 HELLO = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"

@@ -6,9 +6,9 @@ import httpx2
 import pytest
 
 from postroom.core.roles import CHANNELS, Role, channels_of
-from postroom.store.audit import Signature
 from postroom.store.engine.ids import new_id
-from postroom.store.tokens import create_token, list_tokens, mint
+from postroom.store.people.audit import Signature
+from postroom.store.people.tokens import create_token, list_tokens, mint
 from support.switchboard import Served, envelope
 
 MAIL = {"channel": "email", "provider": "gmail"}

@@ -6,9 +6,9 @@ import httpx2
 import pytest
 
 from postroom.core.metrics import ACCESS_REFUSED
-from postroom.store.audit import Signature
 from postroom.store.engine.ids import new_id
-from postroom.store.tokens import read_token, revoke_token
+from postroom.store.people.audit import Signature
+from postroom.store.people.tokens import read_token, revoke_token
 from support.clocks import ManualClock
 from support.patience import PATIENCE_S
 from support.switchboard import Served, envelope

@@ -10,10 +10,10 @@ import httpx2
 import pytest
 from starlette.routing import Route
 
-from postroom.api.operation import PREFIX as API
 from postroom.compose.sign_in import SELF_CHECKING
-from postroom.store.people import change_role
-from postroom.web.sign_in import is_open
+from postroom.interfaces.http.api.operation import PREFIX as API
+from postroom.interfaces.http.sign_in import is_open
+from postroom.store.people.people import change_role
 from support.clocks import ManualClock
 from support.signed_in import Pages, Visiting, running_pages
 from support.sqlite import new_sqlite

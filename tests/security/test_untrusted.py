@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from postroom.core.mail.accounts import gmail_endpoint
 from postroom.core.roles import Principal, Role
-from postroom.store.connector_requests import Reply
+from postroom.interfaces.http.mcp.registry import ALL_TOOLS, TOOLS_BY_NAME
+from postroom.interfaces.http.mcp.untrusted import harmless, marked_envelope
+from postroom.interfaces.http.services import Services
 from postroom.store.engine.ids import new_id
-from postroom.store.senders import sender_by_login
-from postroom.switchboard.services import Services
-from postroom.switchboard.tools.registry import ALL_TOOLS, TOOLS_BY_NAME
-from postroom.switchboard.tools.untrusted import harmless, marked_envelope
+from postroom.store.intake.connector_requests import Reply
+from postroom.store.outbound.senders import sender_by_login
 from support.agent_client import ADMIN, AGENT, client_of
 from support.mail import OWNER
 from support.strangers import ENDPOINT, EVIL, PLAIN, SENDER, leaks, plant, plant_backfill, plant_mail

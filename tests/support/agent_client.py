@@ -9,10 +9,10 @@ from mcp.client import Client
 
 from postroom.core.actions.safety import Policy
 from postroom.core.roles import Principal, Role
-from postroom.store.audit import AuditView, list_audit
+from postroom.interfaces.http.mcp.mcp_server import build_server
+from postroom.interfaces.http.services import Services
 from postroom.store.engine.ids import new_id
-from postroom.switchboard.services import Services
-from postroom.web.mcp_server import build_server
+from postroom.store.people.audit import AuditView, list_audit
 from support.mail import keep_mail
 from support.switchboard import services_on
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from typer.core import TyperCommand, TyperGroup
 
-from postroom.cli.root import Deferred
+from postroom.interfaces.cli.root import Deferred
 
 
 def commands(group: TyperGroup, above: str = "postroom") -> Iterator[tuple[str, TyperCommand | TyperGroup]]:

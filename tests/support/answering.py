@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from postroom.connectors.mail.request_handlers import MailConnector, RequestHandlers
-from postroom.connectors.mail.source import MailSource
-from postroom.connectors.request_server import RequestServer
-from postroom.connectors.switchboard_client import RequestSource
+from postroom.mailboxes.following.request_handlers import MailConnector, RequestHandlers
+from postroom.mailboxes.following.source import MailSource
+from postroom.sources.request_server import RequestServer
+from postroom.sources.switchboard_client import RequestSource
 
 
 @asynccontextmanager

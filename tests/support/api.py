@@ -12,11 +12,11 @@ from uuid import UUID
 
 import httpx2
 
-from postroom.api.operation import PREFIX
 from postroom.core.roles import Role
-from postroom.store.approvals import Approval
+from postroom.interfaces.http.api.operation import PREFIX
+from postroom.store.actions.approvals import Approval
 from postroom.store.engine.database import Database
-from postroom.store.tokens import create_token, mint
+from postroom.store.people.tokens import create_token, mint
 from support.page_setup import ask, filled_mailbox
 from support.signed_in import Pages, Visiting, running_pages
 from support.store.fault_cases_registry import signed

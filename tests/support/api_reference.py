@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from postroom.api.openapi import openapi, plain_path, who_may
-from postroom.api.operation import PREFIX, Noun, Operation
-from postroom.api.registry import NOUNS
+from postroom.interfaces.http.api.openapi import openapi, plain_path, who_may
+from postroom.interfaces.http.api.operation import PREFIX, Noun, Operation
+from postroom.interfaces.http.api.registry import NOUNS
 
 FormOf = Callable[[dict[str, Any], dict[str, Any]], str]
 

@@ -4,15 +4,16 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from postroom.act.approvals import Approvals, Channel
 from postroom.core.jobs.job import Job
 from postroom.core.jobs.types import CATALOGUE
-from postroom.handlers.approval_notify import HOURLY, ApprovalNotify
 from postroom.jobs.run import JobRun
-from postroom.store import approvals, jobs
-from postroom.store.audit import Signature, list_audit
+from postroom.store.actions import approvals
 from postroom.store.engine.ids import new_id
-from postroom.store.new_jobs import new_job
+from postroom.store.jobs import jobs
+from postroom.store.jobs.new_jobs import new_job
+from postroom.store.people.audit import Signature, list_audit
+from postroom.triage.act.approvals import Approvals, Channel
+from postroom.triage.handlers.approval_notify import HOURLY, ApprovalNotify
 from support.gates import LASTING
 from support.store.fault_cases_approvals import pending
 from support.store.job_setup import JobSetup

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from uuid import UUID
 
-from postroom.store.approvals import Approval
+from postroom.store.actions.approvals import Approval
 from postroom.store.engine.database import Script, Text, transaction
 from postroom.store.engine.ids import new_id
 

@@ -12,28 +12,28 @@ from typing import Any, Literal
 from uuid import UUID, uuid4
 from zoneinfo import ZoneInfo
 
-from postroom.connectors.mail.backfill.mailbox import BackfillMailbox
-from postroom.connectors.mail.backfill.walk import JobStopped
-from postroom.connectors.mail.ingested_ids import IngestedIds
-from postroom.connectors.mail.ingester import MailIngester
-from postroom.connectors.mail.knowledge import Knowledge
-from postroom.connectors.mail.refused import RefusedMail
-from postroom.connectors.mail.source import Form
-from postroom.connectors.runtime import ConnectorHealth
-from postroom.connectors.switchboard_client import (
-    BackfillAssignment,
-    BackfillProgress,
-    BackfillStatus,
-    FailedMessage,
-    Receipt,
-)
 from postroom.core.backfill.cursor import Cursor
 from postroom.core.backfill.window import Window
 from postroom.core.errors import Conflict, LeaseLost, MailboxError, MessageGone, PostroomError, Refused
 from postroom.core.mail.categories import Category, queries_of
 from postroom.core.mail.ingestion import IngestionPolicy
 from postroom.core.tally import Tally
-from postroom.gmail.resources import Message, MessagePage, MessageRef, read_message
+from postroom.mailboxes.backfill.mailbox import BackfillMailbox
+from postroom.mailboxes.backfill.walk import JobStopped
+from postroom.mailboxes.following.ingested_ids import IngestedIds
+from postroom.mailboxes.following.ingester import MailIngester
+from postroom.mailboxes.following.knowledge import Knowledge
+from postroom.mailboxes.following.refused import RefusedMail
+from postroom.mailboxes.following.source import Form
+from postroom.mailboxes.gmail.resources import Message, MessagePage, MessageRef, read_message
+from postroom.sources.runtime import ConnectorHealth
+from postroom.sources.switchboard_client import (
+    BackfillAssignment,
+    BackfillProgress,
+    BackfillStatus,
+    FailedMessage,
+    Receipt,
+)
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.refusal import Refusal
 from support.clocks import ManualClock

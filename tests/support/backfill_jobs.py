@@ -8,13 +8,14 @@ from datetime import date, timedelta
 from typing import Any
 from uuid import UUID
 
-from postroom.accounts.mailbox_requests import ConnectorRequests
 from postroom.core.backfill.job import FailedMessage, NewBackfill
-from postroom.store import backfill, mail
-from postroom.store.backfill_estimates import record_estimate
-from postroom.store.connector_requests import Reply
+from postroom.mailboxes.accounts.mailbox_requests import ConnectorRequests
+from postroom.store.backfill import backfill
+from postroom.store.backfill.backfill_estimates import record_estimate
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.store.intake.connector_requests import Reply
+from postroom.store.mail import mail
 from support.store.fault_cases_backfill import COST, ENDPOINT, OWNER, handing_out, load, reporting
 from support.store.fault_cases_registry import signed
 from support.store.job_setup import JobSetup

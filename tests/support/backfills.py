@@ -5,9 +5,9 @@ from uuid import UUID
 
 from postroom.core.backfill.job import NewBackfill
 from postroom.core.queue.queues import EMAIL
-from postroom.manage.audit import signature
-from postroom.store.backfill import create_backfill
-from postroom.store.backfill_work import hand_out
+from postroom.operations.people.audit import signature
+from postroom.store.backfill.backfill import create_backfill
+from postroom.store.backfill.backfill_work import hand_out
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 

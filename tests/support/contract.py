@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from postroom.api.openapi import openapi
-from postroom.cli.root import command_tree
 from postroom.core.roles import Role
+from postroom.interfaces.cli.root import command_tree
+from postroom.interfaces.http.api.openapi import openapi
 from postroom.store.engine.opening import open_database
 from support.all_commands import commands
 from support.clocks import ManualClock

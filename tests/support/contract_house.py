@@ -10,7 +10,7 @@ from unittest.mock import patch
 import time_machine
 
 from postroom import __version__
-from postroom.dashboard.navigation import GROUPS
+from postroom.interfaces.dashboard.navigation import GROUPS
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
 from support.acting import act_on_all_mail

@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 import pytest
 
-from postroom.cli import run
+from postroom.interfaces.cli import run
 from postroom.store.engine.opening import open_database
 from support.contract_house import House, standing_still
 from support.shell import RecordingApplication

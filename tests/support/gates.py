@@ -11,7 +11,7 @@ import httpx2
 from postroom.core.actions.permits import HeldLease, Permit
 from postroom.core.errors import PostroomError, SafetyRefused
 from postroom.core.mail.mailbox import MailboxLabel
-from postroom.gmail.tokens import Token, TokenProvider
+from postroom.mailboxes.gmail.tokens import Token, TokenProvider
 from support.whole_gmail import WholeGmailClient
 
 LASTING = HeldLease(float("inf"))

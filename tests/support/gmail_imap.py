@@ -14,10 +14,10 @@ from email import message_from_bytes
 from functools import partial
 
 from postroom.core.mail.gate import Gate
-from postroom.imap.account import ImapAccount, open_session
-from postroom.imap.mailbox import ImapMailbox
-from postroom.imap.sign_in import Credentials
-from postroom.imap.wire import Endpoint
+from postroom.mailboxes.imap.account import ImapAccount, open_session
+from postroom.mailboxes.imap.mailbox import ImapMailbox
+from postroom.mailboxes.imap.sign_in import Credentials
+from postroom.mailboxes.imap.wire import Endpoint
 from support.patience import PATIENCE_S
 from support.scripted_imap import Talk, scripted_imap
 

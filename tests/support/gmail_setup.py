@@ -12,21 +12,21 @@ from typing import Any
 
 import httpx2
 
-from postroom.connectors.checkpoint import Checkpoint
-from postroom.connectors.gmail.live import GmailConnector
-from postroom.connectors.mail.knowledge import Knowledge, SentIdsInMemory
-from postroom.connectors.mcp_switchboard import McpSwitchboard, switchboard_within
-from postroom.connectors.runtime import ConnectorHealth
-from postroom.connectors.switchboard_client import Receipt
 from postroom.core.errors import PostroomError
 from postroom.core.mail.ingestion import IngestionPolicy
 from postroom.core.roles import Principal, Role
 from postroom.core.tally import Tally
-from postroom.gmail.client import GmailClient
-from postroom.manage.queues import peek
+from postroom.interfaces.http.mcp.mcp_server import build_server
+from postroom.interfaces.http.services import Services
+from postroom.mailboxes.following.knowledge import Knowledge, SentIdsInMemory
+from postroom.mailboxes.gmail.client import GmailClient
+from postroom.mailboxes.gmail.following.live import GmailConnector
+from postroom.operations.jobs.queues import peek
+from postroom.sources.checkpoint import Checkpoint
+from postroom.sources.mcp_switchboard import McpSwitchboard, switchboard_within
+from postroom.sources.runtime import ConnectorHealth
+from postroom.sources.switchboard_client import Receipt
 from postroom.store.engine.database import Database
-from postroom.switchboard.services import Services
-from postroom.web.mcp_server import build_server
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator

@@ -23,21 +23,24 @@ from postroom.core.queue.queues import EMAIL
 from postroom.core.roles import Role
 from postroom.core.rules.draft import RuleDraft, read_draft
 from postroom.core.rules.learning import RuleSuggestion
-from postroom.manage.audit import Signature, signature
-from postroom.manage.filters import add_filter
-from postroom.manage.people import add_person
-from postroom.manage.protection import protect
-from postroom.manage.tokens import create_token, mint
-from postroom.store import acceptance, decisions, destinations, inbox, labels, mail, suppressions
+from postroom.intake.intake import LARGEST_BATCH
+from postroom.operations.actions.protection import protect
+from postroom.operations.connectors.filters import add_filter
+from postroom.operations.people.audit import Signature, signature
+from postroom.operations.people.people import add_person
+from postroom.operations.people.tokens import create_token, mint
+from postroom.store.actions import decisions
+from postroom.store.actions.pauses import pause
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database, Script, transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.outbound import MailSender, NewMail, lease_mail
-from postroom.store.outbound_recipients import Attempt, RecipientChange, record_outcomes
-from postroom.store.pauses import pause
-from postroom.store.proposals import proposing
-from postroom.store.rules import keep_rules
-from postroom.switchboard.intake import LARGEST_BATCH
+from postroom.store.intake import acceptance, inbox
+from postroom.store.mail import labels, mail
+from postroom.store.outbound import destinations, suppressions
+from postroom.store.outbound.outbound import MailSender, NewMail, lease_mail
+from postroom.store.outbound.outbound_recipients import Attempt, RecipientChange, record_outcomes
+from postroom.store.rules.proposals import proposing
+from postroom.store.rules.rules import keep_rules
 from support.clocks import ManualClock
 from support.hostile_text import storable
 from support.intake_pages import IntakeSetup

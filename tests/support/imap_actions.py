@@ -14,27 +14,29 @@ from random import Random
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postroom.act.action_requests import ActionRequests
-from postroom.act.executor import Executor
-from postroom.act.undo import UndoService
 from postroom.compose.gate import MailboxGate
 from postroom.core.actions.permits import Permit
 from postroom.core.actions.safety import Policy
 from postroom.core.jobs.types import CATALOGUE
-from postroom.handlers.action_gmail import ActionGmail
-from postroom.handlers.outbound_send import OutboundSend
-from postroom.handlers.undo_action import UndoAction
-from postroom.handlers.unsnooze_gmail import UnsnoozeGmail
-from postroom.imap.folder_names import decoded
-from postroom.imap.mailbox import ImapMailbox, LabelsAs
-from postroom.imap.sending import ImapCarrier
 from postroom.jobs.failure import ending_of
 from postroom.jobs.run import Handler, JobRun
-from postroom.outbound.delivery import Delivery
-from postroom.outbound.pace import Pace
-from postroom.store import actions, jobs, outbound, undos
+from postroom.mailboxes.imap.folder_names import decoded
+from postroom.mailboxes.imap.mailbox import ImapMailbox, LabelsAs
+from postroom.mailboxes.imap.sending import ImapCarrier
+from postroom.outbound.queue.delivery import Delivery
+from postroom.outbound.queue.pace import Pace
+from postroom.store.actions import actions, undos
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.store.jobs import jobs
+from postroom.store.outbound import outbound
+from postroom.triage.act.action_requests import ActionRequests
+from postroom.triage.act.executor import Executor
+from postroom.triage.act.undo import UndoService
+from postroom.triage.handlers.action_gmail import ActionGmail
+from postroom.triage.handlers.outbound_send import OutboundSend
+from postroom.triage.handlers.undo_action import UndoAction
+from postroom.triage.handlers.unsnooze_gmail import UnsnoozeGmail
 from postroom_sandbox.smtp_server import SmtpServer
 from support.clocks import ManualClock
 from support.gates import LASTING

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from postroom.core.mail.gate import Gate
-from postroom.imap.account import ImapAccount, open_session
-from postroom.imap.answers import Fetched, fetched_in
-from postroom.imap.identity import TEXT_ITEM, Scheme, id_of, items_for, scheme_of
-from postroom.imap.mailbox import ImapMailbox, LabelsAs
-from postroom.imap.responses import Data, ResponseReader
-from postroom.imap.sign_in import Credentials
-from postroom.imap.wire import Endpoint
+from postroom.mailboxes.imap.account import ImapAccount, open_session
+from postroom.mailboxes.imap.answers import Fetched, fetched_in
+from postroom.mailboxes.imap.identity import TEXT_ITEM, Scheme, id_of, items_for, scheme_of
+from postroom.mailboxes.imap.mailbox import ImapMailbox, LabelsAs
+from postroom.mailboxes.imap.responses import Data, ResponseReader
+from postroom.mailboxes.imap.sign_in import Credentials
+from postroom.mailboxes.imap.wire import Endpoint
 from support.gates import BY_HAND, OpenGate
 from support.imap_server import PASSWORD, PROFILES, ImapServer, address_of, trusting
 from support.patience import PATIENCE_S

@@ -13,11 +13,11 @@ from uuid import UUID
 
 from postroom.core.mail.carrier import MARK
 from postroom.core.mail.gate import Gate
-from postroom.imap.sending import ImapCarrier
-from postroom.imap.sign_in import Credentials
-from postroom.imap.submission import Submission
-from postroom.imap.wire import Endpoint, Security
-from postroom.smtp.options import Timeouts
+from postroom.mailboxes.imap.sending import ImapCarrier
+from postroom.mailboxes.imap.sign_in import Credentials
+from postroom.mailboxes.imap.submission import Submission
+from postroom.mailboxes.imap.wire import Endpoint, Security
+from postroom.outbound.smtp.options import Timeouts
 from postroom_sandbox.smtp_server import EXTENSIONS, Answers, SmtpServer
 from support.gates import BY_HAND
 from support.imap_mailbox import OpenedMailbox, opened_mailbox

@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from postroom.connectors.imap.live import ImapConnector
-from postroom.connectors.imap.place_index import PlaceIndex
-from postroom.connectors.mail.knowledge import Knowledge, SentIdsInMemory
-from postroom.connectors.mcp_switchboard import switchboard_within
 from postroom.core.mail.accounts import imap_endpoint
 from postroom.core.roles import Principal, Role
-from postroom.imap.account import ImapAccount
-from postroom.manage.queues import peek
+from postroom.interfaces.http.mcp.mcp_server import build_server
+from postroom.interfaces.http.services import Services
+from postroom.mailboxes.following.knowledge import Knowledge, SentIdsInMemory
+from postroom.mailboxes.imap.account import ImapAccount
+from postroom.mailboxes.imap.following.live import ImapConnector
+from postroom.mailboxes.imap.following.place_index import PlaceIndex
+from postroom.operations.jobs.queues import peek
+from postroom.sources.mcp_switchboard import switchboard_within
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.mail import keep_account
-from postroom.switchboard.services import Services
-from postroom.web.mcp_server import build_server
+from postroom.store.mail.mail import keep_account
 from support.clocks import ManualClock
 from support.gmail_setup import ListeningSwitchboard, WatchedHealth
 from support.imap_mailbox import Beside, account_on

@@ -16,29 +16,29 @@ from postroom.core.heartbeat import parse_heartbeat
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.queue.queues import Queues
 from postroom.core.visitors import Visitor
-from postroom.dashboard.broadcast import UpdateIntervals
-from postroom.dashboard.page import Page
-from postroom.dashboard.pages.connectors import ConnectorPage, ConnectorsPage
-from postroom.dashboard.pages.jobs import BulkPage, JobPage, JobsPage
-from postroom.dashboard.pages.queues import QueuesPage
-from postroom.dashboard.said import Said, said_before
-from postroom.dashboard.site import Site
-from postroom.dashboard.visiting import OWNER
-from postroom.gmail.scopes import LEVELS
+from postroom.interfaces.dashboard.broadcast import UpdateIntervals
+from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.pages.connectors import ConnectorPage, ConnectorsPage
+from postroom.interfaces.dashboard.pages.jobs import BulkPage, JobPage, JobsPage
+from postroom.interfaces.dashboard.pages.queues import QueuesPage
+from postroom.interfaces.dashboard.said import Said, said_before
+from postroom.interfaces.dashboard.site import Site
+from postroom.interfaces.dashboard.visiting import OWNER
+from postroom.interfaces.http.application import create_application
 from postroom.jobs.counting import JobCounter
-from postroom.manage.connector_cards import ConnectorLimits
-from postroom.manage.job_bulk import BulkOutcome
-from postroom.manage.long_tasks import LongTasks
-from postroom.store import jobs
-from postroom.store.accounts import Consent, connect_account
-from postroom.store.audit import Signature, list_audit
-from postroom.store.connectors import record_heartbeat
+from postroom.mailboxes.gmail.scopes import LEVELS
+from postroom.operations.connectors.connector_cards import ConnectorLimits
+from postroom.operations.installation.long_tasks import LongTasks
+from postroom.operations.jobs.job_bulk import BulkOutcome
+from postroom.store.accounts.accounts import Consent, connect_account
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.new_jobs import new_job
-from postroom.store.queue_depths import DepthSample, keep_depths
+from postroom.store.intake.connectors import record_heartbeat
+from postroom.store.intake.queue_depths import DepthSample, keep_depths
+from postroom.store.jobs import jobs
+from postroom.store.jobs.new_jobs import new_job
+from postroom.store.people.audit import Signature, list_audit
 from postroom.vault.sealing import Sealed
-from postroom.web.application import create_application
 from support.clocks import ManualClock
 from support.page_app import as_visitor
 from support.patience import PATIENCE_S

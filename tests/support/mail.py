@@ -10,12 +10,15 @@ from postroom.core.actions.undo import undo_hint
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.message import read_mail
 from postroom.core.queue.queues import EMAIL
-from postroom.store import actions, approvals, decisions, inbox, jobs, mail
-from postroom.store.audit import Signature
+from postroom.intake.intake import Intake
+from postroom.store.actions import actions, approvals, decisions
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.new_jobs import new_job
-from postroom.switchboard.intake import Intake
+from postroom.store.intake import inbox
+from postroom.store.jobs import jobs
+from postroom.store.jobs.new_jobs import new_job
+from postroom.store.mail import mail
+from postroom.store.people.audit import Signature
 from support import storing
 
 OWNER = "ada@example.com"

@@ -9,17 +9,19 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from postroom.act.action_requests import ActionRequests
 from postroom.core.actions.safety import Policy
 from postroom.core.jobs.job import JobView
 from postroom.core.jobs.types import CATALOGUE
-from postroom.store import actions, decisions, jobs, mail
-from postroom.store.audit import Signature
+from postroom.store.actions import actions, decisions
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
-from postroom.store.job_builders import undo_job
+from postroom.store.jobs import jobs
+from postroom.store.jobs.job_builders import undo_job
+from postroom.store.mail import mail
+from postroom.store.people.audit import Signature
+from postroom.triage.act.action_requests import ActionRequests
 from support.patience import PATIENCE_S
 from support.product import Product, raw_mail, running_product
 

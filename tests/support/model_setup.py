@@ -7,13 +7,13 @@ from typing import Any
 from uuid import UUID
 
 from postroom.core.rules.conditions import MessageFacts
-from postroom.decide.model import Model, ModelAnswer, ModelRequest
-from postroom.decide.prompt import build_prompt
 from postroom.settings.sections import ModelSettings
+from postroom.store.actions.model_calls import CallView, DaySpend, calls_of, day_of, spend_of
 from postroom.store.engine.database import Database
-from postroom.store.guidance import Direction
-from postroom.store.labels import LabelView
-from postroom.store.model_calls import CallView, DaySpend, calls_of, day_of, spend_of
+from postroom.store.mail.labels import LabelView
+from postroom.store.rules.guidance import Direction
+from postroom.triage.decide.model import Model, ModelAnswer, ModelRequest
+from postroom.triage.decide.prompt import build_prompt
 from postroom_sandbox.model_api import ModelApi, running_model_api
 from support.clocks import ManualClock
 from support.store.fault_cases_model import new_call

@@ -7,14 +7,14 @@ from uuid import UUID
 
 from postroom.core.outbound.bounce_classes import BounceClass
 from postroom.core.outbound.priority import Throttle
-from postroom.manage.audit import Signature, signature
-from postroom.store import destinations, outbound, senders, suppressions
+from postroom.operations.people.audit import Signature, signature
 from postroom.store.engine.database import Database, Script, transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.outbound import MailSender, NewMail
-from postroom.store.outbound_recipients import Attempt, RecipientChange, record_outcomes
-from postroom.store.sender_counts import SenderCount, counting, record_scores
-from postroom.store.senders import Grounds, NewSender
+from postroom.store.outbound import destinations, outbound, senders, suppressions
+from postroom.store.outbound.outbound import MailSender, NewMail
+from postroom.store.outbound.outbound_recipients import Attempt, RecipientChange, record_outcomes
+from postroom.store.outbound.sender_counts import SenderCount, counting, record_scores
+from postroom.store.outbound.senders import Grounds, NewSender
 from support.smtp_sending import new_mail, queue_mail
 
 LEASE = timedelta(minutes=10)

@@ -8,12 +8,12 @@ import httpx2
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from postroom.core.visitors import PersonRole, Visitor
-from postroom.dashboard.pages import all_pages
-from postroom.dashboard.site import Site
-from postroom.dashboard.visiting import OWNER, VISITOR
+from postroom.interfaces.dashboard.pages import all_pages
+from postroom.interfaces.dashboard.site import Site
+from postroom.interfaces.dashboard.visiting import OWNER, VISITOR
+from postroom.interfaces.http.application import create_application
 from postroom.settings.reading import load_settings
 from postroom.store.engine.database import Database
-from postroom.web.application import create_application
 from support.scripted_feed import NOON
 
 HOST = "postroom.test"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import httpx2
 
-from postroom.dashboard.visiting import OWNER
+from postroom.interfaces.dashboard.visiting import OWNER
 
 OWN_PAGE = {"sec-fetch-site": "same-origin"}
 

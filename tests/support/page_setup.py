@@ -18,21 +18,21 @@ from postroom.core.jobs.job import Job
 from postroom.core.mail.mailbox import MailboxOf
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.visitors import PersonRole, Visitor
-from postroom.dashboard.broadcast import UpdateIntervals
-from postroom.dashboard.pages.approvals import ApprovalsPage
-from postroom.dashboard.pages.mail import MailPage, MessagePage
-from postroom.dashboard.pages.overview import OverviewPage
-from postroom.dashboard.site import Site
-from postroom.dashboard.visiting import VISITOR
-from postroom.manage.approvals import count_waiting
-from postroom.manage.overview import Overview
-from postroom.store import approvals, decisions, undos
-from postroom.store.approvals import Approval
+from postroom.intake.intake import Intake
+from postroom.interfaces.dashboard.broadcast import UpdateIntervals
+from postroom.interfaces.dashboard.pages.approvals import ApprovalsPage
+from postroom.interfaces.dashboard.pages.mail import MailPage, MessagePage
+from postroom.interfaces.dashboard.pages.overview import OverviewPage
+from postroom.interfaces.dashboard.site import Site
+from postroom.interfaces.dashboard.visiting import VISITOR
+from postroom.interfaces.http.application import create_application
+from postroom.operations.actions.approvals import count_waiting
+from postroom.operations.overview.overview import Overview
+from postroom.store.actions import approvals, decisions, undos
+from postroom.store.actions.approvals import Approval
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.switchboard.intake import Intake
-from postroom.web.application import create_application
 from support.clocks import ManualClock, zone_at_noon
 from support.store.job_setup import JobSetup
 from support.store.mail_setup import MailSetup, Sample

@@ -17,25 +17,28 @@ from postroom.compose.mailboxes import Mailboxes, keep_sandbox_account
 from postroom.compose.switchboard import dispatcher_of, open_services, switchboard_for
 from postroom.compose.tasks import background
 from postroom.compose.worker import running_jobs
-from postroom.connectors.gmail.live import GmailConnector
-from postroom.connectors.mcp_switchboard import McpSwitchboard
-from postroom.connectors.runtime import ConnectorHealth
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.ingestion import IngestionPolicy, as_data
 from postroom.core.mail.message import read_mail
 from postroom.core.queue.queues import EMAIL
 from postroom.core.rules.draft import RuleDraft
-from postroom.gmail.transport import CheckedClient
-from postroom.outbound.pace import Pace
+from postroom.intake.intake import Intake
+from postroom.interfaces.http.services import Services
+from postroom.mailboxes.gmail.following.live import GmailConnector
+from postroom.mailboxes.gmail.transport import CheckedClient
+from postroom.outbound.queue.pace import Pace
 from postroom.settings.reading import Settings
-from postroom.store import decisions, feed, inbox, jobs, mail
+from postroom.sources.mcp_switchboard import McpSwitchboard
+from postroom.sources.runtime import ConnectorHealth
+from postroom.store.actions import decisions
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.new_jobs import new_job
-from postroom.store.rules import add_rules
-from postroom.switchboard.intake import Intake
-from postroom.switchboard.services import Services
+from postroom.store.intake import inbox
+from postroom.store.jobs import jobs
+from postroom.store.jobs.new_jobs import new_job
+from postroom.store.mail import feed, mail
+from postroom.store.rules.rules import add_rules
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator

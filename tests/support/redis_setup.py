@@ -9,18 +9,18 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from postroom.connectors.mcp_switchboard import McpSwitchboard, switchboard_within
-from postroom.connectors.redis_stream.source import RedisSource
-from postroom.connectors.redis_stream.stream import RedisStream, connect
-from postroom.connectors.runtime import ConnectorHealth, State
-from postroom.connectors.switchboard_client import Receipt
 from postroom.core.errors import PostroomError
 from postroom.core.jobs.retry import RetryPolicy
 from postroom.core.roles import Principal, Role
+from postroom.interfaces.http.mcp.mcp_server import build_server
+from postroom.interfaces.http.services import Services
+from postroom.sources.mcp_switchboard import McpSwitchboard, switchboard_within
+from postroom.sources.redis_stream.source import RedisSource
+from postroom.sources.redis_stream.stream import RedisStream, connect
+from postroom.sources.runtime import ConnectorHealth, State
+from postroom.sources.switchboard_client import Receipt
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
-from postroom.switchboard.services import Services
-from postroom.web.mcp_server import build_server
 from support.patience import PATIENCE_S
 from support.redis import RedisServer
 from support.switchboard import services_on

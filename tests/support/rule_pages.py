@@ -8,7 +8,7 @@ import httpx2
 from postroom.core.rules.draft import RuleDraft
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
-from postroom.store.rules import RuleView, list_rules
+from postroom.store.rules.rules import RuleView, list_rules
 from support.clocks import ManualClock
 from support.patience import PATIENCE_S
 from support.store.job_setup import JobSetup

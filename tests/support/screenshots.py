@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from playwright.async_api import Page
 
-from postroom.dashboard.navigation import GROUPS
+from postroom.interfaces.dashboard.navigation import GROUPS
 
 FOLDER = Path(__file__).parents[2] / "docs" / "screenshots"
 LARGEST = 150_000

@@ -9,19 +9,19 @@ from uuid import UUID
 from fastapi import FastAPI
 from starlette.routing import BaseRoute
 
-from postroom.dashboard.broadcast import UpdateIntervals
-from postroom.dashboard.pages.overview import OverviewPage
-from postroom.dashboard.site import Site
-from postroom.manage.account_status import AccountLine
-from postroom.manage.attention import Attention
-from postroom.manage.audit import Signature
-from postroom.manage.first_steps import FirstSteps
-from postroom.manage.model import ModelStatus
-from postroom.manage.overview import ControlState, HiddenToday, MessageLine, Overview
-from postroom.manage.pausing import Stopped
-from postroom.manage.road import Road
-from postroom.store.pauses import ALL, Pause
-from postroom.web.application import create_application
+from postroom.interfaces.dashboard.broadcast import UpdateIntervals
+from postroom.interfaces.dashboard.pages.overview import OverviewPage
+from postroom.interfaces.dashboard.site import Site
+from postroom.interfaces.http.application import create_application
+from postroom.operations.accounts.account_status import AccountLine
+from postroom.operations.actions.pausing import Stopped
+from postroom.operations.overview.attention import Attention
+from postroom.operations.overview.first_steps import FirstSteps
+from postroom.operations.overview.overview import ControlState, HiddenToday, MessageLine, Overview
+from postroom.operations.overview.road import Road
+from postroom.operations.people.audit import Signature
+from postroom.operations.rules.model import ModelStatus
+from postroom.store.actions.pauses import ALL, Pause
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 

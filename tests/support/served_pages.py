@@ -4,13 +4,13 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from postroom.dashboard.broadcast import UpdateIntervals
-from postroom.dashboard.pages import all_pages
-from postroom.dashboard.site import Site
+from postroom.interfaces.dashboard.broadcast import UpdateIntervals
+from postroom.interfaces.dashboard.pages import all_pages
+from postroom.interfaces.dashboard.site import Site
+from postroom.interfaces.http.application import create_application
+from postroom.interfaces.http.serve import serving
 from postroom.settings.reading import load_settings
 from postroom.store.engine.database import Database
-from postroom.web.application import create_application
-from postroom.web.serve import serving
 from support.scripted_feed import NOON
 
 

@@ -14,11 +14,6 @@ from uuid import UUID
 
 import httpx2
 
-from postroom.act.action_requests import ActionRequests
-from postroom.act.agents import Agents
-from postroom.act.approvals import Approvals
-from postroom.act.executor import Executor
-from postroom.act.undo import UndoService
 from postroom.compose.gate import MailboxGate
 from postroom.core.actions.permits import Permit
 from postroom.core.actions.safety import Policy, ProtectedKind
@@ -28,23 +23,30 @@ from postroom.core.jobs.job import Job
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.mailbox import Mailbox
 from postroom.core.rules.draft import RuleDraft
-from postroom.gmail.client import GmailClient
-from postroom.gmail.mailbox import GmailMailbox
-from postroom.handlers.action_gmail import ActionGmail
-from postroom.handlers.approval_notify import ApprovalNotify
-from postroom.handlers.classify import Classify
-from postroom.handlers.labels_sync import LabelsSyncGmail
-from postroom.handlers.undo_action import UndoAction
-from postroom.handlers.unsnooze_gmail import UnsnoozeGmail
 from postroom.jobs.failure import ending_of
 from postroom.jobs.run import Handler, JobRun
-from postroom.store import actions, approvals, decisions, jobs, labels, mail, protection
-from postroom.store.audit import Signature
+from postroom.mailboxes.gmail.client import GmailClient
+from postroom.mailboxes.gmail.mailbox import GmailMailbox
+from postroom.store.actions import actions, approvals, decisions, protection
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.job_builders import decide_again, undo_job
-from postroom.store.mail_changes import Change, apply_changes
-from postroom.store.rules import add_rules
+from postroom.store.jobs import jobs
+from postroom.store.jobs.job_builders import decide_again, undo_job
+from postroom.store.mail import labels, mail
+from postroom.store.mail.mail_changes import Change, apply_changes
+from postroom.store.people.audit import Signature
+from postroom.store.rules.rules import add_rules
+from postroom.triage.act.action_requests import ActionRequests
+from postroom.triage.act.agents import Agents
+from postroom.triage.act.approvals import Approvals
+from postroom.triage.act.executor import Executor
+from postroom.triage.act.undo import UndoService
+from postroom.triage.handlers.action_gmail import ActionGmail
+from postroom.triage.handlers.approval_notify import ApprovalNotify
+from postroom.triage.handlers.classify import Classify
+from postroom.triage.handlers.labels_sync import LabelsSyncGmail
+from postroom.triage.handlers.undo_action import UndoAction
+from postroom.triage.handlers.unsnooze_gmail import UnsnoozeGmail
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox as Gmail
 from support.clocks import ManualClock

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from postroom.cli import run
 from postroom.compose.application import Invite, PostroomApplication, Ready
+from postroom.interfaces.cli import run
 from postroom.settings.reading import Settings
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import FILE, look_into

@@ -19,12 +19,12 @@ from starlette.routing import Route
 from postroom.compose.serve import pages_application
 from postroom.compose.sign_in import knows_visitor
 from postroom.core.visitors import PersonRole
-from postroom.manage.people import add_person, offer_first_link
+from postroom.interfaces.http.ready import ready_endpoint
+from postroom.interfaces.http.serve import serving
+from postroom.interfaces.http.services import Services
+from postroom.operations.people.people import add_person, offer_first_link
 from postroom.settings.reading import Settings
 from postroom.store.engine.database import Database
-from postroom.switchboard.services import Services
-from postroom.web.ready import ready_endpoint
-from postroom.web.serve import serving
 from support.clocks import ManualClock
 from support.patience import PATIENCE_S
 from support.store.fault_cases_registry import signed

@@ -14,9 +14,9 @@ import trustme
 from dnslib import AAAA, CNAME, MX, QTYPE, RCODE, RR, SRV, TXT, A, DNSRecord
 
 from postroom.core.outbound.transport import MailOptions, OutgoingMail, OutgoingRecipient, RecipientOutcome
-from postroom.smtp.dns import Dns
-from postroom.smtp.options import SmtpOptions, TlsContexts
-from postroom.smtp.transport import SmtpTransport
+from postroom.outbound.smtp.dns import Dns
+from postroom.outbound.smtp.options import SmtpOptions, TlsContexts
+from postroom.outbound.smtp.transport import SmtpTransport
 
 HEAD = b"From: mara@sender.example\r\nTo: ada@example.org\r\nSubject: Hello\r\n\r\n"
 CONTENT = HEAD + b"Line one\r\n.dot\r\n..two\r\n.\r\nend\r\n"

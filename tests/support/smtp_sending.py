@@ -7,13 +7,13 @@ from uuid import UUID
 
 from postroom.core.actions.permits import HeldLease
 from postroom.core.outbound.transport import MailOptions, Transport
-from postroom.outbound.pace import Pace
-from postroom.outbound.smtp_delivery import SmtpDelivery, SmtpRoad
-from postroom.store import outbound, outbound_recipients
+from postroom.outbound.queue.pace import Pace
+from postroom.outbound.queue.smtp_delivery import SmtpDelivery, SmtpRoad
 from postroom.store.engine.database import Database, Script, transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.outbound import LeasedMail, MailSender, MailView, NewMail, NewRecipient, queueing_mail
-from postroom.store.outbound_recipients import RecipientResult
+from postroom.store.outbound import outbound, outbound_recipients
+from postroom.store.outbound.outbound import LeasedMail, MailSender, MailView, NewMail, NewRecipient, queueing_mail
+from postroom.store.outbound.outbound_recipients import RecipientResult
 from postroom.system.boot_clock import BootClock, since_boot
 from support.clocks import ManualClock
 from support.smtp import CONTENT

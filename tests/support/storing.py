@@ -7,8 +7,8 @@ from uuid import UUID
 from postroom.core.jobs.job import NewJob
 from postroom.core.mail.message import MailContent
 from postroom.store.engine.database import Transaction
-from postroom.store.inbox import LeasedMessage
-from postroom.store.mail import Account, NewMessage, store_messages
+from postroom.store.intake.inbox import LeasedMessage
+from postroom.store.mail.mail import Account, NewMessage, store_messages
 
 
 def store_message(

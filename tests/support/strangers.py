@@ -10,14 +10,16 @@ from postroom.core.backfill.job import NewBackfill, Progress
 from postroom.core.heartbeat import parse_heartbeat
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.roles import Principal, Role
-from postroom.manage.audit import signature
-from postroom.store import connectors, decisions, jobs
-from postroom.store import mail as stored_mail
+from postroom.interfaces.http.services import Services
+from postroom.operations.people.audit import signature
+from postroom.store.actions import decisions
 from postroom.store.engine.database import Script, sql, transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.new_jobs import new_job
-from postroom.store.submissions import submit_mails
-from postroom.switchboard.services import Services
+from postroom.store.intake import connectors
+from postroom.store.jobs import jobs
+from postroom.store.jobs.new_jobs import new_job
+from postroom.store.mail import mail as stored_mail
+from postroom.store.outbound.submissions import submit_mails
 from support.mail import keep_mail
 from support.store.fault_cases_submissions import submission
 from support.submission import added_sender

@@ -14,27 +14,27 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from starlette.applications import Starlette
 
-from postroom.accounts.credentials import AccessTokens
-from postroom.act.action_requests import ActionRequests
-from postroom.act.agents import Agents
 from postroom.core.actions.safety import Policy
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.queue.queues import Queues
 from postroom.core.roles import Role
 from postroom.core.tally import Tally
+from postroom.intake.buffer import Buffer
+from postroom.intake.disk import DiskReserve
+from postroom.intake.intake import Intake
+from postroom.interfaces.http.services import Services
+from postroom.interfaces.http.switchboard import McpEndpoint, running_mcp, switchboard_routes
+from postroom.interfaces.http.token_check import TokenCheck
+from postroom.mailboxes.accounts.credentials import AccessTokens
+from postroom.outbound.submission.submissions import SubmissionOptions, Submissions
 from postroom.settings.mailboxes import BackfillSettings
-from postroom.store.audit import AuditView, Signature, list_audit
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.mail import keep_account
-from postroom.store.tokens import create_token, mint
-from postroom.submission.submissions import SubmissionOptions, Submissions
-from postroom.switchboard.buffer import Buffer
-from postroom.switchboard.disk import DiskReserve
-from postroom.switchboard.intake import Intake
-from postroom.switchboard.services import Services
-from postroom.switchboard.token_check import TokenCheck
-from postroom.web.http import McpEndpoint, running_mcp, switchboard_routes
+from postroom.store.mail.mail import keep_account
+from postroom.store.people.audit import AuditView, Signature, list_audit
+from postroom.store.people.tokens import create_token, mint
+from postroom.triage.act.action_requests import ActionRequests
+from postroom.triage.act.agents import Agents
 from support.patience import PATIENCE_S
 
 OWNER = "ada@example.com"

@@ -5,9 +5,10 @@ import time
 from collections.abc import Awaitable, Callable, Collection
 from typing import TypeVar
 
-from postroom.store import decisions, jobs
+from postroom.store.actions import decisions
 from postroom.store.engine.database import Database
 from postroom.store.engine.listeners import signalled
+from postroom.store.jobs import jobs
 from support.patience import PATIENCE_S
 
 T = TypeVar("T")

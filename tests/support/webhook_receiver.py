@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from postroom.act.webhook import HEADER, AnswerHook, WebhookChannel, signature
 from postroom.store.engine.database import Database
+from postroom.triage.act.webhook import HEADER, AnswerHook, WebhookChannel, signature
 from postroom_sandbox.server import running
 from support.approval_setup import ApprovalSetup, pending
 from support.clocks import ManualClock

@@ -5,12 +5,12 @@ import json
 from collections.abc import Collection, Sequence
 
 from postroom.core import base64url
-from postroom.gmail import calls
-from postroom.gmail.calls import Call, Format, HistoryType, nothing
-from postroom.gmail.client import GmailClient
-from postroom.gmail.errors import LabelNotFound
-from postroom.gmail.methods import Method
-from postroom.gmail.resources import (
+from postroom.mailboxes.gmail import calls
+from postroom.mailboxes.gmail.calls import Call, Format, HistoryType, nothing
+from postroom.mailboxes.gmail.client import GmailClient
+from postroom.mailboxes.gmail.errors import LabelNotFound
+from postroom.mailboxes.gmail.methods import Method
+from postroom.mailboxes.gmail.resources import (
     Draft,
     DraftPage,
     HistoryPage,
@@ -21,7 +21,7 @@ from postroom.gmail.resources import (
     read_label,
     read_message_ref,
 )
-from postroom.gmail.scopes import FULL, LABELS, MODIFY, READONLY, SEND
+from postroom.mailboxes.gmail.scopes import FULL, LABELS, MODIFY, READONLY, SEND
 
 STOP = Method("stop", "POST", READONLY)
 BATCH_MODIFY = Method("messages.batchModify", "POST", MODIFY, changes=True)

@@ -13,17 +13,17 @@ from postroom.core.actions.action import ACTION_TYPES, DecidedType
 from postroom.core.lifecycle import AccountState
 from postroom.core.mail.account_repair import repair_for
 from postroom.core.rules.rule import Rule
-from postroom.gmail.oauth import AppRefused
-from postroom.gmail.scopes import LEVELS, Level
-from postroom.manage import account_checks as checks
-from postroom.manage.account_checks import Known
-from postroom.manage.checks import Check
-from postroom.store.accounts import AccountView, Consent
-from postroom.store.connectors import ConnectorView, last_reports
+from postroom.mailboxes.gmail.oauth import AppRefused
+from postroom.mailboxes.gmail.scopes import LEVELS, Level
+from postroom.operations.accounts import account_checks as checks
+from postroom.operations.accounts.account_checks import Known
+from postroom.operations.installation.checks import Check
+from postroom.store.accounts.accounts import AccountView, Consent
+from postroom.store.accounts.secret_keys import KeyUse
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.sqlite import SqliteDatabase
-from postroom.store.mail import keep_account
-from postroom.store.secret_keys import KeyUse
+from postroom.store.intake.connectors import ConnectorView, last_reports
+from postroom.store.mail.mail import keep_account
 from postroom.vault.keys import KeyFile
 from postroom.vault.sealing import Vault
 from support.shell import Shell

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from postroom.act.approval_notice import notice_of, one_line, what_is_done, whole_content
 from postroom.core.actions.action import ACTION_TYPES
+from postroom.triage.act.approval_notice import notice_of, one_line, what_is_done, whole_content
 from support.approvals import WAITING
 
 

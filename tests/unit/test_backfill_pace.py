@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.connectors.mail.backfill.pace import HOUR_S, LARGEST_BATCH, Pace
+from postroom.mailboxes.backfill.pace import HOUR_S, LARGEST_BATCH, Pace
 
 
 class Clock:

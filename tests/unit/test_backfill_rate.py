@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.connectors.mail.backfill.pace import Pace
 from postroom.core.backfill.job import HIGHEST_RATE
 from postroom.core.backfill.rate import HOUR, allowed, due_from, slack, spacing, too_early
+from postroom.mailboxes.backfill.pace import Pace
 
 START = datetime(2026, 11, 16, tzinfo=UTC)
 rates = st.sampled_from([1, 7, 100, 3_600, 20_000, HIGHEST_RATE])

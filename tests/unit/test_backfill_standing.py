@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from postroom.cli.backfill_output import ended_line, length, progress_line
-from postroom.cli.backfill_watch import RecentSpeed
 from postroom.core.backfill.job import BackfillJob
 from postroom.core.backfill.standing import standing
+from postroom.interfaces.cli.backfill_output import ended_line, length, progress_line
+from postroom.interfaces.cli.backfill_watch import RecentSpeed
 from postroom.store.engine.ids import new_id
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)

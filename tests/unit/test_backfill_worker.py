@@ -7,9 +7,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-from postroom.connectors.mail.backfill.lease import KeptLease
-from postroom.connectors.mail.backfill.worker import BackfillWorker, SliceResult
 from postroom.core.errors import BadInput, NeedsPerson, SwitchboardUnavailable
+from postroom.mailboxes.backfill.lease import KeptLease
+from postroom.mailboxes.backfill.worker import BackfillWorker, SliceResult
 from support.backfill import ENDPOINT, BackfillSetup, at, backfill_setup, deliver
 from support.jumping_loop import now, run
 

@@ -6,7 +6,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.outbound.byte_budget import ByteBudget
+from postroom.outbound.queue.byte_budget import ByteBudget
 
 MOST = 100
 

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any, cast
 
-from postroom.connectors.refreshing import keep_fresh
-from postroom.connectors.runtime import Connector, ConnectorHealth, Heartbeats
-from postroom.connectors.switchboard_client import SwitchboardClient
 from postroom.core.errors import SwitchboardUnavailable
 from postroom.core.heartbeat import liveness
+from postroom.sources.refreshing import keep_fresh
+from postroom.sources.runtime import Connector, ConnectorHealth, Heartbeats
+from postroom.sources.switchboard_client import SwitchboardClient
 from support.jumping_loop import now, run
 
 NOON = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)

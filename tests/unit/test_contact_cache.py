@@ -9,12 +9,12 @@ from pathlib import Path
 import orjson
 import pytest
 
-from postroom.connectors.contact_cache import ContactCache
-from postroom.connectors.filter_cache import FilterCache
-from postroom.connectors.refreshing import keep_fresh
-from postroom.connectors.switchboard_client import ContactsPage, Filters
 from postroom.core.errors import BadInput, SwitchboardUnavailable
 from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionRule
+from postroom.mailboxes.following.contact_cache import ContactCache
+from postroom.mailboxes.following.filter_cache import FilterCache
+from postroom.sources.refreshing import keep_fresh
+from postroom.sources.switchboard_client import ContactsPage, Filters
 from support.clocks import ManualClock
 from support.patience import PATIENCE_S
 

@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 
 from postroom.core.visitors import PersonRole, Visitor
-from postroom.dashboard.boards import MAX_TABS, MAX_TABS_OF_ONE, TOKEN_MARKER, Boards
-from postroom.dashboard.broadcast import UpdateIntervals
-from postroom.dashboard.visit import Visit
+from postroom.interfaces.dashboard.boards import MAX_TABS, MAX_TABS_OF_ONE, TOKEN_MARKER, Boards
+from postroom.interfaces.dashboard.broadcast import UpdateIntervals
+from postroom.interfaces.dashboard.visit import Visit
 
 
 def visit(name: str = "ada", role: PersonRole = "viewer", filters: Mapping[str, str] | None = None) -> Visit:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from postroom.dashboard.broadcast import PULSE, STALLED, Broadcast, UpdateIntervals, as_message
+from postroom.interfaces.dashboard.broadcast import PULSE, STALLED, Broadcast, UpdateIntervals, as_message
 from support.scripted_feed import ScriptedFeed, line
 
 QUIET = UpdateIntervals(between_updates=0, reread=3600, pulse=3600, after_failure=0)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.dashboard.display import clock, iso, several_lines, shown, verdict, words
+from postroom.interfaces.dashboard.display import clock, iso, several_lines, shown, verdict, words
 
 ANY_TEXT = st.text(st.characters(exclude_categories=[]), max_size=400)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from postroom.act.approvals import Verdict
-from postroom.act.discord_buttons import LONGEST, PURPOSE, ButtonIds, named_action
 from postroom.core.errors import KeyMissing, Refused
+from postroom.triage.act.approvals import Verdict
+from postroom.triage.act.discord_buttons import LONGEST, PURPOSE, ButtonIds, named_action
 from postroom.vault.sealing import Vault
 from support.approvals import WAITING
 

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroom.core.outbound.destinations import SigningKey
-from postroom.smtp.dkim import CannotSign, Signer, author_domain, relaxed_body, with_signatures
+from postroom.outbound.smtp.dkim import CannotSign, Signer, author_domain, relaxed_body, with_signatures
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
 MAIL = (
@@ -168,7 +168,7 @@ async def test_signing_leaves_the_event_loop_alone():
         return with_signatures(*work)
 
     with ThreadPoolExecutor(1, "signing") as executor, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("postroom.smtp.dkim.with_signatures", noting)
+        patch.setattr("postroom.outbound.smtp.dkim.with_signatures", noting)
         assert verified(await Signer(Keys(sender_example=RSA_KEY), lambda: NOW, executor).signed(MAIL, ""))
     assert threads == ["signing_0"]
 

@@ -17,7 +17,7 @@ MAKE = re.compile(r"(?:^|[`\n;&]) *(?:\$ )?make((?: +[a-z]+\b(?!=))+)")
 FILE = re.compile(r"(?<![\w/.<*~-])(?:[\w.-]+/)*(?:[\w-]+\.(?:py|sql|toml|lock)\b|(?<=/)(?=[`\s,;)]))")
 MODULE = re.compile(r"(?<![\w./-])(?:postroom|postroom_sandbox|support)(?:\.[a-z_]+)+(?![\w.*-])")
 # Files that a person, a build or a running Postroom makes.
-MADE = {"postroom.toml", "serve.lock", "restore.lock", "dist/", "digest.py", "NNNN_name.sql"} | {
+MADE = {"connectors/", "postroom.toml", "serve.lock", "restore.lock", "dist/", "digest.py", "NNNN_name.sql"} | {
     "connectors/gmail-ADDRESS/"
 }
 # Where a path that a page names may begin.

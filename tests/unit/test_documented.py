@@ -13,14 +13,14 @@ from typing import Any, get_args
 import pytest
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
-from postroom.cli.root import command_tree
 from postroom.core.audited_actions import AUDITED, AuditedAction
 from postroom.core.metrics import METRICS, Metric
 from postroom.core.roles import Role
+from postroom.interfaces.cli.root import command_tree
+from postroom.interfaces.http.mcp.registry import ALL_TOOLS, TOOLS_BY_NAME
+from postroom.interfaces.http.mcp.schemas import input_schema, output_schema
+from postroom.interfaces.http.mcp.tool import Tool
 from postroom.settings.reading import NOT_SETTINGS, Setting, known_settings
-from postroom.switchboard.tools.registry import ALL_TOOLS, TOOLS_BY_NAME
-from postroom.switchboard.tools.schemas import input_schema, output_schema
-from postroom.switchboard.tools.tool import Tool
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for a run as a program
 

@@ -13,9 +13,9 @@ from postroom.core.queue.envelope import IngestionTier
 from postroom.core.rules.needs import NEED_THE_HEADERS, NEED_THE_TEXT
 from postroom.core.rules.rule import MessageFacts, Rule, kinds_used
 from postroom.core.rules.rulebook import Rulebook
-from postroom.decide.engine import Safeguards, apply_rules, unknown_conditions
-from postroom.store.mail import StoredMessage
-from postroom.store.protection import Restraints
+from postroom.store.actions.protection import Restraints
+from postroom.store.mail.mail import StoredMessage
+from postroom.triage.decide.engine import Safeguards, apply_rules, unknown_conditions
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
 HEADERS = (("From", "a@b.example"), ("Subject", "Sale"), ("List-Id", "<sale>"))

@@ -8,11 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroom.core.errors import BadInput
-from postroom.gmail import calls
-from postroom.gmail.batch import Size, batch_answers, batch_request, refuses_token, verdicts
-from postroom.gmail.errors import BadAnswer, GmailError, MessageNotFound, NotFromGmail, RateLimited, Unreachable
-from postroom.gmail.resources import Message
-from postroom.gmail.wire import Answer
+from postroom.mailboxes.gmail import calls
+from postroom.mailboxes.gmail.batch import Size, batch_answers, batch_request, refuses_token, verdicts
+from postroom.mailboxes.gmail.errors import (
+    BadAnswer,
+    GmailError,
+    MessageNotFound,
+    NotFromGmail,
+    RateLimited,
+    Unreachable,
+)
+from postroom.mailboxes.gmail.resources import Message
+from postroom.mailboxes.gmail.wire import Answer
 
 ROOT = "/gmail/v1/users/me"
 MESSAGE = {"id": "18c2", "threadId": "18c0", "historyId": "1", "internalDate": "1"}

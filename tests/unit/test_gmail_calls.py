@@ -8,11 +8,11 @@ import googleapiclient
 import pytest
 
 from postroom.core.errors import BadInput
-from postroom.gmail import calls
-from postroom.gmail.calls import LARGEST_IN_JSON, LARGEST_SENT, Call
-from postroom.gmail.methods import METHODS, Method
-from postroom.gmail.scopes import LEVELS, level_for
-from postroom.gmail.terms import PRICES, Terms
+from postroom.mailboxes.gmail import calls
+from postroom.mailboxes.gmail.calls import LARGEST_IN_JSON, LARGEST_SENT, Call
+from postroom.mailboxes.gmail.methods import METHODS, Method
+from postroom.mailboxes.gmail.scopes import LEVELS, level_for
+from postroom.mailboxes.gmail.terms import PRICES, Terms
 from postroom_sandbox import methods as sandbox
 
 DISCOVERY = json.loads(

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from postroom.core.errors import BadInput, PostroomError
-from postroom.gmail.errors import (
+from postroom.mailboxes.gmail.errors import (
     BadAnswer,
     Forbidden,
     GmailError,

@@ -10,8 +10,8 @@ import pytest
 from postroom.core.errors import Fatal, Parked, PostroomError, Retryable
 from postroom.core.mail.accounts import parking_key
 from postroom.core.mail.mailbox import job_error_of
-from postroom.gmail import errors
-from postroom.gmail.errors import (
+from postroom.mailboxes.gmail import errors
+from postroom.mailboxes.gmail.errors import (
     AnswerTooLarge,
     BadAnswer,
     ConsentLost,
@@ -34,7 +34,7 @@ from postroom.gmail.errors import (
     Unauthorized,
     Unreachable,
 )
-from postroom.gmail.scopes import COMPOSE, FULL, LABELS, MODIFY, READONLY, SEND
+from postroom.mailboxes.gmail.scopes import COMPOSE, FULL, LABELS, MODIFY, READONLY, SEND
 
 SCOPE = "https://www.googleapis.com/auth/gmail.modify"
 FATAL: list[GmailError] = [

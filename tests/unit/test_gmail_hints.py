@@ -3,8 +3,8 @@
 import asyncio
 from datetime import timedelta
 
-from postroom.connectors.mail.hints import RoundPause
 from postroom.core.errors import PostroomError
+from postroom.mailboxes.following.hints import RoundPause
 from support.patience import PATIENCE_S
 
 LONG = timedelta(hours=1)

@@ -7,8 +7,8 @@ import httpx2
 import pytest
 
 from postroom.core.mail.mailbox import Mailbox
-from postroom.gmail.errors import LabelNotFound, NoLabels
-from postroom.gmail.mailbox import GmailMailbox
+from postroom.mailboxes.gmail.errors import LabelNotFound, NoLabels
+from postroom.mailboxes.gmail.mailbox import GmailMailbox
 from support.gates import owners_client
 
 

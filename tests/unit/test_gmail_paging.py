@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from postroom.gmail.errors import EndlessPages
-from postroom.gmail.paging import MOST_EMPTY_PAGES, pages
-from postroom.gmail.resources import MessagePage, MessageRef
+from postroom.mailboxes.gmail.errors import EndlessPages
+from postroom.mailboxes.gmail.paging import MOST_EMPTY_PAGES, pages
+from postroom.mailboxes.gmail.resources import MessagePage, MessageRef
 
 
 class List:

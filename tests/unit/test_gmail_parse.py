@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from postroom.connectors.mail.envelopes import LONGEST_GIST, MOST_GIST_HEADERS, PreparedMessage, prepare
 from postroom.core.errors import BadInput
 from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionPolicy, parse_rule
 from postroom.core.mail.message import read_mail
 from postroom.core.mail.tiers import Known
 from postroom.core.queue.envelope import parse_envelope
-from postroom.gmail.reading import parsed_from
-from postroom.gmail.resources import Body, Header, Message, Part
+from postroom.mailboxes.following.envelopes import LONGEST_GIST, MOST_GIST_HEADERS, PreparedMessage, prepare
+from postroom.mailboxes.gmail.reading import parsed_from
+from postroom.mailboxes.gmail.resources import Body, Header, Message, Part
 
 ENDPOINT = "gmail:user:mara@lindqvist.example"
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
@@ -185,7 +185,7 @@ def test_a_body_that_cannot_be_read_leaves_its_headers(monkeypatch: pytest.Monke
     def fail(root: object) -> object:
         raise RecursionError
 
-    monkeypatch.setattr("postroom.gmail.reading.read_parts", fail)
+    monkeypatch.setattr("postroom.mailboxes.gmail.reading.read_parts", fail)
     letter = parsed_from(plain())
     assert dict(letter.headers)["Subject"] == "Hello"
     assert letter.problems == ("its body cannot be read (RecursionError)",)

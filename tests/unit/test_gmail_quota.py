@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postroom.core.errors import BadInput
-from postroom.gmail.errors import QuotaExhausted, RateLimited
-from postroom.gmail.quota import DUE_AFTER, Quota
-from postroom.gmail.terms import PRICES, Terms, Use
+from postroom.mailboxes.gmail.errors import QuotaExhausted, RateLimited
+from postroom.mailboxes.gmail.quota import DUE_AFTER, Quota
+from postroom.mailboxes.gmail.terms import PRICES, Terms, Use
 from support.jumping_loop import now, run
 
 SEED = 25

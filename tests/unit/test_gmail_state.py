@@ -7,20 +7,20 @@ from random import Random
 import pytest
 
 from postroom.compose.mail_connector import held_folder
-from postroom.connectors.checkpoint import Checkpoint, ListPosition, LookBackState
-from postroom.connectors.gmail.changes import changes_in
-from postroom.connectors.gmail.spending import RememberedQuota
-from postroom.connectors.mail import refused as refused_mail
-from postroom.connectors.mail import set_aside
-from postroom.connectors.mail.ingested_ids import IngestedIds
-from postroom.connectors.mail.refused import RefusedMail, refused_in
-from postroom.connectors.mail.set_aside import ROUNDS, SetAside, set_aside_in
-from postroom.connectors.state_file import replace_file
 from postroom.core.errors import BadInput
 from postroom.core.mail.accounts import same_mailbox
-from postroom.gmail.errors import ServerError
-from postroom.gmail.resources import HistoryRecord, LabelChange, MessageRef
-from postroom.gmail.terms import Terms
+from postroom.mailboxes.following import refused as refused_mail
+from postroom.mailboxes.following import set_aside
+from postroom.mailboxes.following.ingested_ids import IngestedIds
+from postroom.mailboxes.following.refused import RefusedMail, refused_in
+from postroom.mailboxes.following.set_aside import ROUNDS, SetAside, set_aside_in
+from postroom.mailboxes.gmail.errors import ServerError
+from postroom.mailboxes.gmail.following.changes import changes_in
+from postroom.mailboxes.gmail.following.spending import RememberedQuota
+from postroom.mailboxes.gmail.resources import HistoryRecord, LabelChange, MessageRef
+from postroom.mailboxes.gmail.terms import Terms
+from postroom.sources.checkpoint import Checkpoint, ListPosition, LookBackState
+from postroom.sources.state_file import replace_file
 from support.clocks import ManualClock
 
 

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from postroom.gmail.errors import ConsentLost, GmailError, TokenUnavailable
-from postroom.gmail.tokens import AccessToken, Tokens
+from postroom.mailboxes.gmail.errors import ConsentLost, GmailError, TokenUnavailable
+from postroom.mailboxes.gmail.tokens import AccessToken, Tokens
 from support.clocks import ManualClock
 
 HOUR = timedelta(hours=1)

@@ -6,7 +6,7 @@ import pytest
 
 from postroom.compose.google import quota_terms
 from postroom.core.errors import SettingsError
-from postroom.gmail.terms import NEW_PROJECT
+from postroom.mailboxes.gmail.terms import NEW_PROJECT
 from postroom.settings.reading import load_settings
 
 

@@ -3,8 +3,7 @@
 from datetime import timedelta
 from random import Random
 
-from postroom.connectors.imap.backoff import LONGEST, LONGEST_WITHOUT_PERSON, SPREAD, pause_after
-from postroom.imap.errors import (
+from postroom.mailboxes.imap.errors import (
     BUSY_FOR,
     Busy,
     NotSecure,
@@ -14,6 +13,7 @@ from postroom.imap.errors import (
     refusal,
     sign_in_refusal,
 )
+from postroom.mailboxes.imap.following.backoff import LONGEST, LONGEST_WITHOUT_PERSON, SPREAD, pause_after
 
 FIRST = timedelta(seconds=30)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.imap.commands import (
+from postroom.mailboxes.imap.commands import (
     Literal,
     command,
     flag_list,
@@ -14,9 +14,9 @@ from postroom.imap.commands import (
     uid_set,
     wire_pieces,
 )
-from postroom.imap.errors import BadAnswer
-from postroom.imap.folder_names import decoded, encoded
-from postroom.imap.responses import Data, ResponseReader
+from postroom.mailboxes.imap.errors import BadAnswer
+from postroom.mailboxes.imap.folder_names import decoded, encoded
+from postroom.mailboxes.imap.responses import Data, ResponseReader
 
 
 @given(st.binary(max_size=80) | st.text(max_size=80))

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from postroom.core.errors import BadInput, PostroomError
-from postroom.imap.discovery import ServiceRecord, candidates_for, domain_of, find_server
-from postroom.imap.errors import Unreachable
-from postroom.imap.presets import PRESETS, files_copies, preset_for, preset_of_hosts
-from postroom.imap.wire import Endpoint, is_loopback
+from postroom.mailboxes.imap.discovery import ServiceRecord, candidates_for, domain_of, find_server
+from postroom.mailboxes.imap.errors import Unreachable
+from postroom.mailboxes.imap.presets import PRESETS, files_copies, preset_for, preset_of_hosts
+from postroom.mailboxes.imap.wire import Endpoint, is_loopback
 from support.patience import PATIENCE_S
 
 

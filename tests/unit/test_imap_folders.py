@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from postroom.core.actions.action import LabelChange
 from postroom.core.errors import LabelMissing
-from postroom.imap.answers import Listed, Namespace
-from postroom.imap.folder_names import encoded
-from postroom.imap.folders import FolderMap, Role
-from postroom.imap.labels import Keywords, is_label, labels_of, name_of_keyword, plan_of, written_keyword
+from postroom.mailboxes.imap.answers import Listed, Namespace
+from postroom.mailboxes.imap.folder_names import encoded
+from postroom.mailboxes.imap.folders import FolderMap, Role
+from postroom.mailboxes.imap.labels import Keywords, is_label, labels_of, name_of_keyword, plan_of, written_keyword
 
 
 def listed(name: str, *attributes: str, separator: str = "/") -> Listed:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.imap.answers import Fetched
-from postroom.imap.identity import (
+from postroom.mailboxes.imap.answers import Fetched
+from postroom.mailboxes.imap.identity import (
     FIELDS,
     MessageId,
     Scheme,
@@ -16,7 +16,7 @@ from postroom.imap.identity import (
     scheme_of,
     with_own_text,
 )
-from postroom.imap.responses import Value
+from postroom.mailboxes.imap.responses import Value
 
 HEAD = (
     b"Received: from a by b; Tue, 17 Nov 2026 09:30:01 +0000\r\nMessage-ID: <one@x.example>\r\n"

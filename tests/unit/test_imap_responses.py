@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.imap.errors import AnswerTooLarge, BadAnswer
-from postroom.imap.responses import Continuation, Data, Limits, Response, ResponseReader, Status, Value
+from postroom.mailboxes.imap.errors import AnswerTooLarge, BadAnswer
+from postroom.mailboxes.imap.responses import Continuation, Data, Limits, Response, ResponseReader, Status, Value
 
 
 def read(*chunks: bytes, limits: Limits | None = None) -> list[Response]:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from postroom.imap.same_server import is_same_machine, is_same_service, may_be_same_user
-from postroom.imap.wire import Endpoint
+from postroom.mailboxes.imap.same_server import is_same_machine, is_same_service, may_be_same_user
+from postroom.mailboxes.imap.wire import Endpoint
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,18 @@
 
 import pytest
 
-from postroom.accounts.imap_sign_in import refusal_reason
 from postroom.core.mail.account_repair import repair_in
-from postroom.imap.errors import REMEDIES, Busy, ImapError, NotOffered, ServerFailed, SignInRefused, sign_in_refusal
-from postroom.imap.presets import PRESETS, preset_at
+from postroom.mailboxes.accounts.imap_sign_in import refusal_reason
+from postroom.mailboxes.imap.errors import (
+    REMEDIES,
+    Busy,
+    ImapError,
+    NotOffered,
+    ServerFailed,
+    SignInRefused,
+    sign_in_refusal,
+)
+from postroom.mailboxes.imap.presets import PRESETS, preset_at
 from postroom.telemetry.logs import without_secrets
 
 ADA = "ada@example.com"

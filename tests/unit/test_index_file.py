@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from postroom.connectors.mail.index_file import IndexFile
 from postroom.core.errors import StoreError
+from postroom.mailboxes.following.index_file import IndexFile
 
 TABLE = "CREATE TABLE IF NOT EXISTS seen (id INTEGER PRIMARY KEY)"
 COUNT = "SELECT count(*) FROM seen"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import pytest
 
 from postroom.core.errors import SettingsError
-from postroom.http_server.listening import addresses_of, is_loopback, is_own_machine, open_listener
-from postroom.manage import checks
+from postroom.operations.installation import checks
+from postroom.system.http_server.listening import addresses_of, is_loopback, is_own_machine, open_listener
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.8.9.10", "::1", "::ffff:127.0.0.1", "::1%lo"])

@@ -5,7 +5,14 @@ import asyncio
 import pytest
 
 from postroom.core.errors import BadInput, NotFound
-from postroom.manage.long_tasks import MOST_REMEMBERED, MOST_RUNNING, UNWATCHED_S, LongTask, LongTasks, Report
+from postroom.operations.installation.long_tasks import (
+    MOST_REMEMBERED,
+    MOST_RUNNING,
+    UNWATCHED_S,
+    LongTask,
+    LongTasks,
+    Report,
+)
 
 
 class Step:

@@ -15,7 +15,7 @@ from postroom.core.errors import BadInput
 from postroom.core.outbound.replies import Reply, found_out
 from postroom.core.outbound.reports import DeliveryReport, FeedbackReport, Original, read_report
 from postroom.core.outbound.strikes import is_strike
-from postroom.outbound.dsn import ReportedMail, ReportedRecipient, delivery_report, wants_report
+from postroom.outbound.queue.dsn import ReportedMail, ReportedRecipient, delivery_report, wants_report
 from support.bounce_letters import BOUNCES, LETTERS, MESSAGE_ID, NO_BOUNCES, BounceLetter
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from postroom.core.errors import ModelUnavailable
-from postroom.decide.model_circuit_breaker import LONGEST_PAUSE, CircuitBreaker
+from postroom.triage.decide.model_circuit_breaker import LONGEST_PAUSE, CircuitBreaker
 from support.clocks import ManualClock
 
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from postroom.core.errors import ModelRefused
-from postroom.decide.model_prices import Prices, most_tokens, prices_of
-from postroom.decide.prompt import SYSTEM
 from postroom.settings.sections import ModelSettings
+from postroom.triage.decide.model_prices import Prices, most_tokens, prices_of
+from postroom.triage.decide.prompt import SYSTEM
 
 
 def settings(**changes: Any) -> ModelSettings:

@@ -11,8 +11,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import httpx2
 import pytest
 
-from postroom.gmail.errors import ConsentLost, ScopeMissing, TokenUnavailable
-from postroom.gmail.oauth import (
+from postroom.mailboxes.gmail.errors import ConsentLost, ScopeMissing, TokenUnavailable
+from postroom.mailboxes.gmail.oauth import (
     AppRefused,
     ConsentLife,
     ConsentRefused,
@@ -23,7 +23,7 @@ from postroom.gmail.oauth import (
     answer_in,
     begin_consent,
 )
-from postroom.gmail.scopes import (
+from postroom.mailboxes.gmail.scopes import (
     COMPOSE,
     FULL,
     LEVELS,
@@ -37,7 +37,7 @@ from postroom.gmail.scopes import (
     missing_scopes,
     needs_more,
 )
-from postroom.oauth.loopback import FINISHED, listening
+from postroom.mailboxes.oauth.loopback import FINISHED, listening
 from support.patience import PATIENCE_S
 
 NOW = datetime(2026, 11, 15, 8, tzinfo=UTC)

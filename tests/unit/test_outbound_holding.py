@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from postroom.core.errors import DatabaseUnavailable, LeaseLost
-from postroom.outbound.holding import while_renewed
-from postroom.outbound.pace import Pace
+from postroom.outbound.queue.holding import while_renewed
+from postroom.outbound.queue.pace import Pace
 
 PACE = Pace()
 

@@ -16,8 +16,8 @@ from postroom.core.mail.auto_reply import is_automatic
 from postroom.core.mail.carrier import MARK
 from postroom.core.mail.references import MOST_REFERENCES
 from postroom.core.mail.tiers import Headers
-from postroom.outbound.attachments import Attached, Attachment, attached_to, html_of
-from postroom.outbound.mime import Author, Original, answer_address, build_forward, build_reply
+from postroom.outbound.queue.attachments import Attached, Attachment, attached_to, html_of
+from postroom.outbound.queue.mime import Author, Original, answer_address, build_forward, build_reply
 
 ID = UUID("01a1dfae-963b-771d-8c45-b1fe927a1983")
 NOW = datetime(2026, 11, 15, 8, tzinfo=UTC)
@@ -173,13 +173,13 @@ def test_files_too_large_together_are_all_left_out(monkeypatch: pytest.MonkeyPat
     part = f"--b\r\nContent-Type: a/b\r\nContent-Transfer-Encoding: base64\r\nContent-Disposition: attachment\r\n\r\n{body}\r\n"  # noqa: E501
     raw = f"Content-Type: multipart/mixed; boundary=b\r\n\r\n{part * 2}--b--\r\n".encode()
     assert len(attached_to(raw).files) == 2
-    monkeypatch.setattr("postroom.outbound.attachments.LARGEST_TOGETHER", 1_000)
+    monkeypatch.setattr("postroom.outbound.queue.attachments.LARGEST_TOGETHER", 1_000)
     assert attached_to(raw) == Attached(left_out=2)
 
 
 def test_a_mail_that_becomes_too_large_goes_without_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
     files = (Attachment("big", "application/pdf", b"x" * 5_000),)
-    monkeypatch.setattr("postroom.outbound.mime.LARGEST", 4_000)
+    monkeypatch.setattr("postroom.outbound.queue.mime.LARGEST", 4_000)
     mail = forward(original(files=files))
     assert list(mail.iter_attachments()) == []
     assert "1 attachments are not sent along" in text_of(mail)

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from postroom.core.errors import Retryable
-from postroom.gmail.errors import Forbidden, RateLimited, Refused, ServerError, Unreachable
-from postroom.outbound.pace import Pace, asked_to_wait, is_refusal, wait_after
+from postroom.mailboxes.gmail.errors import Forbidden, RateLimited, Refused, ServerError, Unreachable
+from postroom.outbound.queue.pace import Pace, asked_to_wait, is_refusal, wait_after
 
 
 def test_waits_double_from_a_minute_to_four_hours() -> None:

@@ -8,15 +8,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 
-from postroom.cli.preview_output import Shown
-from postroom.cli.preview_page import page
 from postroom.core.actions.safety import Policy
 from postroom.core.mail.files import MailFile
 from postroom.core.mail.tiers import Known
-from postroom.manage.arrivals import Recipient
-from postroom.manage.preview import Previewed, PreviewRules, preview_mail
-from postroom.manage.preview_rules import rules_of, starter_drafts
-from postroom.manage.preview_summary import summarise
+from postroom.interfaces.cli.preview_output import Shown
+from postroom.interfaces.cli.preview_page import page
+from postroom.operations.preview.arrivals import Recipient
+from postroom.operations.preview.preview import Previewed, PreviewRules, preview_mail
+from postroom.operations.preview.preview_rules import rules_of, starter_drafts
+from postroom.operations.preview.preview_summary import summarise
 from postroom.settings.sections import ModelSettings
 from support.written_mail import MESSAGES, OWNER
 

@@ -15,8 +15,8 @@ from postroom.core.errors import (
     NotFound,
     Refused,
 )
-from postroom.switchboard.problems import AccessRefused, is_expected, problem_of
-from postroom.web.json_http import STATUSES
+from postroom.interfaces.http.json_http import STATUSES
+from postroom.interfaces.http.problems import AccessRefused, is_expected, problem_of
 
 CANARY = "canary"
 

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from postroom.core.rules.model_decision import decision_schema
 from postroom.core.rules.rule import MessageFacts
-from postroom.decide.prompt import (
+from postroom.store.mail.labels import LabelView
+from postroom.store.rules.guidance import Direction, ModelRule
+from postroom.triage.decide.prompt import (
     LONGEST_BODY,
     LONGEST_SUBJECT,
     PROMPT_VERSION,
@@ -22,8 +24,6 @@ from postroom.decide.prompt import (
     mark_of,
     visible,
 )
-from postroom.store.guidance import Direction, ModelRule
-from postroom.store.labels import LabelView
 from support.processor_time import MILLION, within_turns
 
 MESSAGE = UUID(int=7)

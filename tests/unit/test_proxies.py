@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from postroom.web.proxies import TrustedProxies
+from postroom.interfaces.http.proxies import TrustedProxies
 
 PROXIES = ("10.0.0.2", "10.1.0.0/16")
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from postroom.connectors.mail import reading_list
-from postroom.connectors.mail.index_file import IndexFile
-from postroom.connectors.mail.reading_list import SCHEMA, FoundMessage, ReadingList
 from postroom.core.queue.envelope import PolicyTier
+from postroom.mailboxes.following import reading_list
+from postroom.mailboxes.following.index_file import IndexFile
+from postroom.mailboxes.following.reading_list import SCHEMA, FoundMessage, ReadingList
 
 
 def opened(path: Path | None = None) -> ReadingList:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from postroom.connectors.mail.receiving_hosts import MOST_LEARNED, MOST_WAITING, ReceivingHosts
 from postroom.core.mail.tiers import Headers, Known
+from postroom.mailboxes.following.receiving_hosts import MOST_LEARNED, MOST_WAITING, ReceivingHosts
 
 MARA = "mara@lindqvist.example"
 KNOWN = Known.of({MARA}, sent_ids={"<mine@x>"})

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.connectors.redis_stream.entry import place, to_envelope
 from postroom.core.errors import BadInput
 from postroom.core.queue.content_hash import content_hash
 from postroom.core.queue.envelope import envelope_text, parse_envelope
 from postroom.core.queue.queues import GATEWAY
+from postroom.sources.redis_stream.entry import place, to_envelope
 
 ID = "1763193600123-7"
 STREAM = "agent:events"

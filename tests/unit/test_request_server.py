@@ -9,9 +9,9 @@ from uuid import uuid4
 import pytest
 from structlog.testing import capture_logs
 
-from postroom.connectors.request_server import RequestServer
-from postroom.connectors.switchboard_client import ConnectorRequest
 from postroom.core.errors import BadInput, LeaseLost, PostroomError, SwitchboardUnavailable
+from postroom.sources.request_server import RequestServer
+from postroom.sources.switchboard_client import ConnectorRequest
 from support.patience import PATIENCE_S
 
 

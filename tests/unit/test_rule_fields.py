@@ -8,7 +8,7 @@ from starlette.datastructures import FormData
 
 from postroom.core.errors import BadInput
 from postroom.core.rules.draft import RuleDraft, as_document, read_draft
-from postroom.dashboard.pages.rules.fields import (
+from postroom.interfaces.dashboard.pages.rules.fields import (
     ACTIONS,
     CONDITIONS,
     ActionRow,

@@ -9,9 +9,9 @@ from postroom.core.actions.action import DecidedType
 from postroom.core.actions.safety import Policy, Protected
 from postroom.core.rules.model_decision import ModelDecision
 from postroom.core.rules.rule import MessageFacts, Outcome, Rule
-from postroom.decide.engine import Advice, Safeguards
-from postroom.store.mail import StoredMessage
-from postroom.store.protection import Restraints
+from postroom.store.actions.protection import Restraints
+from postroom.store.mail.mail import StoredMessage
+from postroom.triage.decide.engine import Advice, Safeguards
 
 NOTHING = Restraints(Protected(), frozenset(), model_in_shadow=False, irreversible_this_hour=0)
 NEWS = (("From", "ann@shop.example"), ("To", "me@home.example"), ("Subject", "Our new garden chairs"))

@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from postroom.dashboard.navigation import GROUPS
+from postroom.interfaces.dashboard.navigation import GROUPS
 from support.screenshots import FOLDER, LARGEST, NAMES, PHONE, SHOTS
 
 DOCS = FOLDER.parent

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from postroom.core.errors import BadInput
 from postroom.core.outbound.sender_addresses import may_send_as
-from postroom.manage.senders import checked_pattern
+from postroom.operations.outbound.senders import checked_pattern
 
 words = st.text("abcdefghijklmnopqrstuvwxyz0123456789-+_", min_size=1, max_size=20)
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.connectors.mail.sent_index import SentIndex
 from postroom.core.errors import StoreError
 from postroom.core.mail.tiers import Known, assign_tier
+from postroom.mailboxes.following.sent_index import SentIndex
 from support.scale import scale
 
 
@@ -90,7 +90,7 @@ def test_the_tier_of_a_reply_is_found_through_it(path: Path):
 ADDS_FOR_EVER = """
 import sys
 from pathlib import Path
-from postroom.connectors.mail.sent_index import SentIndex
+from postroom.mailboxes.following.sent_index import SentIndex
 
 index, number = SentIndex(Path(sys.argv[1])), int(sys.argv[2])
 while True:
@@ -121,7 +121,7 @@ def test_what_was_added_before_a_kill_is_there_after_it(path: Path):
 FILLS = """
 import resource, sys
 from pathlib import Path
-from postroom.connectors.mail.sent_index import SentIndex
+from postroom.mailboxes.following.sent_index import SentIndex
 
 index, count = SentIndex(Path(sys.argv[1])), int(sys.argv[2])
 index.add(["<warm@x>"])

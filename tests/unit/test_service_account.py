@@ -10,10 +10,10 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
-from postroom.connectors.gmail.hints import NEEDS_A_PERSON
 from postroom.core.errors import SettingsError
-from postroom.gmail.scopes import PUBSUB
-from postroom.gmail.service_account import KeyFile, KeyRefused, service_account_tokens
+from postroom.mailboxes.gmail.following.hints import NEEDS_A_PERSON
+from postroom.mailboxes.gmail.scopes import PUBSUB
+from postroom.mailboxes.gmail.service_account import KeyFile, KeyRefused, service_account_tokens
 from support.service_keys import ROBOT, key_fields, private_key, write_key
 from support.shell import Shell
 

@@ -11,9 +11,9 @@ from postroom.core.sign_in.names import compared_name, person_name
 from postroom.core.sign_in.passwords import check_password, is_obvious
 from postroom.core.sign_in.session_times import is_fresh
 from postroom.core.visitors import Visitor
-from postroom.manage.codes import checked_secret, codes_address, matching_step, new_codes_secret
-from postroom.manage.pages_address import link_address, pages_address
-from postroom.manage.passkeys import SiteAddress
+from postroom.operations.people.codes import checked_secret, codes_address, matching_step, new_codes_secret
+from postroom.operations.people.pages_address import link_address, pages_address
+from postroom.operations.people.passkeys import SiteAddress
 from postroom.settings.reading import Settings
 
 NOW = datetime(2026, 11, 17, 12, 0, 5, tzinfo=UTC)

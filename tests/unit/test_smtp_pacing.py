@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from postroom.core.outbound.pacing import DestinationPace, Feedback, PaceLimits
 from postroom.core.outbound.replies import Phase, Reply
 from postroom.core.outbound.transport import RecipientOutcome, decided
-from postroom.smtp.pacing import Pacing, Turn
-from postroom.smtp.transport import feedback_of
+from postroom.outbound.smtp.pacing import Pacing, Turn
+from postroom.outbound.smtp.transport import feedback_of
 
 LIMITS = PaceLimits(first=4, most=10, slow_s=30, first_rest_s=1, longest_rest_s=8)
 

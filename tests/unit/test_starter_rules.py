@@ -11,9 +11,9 @@ from postroom.core.mail.files import MailFile
 from postroom.core.mail.tiers import Known
 from postroom.core.rules.draft import as_document, read_draft
 from postroom.core.rules.starter import drafts_of, starters, starters_named
-from postroom.manage.arrivals import Recipient
-from postroom.manage.preview import Previewed, PreviewRules, preview_mail
-from postroom.manage.preview_rules import rules_of, starter_drafts
+from postroom.operations.preview.arrivals import Recipient
+from postroom.operations.preview.preview import Previewed, PreviewRules, preview_mail
+from postroom.operations.preview.preview_rules import rules_of, starter_drafts
 from support import written_mail
 from support.written_mail import BULK, FRIEND, MESSAGES, OWNER, SENT_ID, Written
 

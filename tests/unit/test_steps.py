@@ -24,7 +24,7 @@ from postroom.core.actions.steps import (
     steps_of,
 )
 from postroom.core.errors import BadInput, Fatal
-from postroom.decide.simulate import ForeseenDecision
+from postroom.triage.decide.simulate import ForeseenDecision
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "forward": {"to": "ada@example.com"},

@@ -7,9 +7,9 @@ from uuid import uuid4
 import pytest
 
 from postroom.core.roles import Principal, Role
-from postroom.switchboard import tools
-from postroom.switchboard.tools.registry import ALL_TOOLS, tools_of
-from postroom.switchboard.tools.tool import Tool
+from postroom.interfaces.http import mcp as tools
+from postroom.interfaces.http.mcp.registry import ALL_TOOLS, tools_of
+from postroom.interfaces.http.mcp.tool import Tool
 
 FAMILIES = [importlib.import_module(each.name) for each in pkgutil.iter_modules(tools.__path__, f"{tools.__name__}.")]
 QUEUES = {"queue.next", "queue.ack", "queue.nack", "queue.peek", "queue.stats"}

@@ -21,17 +21,17 @@ from postroom.backup import postgres_copy, sqlite_copy
 from postroom.backup.archive import CONNECTORS, DATABASE, KEYS, ArchiveReader, Manifest, Progress, silent
 from postroom.backup.disk_space import enough_space
 from postroom.core.errors import BackupError, BadInput, StoreError
-from postroom.outbound.restored import FILE as TIMELINE
-from postroom.outbound.restored import read_seen, write_seen
-from postroom.store.audit import Signature
+from postroom.outbound.queue.restored import FILE as TIMELINE
+from postroom.outbound.queue.restored import read_seen, write_seen
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.migrate import apply, migrate, migrations
 from postroom.store.engine.postgres import PostgresDatabase
 from postroom.store.engine.sqlite import SqliteDatabase
-from postroom.store.prohibitions import Carried, Prohibitions, begin_paused, load_prohibitions
-from postroom.store.restore_lock import exclusive_folder
-from postroom.store.timeline import mark_restored, place_of
+from postroom.store.installation.prohibitions import Carried, Prohibitions, begin_paused, load_prohibitions
+from postroom.store.installation.restore_lock import exclusive_folder
+from postroom.store.installation.timeline import mark_restored, place_of
+from postroom.store.people.audit import Signature
 from postroom.system.private_files import DATABASE as FILE
 from postroom.system.private_files import make_private, private_folder, sync_folder
 from postroom.vault.keys import KeyFile

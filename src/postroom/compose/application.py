@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from postroom.compose.gmail import WatchedMailbox
     from postroom.compose.redis import RedisReading
-    from postroom.connectors.mail.source import MailSource
+    from postroom.mailboxes.following.source import MailSource
     from postroom.settings.reading import Settings
     from postroom.store.engine.database import Database
 
@@ -38,7 +38,7 @@ class PostroomApplication:
     @contextlib.asynccontextmanager
     async def open_database(self, settings: Settings) -> AsyncGenerator[Database]:
         """Open the database without migrating it, and without creating one by looking."""
-        from postroom.manage.database import url_of
+        from postroom.operations.installation.database import url_of
         from postroom.store.engine.opening import look_into
 
         database = look_into(settings.data_dir, url_of(settings), allow_unsafe=settings.allow_unsafe_durability)
@@ -53,7 +53,7 @@ class PostroomApplication:
         from postroom.compose.credentials import open_credentials
         from postroom.compose.gate import MailboxGate
         from postroom.compose.mailboxes import Mailboxes
-        from postroom.gmail.transport import CheckedClient
+        from postroom.mailboxes.gmail.transport import CheckedClient
 
         async with (
             CheckedClient(timeout=30) as http,
@@ -148,7 +148,7 @@ class PostroomApplication:
 
 def _check_address(settings: Settings, port: int) -> None:
     """Raise SettingsError if the pages may not or cannot be served there, before anything is loaded or opened."""
-    from postroom.http_server.listening import open_listener
+    from postroom.system.http_server.listening import open_listener
 
     web = settings.web
     open_listener(web.host, port, allow_exposed=web.may_be_exposed).close()
@@ -164,7 +164,7 @@ def _served_once(settings: Settings) -> contextlib.AbstractContextManager[None]:
 @contextlib.asynccontextmanager
 async def _open(settings: Settings) -> AsyncGenerator[Database]:
     """Open the database, checked and migrated."""
-    from postroom.manage.database import url_of
+    from postroom.operations.installation.database import url_of
     from postroom.store.engine.opening import open_database
 
     database = await open_database(settings.data_dir, url_of(settings), allow_unsafe=settings.allow_unsafe_durability)

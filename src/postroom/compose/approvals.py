@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Self
 import httpx2
 from starlette.routing import Route
 
-from postroom.act.approvals import Approvals, Channel
-from postroom.act.discord_buttons import PURPOSE, ButtonIds
-from postroom.act.webhook import AnswerHook, WebhookChannel
 from postroom.compose.google import vault_of
 from postroom.core.jobs.types import CATALOGUE
 from postroom.settings.reading import Settings
+from postroom.store.accounts.secret_keys import list_key_uses
 from postroom.store.engine.clock import clock_of, wall_clock
 from postroom.store.engine.database import Database
-from postroom.store.secret_keys import list_key_uses
+from postroom.triage.act.approvals import Approvals, Channel
+from postroom.triage.act.discord_buttons import PURPOSE, ButtonIds
+from postroom.triage.act.webhook import AnswerHook, WebhookChannel
 
 if TYPE_CHECKING:
-    from postroom.act.discord import DiscordChannel
+    from postroom.triage.act.discord import DiscordChannel
 
 HOOK = "/hooks/approvals"
 
@@ -60,8 +60,8 @@ def _discord_channel(settings: Settings) -> "DiscordChannel | None":
     token, channel = settings.discord.token, settings.discord.channel
     if token is None or channel is None:
         return None
-    from postroom.act.discord import DiscordChannel, DiscordTerms
-    from postroom.act.discord_library import point_at
+    from postroom.triage.act.discord import DiscordChannel, DiscordTerms
+    from postroom.triage.act.discord_library import point_at
 
     point_at(settings.discord.base_url, settings.discord.gateway_url)
     terms = DiscordTerms(token.get_secret_value(), int(channel), settings.approvals.public_url)
@@ -74,8 +74,8 @@ async def run_discord_bot(settings: Settings, database: Database) -> None:
     if token is None:
         await asyncio.Event().wait()
         return
-    from postroom.act.discord_bot import DiscordBot
-    from postroom.act.discord_library import point_at
+    from postroom.triage.act.discord_bot import DiscordBot
+    from postroom.triage.act.discord_library import point_at
 
     point_at(settings.discord.base_url, settings.discord.gateway_url)
     approvals = Approvals(database, CATALOGUE, clock_of(database))

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from postroom.core.errors import Refused, SettingsError
 
 if TYPE_CHECKING:
-    from postroom.connectors.runtime import Heartbeats
     from postroom.core.tally import Tally
     from postroom.settings.reading import Settings
+    from postroom.sources.runtime import Heartbeats
 
 DRAIN = timedelta(seconds=10)
 
@@ -35,7 +35,7 @@ async def exporting_alone(settings: Settings) -> AsyncGenerator[Tally]:
     if settings.telemetry.listen is None and settings.telemetry.otlp_endpoint is None:
         yield tally
         return
-    from postroom.http_server.metrics import serving_metrics
+    from postroom.system.http_server.metrics import serving_metrics
     from postroom.telemetry.exporter import exporting
 
     async with (

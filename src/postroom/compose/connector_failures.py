@@ -11,7 +11,7 @@ from uuid import UUID
 import structlog
 
 from postroom.compose.mail_connector import FolderInUse
-from postroom.connectors.mail.refused import reason_of
+from postroom.mailboxes.following.refused import reason_of
 
 log = structlog.get_logger()
 

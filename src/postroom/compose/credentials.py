@@ -5,9 +5,9 @@ from collections.abc import AsyncGenerator
 
 import httpx2
 
-from postroom.accounts.credentials import AccessTokens
 from postroom.compose.google import google_app, vault_of
-from postroom.gmail.oauth import GoogleOAuth
+from postroom.mailboxes.accounts.credentials import AccessTokens
+from postroom.mailboxes.gmail.oauth import GoogleOAuth
 from postroom.settings.reading import Settings
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database

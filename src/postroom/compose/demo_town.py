@@ -14,9 +14,9 @@ import structlog
 
 from postroom.core.errors import BadInput
 from postroom.core.roles import Role
-from postroom.manage.audit import Signature, signature
-from postroom.manage.senders import WantedSender, add_sender, load_sender
-from postroom.manage.tokens import create_token, mint
+from postroom.operations.outbound.senders import WantedSender, add_sender, load_sender
+from postroom.operations.people.audit import Signature, signature
+from postroom.operations.people.tokens import create_token, mint
 from postroom.settings.reading import Settings
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database

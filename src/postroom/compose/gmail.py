@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
     import httpx2
 
-    from postroom.connectors.gmail.live import GmailConnector
-    from postroom.connectors.mail.hints import Hints
-    from postroom.connectors.mail.sent_index import SentIndex
-    from postroom.connectors.mcp_switchboard import McpSwitchboard
-    from postroom.connectors.runtime import ConnectorHealth
     from postroom.core.tally import Tally
-    from postroom.gmail.client import GmailClient
-    from postroom.gmail.quota import Quota
-    from postroom.gmail.tokens import TokenProvider
+    from postroom.mailboxes.following.hints import Hints
+    from postroom.mailboxes.following.sent_index import SentIndex
+    from postroom.mailboxes.gmail.client import GmailClient
+    from postroom.mailboxes.gmail.following.live import GmailConnector
+    from postroom.mailboxes.gmail.quota import Quota
+    from postroom.mailboxes.gmail.tokens import TokenProvider
     from postroom.settings.reading import Settings
+    from postroom.sources.mcp_switchboard import McpSwitchboard
+    from postroom.sources.runtime import ConnectorHealth
 
 
 class WatchedMailbox(TypedDict):
@@ -68,8 +68,8 @@ async def run_gmail_source(settings: Settings, stop: asyncio.Event, **watching: 
     """Watch the mailbox until `stop`, or for one round."""
     import httpx2
 
-    from postroom.connectors.mcp_switchboard import switchboard_at
-    from postroom.connectors.runtime import ConnectorHealth, sending_heartbeats
+    from postroom.sources.mcp_switchboard import switchboard_at
+    from postroom.sources.runtime import ConnectorHealth, sending_heartbeats
     from postroom.store.engine.clock import wall_clock
 
     email = watching["email"].lower()
@@ -119,7 +119,7 @@ async def watch_within(
     """Watch the mailbox inside the switchboard's process, until canceled. Jobs drive its backfills; `polls` are the
     times at which each endpoint asked for one.
     """
-    from postroom.connectors.runtime import ConnectorHealth
+    from postroom.sources.runtime import ConnectorHealth
     from postroom.store.engine.clock import wall_clock
 
     health = ConnectorHealth(wall_clock)
@@ -148,15 +148,15 @@ def connector_parts(
     polls: dict[str, float] | None = None,
 ) -> Generator[ConnectorParts]:
     from postroom.compose.google import quota_terms
-    from postroom.connectors.checkpoint import Checkpoint
-    from postroom.connectors.gmail.live import GmailConnector
-    from postroom.connectors.gmail.send_as import SendAsAddresses
-    from postroom.connectors.gmail.spending import RememberedQuota
-    from postroom.connectors.mail.knowledge import Knowledge
-    from postroom.connectors.mail.receiving_hosts import ReceivingHosts
-    from postroom.connectors.mail.sent_index import SentIndex
     from postroom.core.mail.authentication import receiving_hosts
-    from postroom.gmail.client import GmailClient
+    from postroom.mailboxes.following.knowledge import Knowledge
+    from postroom.mailboxes.following.receiving_hosts import ReceivingHosts
+    from postroom.mailboxes.following.sent_index import SentIndex
+    from postroom.mailboxes.gmail.client import GmailClient
+    from postroom.mailboxes.gmail.following.live import GmailConnector
+    from postroom.mailboxes.gmail.following.send_as import SendAsAddresses
+    from postroom.mailboxes.gmail.following.spending import RememberedQuota
+    from postroom.sources.checkpoint import Checkpoint
     from postroom.store.engine.clock import wall_clock
 
     email = addresses[0]
@@ -202,8 +202,8 @@ def connector_parts(
 
 def _tokens(settings: Settings, switchboard: McpSwitchboard) -> TokenProvider:
     """Return tokens from the switchboard, or the one in the settings, as for the sandbox."""
-    from postroom.gmail.scopes import Consented
-    from postroom.gmail.tokens import AccessToken, PlainTokens, Tokens
+    from postroom.mailboxes.gmail.scopes import Consented
+    from postroom.mailboxes.gmail.tokens import AccessToken, PlainTokens, Tokens
     from postroom.store.engine.clock import wall_clock
 
     given = settings.gmail.token
@@ -223,9 +223,9 @@ def _tokens(settings: Settings, switchboard: McpSwitchboard) -> TokenProvider:
 def _hints(settings: Settings, http: httpx2.AsyncClient, email: str, tokens: TokenProvider) -> Hints | None:
     """Pull hints as the service account if the settings name its key file, otherwise with the mailbox's consent."""
     from postroom.compose.google import pubsub_key_file
-    from postroom.connectors.gmail.hints import PubSubHints
-    from postroom.gmail.scopes import PUBSUB
-    from postroom.gmail.service_account import service_account_tokens
+    from postroom.mailboxes.gmail.following.hints import PubSubHints
+    from postroom.mailboxes.gmail.scopes import PUBSUB
+    from postroom.mailboxes.gmail.service_account import service_account_tokens
     from postroom.store.engine.clock import wall_clock
 
     gmail = settings.gmail
@@ -238,7 +238,7 @@ def _hints(settings: Settings, http: httpx2.AsyncClient, email: str, tokens: Tok
 
 def _more_chores(settings: Settings, parts: ConnectorParts) -> list[Coroutine[Any, Any, None]]:
     """Keep Gmail reporting changes, if the settings say where to."""
-    from postroom.connectors.gmail.watch import keep_watching
+    from postroom.mailboxes.gmail.following.watch import keep_watching
 
     topic = settings.gmail.pubsub_topic
     return [] if topic is None else [keep_watching(parts.client, topic)]

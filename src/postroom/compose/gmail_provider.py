@@ -11,22 +11,22 @@ from uuid import UUID
 from postroom.compose.gmail import watch_within
 from postroom.compose.google import quota_terms
 from postroom.core.errors import Retryable
-from postroom.gmail.carrier import GmailCarrier
-from postroom.gmail.client import GmailClient
-from postroom.gmail.mailbox import GmailMailbox
-from postroom.gmail.quota import Quota
-from postroom.gmail.tokens import PlainTokens, TokenProvider
+from postroom.mailboxes.gmail.carrier import GmailCarrier
+from postroom.mailboxes.gmail.client import GmailClient
+from postroom.mailboxes.gmail.mailbox import GmailMailbox
+from postroom.mailboxes.gmail.quota import Quota
+from postroom.mailboxes.gmail.tokens import PlainTokens, TokenProvider
 
 if TYPE_CHECKING:
     import httpx2
 
-    from postroom.accounts.credentials import AccessTokens
-    from postroom.connectors.mcp_switchboard import McpSwitchboard
     from postroom.core.actions.permits import Permit
     from postroom.core.mail.gate import Gate
     from postroom.core.tally import Tally
+    from postroom.mailboxes.accounts.credentials import AccessTokens
     from postroom.settings.reading import Settings
-    from postroom.store.accounts import AccountView
+    from postroom.sources.mcp_switchboard import McpSwitchboard
+    from postroom.store.accounts.accounts import AccountView
     from postroom.store.engine.database import Database
 
 SETTINGS_MAY_COME = timedelta(minutes=15)

@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING
 
 from postroom.core.errors import BadInput, SettingsError
-from postroom.manage.google import google_app, scopes_beside, vault_of
+from postroom.operations.accounts.google import google_app, scopes_beside, vault_of
 
 if TYPE_CHECKING:
-    from postroom.gmail.service_account import KeyFile
-    from postroom.gmail.terms import Terms
+    from postroom.mailboxes.gmail.service_account import KeyFile
+    from postroom.mailboxes.gmail.terms import Terms
     from postroom.settings.reading import Settings
 
 __all__ = ["google_app", "pubsub_key_file", "quota_terms", "scopes_beside", "vault_of"]
@@ -15,7 +15,7 @@ __all__ = ["google_app", "pubsub_key_file", "quota_terms", "scopes_beside", "vau
 
 def quota_terms(settings: "Settings") -> "Terms":
     """Return Google's quota for one user, from the settings."""
-    from postroom.gmail.terms import PRICES, Terms
+    from postroom.mailboxes.gmail.terms import PRICES, Terms
 
     gmail = settings.gmail
     try:
@@ -27,7 +27,7 @@ def quota_terms(settings: "Settings") -> "Terms":
 
 def pubsub_key_file(settings: "Settings") -> "KeyFile | None":
     """Return the key file of the service account that pulls hints, if there is one."""
-    from postroom.gmail.service_account import KeyFile
+    from postroom.mailboxes.gmail.service_account import KeyFile
 
     path = settings.gmail.pubsub_key_file
     return None if path is None else KeyFile(path, "gmail.pubsub_key_file", (settings.google.token_url,))

@@ -21,11 +21,11 @@ from postroom.core.mail.accounts import imap_endpoint
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from postroom.connectors.mcp_switchboard import McpSwitchboard
-    from postroom.connectors.runtime import ConnectorHealth
     from postroom.core.tally import Tally
-    from postroom.imap.account import ImapAccount, OpenSession
+    from postroom.mailboxes.imap.account import ImapAccount, OpenSession
     from postroom.settings.reading import Settings
+    from postroom.sources.mcp_switchboard import McpSwitchboard
+    from postroom.sources.runtime import ConnectorHealth
 
 
 async def watch_within(
@@ -42,7 +42,7 @@ async def watch_within(
     """Watch the mailbox inside the switchboard's process, until canceled. Jobs drive its backfills; `polls` are the
     times at which each endpoint asked for one; `hosts` are the known ones that receive its mail.
     """
-    from postroom.connectors.runtime import ConnectorHealth
+    from postroom.sources.runtime import ConnectorHealth
     from postroom.store.engine.clock import wall_clock
 
     health = ConnectorHealth(wall_clock)
@@ -71,12 +71,12 @@ def connector_parts(
     hosts: Collection[str] = (),
 ) -> Generator[ConnectorChores]:
     """The connector. Work is done in `account`; `open_session` opens the connection that waits for news."""
-    from postroom.connectors.imap.idle import IdleHints
-    from postroom.connectors.imap.live import ImapConnector
-    from postroom.connectors.imap.place_index import PlaceIndex
-    from postroom.connectors.mail.knowledge import Knowledge
-    from postroom.connectors.mail.receiving_hosts import ReceivingHosts
-    from postroom.connectors.mail.sent_index import SentIndex
+    from postroom.mailboxes.following.knowledge import Knowledge
+    from postroom.mailboxes.following.receiving_hosts import ReceivingHosts
+    from postroom.mailboxes.following.sent_index import SentIndex
+    from postroom.mailboxes.imap.following.idle import IdleHints
+    from postroom.mailboxes.imap.following.live import ImapConnector
+    from postroom.mailboxes.imap.following.place_index import PlaceIndex
     from postroom.store.engine.clock import wall_clock
 
     email = addresses[0]

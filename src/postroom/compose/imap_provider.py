@@ -11,33 +11,33 @@ from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from postroom.accounts.imap_sign_in import ImapSignIns
-from postroom.accounts.imap_submission import Submissions
-from postroom.accounts.imap_tokens import MailTokens
 from postroom.compose.google import vault_of
 from postroom.compose.imap import watch_within
 from postroom.core.mail.authentication import receiving_hosts
-from postroom.imap.account import ImapAccount, ImapConnectionLimits, WaitingConnection
-from postroom.imap.labels import Keywords
-from postroom.imap.mailbox import ImapMailbox
-from postroom.imap.places import KnownPlaces
-from postroom.imap.sending import ImapCarrier
-from postroom.imap.source import ImapSource
-from postroom.manage.mail_apps import mail_app
-from postroom.store import accounts
+from postroom.mailboxes.accounts.imap_sign_in import ImapSignIns
+from postroom.mailboxes.accounts.imap_submission import Submissions
+from postroom.mailboxes.accounts.imap_tokens import MailTokens
+from postroom.mailboxes.imap.account import ImapAccount, ImapConnectionLimits, WaitingConnection
+from postroom.mailboxes.imap.labels import Keywords
+from postroom.mailboxes.imap.mailbox import ImapMailbox
+from postroom.mailboxes.imap.places import KnownPlaces
+from postroom.mailboxes.imap.sending import ImapCarrier
+from postroom.mailboxes.imap.source import ImapSource
+from postroom.operations.accounts.mail_apps import mail_app
+from postroom.store.accounts import accounts
 
 if TYPE_CHECKING:
     import httpx2
 
-    from postroom.accounts.credentials import AccessTokens
-    from postroom.connectors.mcp_switchboard import McpSwitchboard
     from postroom.core.actions.permits import Permit
     from postroom.core.mail.carrier import Carrier, SentMailbox
     from postroom.core.mail.gate import Gate
     from postroom.core.mail.servers import MailServers
     from postroom.core.tally import Tally
+    from postroom.mailboxes.accounts.credentials import AccessTokens
     from postroom.settings.reading import Settings
-    from postroom.store.accounts import AccountView
+    from postroom.sources.mcp_switchboard import McpSwitchboard
+    from postroom.store.accounts.accounts import AccountView
     from postroom.store.engine.database import Database
 
 

@@ -3,39 +3,39 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from postroom.act.approvals import Channel
-from postroom.act.executor import Executor
-from postroom.act.undo import UndoService
 from postroom.compose.mailboxes import Mailboxes
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.outbound.lanes import LanePolicy
 from postroom.core.tally import Tally
-from postroom.handlers.action_gmail import ActionGmail
-from postroom.handlers.approval_notify import ApprovalNotify
-from postroom.handlers.backfill_gmail import BackfillGmail
-from postroom.handlers.classify import Adviser, Classify
-from postroom.handlers.history_sync import HistorySyncGmail
-from postroom.handlers.ingest_gmail import IngestGmail
-from postroom.handlers.labels_sync import LabelsSyncGmail
-from postroom.handlers.outbound_send import OutboundSend
-from postroom.handlers.retention_prune import RetentionPrune
-from postroom.handlers.snooze_sweep import SnoozeSweep
-from postroom.handlers.undo_action import UndoAction
-from postroom.handlers.unsnooze_gmail import UnsnoozeGmail
 from postroom.jobs.run import Handler
 from postroom.jobs.schedule import Recurring
-from postroom.outbound.delivery import Sender
-from postroom.outbound.meter import OutboundMeter
-from postroom.outbound.pace import Pace
-from postroom.outbound.queue_watch import QueueWatch
-from postroom.outbound.restored import RestorePace, RestoreWatch
-from postroom.outbound.smtp_delivery import SmtpRoad
+from postroom.outbound.queue.delivery import Sender
+from postroom.outbound.queue.meter import OutboundMeter
+from postroom.outbound.queue.pace import Pace
+from postroom.outbound.queue.queue_watch import QueueWatch
+from postroom.outbound.queue.restored import RestorePace, RestoreWatch
+from postroom.outbound.queue.smtp_delivery import SmtpRoad
 from postroom.settings.reading import Settings
 from postroom.settings.retention import retention_policy
 from postroom.settings.safety import policy_of
 from postroom.store.engine.clock import clock_of
 from postroom.store.engine.database import Database
-from postroom.store.job_builders import labels_job
+from postroom.store.jobs.job_builders import labels_job
+from postroom.triage.act.approvals import Channel
+from postroom.triage.act.executor import Executor
+from postroom.triage.act.undo import UndoService
+from postroom.triage.handlers.action_gmail import ActionGmail
+from postroom.triage.handlers.approval_notify import ApprovalNotify
+from postroom.triage.handlers.backfill_gmail import BackfillGmail
+from postroom.triage.handlers.classify import Adviser, Classify
+from postroom.triage.handlers.history_sync import HistorySyncGmail
+from postroom.triage.handlers.ingest_gmail import IngestGmail
+from postroom.triage.handlers.labels_sync import LabelsSyncGmail
+from postroom.triage.handlers.outbound_send import OutboundSend
+from postroom.triage.handlers.retention_prune import RetentionPrune
+from postroom.triage.handlers.snooze_sweep import SnoozeSweep
+from postroom.triage.handlers.undo_action import UndoAction
+from postroom.triage.handlers.unsnooze_gmail import UnsnoozeGmail
 
 RECURRING = (
     Recurring("retention", "40 3 * * *", "retention.prune"),

@@ -18,20 +18,20 @@ from postroom import __version__
 from postroom.compose.connector import heartbeat_every, introduce
 from postroom.core.errors import BadInput, PostroomError
 from postroom.core.mail.accounts import mailbox_name, provider_of
-from postroom.store.restore_lock import sharing_folder
+from postroom.store.installation.restore_lock import sharing_folder
 from postroom.system.private_files import open_private, private_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from postroom.connectors.contact_cache import ContactCache
-    from postroom.connectors.filter_cache import FilterCache
-    from postroom.connectors.mail.backfill.worker import BackfillWorker
-    from postroom.connectors.mail.connector import MailConnector
-    from postroom.connectors.mail.source import MailSource
-    from postroom.connectors.mcp_switchboard import McpSwitchboard
-    from postroom.connectors.runtime import ConnectorHealth, Heartbeats
+    from postroom.mailboxes.backfill.worker import BackfillWorker
+    from postroom.mailboxes.following.connector import MailConnector
+    from postroom.mailboxes.following.contact_cache import ContactCache
+    from postroom.mailboxes.following.filter_cache import FilterCache
+    from postroom.mailboxes.following.source import MailSource
     from postroom.settings.reading import Settings
+    from postroom.sources.mcp_switchboard import McpSwitchboard
+    from postroom.sources.runtime import ConnectorHealth, Heartbeats
 
 # How many requests a connector handles at once besides the newest: none waits behind a long search.
 BESIDE = 3
@@ -52,8 +52,8 @@ def caches_of(
     settings: Settings, switchboard: McpSwitchboard, folder: Path, health: ConnectorHealth
 ) -> tuple[ContactCache, FilterCache]:
     """Contacts and filters, as the connector last got them from the switchboard."""
-    from postroom.connectors.contact_cache import ContactCache
-    from postroom.connectors.filter_cache import FilterCache
+    from postroom.mailboxes.following.contact_cache import ContactCache
+    from postroom.mailboxes.following.filter_cache import FilterCache
     from postroom.store.engine.clock import wall_clock
 
     good_for = timedelta(seconds=settings.connector.contacts_stale_s)
@@ -71,8 +71,8 @@ def backfill_worker(
     polls: dict[str, float] | None,
 ) -> BackfillWorker:
     """The worker for backfills of the connector's mailbox."""
-    from postroom.connectors.mail.backfill.lease import KeptLease
-    from postroom.connectors.mail.backfill.worker import BackfillWorker
+    from postroom.mailboxes.backfill.lease import KeptLease
+    from postroom.mailboxes.backfill.worker import BackfillWorker
     from postroom.system.boot_clock import since_boot
 
     return BackfillWorker(
@@ -94,7 +94,7 @@ def connector_folder(settings: Settings, provider: str, email: str) -> Path:
 
 def heartbeats_of(switchboard: McpSwitchboard, identity: str, health: ConnectorHealth) -> Heartbeats:
     """The reports of the connector of this endpoint on this machine."""
-    from postroom.connectors.runtime import Connector, Heartbeats
+    from postroom.sources.runtime import Connector, Heartbeats
     from postroom.store.engine.clock import wall_clock
 
     host = platform.node() or "postroom"
@@ -110,7 +110,7 @@ async def run_within(
     more: Callable[[], Sequence[Coroutine[Any, Any, None]]] = tuple,
 ) -> None:
     """Run the connector inside the switchboard's process, until canceled. Jobs drive its backfills."""
-    from postroom.connectors.runtime import sending_heartbeats
+    from postroom.sources.runtime import sending_heartbeats
 
     stop = asyncio.Event()
     await introduce(heartbeats)
@@ -159,8 +159,8 @@ def chores(
     settings: Settings, parts: ConnectorChores, switchboard: McpSwitchboard, stop: asyncio.Event
 ) -> list[Coroutine[Any, Any, None]]:
     """Return the background tasks of the connector. None of them can end it."""
-    from postroom.connectors.mail.request_handlers import RequestHandlers
-    from postroom.connectors.request_server import RequestServer
+    from postroom.mailboxes.following.request_handlers import RequestHandlers
+    from postroom.sources.request_server import RequestServer
 
     handlers = RequestHandlers(parts.connector, parts.source, parts.backfills)
     return [

@@ -12,12 +12,9 @@ from uuid import UUID
 import httpx2
 import structlog
 
-from postroom.accounts.credentials import AccessTokens
 from postroom.compose.connector_failures import ConnectorFailures
 from postroom.compose.gmail_provider import GmailProvider
 from postroom.compose.imap_provider import ImapProvider
-from postroom.connectors.mail.source import MailSource
-from postroom.connectors.mcp_switchboard import McpSwitchboard
 from postroom.core.actions.permits import Permit
 from postroom.core.errors import Fatal, NotFound, PostroomError, SettingsError
 from postroom.core.mail.accounts import gmail_endpoint
@@ -26,16 +23,19 @@ from postroom.core.mail.gate import Gate
 from postroom.core.mail.mailbox import Mailbox
 from postroom.core.mail.servers import MailServers
 from postroom.core.tally import Tally
-from postroom.handlers.label_watch import LabelWatch
+from postroom.mailboxes.accounts.credentials import AccessTokens
+from postroom.mailboxes.following.source import MailSource
 from postroom.settings.reading import Settings
-from postroom.store import accounts
+from postroom.sources.mcp_switchboard import McpSwitchboard
+from postroom.store.accounts import accounts
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
-from postroom.store.job_builders import labels_job
-from postroom.store.jobs import enqueue_many
-from postroom.store.mail import keep_account
+from postroom.store.jobs.job_builders import labels_job
+from postroom.store.jobs.jobs import enqueue_many
+from postroom.store.mail.mail import keep_account
+from postroom.triage.handlers.label_watch import LabelWatch
 
 log = structlog.get_logger()
 

@@ -32,10 +32,10 @@ class RedisReading(TypedDict):
 
 async def run_redis_source(settings: Settings, stop: asyncio.Event, **reading: Unpack[RedisReading]) -> None:
     """Read the stream until `stop`. Deliveries in progress may finish; unfinished entries stay pending in Redis."""
-    from postroom.connectors.mcp_switchboard import switchboard_at
-    from postroom.connectors.redis_stream.source import RedisSource
-    from postroom.connectors.redis_stream.stream import RedisStream
-    from postroom.connectors.runtime import Connector, ConnectorHealth, Heartbeats, sending_heartbeats
+    from postroom.sources.mcp_switchboard import switchboard_at
+    from postroom.sources.redis_stream.source import RedisSource
+    from postroom.sources.redis_stream.stream import RedisStream
+    from postroom.sources.runtime import Connector, ConnectorHealth, Heartbeats, sending_heartbeats
     from postroom.store.engine.clock import wall_clock
 
     identity, consumer = reading["identity"], reading["consumer"]
@@ -65,7 +65,7 @@ async def run_redis_source(settings: Settings, stop: asyncio.Event, **reading: U
 
 
 def _redis(settings: Settings) -> Redis:
-    from postroom.connectors.redis_stream.stream import connect
+    from postroom.sources.redis_stream.stream import connect
 
     if settings.redis.url is None:
         raise SettingsError("redis.url is not set; give --url, or POSTROOM_REDIS_URL if it contains a password")

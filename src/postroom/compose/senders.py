@@ -5,12 +5,12 @@ from typing import Self
 
 import httpx2
 
-from postroom.act.webhook import SignedWebhook
-from postroom.handlers.sender_notify import NoticeAddresses, SenderNotify
-from postroom.outbound.scoring import Channel, Scoring
+from postroom.outbound.queue.scoring import Channel, Scoring
 from postroom.settings.reading import Settings
 from postroom.store.engine.clock import clock_of, wall_clock
 from postroom.store.engine.database import Database
+from postroom.triage.act.webhook import SignedWebhook
+from postroom.triage.handlers.sender_notify import NoticeAddresses, SenderNotify
 
 
 class SenderWatch:

@@ -15,7 +15,6 @@ import structlog
 from fastapi import FastAPI
 from starlette.routing import BaseRoute, Route
 
-from postroom.api.call import ApiParts
 from postroom.compose.approvals import approval_routes, run_discord_bot
 from postroom.compose.gate import MailboxGate
 from postroom.compose.mailboxes import Mailboxes, Watch, keep_sandbox_account, watch_accounts, watch_labels
@@ -27,26 +26,27 @@ from postroom.compose.worker import running_jobs
 from postroom.core.mail.mailbox import MailboxOf
 from postroom.core.metrics import CONNECTION_REFUSED
 from postroom.core.tally import Gauges
-from postroom.dashboard.pages import all_pages
-from postroom.dashboard.site import Site
-from postroom.gmail.transport import CheckedClient
-from postroom.http_server.limits import limits_of
-from postroom.http_server.listening import is_own_machine
-from postroom.manage.approvals import count_waiting
-from postroom.manage.estimate_runs import EstimateRuns
+from postroom.intake.disk import DiskReserve
+from postroom.interfaces.dashboard.pages import all_pages
+from postroom.interfaces.dashboard.site import Site
+from postroom.interfaces.http.api.call import ApiParts
+from postroom.interfaces.http.application import create_application
+from postroom.interfaces.http.door import Door
+from postroom.interfaces.http.hooks import GmailHook, GoogleKeys, PushTerms
+from postroom.interfaces.http.json_api import Api
+from postroom.interfaces.http.ready import ready_endpoint
+from postroom.interfaces.http.serve import serving
+from postroom.interfaces.http.services import Services
+from postroom.interfaces.http.switchboard import DOORS, McpEndpoint, running_mcp, switchboard_routes
+from postroom.mailboxes.gmail.transport import CheckedClient
+from postroom.operations.actions.approvals import count_waiting
+from postroom.operations.backfill.estimate_runs import EstimateRuns
 from postroom.settings.reading import Settings
-from postroom.store.accounts import AccountView, list_accounts
+from postroom.store.accounts.accounts import AccountView, list_accounts
 from postroom.store.engine.database import Database
-from postroom.switchboard.disk import DiskReserve
-from postroom.switchboard.services import Services
+from postroom.system.http_server.limits import limits_of
+from postroom.system.http_server.listening import is_own_machine
 from postroom.telemetry.exporter import Exporter, exporting
-from postroom.web.api import Api
-from postroom.web.application import create_application
-from postroom.web.door import Door
-from postroom.web.hooks import GmailHook, GoogleKeys, PushTerms
-from postroom.web.http import DOORS, McpEndpoint, running_mcp, switchboard_routes
-from postroom.web.ready import ready_endpoint
-from postroom.web.serve import serving
 
 log = structlog.get_logger()
 

@@ -12,29 +12,29 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.routing import BaseRoute
 
-from postroom.api.operation import PREFIX as API
 from postroom.compose.google import vault_of
 from postroom.core.errors import SettingsError
 from postroom.core.sign_in.session_times import SessionLimits
-from postroom.dashboard.sign_in.own import OwnSignInPage, off_routes
-from postroom.dashboard.sign_in.pages import SignInPages
-from postroom.dashboard.site import Site
-from postroom.dashboard.visiting import OWNER, VISITOR
-from postroom.manage.kept_forms import KeptForms
-from postroom.manage.own_sign_in import OwnWaysIn
-from postroom.manage.owner_token import owner_token
-from postroom.manage.pages_address import link_address
-from postroom.manage.people import offer_first_link
-from postroom.manage.sessions import Sessions
-from postroom.manage.sign_in import SignIn
+from postroom.interfaces.dashboard.sign_in.own import OwnSignInPage, off_routes
+from postroom.interfaces.dashboard.sign_in.pages import SignInPages
+from postroom.interfaces.dashboard.site import Site
+from postroom.interfaces.dashboard.visiting import OWNER, VISITOR
+from postroom.interfaces.http.api.operation import PREFIX as API
+from postroom.interfaces.http.services import Services
+from postroom.interfaces.http.sign_in import LOOK_EVERY_S, OwnerGate, SignInGate
+from postroom.interfaces.http.switchboard import DOORS
+from postroom.operations.people.kept_forms import KeptForms
+from postroom.operations.people.own_sign_in import OwnWaysIn
+from postroom.operations.people.owner_token import owner_token
+from postroom.operations.people.pages_address import link_address
+from postroom.operations.people.people import offer_first_link
+from postroom.operations.people.sessions import Sessions
+from postroom.operations.people.sign_in import SignIn
+from postroom.outbound.submission.certificates import LOOK_EVERY_S as CERTIFICATE_LOOK_EVERY_S
+from postroom.outbound.submission.certificates import BadCertificate, Certificates
 from postroom.settings.reading import Settings
 from postroom.settings.web import WebSettings
 from postroom.store.engine.database import Database
-from postroom.submission.certificates import LOOK_EVERY_S as CERTIFICATE_LOOK_EVERY_S
-from postroom.submission.certificates import BadCertificate, Certificates
-from postroom.switchboard.services import Services
-from postroom.web.http import DOORS
-from postroom.web.sign_in import LOOK_EVERY_S, OwnerGate, SignInGate
 
 SELF_CHECKING = (*DOORS, "/v1", "/hooks")
 """Paths whose callers are no people: each checks tokens or signatures itself."""

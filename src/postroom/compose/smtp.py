@@ -17,15 +17,15 @@ from postroom.core.hosts import bare_name
 from postroom.core.outbound.destinations import DestinationPauses, SigningKeys, StsPolicies
 from postroom.core.outbound.pacing import PaceLimits
 from postroom.core.outbound.retries import RetrySchedule
-from postroom.outbound.destination_stores import StoredKeys, StoredPauses, StoredPolicies
-from postroom.outbound.smtp_delivery import SmtpRoad
+from postroom.outbound.queue.destination_stores import StoredKeys, StoredPauses, StoredPolicies
+from postroom.outbound.queue.smtp_delivery import SmtpRoad
+from postroom.outbound.smtp.dkim import Signer
+from postroom.outbound.smtp.dns import Dns, resolver_of
+from postroom.outbound.smtp.mta_sts import HttpsPolicies, StsCache
+from postroom.outbound.smtp.options import Reuse, SmartHost, SmtpOptions, Timeouts, TlsContexts
+from postroom.outbound.smtp.transport import SmtpTransport
 from postroom.settings.delivery import DeliverySettings
 from postroom.settings.reading import Settings
-from postroom.smtp.dkim import Signer
-from postroom.smtp.dns import Dns, resolver_of
-from postroom.smtp.mta_sts import HttpsPolicies, StsCache
-from postroom.smtp.options import Reuse, SmartHost, SmtpOptions, Timeouts, TlsContexts
-from postroom.smtp.transport import SmtpTransport
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.system.boot_clock import since_boot

@@ -11,17 +11,23 @@ from postroom.compose.tasks import settle_memory, share_with_threads
 from postroom.core.errors import SettingsError
 from postroom.core.submission.login_throttle import LoginLimits
 from postroom.core.tally import Gauges, Tally
-from postroom.http_server.listening import addresses_of, exposed_addresses, open_listener
-from postroom.http_server.metrics import serving_metrics
+from postroom.outbound.submission.certificates import LOOK_EVERY_S, BadCertificate, Certificates
+from postroom.outbound.submission.logins import Logins
+from postroom.outbound.submission.smtp_connection import SessionLimits
+from postroom.outbound.submission.smtp_server import (
+    ConnectionLimits,
+    Connections,
+    Listener,
+    local_sender,
+    serving_submission,
+)
+from postroom.outbound.submission.smtp_session import Service
+from postroom.outbound.submission.submissions import Submissions
 from postroom.settings.reading import Settings
 from postroom.settings.submission import SubmissionSettings
 from postroom.store.engine.database import Database
-from postroom.submission.certificates import LOOK_EVERY_S, BadCertificate, Certificates
-from postroom.submission.logins import Logins
-from postroom.submission.smtp_connection import SessionLimits
-from postroom.submission.smtp_server import ConnectionLimits, Connections, Listener, local_sender, serving_submission
-from postroom.submission.smtp_session import Service
-from postroom.submission.submissions import Submissions
+from postroom.system.http_server.listening import addresses_of, exposed_addresses, open_listener
+from postroom.system.http_server.metrics import serving_metrics
 from postroom.telemetry.exporter import exporting
 
 MIB = 1024 * 1024

@@ -7,30 +7,30 @@ from datetime import timedelta
 
 import httpx2
 
-from postroom.act.action_requests import ActionRequests
-from postroom.act.agents import Agents
 from postroom.compose.credentials import open_credentials
-from postroom.connectors.mcp_switchboard import McpSwitchboard, switchboard_within
 from postroom.core.days import zone_named
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.roles import Principal, Role
 from postroom.core.tally import Gauges, Tally
-from postroom.manage.backfill_estimate import quota_pace
+from postroom.intake.buffer import Buffer
+from postroom.intake.disk import DiskReserve
+from postroom.intake.dispatcher import Dispatcher
+from postroom.intake.intake import Intake
+from postroom.interfaces.http.mcp.mcp_server import build_server
+from postroom.interfaces.http.services import Services
+from postroom.interfaces.http.token_check import TokenCheck
+from postroom.operations.backfill.backfill_estimate import quota_pace
+from postroom.operations.backfill.keeper import Keeper
+from postroom.outbound.submission.submissions import SubmissionLimits, SubmissionOptions, Submissions
 from postroom.settings.queues import queues_of
 from postroom.settings.reading import Settings
 from postroom.settings.safety import policy_of
+from postroom.sources.mcp_switchboard import McpSwitchboard, switchboard_within
 from postroom.store.engine.clock import clock_of
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import FILE
-from postroom.submission.submissions import SubmissionLimits, SubmissionOptions, Submissions
-from postroom.switchboard.buffer import Buffer
-from postroom.switchboard.disk import DiskReserve
-from postroom.switchboard.dispatcher import Dispatcher
-from postroom.switchboard.intake import Intake
-from postroom.switchboard.keeper import Keeper
-from postroom.switchboard.services import Services
-from postroom.switchboard.token_check import TokenCheck
-from postroom.web.mcp_server import build_server
+from postroom.triage.act.action_requests import ActionRequests
+from postroom.triage.act.agents import Agents
 
 MIB = 1024 * 1024
 

@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 
-from postroom.act.maintenance import Chore, maintenance_tasks, run_maintenance
 from postroom.compose.approvals import ApprovalChannels
 from postroom.compose.credentials import open_credentials
 from postroom.compose.gate import MailboxGate
@@ -17,28 +16,29 @@ from postroom.compose.smtp import SmtpOnDemand
 from postroom.compose.tasks import allow_open_files, background
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.tally import Gauges, Tally
-from postroom.decide.adviser import ModelAdviser
-from postroom.decide.model import Model, configured_model, release_waiting
-from postroom.gmail.transport import CheckedClient
-from postroom.http_server.metrics import serving_metrics
 from postroom.jobs.counting import JobCounter
 from postroom.jobs.leadership import Leadership
 from postroom.jobs.prune import Pruner
 from postroom.jobs.rescue import Rescuer
 from postroom.jobs.schedule import Scheduler
 from postroom.jobs.worker import Worker, WorkerOptions
-from postroom.outbound.gauges import OutboundGauges
-from postroom.outbound.pace import Pace
-from postroom.outbound.queue_watch import QueueWatch
+from postroom.mailboxes.gmail.transport import CheckedClient
+from postroom.outbound.queue.gauges import OutboundGauges
+from postroom.outbound.queue.pace import Pace
+from postroom.outbound.queue.queue_watch import QueueWatch
 from postroom.settings.queues import queues_of
 from postroom.settings.reading import Settings
-from postroom.store.backfill_slices import enqueue_slices
+from postroom.store.actions.model_calls import forget_shares
+from postroom.store.backfill.backfill_slices import enqueue_slices
 from postroom.store.engine.clock import clock_of
 from postroom.store.engine.clock_jumps import Longest
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.model_calls import forget_shares
+from postroom.system.http_server.metrics import serving_metrics
 from postroom.telemetry.exporter import exporting
+from postroom.triage.act.maintenance import Chore, maintenance_tasks, run_maintenance
+from postroom.triage.decide.adviser import ModelAdviser
+from postroom.triage.decide.model import Model, configured_model, release_waiting
 
 EVERY_MINUTE = timedelta(minutes=1)
 

@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple
 from postroom.core.errors import Canceled, Fatal, JobError, Parked, Retryable
 from postroom.core.jobs.job import Job
 from postroom.core.jobs.retry import RetryPolicy, next_delay
-from postroom.store import jobs as store
 from postroom.store.engine.database import Transaction
+from postroom.store.jobs import jobs as store
 
 LONGEST_ERROR = 2000
 

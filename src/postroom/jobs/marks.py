@@ -2,7 +2,7 @@
 
 from postroom.core.errors import StoreError
 from postroom.store.engine.database import Database
-from postroom.store.job_marks import Watch, advance, still_open, watch_inserts
+from postroom.store.jobs.job_marks import Watch, advance, still_open, watch_inserts
 
 EVERY = 5000
 

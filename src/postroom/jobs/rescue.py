@@ -2,10 +2,10 @@
 
 import structlog
 
-from postroom.store import jobs as store
 from postroom.store.engine import clock_jumps
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
+from postroom.store.jobs import jobs as store
 
 log = structlog.get_logger()
 

@@ -11,7 +11,7 @@ from postroom.store.engine.clock import Clock
 from postroom.store.engine.codecs import from_json
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.job_steps import begin_step, finish_step, steps_of
+from postroom.store.jobs.job_steps import begin_step, finish_step, steps_of
 
 T = TypeVar("T")
 

@@ -31,11 +31,11 @@ from postroom.jobs.buffer import Buffer
 from postroom.jobs.failure import ending_of
 from postroom.jobs.marks import MarkKeeper
 from postroom.jobs.run import Handler, JobRun
-from postroom.store import jobs as store
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
+from postroom.store.jobs import jobs as store
 from postroom.system.boot_clock import BootClock, since_boot
 from postroom.telemetry.tracing import span
 

@@ -15,15 +15,16 @@ from typing import Any
 import pytest
 
 from postroom.core.mail.contacts import Contact
-from postroom.manage.mail_lines import MailQuestion, list_lines
+from postroom.operations.mail.mail_lines import MailQuestion, list_lines
 from postroom.settings.reading import Settings
-from postroom.store import feed, jobs
-from postroom.store.actions import list_actions
-from postroom.store.audit import Signature, list_audit
-from postroom.store.contacts import keep_contacts
+from postroom.store.actions.actions import list_actions
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.store.jobs import jobs
+from postroom.store.mail import feed
+from postroom.store.mail.contacts import keep_contacts
+from postroom.store.people.audit import Signature, list_audit
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.model_api import ModelApi, running_model_api

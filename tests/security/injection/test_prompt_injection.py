@@ -17,8 +17,8 @@ import structlog
 from postroom.core.actions.safety import Ruling
 from postroom.core.rules.model_decision import ModelDecision
 from postroom.core.rules.rule import MessageFacts
-from postroom.decide import adviser, engine, model, prompt
 from postroom.store.engine.database import Database
+from postroom.triage.decide import adviser, engine, model, prompt
 from support.canaries import Canaries, Watch, watching
 from support.injection.attack import go
 from support.injection.corpus import HOSTILE, SEED, Corpus, build_corpus

@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from postroom.act.executor import DEFAULT_SNOOZE_LABEL
 from postroom.core.actions.action import DecidedType
 from postroom.core.actions.steps import Step, combined
+from postroom.triage.act.executor import DEFAULT_SNOOZE_LABEL
 
 ARRIVED = frozenset({"INBOX", "UNREAD"})
 # Longer than it takes the next process to come: what is to be woken in the end sleeps until then.

@@ -18,31 +18,32 @@ from typing import Any
 
 import httpx2
 
-from postroom.act.action_requests import ActionRequests
-from postroom.act.executor import DEFAULT_SNOOZE_LABEL, Executor
-from postroom.act.undo import UndoService
-from postroom.act.undo_requests import undo_one
 from postroom.compose.gate import MailboxGate
 from postroom.core.actions.safety import Policy
 from postroom.core.jobs.job import JobView
 from postroom.core.jobs.retry import RetryPolicy
 from postroom.core.jobs.types import ACTION_GMAIL, CATALOGUE, Catalogue, JobType
-from postroom.gmail.client import GmailClient
-from postroom.gmail.mailbox import GmailMailbox
-from postroom.handlers.action_gmail import ActionGmail
-from postroom.handlers.classify import Classify
-from postroom.handlers.undo_action import UndoAction
-from postroom.handlers.unsnooze_gmail import UnsnoozeGmail
 from postroom.jobs.rescue import Rescuer
 from postroom.jobs.run import JobRun
 from postroom.jobs.schedule import Scheduler
 from postroom.jobs.worker import Worker, WorkerOptions
-from postroom.store import actions, jobs
-from postroom.store.audit import Signature
+from postroom.mailboxes.gmail.client import GmailClient
+from postroom.mailboxes.gmail.mailbox import GmailMailbox
+from postroom.store.actions import actions
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import connect_database
+from postroom.store.jobs import jobs
+from postroom.store.people.audit import Signature
+from postroom.triage.act.action_requests import ActionRequests
+from postroom.triage.act.executor import DEFAULT_SNOOZE_LABEL, Executor
+from postroom.triage.act.undo import UndoService
+from postroom.triage.act.undo_requests import undo_one
+from postroom.triage.handlers.action_gmail import ActionGmail
+from postroom.triage.handlers.classify import Classify
+from postroom.triage.handlers.undo_action import UndoAction
+from postroom.triage.handlers.unsnooze_gmail import UnsnoozeGmail
 from support.crash.action_cases import SNOOZED_FOR, Case
 from support.crash.action_steps import KillableDatabase, KillableTransport, KillPlan, Step
 from support.fork_server import run_as_child

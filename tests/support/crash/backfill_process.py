@@ -17,16 +17,16 @@ from typing import Any
 
 import httpx2
 
-from postroom.connectors.checkpoint import Checkpoint
-from postroom.connectors.gmail.live import GmailConnector
-from postroom.connectors.mail.backfill.worker import BackfillWorker
-from postroom.connectors.mail.knowledge import Knowledge
-from postroom.connectors.mail.sent_index import SentIndex
-from postroom.connectors.mcp_switchboard import McpSwitchboard, switchboard_at
-from postroom.connectors.switchboard_client import BackfillProgress, BackfillStatus
-from postroom.gmail.client import GmailClient
-from postroom.gmail.errors import GmailError
-from postroom.gmail.resources import Message
+from postroom.mailboxes.backfill.worker import BackfillWorker
+from postroom.mailboxes.following.knowledge import Knowledge
+from postroom.mailboxes.following.sent_index import SentIndex
+from postroom.mailboxes.gmail.client import GmailClient
+from postroom.mailboxes.gmail.errors import GmailError
+from postroom.mailboxes.gmail.following.live import GmailConnector
+from postroom.mailboxes.gmail.resources import Message
+from postroom.sources.checkpoint import Checkpoint
+from postroom.sources.mcp_switchboard import McpSwitchboard, switchboard_at
+from postroom.sources.switchboard_client import BackfillProgress, BackfillStatus
 from postroom.store.engine.clock import wall_clock
 from support.fork_server import run_as_child
 from support.patience import PATIENCE_S

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any, cast
 
 from postroom.core.errors import PostroomError
-from postroom.store.acceptance import Accepted
+from postroom.store.intake.acceptance import Accepted
 from support.crash.gmail_setup import CountingIntake
 
 PEOPLE = 20

@@ -14,8 +14,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from postroom.intake.buffer import Buffer, Delivery, LeaseRef
 from postroom.store.engine.opening import open_database
-from postroom.switchboard.buffer import Buffer, Delivery, LeaseRef
 from support.crash import halting_disk
 from support.crash.gaps import Gap, HaltingInGap
 from support.crash.traffic import QUEUES

@@ -23,7 +23,7 @@ from postroom.core.jobs.types import Catalogue, JobType, KeyLifetime
 from postroom.jobs.run import Handler, JobRun
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Script, Text, schema_change, transaction
-from postroom.store.jobs import completing_one
+from postroom.store.jobs.jobs import completing_one
 
 SOON = RetryPolicy(base=timedelta(milliseconds=10), cap=timedelta(milliseconds=100))
 CATALOGUE = Catalogue(

@@ -15,15 +15,15 @@ from typing import Any
 
 import httpx2
 
-from postroom.connectors.checkpoint import Checkpoint
-from postroom.connectors.gmail.live import GmailConnector
-from postroom.connectors.gmail.spending import RememberedQuota
-from postroom.connectors.mail.knowledge import Knowledge
-from postroom.connectors.mail.sent_index import SentIndex
-from postroom.connectors.mcp_switchboard import McpSwitchboard, switchboard_at
-from postroom.gmail.client import GmailClient
-from postroom.gmail.quota import Ticket
-from postroom.gmail.terms import Use
+from postroom.mailboxes.following.knowledge import Knowledge
+from postroom.mailboxes.following.sent_index import SentIndex
+from postroom.mailboxes.gmail.client import GmailClient
+from postroom.mailboxes.gmail.following.live import GmailConnector
+from postroom.mailboxes.gmail.following.spending import RememberedQuota
+from postroom.mailboxes.gmail.quota import Ticket
+from postroom.mailboxes.gmail.terms import Use
+from postroom.sources.checkpoint import Checkpoint
+from postroom.sources.mcp_switchboard import McpSwitchboard, switchboard_at
 from support.fork_server import run_as_child
 from support.patience import PATIENCE_S
 from support.processes import announce

@@ -14,12 +14,12 @@ from random import Random
 from typing import Any
 
 from postroom.core.errors import PostroomError
-from postroom.store.acceptance import Accepted
+from postroom.intake.intake import Intake
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
-from postroom.store.mail import keep_account
-from postroom.switchboard.intake import Intake
+from postroom.store.intake.acceptance import Accepted
+from postroom.store.mail.mail import keep_account
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator

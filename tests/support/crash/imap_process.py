@@ -16,20 +16,20 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from postroom.connectors.imap.idle import IdleHints
-from postroom.connectors.imap.live import ImapConnector
-from postroom.connectors.imap.place_index import PlaceIndex
-from postroom.connectors.mail.knowledge import Knowledge
-from postroom.connectors.mail.sent_index import SentIndex
-from postroom.connectors.mcp_switchboard import switchboard_at
 from postroom.core.actions.action import label_change, places_in
 from postroom.core.errors import MailboxLater
 from postroom.core.mail.accounts import imap_endpoint
-from postroom.imap.account import ImapAccount, open_session
-from postroom.imap.mailbox import ImapMailbox
-from postroom.imap.session import Session
-from postroom.imap.sign_in import Credentials
-from postroom.imap.wire import Endpoint
+from postroom.mailboxes.following.knowledge import Knowledge
+from postroom.mailboxes.following.sent_index import SentIndex
+from postroom.mailboxes.imap.account import ImapAccount, open_session
+from postroom.mailboxes.imap.following.idle import IdleHints
+from postroom.mailboxes.imap.following.live import ImapConnector
+from postroom.mailboxes.imap.following.place_index import PlaceIndex
+from postroom.mailboxes.imap.mailbox import ImapMailbox
+from postroom.mailboxes.imap.session import Session
+from postroom.mailboxes.imap.sign_in import Credentials
+from postroom.mailboxes.imap.wire import Endpoint
+from postroom.sources.mcp_switchboard import switchboard_at
 from postroom.store.engine.clock import wall_clock
 from support.fork_server import run_as_child
 from support.gates import BY_HAND, OpenGate

@@ -22,20 +22,20 @@ from postroom.compose.gate import MailboxGate
 from postroom.core.actions.permits import Permit
 from postroom.core.lifecycle import DELIVERY
 from postroom.core.outbound.replies import Phase, ReplyLines
-from postroom.imap.account import ImapAccount, open_session
-from postroom.imap.commands import Command
-from postroom.imap.connection import Answer, Connection
-from postroom.imap.mailbox import ImapMailbox
-from postroom.imap.sending import ImapCarrier
-from postroom.imap.sign_in import Credentials
-from postroom.imap.submission import Submission
-from postroom.imap.wire import Endpoint
-from postroom.outbound.delivery import Sender
-from postroom.outbound.pace import Pace
-from postroom.smtp.channel import Channel
-from postroom.store import outbound
+from postroom.mailboxes.imap.account import ImapAccount, open_session
+from postroom.mailboxes.imap.commands import Command
+from postroom.mailboxes.imap.connection import Answer, Connection
+from postroom.mailboxes.imap.mailbox import ImapMailbox
+from postroom.mailboxes.imap.sending import ImapCarrier
+from postroom.mailboxes.imap.sign_in import Credentials
+from postroom.mailboxes.imap.submission import Submission
+from postroom.mailboxes.imap.wire import Endpoint
+from postroom.outbound.queue.delivery import Sender
+from postroom.outbound.queue.pace import Pace
+from postroom.outbound.smtp.channel import Channel
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.opening import open_database
+from postroom.store.outbound import outbound
 from support.crash.action_steps import KillableDatabase, KillPlan, Step
 from support.fork_server import run_as_child
 from support.imap_server import PASSWORD

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from postroom.core.errors import PostroomError
-from postroom.store.acceptance import Accepted
+from postroom.intake.intake import Intake
 from postroom.store.engine.opening import open_database
-from postroom.switchboard.intake import Intake
+from postroom.store.intake.acceptance import Accepted
 from support.crash import halting_disk
 from support.crash.gaps import Gap, HaltingInGap
 from support.crash.traffic import QUEUES, Sent, rounds

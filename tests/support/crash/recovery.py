@@ -7,9 +7,9 @@ from random import Random
 from uuid import UUID
 
 from postroom.core.queue.queues import Policy
+from postroom.intake.buffer import Buffer, Delivery, LeaseRef
 from postroom.store.engine.codecs import as_time, from_json
 from postroom.store.engine.database import Database
-from postroom.switchboard.buffer import Buffer, Delivery, LeaseRef
 from support.crash.evidence import Place
 from support.crash.inbox_evidence import all_rows
 from support.crash.traffic import MOST_DELIVERIES, POLICIES, QUEUES

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from postroom.core.rules.draft import RuleDraft
-from postroom.manage.rule_plans import apply_rules, plan_rules
-from postroom.store.audit import Signature
+from postroom.operations.rules.rule_plans import apply_rules, plan_rules
 from postroom.store.engine.database import Database, Dialect, Script, Step, Transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
+from postroom.store.people.audit import Signature
 from support.fork_server import run_as_child
 from support.processes import announce
 

@@ -13,25 +13,25 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from postroom.act.executor import Executor
 from postroom.compose.gate import MailboxGate
 from postroom.core.jobs.retry import RetryPolicy
 from postroom.core.jobs.types import Catalogue, JobType
-from postroom.gmail.carrier import GmailCarrier
-from postroom.gmail.client import GmailClient
-from postroom.gmail.mailbox import GmailMailbox
-from postroom.gmail.transport import CheckedClient
-from postroom.handlers.action_gmail import ActionGmail
-from postroom.handlers.outbound_send import OutboundSend
 from postroom.jobs.leadership import Leadership
 from postroom.jobs.prune import Pruner
 from postroom.jobs.rescue import Rescuer
 from postroom.jobs.schedule import Scheduler
 from postroom.jobs.worker import Worker, WorkerOptions
-from postroom.outbound.delivery import Sender
-from postroom.outbound.pace import Pace
+from postroom.mailboxes.gmail.carrier import GmailCarrier
+from postroom.mailboxes.gmail.client import GmailClient
+from postroom.mailboxes.gmail.mailbox import GmailMailbox
+from postroom.mailboxes.gmail.transport import CheckedClient
+from postroom.outbound.queue.delivery import Sender
+from postroom.outbound.queue.pace import Pace
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.opening import open_database
+from postroom.triage.act.executor import Executor
+from postroom.triage.handlers.action_gmail import ActionGmail
+from postroom.triage.handlers.outbound_send import OutboundSend
 from support.fork_server import run_as_child
 from support.mailboxes import always, given
 from support.patience import PATIENCE_S

@@ -19,13 +19,13 @@ from postroom.core.mail.carrier import Carrier
 from postroom.core.outbound.pacing import PaceLimits
 from postroom.core.outbound.retries import RetrySchedule
 from postroom.core.outbound.transport import Transport
-from postroom.outbound.delivery import Sender
-from postroom.outbound.destination_stores import StoredPauses
-from postroom.outbound.pace import Pace
-from postroom.outbound.smtp_delivery import SmtpRoad
-from postroom.smtp.dns import Dns
-from postroom.smtp.options import SmartHost, SmtpOptions, TlsContexts
-from postroom.smtp.transport import SmtpTransport
+from postroom.outbound.queue.delivery import Sender
+from postroom.outbound.queue.destination_stores import StoredPauses
+from postroom.outbound.queue.pace import Pace
+from postroom.outbound.queue.smtp_delivery import SmtpRoad
+from postroom.outbound.smtp.dns import Dns
+from postroom.outbound.smtp.options import SmartHost, SmtpOptions, TlsContexts
+from postroom.outbound.smtp.transport import SmtpTransport
 from postroom.store.engine.opening import open_database
 from postroom.system.boot_clock import since_boot
 from support.fork_server import run_as_child

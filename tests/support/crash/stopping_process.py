@@ -19,18 +19,18 @@ from postroom.compose.gate import MailboxGate
 from postroom.core.jobs.retry import RetryPolicy
 from postroom.core.jobs.types import Catalogue, JobType
 from postroom.core.mail.mailbox import job_error_of
-from postroom.gmail.client import GmailClient
-from postroom.gmail.errors import GmailError
-from postroom.gmail.mailbox import GmailMailbox
-from postroom.gmail.quota import Quota
-from postroom.gmail.terms import PRICES, Terms
-from postroom.gmail.transport import CheckedClient
 from postroom.jobs.leadership import Leadership
 from postroom.jobs.prune import Pruner
 from postroom.jobs.rescue import Rescuer
 from postroom.jobs.run import JobRun
 from postroom.jobs.schedule import Scheduler
 from postroom.jobs.worker import Worker, WorkerOptions
+from postroom.mailboxes.gmail.client import GmailClient
+from postroom.mailboxes.gmail.errors import GmailError
+from postroom.mailboxes.gmail.mailbox import GmailMailbox
+from postroom.mailboxes.gmail.quota import Quota
+from postroom.mailboxes.gmail.terms import PRICES, Terms
+from postroom.mailboxes.gmail.transport import CheckedClient
 from postroom.store.engine.opening import open_database
 from support.fork_server import run_as_child
 from support.processes import announce

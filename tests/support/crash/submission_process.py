@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from postroom.core.outbound.limits import DailyLimits
+from postroom.outbound.submission.submissions import SubmissionLimits
 from postroom.store.engine.opening import open_database
-from postroom.submission.submissions import SubmissionLimits
 from support.fork_server import run_as_child
 from support.processes import announce
 from support.submission import ADA, submission_server

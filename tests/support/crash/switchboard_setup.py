@@ -8,12 +8,12 @@ from pathlib import Path
 from random import Random
 from uuid import UUID
 
-from postroom.store.acceptance import Accepted
+from postroom.intake.buffer import Buffer, LeaseRef
+from postroom.intake.intake import Intake
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
-from postroom.switchboard.buffer import Buffer, LeaseRef
-from postroom.switchboard.intake import Intake
+from postroom.store.intake.acceptance import Accepted
 from support.clocks import ManualClock
 from support.crash.evidence import Place
 from support.crash.gaps import Gap, GapsSeen

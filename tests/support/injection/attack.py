@@ -19,19 +19,22 @@ import orjson
 
 from postroom.compose.serve import run_product
 from postroom.settings.reading import Settings
-from postroom.store import acceptance, decisions, feed, jobs
-from postroom.store.approvals import list_waiting
-from postroom.store.audit import Signature
+from postroom.store.actions import decisions
+from postroom.store.actions.approvals import list_waiting
+from postroom.store.actions.protection import protect
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
 from postroom.store.engine.opening import FILE
-from postroom.store.guidance import Direction, ModelRule, add_guidance
-from postroom.store.ingestion_rules import remove_ingestion_rule
-from postroom.store.labels import SeenLabel, edit_labels, list_all_labels, sync_labels
-from postroom.store.mail import keep_account
-from postroom.store.protection import protect
+from postroom.store.intake import acceptance
+from postroom.store.intake.ingestion_rules import remove_ingestion_rule
+from postroom.store.jobs import jobs
+from postroom.store.mail import feed
+from postroom.store.mail.labels import SeenLabel, edit_labels, list_all_labels, sync_labels
+from postroom.store.mail.mail import keep_account
+from postroom.store.people.audit import Signature
+from postroom.store.rules.guidance import Direction, ModelRule, add_guidance
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.history import Change
 from postroom_sandbox.mailbox import Mailbox

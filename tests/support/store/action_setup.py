@@ -10,8 +10,10 @@ from postroom.core.jobs.job import Job
 from postroom.core.mail.message import read_mail
 from postroom.core.queue.envelope import parse_envelope
 from postroom.core.queue.queues import EMAIL
-from postroom.store import actions, decisions, inbox, mail
+from postroom.store.actions import actions, decisions
 from postroom.store.engine.ids import new_id
+from postroom.store.intake import inbox
+from postroom.store.mail import mail
 from support import storing
 from support.store.fault_cases_inbox import ENDPOINT, accepting
 from support.store.job_setup import JobSetup

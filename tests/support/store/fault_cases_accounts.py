@@ -6,11 +6,12 @@ from uuid import UUID
 
 from postroom.core.mail.accounts import parking_key
 from postroom.core.mail.servers import MailServers
-from postroom.store import accounts, jobs, secret_keys
-from postroom.store.accounts import AccountView, Consent
+from postroom.store.accounts import accounts, secret_keys
+from postroom.store.accounts.accounts import AccountView, Consent
+from postroom.store.accounts.secret_keys import Resealed, StoredSecret
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.secret_keys import Resealed, StoredSecret
+from postroom.store.jobs import jobs
 from postroom.vault.sealing import Sealed
 from support.store.fault_cases_jobs import Case
 from support.store.fault_cases_registry import signed

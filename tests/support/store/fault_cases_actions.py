@@ -7,9 +7,11 @@ from postroom.core.actions.action import label_change
 from postroom.core.actions.undo import irreversible_hint, undo_hint
 from postroom.core.jobs.job import Job
 from postroom.core.jobs.types import CATALOGUE
-from postroom.store import action_requests, actions, decisions, jobs, mail, mailbox_writers, pauses, protection, undos
+from postroom.store.actions import action_requests, actions, decisions, mailbox_writers, pauses, protection, undos
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
+from postroom.store.jobs import jobs
+from postroom.store.mail import mail
 from support.store.fault_cases_inbox import ENDPOINT
 from support.store.fault_cases_jobs import Case
 from support.store.fault_cases_mail import LABELS, decided_action

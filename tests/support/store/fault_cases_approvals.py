@@ -5,9 +5,10 @@ from typing import Any
 from uuid import UUID
 
 from postroom.core.actions.action import ActionType, Actor, action_hash
-from postroom.store import actions, approvals, decisions, mail
+from postroom.store.actions import actions, approvals, decisions
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
+from postroom.store.mail import mail
 from support.store.fault_cases_inbox import ENDPOINT
 from support.store.fault_cases_jobs import Case
 from support.store.fault_cases_mail import _store_as

@@ -11,11 +11,12 @@ from postroom.core.backfill.job import BackfillJob, FailedMessage, NewBackfill, 
 from postroom.core.backfill.window import Window, day_in
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.queue.queues import EMAIL
-from postroom.store import backfill, backfill_slices, backfill_spend, backfill_work, mail
+from postroom.intake.dispatcher import Dispatcher
+from postroom.intake.intake import Intake
+from postroom.store.backfill import backfill, backfill_slices, backfill_spend, backfill_work
 from postroom.store.engine.database import Script, Transaction, transaction
 from postroom.store.engine.ids import new_id
-from postroom.switchboard.dispatcher import Dispatcher
-from postroom.switchboard.intake import Intake
+from postroom.store.mail import mail
 from support.store import inbox_setup
 from support.store.fault_cases_jobs import Case
 from support.store.fault_cases_registry import signed

@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from postroom.store import backfill_estimates
+from postroom.store.backfill import backfill_estimates
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
 from support.store.fault_cases_backfill import ENDPOINT

@@ -4,13 +4,13 @@ from datetime import timedelta
 from typing import Any
 
 from postroom.core.queue.queues import Queues
-from postroom.store.connector_requests import ask_connector, lease_requests
+from postroom.intake.buffer import Buffer
+from postroom.intake.intake import Intake
 from postroom.store.engine import clock_jumps
 from postroom.store.engine.clock_jumps import Longest
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
-from postroom.switchboard.buffer import Buffer
-from postroom.switchboard.intake import Intake
+from postroom.store.intake.connector_requests import ask_connector, lease_requests
 from support.store.fault_cases_approvals import pending
 from support.store.fault_cases_contacts import ENDPOINT, asked
 from support.store.fault_cases_jobs import Case

@@ -5,10 +5,11 @@ from typing import Any
 
 from postroom.core.mail.contacts import Contact
 from postroom.core.mail.ingestion import IngestionRule
-from postroom.store import connector_requests, contacts, ingestion_rules
-from postroom.store.connector_requests import LeasedRequest, NewRequest, Reply
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
+from postroom.store.intake import connector_requests, ingestion_rules
+from postroom.store.intake.connector_requests import LeasedRequest, NewRequest, Reply
+from postroom.store.mail import contacts
 from support.store.fault_cases_jobs import Case
 from support.store.fault_cases_registry import signed
 from support.store.job_setup import JobSetup

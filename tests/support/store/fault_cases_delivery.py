@@ -10,11 +10,18 @@ from postroom.core.outbound.destinations import StsPolicy
 from postroom.core.outbound.reports import Original
 from postroom.core.outbound.retries import RetrySchedule
 from postroom.core.outbound.strikes import StrikeRule
-from postroom.store import destinations, dkim_keys, outbound, outbound_recipients, outbound_reports, suppressions
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.outbound import LeasedMail
-from postroom.store.outbound_recipients import Attempt, Departure, RecipientChange
+from postroom.store.outbound import (
+    destinations,
+    dkim_keys,
+    outbound,
+    outbound_recipients,
+    outbound_reports,
+    suppressions,
+)
+from postroom.store.outbound.outbound import LeasedMail
+from postroom.store.outbound.outbound_recipients import Attempt, Departure, RecipientChange
 from postroom.vault.sealing import Sealed
 from support.smtp_sending import MARA, new_mail, queue_mail
 from support.store.fault_cases_jobs import Case

@@ -8,11 +8,12 @@ from postroom.core.mail.message import to_raw
 from postroom.core.queue.content_hash import content_hash
 from postroom.core.queue.envelope import Envelope, envelope_text, parse_envelope
 from postroom.core.queue.queues import EMAIL, GATEWAY, Policy
-from postroom.store import acceptance, history, inbox, rollups
-from postroom.store import mail as mail_store
-from postroom.store.audit import AuditEntry
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
+from postroom.store.installation import rollups
+from postroom.store.intake import acceptance, history, inbox
+from postroom.store.mail import mail as mail_store
+from postroom.store.people.audit import AuditEntry
 from support.store.fault_cases_jobs import Case
 from support.store.job_setup import JobSetup
 

@@ -7,11 +7,13 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
-from postroom.store import health, job_filters, job_marks, job_steps, jobs, leaders, mailbox_jobs, schedules
-from postroom.store.audit import Signature
+from postroom.store.accounts import mailbox_jobs
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.schedules import Schedule
+from postroom.store.installation import health
+from postroom.store.jobs import job_filters, job_marks, job_steps, jobs, leaders, schedules
+from postroom.store.jobs.schedules import Schedule
+from postroom.store.people.audit import Signature
 from support.store.job_setup import LEASE, JobSetup
 
 Case = Callable[[JobSetup], Awaitable[Transaction[Any]]]

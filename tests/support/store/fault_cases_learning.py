@@ -4,9 +4,10 @@ from typing import Any
 from uuid import UUID
 
 from postroom.core.rules.draft import RuleDraft
-from postroom.store import mail_changes, outcomes, proposals
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
+from postroom.store.mail import mail_changes
+from postroom.store.rules import outcomes, proposals
 from support.store.fault_cases_jobs import Case
 from support.store.fault_cases_registry import signed
 from support.store.job_setup import JobSetup

@@ -8,13 +8,15 @@ from postroom.core.actions.safety import Policy
 from postroom.core.jobs.job import NewJob
 from postroom.core.mail.message import read_mail
 from postroom.core.rules.draft import RuleDraft
-from postroom.store import actions, decisions, hiding, labels, mail, rules, search_backlog
-from postroom.store import jobs as store
-from postroom.store.actions import FAR_AHEAD
-from postroom.store.audit import Signature
+from postroom.store.actions import actions, decisions, hiding
+from postroom.store.actions.actions import FAR_AHEAD
+from postroom.store.actions.undos import LONG_AGO
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.undos import LONG_AGO
+from postroom.store.jobs import jobs as store
+from postroom.store.mail import labels, mail, search_backlog
+from postroom.store.people.audit import Signature
+from postroom.store.rules import rules
 from support import storing
 from support.search import unindex
 from support.store.fault_cases_inbox import ENDPOINT, leased_mail, leased_mails

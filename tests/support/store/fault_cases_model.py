@@ -5,10 +5,11 @@ from typing import Any
 
 from postroom.core.budget_shares import BudgetShares, Spender
 from postroom.core.mail.message import read_mail
-from postroom.store import mail, model_calls
+from postroom.store.actions import model_calls
+from postroom.store.actions.model_calls import CallEnd, Caps, NewCall
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.model_calls import CallEnd, Caps, NewCall
+from postroom.store.mail import mail
 from support import storing
 from support.store.fault_cases_inbox import ENDPOINT, leased_mail
 from support.store.fault_cases_jobs import Case

@@ -7,10 +7,11 @@ from uuid import UUID
 from postroom.core.actions.action import ActionType
 from postroom.core.jobs.job import Job
 from postroom.core.mail.message import read_mail
-from postroom.store import actions, decisions, outbound, outbound_answers
+from postroom.store.actions import actions, decisions
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.outbound import LeasedMail, MailSender, NewMail, NewRecipient, SendGuard
+from postroom.store.outbound import outbound, outbound_answers
+from postroom.store.outbound.outbound import LeasedMail, MailSender, NewMail, NewRecipient, SendGuard
 from support import storing
 from support.store.fault_cases_inbox import leased_mail
 from support.store.fault_cases_jobs import Case

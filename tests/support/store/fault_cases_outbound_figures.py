@@ -3,8 +3,9 @@
 from typing import Any
 
 from postroom.core.outbound.rollout import Rollout
-from postroom.store import figure_folds, outbound, outbound_figures, outbound_rollout
 from postroom.store.engine.database import Transaction
+from postroom.store.installation import figure_folds
+from postroom.store.outbound import outbound, outbound_figures, outbound_rollout
 from support.store.fault_cases_jobs import Case
 from support.store.fault_cases_outbound import admitted, leased_outbound
 from support.store.job_setup import JobSetup

@@ -4,10 +4,12 @@ from datetime import timedelta
 from typing import Any
 
 from postroom.core.queue.queues import GATEWAY
-from postroom.store import job_figures, job_requests, mailbox_jobs, queue_depths, unread
-from postroom.store.audit import Signature
+from postroom.store.accounts import mailbox_jobs
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
+from postroom.store.intake import queue_depths, unread
+from postroom.store.jobs import job_figures, job_requests
+from postroom.store.people.audit import Signature
 from support.store.fault_cases_inbox import accepting, event
 from support.store.fault_cases_jobs import Case
 from support.store.inbox_setup import look

@@ -6,12 +6,12 @@ from typing import Any
 from uuid import UUID
 
 from postroom.core.visitors import PersonRole
-from postroom.manage.people import hashed, new_link
-from postroom.store import people, redeeming, sessions, sign_in_links
+from postroom.operations.people.people import hashed, new_link
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.people import NewPasskey
-from postroom.store.sessions import KeptSession, NewSession
+from postroom.store.people import people, redeeming, sessions, sign_in_links
+from postroom.store.people.people import NewPasskey
+from postroom.store.people.sessions import KeptSession, NewSession
 from postroom.vault.sealing import Sealed
 from support.clocks import ManualClock
 from support.store.fault_cases_jobs import Case

@@ -3,15 +3,17 @@
 from typing import Any
 from uuid import UUID
 
-from postroom.act.action_requests import ActionRequests
-from postroom.act.agents import Agents
 from postroom.core.actions.safety import Policy
 from postroom.core.heartbeat import parse_heartbeat
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.roles import Role
-from postroom.store import audit, connectors, health, tokens
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
+from postroom.store.installation import health
+from postroom.store.intake import connectors
+from postroom.store.people import audit, tokens
+from postroom.triage.act.action_requests import ActionRequests
+from postroom.triage.act.agents import Agents
 from support.mail import keep_mail
 from support.store.fault_cases_jobs import Case
 from support.store.job_setup import JobSetup

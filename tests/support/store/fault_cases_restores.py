@@ -8,10 +8,13 @@ from uuid import UUID
 from postroom.core.mail.carrier import MarkedDraft, SentMail
 from postroom.core.roles import Role
 from postroom.core.rules.draft import RuleDraft
-from postroom.store import pauses, prohibitions, protection, restores, rules, timeline, tokens
-from postroom.store import snooze_wakes as wakings
+from postroom.store.actions import pauses, protection
+from postroom.store.actions import snooze_wakes as wakings
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
+from postroom.store.installation import prohibitions, restores, timeline
+from postroom.store.people import tokens
+from postroom.store.rules import rules
 from support.store.fault_cases_jobs import Case
 from support.store.fault_cases_outbound import SENDER, admitted, stored
 from support.store.fault_cases_registry import signed

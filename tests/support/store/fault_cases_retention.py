@@ -3,10 +3,11 @@
 from typing import Any
 
 from postroom.core.mail.retention import RetentionPolicy
-from postroom.store import mailbox_searches, retention
+from postroom.store.accounts import mailbox_searches
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.retention import PastMessage, RetentionRun
+from postroom.store.mail import retention
+from postroom.store.mail.retention import PastMessage, RetentionRun
 from support.mail import keep_account, keep_mail
 from support.store.fault_cases_jobs import Case
 from support.store.fault_cases_registry import signed

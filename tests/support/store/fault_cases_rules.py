@@ -5,9 +5,10 @@ from uuid import UUID
 
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.plan import Plan, make_plan
-from postroom.store import guidance, labels, rule_lists, rule_plans, rules
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
+from postroom.store.mail import labels
+from postroom.store.rules import guidance, rule_lists, rule_plans, rules
 from support.store.fault_cases_jobs import Case
 from support.store.fault_cases_mail import keep_account
 from support.store.fault_cases_registry import signed

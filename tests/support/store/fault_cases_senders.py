@@ -5,12 +5,12 @@ from typing import Any
 
 from postroom.core.outbound.limits import DailyLimits
 from postroom.core.outbound.priority import Throttle
-from postroom.outbound.notices import notice_mail
-from postroom.store import sender_counts, sender_notices, senders, tenants
+from postroom.outbound.queue.notices import notice_mail
 from postroom.store.engine.database import Script, Transaction, transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.sender_counts import SenderCount
-from postroom.store.senders import Grounds, NewSender, SenderView
+from postroom.store.outbound import sender_counts, sender_notices, senders, tenants
+from postroom.store.outbound.sender_counts import SenderCount
+from postroom.store.outbound.senders import Grounds, NewSender, SenderView
 from support.store.fault_cases_jobs import Case
 from support.store.fault_cases_registry import signed
 from support.store.job_setup import JobSetup

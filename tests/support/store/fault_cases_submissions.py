@@ -3,11 +3,11 @@
 from typing import Any
 
 from postroom.core.outbound.limits import DailyLimits
-from postroom.store import submissions
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.outbound import NewRecipient
-from postroom.store.submissions import Answer, NewSubmission, SubmissionKey
+from postroom.store.outbound import submissions
+from postroom.store.outbound.outbound import NewRecipient
+from postroom.store.outbound.submissions import Answer, NewSubmission, SubmissionKey
 from support.store.fault_cases_jobs import Case
 from support.store.fault_cases_registry import signed
 from support.store.fault_cases_senders import added

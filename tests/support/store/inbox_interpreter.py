@@ -6,9 +6,9 @@ from uuid import UUID
 
 from postroom.core.errors import Conflict
 from postroom.core.queue.envelope import parse_envelope
-from postroom.store.acceptance import Accepted
-from postroom.store.history import streaks
-from postroom.store.inbox import LeaseRef, give_back
+from postroom.store.intake.acceptance import Accepted
+from postroom.store.intake.history import streaks
+from postroom.store.intake.inbox import LeaseRef, give_back
 from support.backfills import NAMED
 from support.store.inbox_model import Answer, Message, Model
 from support.store.inbox_setup import InboxSetup, check_books, event, mail, metadata

@@ -9,19 +9,19 @@ import asyncpg
 
 from postroom.core.errors import LeaseLost, PostroomError
 from postroom.core.queue.queues import Queues
-from postroom.manage.audit import signature
-from postroom.manage.queues import replay
-from postroom.store.acceptance import Accepted
+from postroom.intake.buffer import Buffer, Delivery
+from postroom.intake.intake import Intake
+from postroom.operations.jobs.queues import replay
+from postroom.operations.people.audit import signature
 from postroom.store.engine.codecs import as_uuid
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import connect_database
 from postroom.store.engine.postgres import PostgresDatabase
 from postroom.store.engine.sqlite import SqliteDatabase
-from postroom.store.inbox import LeaseRef
-from postroom.store.mail import keep_account
-from postroom.switchboard.buffer import Buffer, Delivery
-from postroom.switchboard.intake import Intake
+from postroom.store.intake.acceptance import Accepted
+from postroom.store.intake.inbox import LeaseRef
+from postroom.store.mail.mail import keep_account
 from support.backfills import open_backfill
 from support.clocks import ManualClock
 

@@ -9,9 +9,9 @@ from postroom.core.errors import Canceled, IllegalMove, LeaseLost, NotFound
 from postroom.core.jobs.job import Job, NewJob
 from postroom.core.lifecycle import JOB
 from postroom.jobs.rescue import Rescuer
-from postroom.store import job_steps
-from postroom.store import jobs as store
 from postroom.store.engine.ids import new_id
+from postroom.store.jobs import job_steps
+from postroom.store.jobs import jobs as store
 from support.store.job_model import Model, ModelJob
 from support.store.job_setup import LEASE, JobSetup
 

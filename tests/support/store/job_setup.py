@@ -9,10 +9,10 @@ from postroom.core.jobs.job import Enqueued, Job, JobView, NewJob
 from postroom.core.jobs.retry import RetryPolicy
 from postroom.core.jobs.types import Catalogue, JobType, KeyLifetime
 from postroom.jobs.rescue import Rescuer
-from postroom.store import jobs as store
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.new_jobs import new_job
+from postroom.store.jobs import jobs as store
+from postroom.store.jobs.new_jobs import new_job
 from support.clocks import ManualClock
 from support.patience import PATIENCE_S
 

@@ -12,20 +12,22 @@ from uuid import UUID
 
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.queue.queues import EMAIL, Queues
+from postroom.intake.buffer import Buffer
+from postroom.intake.intake import Intake
 from postroom.jobs.leadership import LEASE as TERM
 from postroom.jobs.leadership import Leadership
 from postroom.jobs.prune import KEEP, Pruner
 from postroom.jobs.rescue import Rescuer
 from postroom.jobs.schedule import Scheduler
-from postroom.outbound.pace import Pace
-from postroom.store import approvals, backfill, outbound, outbound_recipients
-from postroom.store.backfill_work import LEASE as BACKFILL_LEASE
+from postroom.outbound.queue.pace import Pace
+from postroom.store.actions import approvals
+from postroom.store.backfill import backfill
+from postroom.store.backfill.backfill_work import LEASE as BACKFILL_LEASE
 from postroom.store.engine.ids import new_id
-from postroom.store.inbox import LeaseRef
-from postroom.store.job_builders import unsnooze_job
-from postroom.store.mail import keep_account
-from postroom.switchboard.buffer import Buffer
-from postroom.switchboard.intake import Intake
+from postroom.store.intake.inbox import LeaseRef
+from postroom.store.jobs.job_builders import unsnooze_job
+from postroom.store.mail.mail import keep_account
+from postroom.store.outbound import outbound, outbound_recipients
 from support.store import inbox_setup
 from support.store.fault_cases_approvals import LIFE, pending
 from support.store.fault_cases_backfill import ENDPOINT, created, handing_out

@@ -17,15 +17,18 @@ from postroom.core.queue.envelope import Envelope, envelope_text, parse_envelope
 from postroom.core.queue.queues import EMAIL
 from postroom.core.rules.agreement import SETTLING
 from postroom.core.rules.draft import RuleDraft
-from postroom.handlers.classify import Adviser, Classify
 from postroom.jobs.run import JobRun
-from postroom.store import acceptance, actions, decisions, inbox, mail, rules
-from postroom.store.audit import Signature
+from postroom.store.actions import actions, decisions
 from postroom.store.engine.ids import new_id
-from postroom.store.job_builders import decide_again
-from postroom.store.labels import SeenLabel, sync_labels
-from postroom.store.mail_changes import Change, apply_changes
-from postroom.store.new_jobs import new_job
+from postroom.store.intake import acceptance, inbox
+from postroom.store.jobs.job_builders import decide_again
+from postroom.store.jobs.new_jobs import new_job
+from postroom.store.mail import mail
+from postroom.store.mail.labels import SeenLabel, sync_labels
+from postroom.store.mail.mail_changes import Change, apply_changes
+from postroom.store.people.audit import Signature
+from postroom.store.rules import rules
+from postroom.triage.handlers.classify import Adviser, Classify
 from support import storing
 from support.gates import LASTING
 from support.store.job_setup import JobSetup

@@ -13,13 +13,13 @@ from postroom.core.outbound.fair_nodes import InFlight
 from postroom.core.outbound.lanes import LanePolicy
 from postroom.core.outbound.rollout import Rollout
 from postroom.core.outbound.time_buckets import bucket_of, microseconds
-from postroom.store import outbound, outbound_rollout, senders
 from postroom.store.engine.database import Database, Script, transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.outbound import Capacity, LeasedMail, MailSender, NewMail, NewRecipient, queueing_mail
-from postroom.store.outbound_turns import miscounted_turns
-from postroom.store.rollups import hour_of
-from postroom.store.senders import NewSender
+from postroom.store.installation.rollups import hour_of
+from postroom.store.outbound import outbound, outbound_rollout, senders
+from postroom.store.outbound.outbound import Capacity, LeasedMail, MailSender, NewMail, NewRecipient, queueing_mail
+from postroom.store.outbound.outbound_turns import miscounted_turns
+from postroom.store.outbound.senders import NewSender
 from support.store.fault_cases_outbound import LEASE, stored
 from support.store.fault_cases_registry import signed
 from support.store.job_setup import JobSetup

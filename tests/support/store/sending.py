@@ -13,12 +13,13 @@ from uuid import UUID
 from postroom.core.errors import LeaseLost, StoreError
 from postroom.core.lifecycle import DELIVERY
 from postroom.core.mail.carrier import MARK, DraftKept
-from postroom.gmail.errors import RateLimited, Refused, ServerError, Unreachable
-from postroom.outbound.delivery import Delivery
-from postroom.outbound.pace import Pace
-from postroom.store import actions, outbound, pauses
+from postroom.mailboxes.gmail.errors import RateLimited, Refused, ServerError, Unreachable
+from postroom.outbound.queue.delivery import Delivery
+from postroom.outbound.queue.pace import Pace
+from postroom.store.actions import actions, pauses
 from postroom.store.engine.database import Database, Dialect, Subscription, Transaction
 from postroom.store.engine.ids import new_id
+from postroom.store.outbound import outbound
 from support.gates import LASTING
 from support.mailboxes import always
 from support.store.fault_cases_outbound import (

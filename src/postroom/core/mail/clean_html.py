@@ -3,7 +3,8 @@
 The output is written anew: only elements and attributes from a list, with all text escaped, so that nothing is passed
 on which a browser may read differently than we do. There are no scripts, forms, frames, foreign elements, addresses to
 load from and links to follow; where a link would lead stands in its title. It takes linear time for any input, since no
-tree is built. The document that shows it has a policy that loads and runs nothing (`dashboard/mail_frame.py`).
+tree is built. The document that shows it has a policy that loads and runs nothing
+(`interfaces/dashboard/mail_frame.py`).
 """
 
 import html

@@ -24,7 +24,7 @@ LONGEST_QUERY = 1_000
 LONGEST_SLICE_S = 45
 # The requester knows which day it is; here only days that exist matter.
 LATEST = date(9000, 1, 1)
-# Gmail's ids, and those of IMAP (imap/identity.py), which may end with a Message-ID.
+# Gmail's ids, and those of IMAP (mailboxes/imap/identity.py), which may end with a Message-ID.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}|[gemd]-[!-~]{1,300}")
 
 

@@ -20,7 +20,7 @@ from postroom.core.jobs.types import is_counted_wait
 from postroom.core.outbound.limits import day_of
 from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid, from_json
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
-from postroom.store.outbound_signals import CHANNEL as OUTBOUND
+from postroom.store.outbound.outbound_signals import CHANNEL as OUTBOUND
 
 # Clocks of different machines never agree exactly, nor do two readings of one server's clock.
 SLACK = timedelta(seconds=5)

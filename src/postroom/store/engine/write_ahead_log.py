@@ -17,7 +17,7 @@ faster than the disk can copy.
 
 **Other programs** do not check, and a frozen process cannot. Their snapshot is detected when for `STUCK_S` nothing more
 could be copied, though none of our own readers is in the way. Our readers are then not interrupted until copying goes
-on. The log grows with every write, which does no harm while the disk has room for it (see `switchboard/disk.py`). From
+on. The log grows with every write, which does no harm while the disk has room for it (see `intake/disk.py`). From
 `LONG_BYTES` on the writer waits longer for a restart: `LONGEST_PATIENCE_S` at most, and a twentieth of the time. While
 it waits nothing is written, so whoever begins to read then reads from the database itself, and the log is free as soon
 as the snapshots of before have ended, however they overlap.

@@ -1,5 +1,0 @@
-"""The command line, `postroom`: parses arguments, calls `manage` and prints the result; it decides nothing."""
-
-from postroom.cli.root import run
-
-__all__ = ["run"]

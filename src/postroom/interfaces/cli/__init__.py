@@ -1,0 +1,5 @@
+"""The command line, `postroom`: parses arguments, calls `manage` and prints the result; it decides nothing."""
+
+from postroom.interfaces.cli.root import run
+
+__all__ = ["run"]

@@ -1,0 +1,290 @@
+"""`postroom account add imap`: asks for what is missing, says what the server can do, and offers a preview first."""
+
+import sys
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import typer
+
+from postroom.core.errors import BadInput
+from postroom.core.mail.accounts import normalised_address
+from postroom.interfaces.cli.operator import operator_signature
+from postroom.interfaces.cli.running import run_briefly
+from postroom.interfaces.cli.session import Session
+
+if TYPE_CHECKING:
+    from postroom.core.mail.servers import AppName, LabelsAs, MailServers, Security
+    from postroom.mailboxes.accounts.imap_tokens import HeldConsent
+    from postroom.operations.accounts.accounts import AccountView
+    from postroom.operations.accounts.imap_servers import FoundServers, TriedServers, WantedServers
+
+MOST_TRIES = 3
+MOST_PREVIEWED = 200
+SECURITIES: "tuple[Security, ...]" = ("tls", "starttls", "plain")
+SIGN_INS: "tuple[Literal['password'] | AppName, ...]" = ("password", "google", "microsoft")
+LABELS: "tuple[LabelsAs, ...]" = ("keywords", "folders")
+_SECURITY = {"tls": "TLS", "starttls": "STARTTLS", "plain": "not encrypted"}
+
+
+@dataclass(frozen=True)
+class ImapOptions:
+    """The options of the command, as typed."""
+
+    email: str | None
+    imap_host: str | None
+    imap_port: int | None
+    imap_security: str | None
+    smtp_host: str | None
+    smtp_port: int | None
+    smtp_security: str | None
+    no_sending: bool
+    user: str | None
+    labels: str | None
+    ca_file: Path | None
+    other_smtp_password: bool
+    preview: bool
+    sign_in: str | None
+    no_browser: bool
+    authserv_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Passwords:
+    """The means to sign in: passwords, or the first access token and the consent to keep."""
+
+    imap: str = field(repr=False)
+    smtp: str | None = field(default=None, repr=False)
+    consent: "HeldConsent | None" = None
+
+
+def add_imap(session: Session, options: ImapOptions) -> "AccountView | None":
+    """Connect a mailbox, or renew its password or consent. None if the owner only wanted a preview."""
+    from postroom.operations.accounts.connecting_imap import connect_imap, connect_imap_by_consent, imap_account
+    from postroom.operations.accounts.google import vault_of
+    from postroom.operations.accounts.imap_servers import check_answer
+
+    email = options.email or _asked("Mail address")
+    before = session.call(imap_account, normalised_address(email))
+    wanted = _wanted(options, email, before)
+    last = None if before is None else before.servers
+    found = _found(session, wanted, last)
+    _announce(found, before, wanted.app)
+    run_briefly(check_answer(wanted, found))
+    if wanted.app is None:
+        tried, passwords = _signed_in(wanted, found, options.other_smtp_password)
+    else:
+        tried, passwords = _consented(session, wanted, found, wanted.app, options.no_browser)
+    _report(tried)
+    if not _agreed_after_preview(session, wanted, tried, passwords, options, is_new=last is None):
+        return None
+    vault = vault_of(session.settings)
+    if passwords.consent is not None:
+        return session.call(
+            connect_imap_by_consent, vault, wanted.email, tried.servers, passwords.consent, operator_signature()
+        )
+    return session.call(
+        connect_imap,
+        vault,
+        wanted.email,
+        tried.servers,
+        passwords.imap,
+        operator_signature(),
+        passwords.smtp,
+    )
+
+
+def _found(session: Session, wanted: "WantedServers", last: "MailServers | None") -> "FoundServers":
+    """The servers that are named, known or found; on a terminal the owner is asked for one that is not."""
+    from postroom.operations.accounts.imap_servers import ServerNotFound, WantedServer, choose_servers
+
+    if wanted.imap.host is None and last is None:
+        _say(f"Looking for the mail server of {wanted.email} …")
+    try:
+        return run_briefly(choose_servers(wanted, last, session.settings))
+    except ServerNotFound as error:
+        if not sys.stdin.isatty():
+            raise
+        _say(f"{error.problem[0].upper()}{error.problem[1:]}.")
+        host, _, port = _asked("Name of the mail server, such as mail.example.com").strip().partition(":")
+        if port and not (port.isascii() and port.isdigit() and 1 <= int(port[:9]) <= 65535):
+            raise BadInput("server", f"{port[:20]!r} is no port", "write HOST or HOST:PORT") from None
+        named = WantedServer(host, int(port) if port else None)
+        return run_briefly(choose_servers(wanted._replace(imap=named), last, session.settings))
+
+
+def _wanted(options: ImapOptions, email: str, before: "AccountView | None") -> "WantedServers":
+    """The owner's choices. Where an account is renewed, everything left out stays as it was."""
+    from postroom.interfaces.cli.options import choice
+    from postroom.operations.accounts.imap_servers import (
+        LARGEST_FILE,
+        WantedServer,
+        WantedServers,
+        checked_authserv_ids,
+    )
+
+    def security(name: str, given: str | None) -> "Security | None":
+        return None if given is None else choice(name, given, SECURITIES)
+
+    last = None if before is None else before.servers
+    certificates = None if last is None else last.trusted_certificates
+    if options.ca_file is not None:
+        from postroom.interfaces.cli.rule_options import read_bytes
+
+        content = read_bytes(options.ca_file, LARGEST_FILE, "--ca-file", "name a file of certificates")
+        certificates = content.decode("ascii", "replace")
+    app = _app(options, last)
+    labels = None if options.labels is None else choice("--labels", options.labels, LABELS)
+    return WantedServers(
+        before.email if before is not None else normalised_address(email),
+        WantedServer(options.imap_host, options.imap_port, security("--imap-security", options.imap_security)),
+        WantedServer(options.smtp_host, options.smtp_port, security("--smtp-security", options.smtp_security)),
+        not options.no_sending,
+        options.user or (None if last is None else last.user_name),
+        labels or (None if last is None else last.labels_as),
+        certificates,
+        app,
+        checked_authserv_ids(options.authserv_ids) or ("" if last is None else last.authserv_ids),
+    )
+
+
+def _app(options: ImapOptions, last: "MailServers | None") -> "AppName | None":
+    """Whose app gets the access tokens, as the owner says, or as before; None for a password."""
+    from postroom.interfaces.cli.options import choice
+    from postroom.operations.accounts.imap_servers import app_at
+
+    if options.sign_in is None and last is not None and last.sign_in != "password":
+        if (app := app_at(last)) is None:
+            raise BadInput("--sign-in", "is missing", "say whose app has the consent: google or microsoft")
+        return app
+    chosen = "password" if options.sign_in is None else choice("--sign-in", options.sign_in, SIGN_INS)
+    refused = {"--no-browser": options.no_browser} if chosen == "password" else {}
+    refused |= {"--other-smtp-password": options.other_smtp_password} if chosen != "password" else {}
+    for name, value in refused.items():
+        if value:
+            raise BadInput(name, f"is not for a sign-in by {chosen}", "leave it out")
+    return None if chosen == "password" else chosen
+
+
+def _announce(found: "FoundServers", before: "AccountView | None", app: "AppName | None") -> None:
+    """Say where the password or token will go, before it is asked for."""
+    if before is not None and before.servers is not None:
+        what = "password" if app is None else "consent"
+        _say(f"{before.email} is already connected ({before.state}): its {what} is renewed; no second account is made.")
+    imap = found.imap
+    _say(f"Server: {imap.host}, port {imap.port}, {_SECURITY[imap.security]} ({found.origin}).")
+    if found.is_foreign:
+        problem = f"the domain's records name {imap.host}, which is outside the domain"
+        if not sys.stdin.isatty():
+            raise BadInput("--imap-host", problem, f"confirm it with --imap-host {imap.host} --imap-port {imap.port}")
+        _say(f"Careful: {problem}.")
+        typer.confirm("Is that your mail provider?", abort=True, err=True)
+    if found.preset is not None and app is None:
+        _say(found.preset.password)
+
+
+def _signed_in(
+    wanted: "WantedServers", found: "FoundServers", other_smtp_password: bool
+) -> "tuple[TriedServers, _Passwords]":
+    """Sign in; on a terminal a wrong password may be corrected, though not often, since servers lock people out."""
+    from postroom.mailboxes.imap.errors import SignInRefused
+    from postroom.operations.accounts.imap_servers import try_servers
+
+    for left in reversed(range(MOST_TRIES)):
+        passwords = _Passwords(
+            _password("Password"), _password("Password for sending") if other_smtp_password else None
+        )
+        try:
+            trying = try_servers(wanted, found, passwords.imap, datetime.now(UTC), passwords.smtp)
+            return run_briefly(trying), passwords
+        except SignInRefused as refused:
+            if not left or not sys.stdin.isatty() or refused.cause not in ("password", "app_password"):
+                raise
+            _say(f"{refused}. Try again.")
+    raise AssertionError
+
+
+def _consented(
+    session: Session, wanted: "WantedServers", found: "FoundServers", app: "AppName", no_browser: bool
+) -> "tuple[TriedServers, _Passwords]":
+    """Ask for consent on the provider's page, and sign in with the first access token."""
+    from postroom.interfaces.cli.consent import Browsing, Pasting
+    from postroom.operations.accounts.connecting_imap import ask_consent
+    from postroom.operations.accounts.imap_servers import try_servers
+    from postroom.operations.accounts.mail_apps import mail_app
+
+    user = wanted.user_name or wanted.email
+    dialog = Pasting() if no_browser else Browsing()
+    given = run_briefly(ask_consent(mail_app(session.settings, app), user, dialog))
+    tried = run_briefly(try_servers(wanted, found, given.access_token, datetime.now(UTC)))
+    return tried, _Passwords(given.access_token, consent=given.consent)
+
+
+def _password(prompt: str) -> str:
+    """Ask without echo; from standard input, a line for each, if that is not a terminal."""
+    if sys.stdin.isatty():
+        return str(typer.prompt(prompt, hide_input=True, err=True))
+    line = sys.stdin.readline()
+    if not line.strip():
+        raise BadInput("standard input", "has no line left for a password", "give one, or use a terminal")
+    return line.rstrip("\r\n")
+
+
+def _report(tried: "TriedServers") -> None:
+    from postroom.mailboxes.imap.server_report import in_words
+    from postroom.operations.accounts.imap_servers import sending_waits
+
+    _say("\nSigned in. What that means for you:")
+    for line in in_words(tried.report, tried.servers.labels_as):
+        _say(f"  - {line}")
+    if tried.servers.smtp_host is not None and tried.cannot_send is not None:
+        _say(f"  - {sending_waits(tried)}")
+    elif tried.servers.smtp_host is not None:
+        copies = "" if tried.servers.files_sent_mail else ", with a copy in the sent folder"
+        _say(f"  - Mail is sent through {tried.servers.smtp_host}{copies}.")
+    else:
+        _say(f"  - Mail cannot be sent: {tried.cannot_send}. Give a server with --smtp-host, or leave it so.")
+    _say("")
+
+
+def _agreed_after_preview(
+    session: Session,
+    wanted: "WantedServers",
+    tried: "TriedServers",
+    passwords: _Passwords,
+    options: ImapOptions,
+    *,
+    is_new: bool,
+) -> bool:
+    """Show what the rules would do with the newest mail, if wanted; nothing is stored until the owner agrees."""
+    is_asked = is_new and sys.stdin.isatty() and not session.as_json
+    if not options.preview and not is_asked:
+        return True
+    question = f"See what Postroom would do with your newest {MOST_PREVIEWED} messages? Nothing is changed."
+    if options.preview or typer.confirm(question, default=True, err=True):
+        _show_preview(session, wanted.email, tried, passwords)
+    if options.preview:
+        return False
+    return typer.confirm(f"Connect {wanted.email}?", default=True, err=True)
+
+
+def _show_preview(session: Session, email: str, tried: "TriedServers", passwords: _Passwords) -> None:
+    from postroom.interfaces.cli.preview import preview_fetched, reading
+    from postroom.operations.accounts.imap_servers import fetch_to_preview
+
+    if not tried.report.messages:
+        _say("The inbox is empty: there is nothing to show yet.")
+        return
+    fetching = fetch_to_preview(email, tried.servers, passwords.imap, MOST_PREVIEWED, reading)
+    preview_fetched(session, run_briefly(fetching))
+
+
+def _asked(what: str) -> str:
+    if not sys.stdin.isatty():
+        raise BadInput("--email", "is missing", "give the address of the mailbox")
+    return str(typer.prompt(what, err=True))
+
+
+def _say(text: str) -> None:
+    typer.echo(text, err=True)

@@ -1,0 +1,180 @@
+"""`postroom connector`: run a connector by itself, or list the connectors that report."""
+
+import re
+import socket
+from dataclasses import asdict
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from postroom.core.errors import BadInput
+from postroom.interfaces.cli import not_ingested
+from postroom.interfaces.cli.output import show_line
+from postroom.interfaces.cli.running import run_until_stopped
+from postroom.interfaces.cli.session import Session, command_group
+
+if TYPE_CHECKING:
+    from postroom.compose.application import Ready
+    from postroom.operations.connectors.connectors import ReportedConnector
+
+app = command_group("Run a connector by itself, or list the connectors that report.")
+app.command("refused")(not_ingested.refused)
+app.command("retry")(not_ingested.retry)
+
+COLUMNS = ("type", "identity", "instance", "liveness", "state", "last_heartbeat", "counters", "checkpoint", "contacts")
+LONGEST_NAME = 512
+LONGEST_ADDRESS = 240
+
+
+@app.command("redis-stream")
+def redis_stream(
+    session: Session,
+    stream: Annotated[str, typer.Option("--stream", metavar="NAME", help="The stream to read.")],
+    url: Annotated[
+        str | None,
+        typer.Option(
+            "--url", help="The address of Redis (`redis.url`). If it has a password, use POSTROOM_REDIS_URL instead."
+        ),
+    ] = None,
+    group: Annotated[str, typer.Option("--group", help="The consumer group; created if missing.")] = "postroom",
+    consumer: Annotated[
+        str | None,
+        typer.Option("--consumer", metavar="NAME", help="This process's name in the group; default: the host name."),
+    ] = None,
+    identity: Annotated[
+        str | None,
+        typer.Option("--identity", help="The endpoint identity of the events; default: redis: and the stream's name."),
+    ] = None,
+    switchboard: Annotated[
+        str | None, typer.Option("--switchboard", metavar="URL", help="The switchboard (`connector.switchboard_url`).")
+    ] = None,
+    batch: Annotated[int, typer.Option("--batch", min=1, max=100, help="Entries to deliver at once.")] = 100,
+    claim_after: Annotated[
+        float,
+        typer.Option(
+            "--claim-after", min=1, max=86_400, help="Seconds after which a silent consumer's entries are taken over."
+        ),
+    ] = 60,
+) -> None:
+    """Deliver the events of a Redis stream. The token is read from POSTROOM_CONNECTOR_TOKEN. Ctrl-C stops it."""
+    _refuse_password(url)
+    reading = {
+        "stream": _name("--stream", stream),
+        "group": _word("--group", group),
+        "consumer": _word("--consumer", consumer or socket.gethostname()),
+        "identity": _name("--identity", identity or f"redis:{stream}"),
+    }
+    settings = session.settings_with({"redis.url": url, "connector.switchboard_url": switchboard})
+    connecting = session.application.connector_redis_stream(
+        settings,
+        **reading,
+        batch=batch,
+        claim_after=timedelta(seconds=claim_after),
+        ready=_announce(reading, session.as_json),
+    )
+    run_until_stopped(connecting)
+
+
+@app.command("gmail")
+def gmail(
+    session: Session,
+    email: Annotated[str, typer.Option("--email", metavar="ADDRESS", help="The mailbox, as Google knows it.")],
+    also: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--also", metavar="ADDRESS", help="Another address of yours, such as a send-as address; repeatable."
+        ),
+    ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="Deliver the new mail once, print its number, and exit.")
+    ] = False,
+    switchboard: Annotated[
+        str | None, typer.Option("--switchboard", metavar="URL", help="The switchboard (`connector.switchboard_url`).")
+    ] = None,
+) -> None:
+    """Deliver the mail of one Gmail account. The token is read from POSTROOM_CONNECTOR_TOKEN. Ctrl-C stops it."""
+    mailbox = _mail_address("--email", email)
+    others = tuple(_mail_address("--also", each) for each in also or ())
+    settings = session.settings_with({"connector.switchboard_url": switchboard})
+
+    def ready(identity: str) -> None:
+        if not once:
+            session.show_line({"identity": identity}, f"Watching {identity}  (Ctrl-C stops it)")
+
+    def report(new: int) -> None:
+        session.show_line({"new": new}, f"{new:,} new {'message' if new == 1 else 'messages'}")
+
+    connecting = session.application.connector_gmail(
+        settings, email=mailbox, also=others, once=once, ready=ready, report=report
+    )
+    run_until_stopped(connecting)
+
+
+@app.command("list")
+def list_(session: Session) -> None:
+    """List all connectors that have reported, and whether they still do."""
+    from postroom.operations.connectors.connectors import list_connectors
+
+    found = session.call(list_connectors)
+    session.show_list(map(_document if session.as_json else _row, found), COLUMNS)
+
+
+def _document(reported: "ReportedConnector") -> dict[str, object]:
+    return {**asdict(reported.connector), "liveness": reported.liveness}
+
+
+def _row(reported: "ReportedConnector") -> dict[str, object]:
+    connector = reported.connector
+    return {
+        "type": connector.connector_type,
+        "identity": connector.endpoint_identity,
+        "instance": connector.instance_id,
+        "liveness": reported.liveness,
+        "state": connector.state,
+        "last_heartbeat": connector.last_heartbeat_at,
+        "counters": " ".join(f"{name}={count}" for name, count in sorted(connector.counters.items())),
+        "checkpoint": (connector.checkpoint or {}).get("cursor"),
+        "contacts": connector.contacts_generated_at,
+    }
+
+
+def _mail_address(option: str, value: str) -> str:
+    """Return the address in its normalized form; refuse one that would be a path outside the connectors' folder."""
+    from postroom.core.mail.addresses import canonical
+
+    found = canonical(value)
+    if found is None or len(found) > LONGEST_ADDRESS or "/" in found or not found.isprintable():
+        raise BadInput(option, f"{value[:80]!r} is not an address", "give one such as mara@lindqvist.example")
+    return found
+
+
+def _word(option: str, value: str) -> str:
+    if not re.fullmatch(r"[\x21-\x7e]{1,128}", value):
+        raise BadInput(option, f"{value[:80]!r} is not allowed", "use 1 to 128 letters, digits and symbols, no spaces")
+    return value
+
+
+def _name(option: str, value: str) -> str:
+    """Refuse a name that the switchboard would refuse: it would reject every entry for good."""
+    if not value.strip() or not value.isprintable() or len(value) > LONGEST_NAME:
+        raise BadInput(option, f"{value[:80]!r} is not allowed", f"use 1 to {LONGEST_NAME} characters on one line")
+    return value
+
+
+def _refuse_password(url: str | None) -> None:
+    """Refuse a password in an option: every user of this machine can read the options of a process."""
+    from postroom.vault.masking import masked_urls
+
+    if url is not None and masked_urls(url) != url:
+        raise BadInput(
+            "--url", "contains a password", "put the address into POSTROOM_REDIS_URL, where others cannot see it"
+        )
+
+
+def _announce(reading: dict[str, str], as_json: bool) -> "Ready":
+    def ready(identity: str) -> None:
+        line = f"Reading the stream {reading['stream']} as {identity}  (Ctrl-C stops it)"
+        show_line(reading, line, as_json=as_json)
+
+    return ready

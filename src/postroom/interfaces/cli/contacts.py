@@ -1,0 +1,72 @@
+"""`postroom contacts`: import address books and list the contacts."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from postroom.core.errors import BadInput
+from postroom.interfaces.cli.operator import operator_signature
+from postroom.interfaces.cli.output import show_json
+from postroom.interfaces.cli.session import Session, command_group
+
+if TYPE_CHECKING:
+    from postroom.core.mail.contacts import ReadContacts
+    from postroom.operations.accounts.contacts import ContactView
+
+app = command_group("Import address books; list the contacts that Postroom knows.")
+
+COLUMNS = ("address", "name", "source", "mailbox", "first_seen_at", "last_seen_at")
+
+
+@app.command("import")
+def import_(
+    session: Session,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="An address book as vCard or CSV.", show_default=False)],
+    account: Annotated[
+        str | None,
+        typer.Option("--account", metavar="ADDRESS", help="The mailbox they are for; default: all of yours."),
+    ] = None,
+) -> None:
+    """Import the contacts of an address book: their mail gets the highest tier. Safe to repeat."""
+    from postroom.operations.accounts.contacts import import_contacts
+
+    found = _read(file)
+    kept = session.call(import_contacts, found, account, operator_signature())
+    if session.as_json:
+        show_json({**kept._asdict(), "problems": list(found.problems)})
+        return
+    typer.echo(f"{kept.added} added, {kept.updated} updated, {kept.unchanged} unchanged")
+    for problem in found.problems:
+        typer.echo(f"skipped: {problem}", err=True)
+
+
+@app.command("list")
+def list_(session: Session) -> None:
+    """List the contacts by address. `mailbox` is empty for those that count in all mailboxes."""
+    from postroom.operations.accounts.contacts import list_contacts
+
+    session.show_list(map(_row, session.call(list_contacts)), COLUMNS)
+
+
+def _read(file: Path) -> "ReadContacts":
+    from postroom.core.mail.contacts import LARGEST_FILE, read_contacts
+
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise BadInput(
+            "FILE", f"{file} cannot be read ({error.strerror})", "give the file of an address book"
+        ) from None
+    found = read_contacts(content)
+    if not found.contacts:
+        raise BadInput("FILE", f"{file}: {found.problems[0]}", "export the address book as vCard or CSV")
+    return found
+
+
+def _row(contact: "ContactView") -> dict[str, object]:
+    row = asdict(contact)
+    mailbox = row.pop("endpoint_identity")
+    return {**row, "mailbox": mailbox}

@@ -1,0 +1,46 @@
+"""`postroom doctor`: check what Postroom relies on, and say what to do."""
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from postroom.core.errors import PostroomError
+from postroom.interfaces.cli.output import cell, show_json
+from postroom.interfaces.cli.session import Session, one_command
+
+if TYPE_CHECKING:
+    from postroom.operations.installation.checks import Check
+
+app = one_command()
+
+
+@app.command()
+def doctor(session: Session) -> None:
+    """Check the machine, the settings, the database, the keys, the accounts and their connectors.
+
+    Exits with 1 if something needs to be fixed.
+    """
+    from postroom.compose.google import pubsub_key_file, vault_of
+    from postroom.operations.installation import health
+    from postroom.operations.installation.database import is_created
+
+    settings = session.settings
+    found = health.machine_checks(settings, session.data_dir, pubsub_key_file(settings))
+    if is_created(settings):
+        try:
+            found += session.call(health.database_checks, settings, vault_of(settings))
+        except PostroomError as error:
+            found.append(health.unavailable(error))
+    else:
+        found.append(health.NOT_CREATED)
+    width = max(len(check.name) for check in found)
+    for check in found:
+        show_json(check) if session.as_json else _show(check, width)
+    if any(check.verdict == "fail" for check in found):
+        raise typer.Exit(1)
+
+
+def _show(check: "Check", width: int) -> None:
+    typer.echo(f"{check.verdict:<4}  {check.name:<{width}}  {cell(check.found)}")
+    if check.remedy:
+        typer.echo(f"      -> {check.remedy}")

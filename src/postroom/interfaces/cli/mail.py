@@ -1,0 +1,177 @@
+"""`postroom mail`: list and search stored mail, read it, and ask why it is where it is."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from postroom.interfaces.cli.moments import read_moment
+from postroom.interfaces.cli.options import choice
+from postroom.interfaces.cli.output import cell, clipped, show_json, show_list, show_wrapped
+from postroom.interfaces.cli.session import Session, command_group
+
+if TYPE_CHECKING:
+    from postroom.operations.mail.mail import FoundMails, MailText, MailView
+    from postroom.operations.mail.mail_story import MailStory
+
+app = command_group(
+    "List and search stored mail, read it, and ask why it is where it is.\n\n"
+    "Each message is shown with a short id, the last eight digits of its whole id. Commands take any beginning of it "
+    "that is unique, the whole id, the Gmail id or the Message-ID of a message, and the ids of actions, decisions and "
+    "jobs about it."
+)
+
+COLUMNS = ("id", "sent", "from", "subject", "tier", "done", "by")
+FOUND_COLUMNS = ("id", "sent", "from", "subject", "labels")
+TIERS = ("high_priority", "interactive", "default")
+NOTHING_YET = "No mail is stored yet. Mail comes with `postroom serve`, once an account is connected."
+
+MessageId = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="The short id, the whole one, the Gmail id, the Message-ID, or an action's id."),
+]
+
+
+@app.command("list")
+def list_(
+    session: Session,
+    account: Annotated[
+        str | None, typer.Option("--account", metavar="ADDRESS", help="Only mail of this account.")
+    ] = None,
+    tier: Annotated[
+        str | None, typer.Option("--tier", help="Only mail of this policy tier: high_priority, interactive or default.")
+    ] = None,
+    category: Annotated[
+        str | None, typer.Option("--category", help="Only mail of this category, such as finance.")
+    ] = None,
+    kept: Annotated[bool, typer.Option("--kept", help="Only mail with which nothing was done.")] = False,
+    since: Annotated[
+        str | None, typer.Option("--since", help="Only mail sent since then: a span such as 7d, or a time.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")] = 20,
+) -> None:
+    """List mail, the newest first, with what was done and by whom."""
+    from postroom.operations.mail.mail import list_mail
+
+    now = datetime.now(UTC)
+    start = datetime(1, 1, 1, tzinfo=UTC) if since is None else read_moment("--since", since, now, ahead=False)
+    wanted = None if tier is None else choice("--tier", tier, TIERS)
+    found = session.call(list_mail, limit, start, account=account, tier=wanted, category=category, only_kept=kept)
+    if session.as_json:
+        session.show_list(found, ())
+    elif found:
+        show_list(map(_row, found), COLUMNS, as_json=False)
+    else:
+        typer.echo(NOTHING_YET if since is None and not (account or tier or category or kept) else "No mail matches.")
+
+
+@app.command(context_settings={"ignore_unknown_options": True})  # -word excludes a word
+def search(
+    session: Session,
+    query: Annotated[
+        list[str],
+        typer.Argument(metavar="WORDS", help='Such as: invoice -draft from:"Mara Lindqvist" has:attachment in:inbox.'),
+    ],
+    limit: Annotated[int, typer.Option("--limit", min=1, max=200, help="At most this many.")] = 20,
+) -> None:
+    """Search stored mail, the newest first. Accents and case make no difference.
+
+    All parts must match: words, "phrases", beginnings (invo*), -excluded, and from:, to:, subject:, label:, in:, is:,
+    has:attachment, account:, after:2026-11-01, before:2026-11-15.
+    """
+    from postroom.operations.mail.mail import search_mail
+
+    _show_found(session, session.call(search_mail, " ".join(map(_as_typed, query)), limit))
+
+
+@app.command()
+def show(session: Session, message: MessageId) -> None:
+    """Read one message: its headers, labels, attachments and text."""
+    from postroom.operations.mail.mail import read_mail
+
+    found = session.call(read_mail, message)
+    show_json(found) if session.as_json else _show_text(found)
+
+
+@app.command()
+def why(session: Session, message: MessageId) -> None:
+    """Tell the way of one message: how it came, what was decided and why, what was done, and how to take it back."""
+    from postroom.operations.mail.mail_story import mail_story
+
+    found = session.call(mail_story, message)
+    show_json(found) if session.as_json else _show_story(session, found)
+
+
+def _as_typed(part: str) -> str:
+    """Restore the quotes that the shell removed around a phrase."""
+    name, colon, value = part.partition(":")
+    if " " not in part or '"' in part:
+        return part
+    if colon and name.lstrip("-").isalpha() and " " not in name:
+        return f'{name}:"{value}"'
+    return f'-"{part[1:]}"' if part.startswith("-") else part
+
+
+def _row(mail: "MailView") -> dict[str, object]:
+    name = f"{mail.sender_name} <{mail.sender}>" if mail.sender_name else mail.sender
+    return {
+        "id": mail.short_id,
+        "sent": _minute(mail.sent_at),
+        "from": clipped(name, 32),
+        "subject": clipped(mail.subject, 40),
+        "tier": mail.tier,
+        "done": clipped(mail.what, 60),
+        "by": clipped(mail.by or "", 32),
+    }
+
+
+def _show_found(session: Session, found: "FoundMails") -> None:
+    if session.as_json:
+        session.show_list(found.mail, ())
+    elif found.mail:
+        show_list(_found_rows(found), FOUND_COLUMNS, as_json=False)
+    else:
+        typer.echo("No mail matches.")
+    if found.more:
+        typer.echo("There is more: give --limit, or narrow the search.", err=True)
+    if found.is_indexing:
+        typer.echo("Older mail is still being indexed and may be missing.", err=True)
+
+
+def _found_rows(found: "FoundMails") -> Iterable[dict[str, object]]:
+    for mail in found.mail:
+        yield {
+            "id": mail.short_id,
+            "sent": _minute(mail.sent_at),
+            "from": clipped(mail.sender, 32),
+            "subject": clipped(mail.subject, 50),
+            "labels": clipped(", ".join(mail.labels), 40),
+        }
+
+
+def _show_text(mail: "MailText") -> None:
+    for name, value in mail.headers:
+        typer.echo(f"{cell(name)}: {cell(value)}")
+    typer.echo(f"Labels: {cell(mail.labels)}{' (gone from the mailbox)' if mail.is_gone else ''}")
+    for each in mail.attachments:
+        typer.echo(f"Attachment: {cell(each.name)}{'' if each.size is None else f' ({each.size:,} bytes)'}")
+    typer.echo(f"Id: {mail.short_id} ({mail.id}); Gmail id {cell(mail.provider_message_id)}; {cell(mail.account)}")
+    typer.echo("")
+    for line in mail.text.splitlines():
+        typer.echo("" if not line.strip() else cell(line))
+    if mail.is_cut:
+        typer.echo("… (cut; the whole text is in the mailbox)")
+
+
+def _show_story(session: Session, story: "MailStory") -> None:
+    typer.echo(f"{cell(story.subject)}  ({story.short_id})")
+    for line in story.lines:
+        when = "" if line.at is None else _minute(line.at)
+        show_wrapped(f"  {when:<16}  ", cell(line.text))
+        if line.command is not None:  # on one line, so that it can be copied
+            typer.echo(f"{'':<20}{session.command_line(line.command)}")
+
+
+def _minute(moment: datetime) -> str:
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"

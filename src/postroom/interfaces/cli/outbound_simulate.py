@@ -1,0 +1,205 @@
+"""`postroom outbound simulate`: what tenants would wait, under the fair queue and under other orders."""
+
+import sys
+import time
+import tomllib
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from postroom.core.errors import BadInput
+from postroom.interfaces.cli.moments import read_moment
+from postroom.interfaces.cli.options import choice
+from postroom.interfaces.cli.output import show_json, show_list
+from postroom.interfaces.cli.session import Commands, Session
+
+if TYPE_CHECKING:
+    from postroom.core.outbound.simulation.disciplines import DisciplineName
+    from postroom.core.outbound.simulation.scenario import Destination, Scenario
+    from postroom.core.outbound.simulation.simulator import Result, Workload
+
+QUIET_S = 2.0
+EVERYTHING = timedelta(days=36_500)
+USUAL_PRESET = "flood"
+GROUP_COLUMNS = ("order", "group", "mails", "p50", "p95", "p99", "longest", "x_alone", "longest_pause")
+ORDER_COLUMNS = ("order", "jain", "gini", "largest_share", "idle", "most_waiting", "ended")
+
+
+def add_to(app: Commands) -> None:
+    """Add the command to the group `postroom outbound`."""
+    app.command()(simulate)
+
+
+def simulate(
+    session: Session,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="SCENARIO", help="A scenario in TOML; see the reference of outgoing mail.")
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option("--preset", metavar="NAME", help="flood (default), many-small, slow-destination or newcomers."),
+    ] = None,
+    from_history: Annotated[
+        bool, typer.Option("--from-history", help="Replay the mail that was accepted here.")
+    ] = False,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="WHEN", help="With --from-history: 30d, 12h, or a time.")
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=20_000_000, help="With --from-history: at most this many mails.")
+    ] = 1_000_000,
+    delivery: Annotated[
+        str,
+        typer.Option("--delivery", metavar="TIME", help="With --from-history: the time of a delivery, such as 2s."),
+    ] = "1s",
+    flood: Annotated[
+        int, typer.Option("--flood", min=0, max=10_000_000, help="Add a tenant that sends this many mails at once.")
+    ] = 0,
+    slots: Annotated[
+        int | None, typer.Option("--slots", min=1, max=100_000, help="Deliveries at once, instead of the scenario's.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Another seed gives other random moments.")] = None,
+    order: Annotated[
+        list[str] | None,
+        typer.Option("--order", metavar="NAME", help="fair, fifo, priority or single-pass; repeatable (default: all)."),
+    ] = None,
+    svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw the waits into this file.")] = None,
+) -> None:
+    """Show what each group of tenants would wait, under the fair queue, first in first out, strict priority and a
+    single pass over domains.
+
+    Nothing is sent and nothing is changed: mail comes and is delivered in virtual time.
+    """
+    if sum((file is not None, preset is not None, from_history)) > 1:
+        raise BadInput("SCENARIO", "is one of several", "give a file, --preset or --from-history, and only one of them")
+    from postroom.core.outbound.simulation.disciplines import DISCIPLINES
+    from postroom.core.outbound.simulation.simulator import compare
+
+    names: list[DisciplineName] = [choice("--order", each, DISCIPLINES) for each in order or DISCIPLINES]
+    if from_history:
+        title, work = "mail of the past", _history(session, since, limit, delivery, flood, slots, seed)
+    else:
+        from postroom.operations.outbound.outbound_simulation import changed_scenario, scenario_workload
+
+        found = _read(file) if file is not None else _preset(preset or USUAL_PRESET)
+        scenario = changed_scenario(found, flood, slots, seed)
+        title, work = scenario.name, scenario_workload(scenario)
+    results = compare(work, names, _Progress())
+    if svg is not None:
+        _draw(svg, f"{title}, {work.slots} deliveries at once", results)
+    _show(results, work.slots, session.as_json)
+
+
+def _preset(name: str) -> "Scenario":
+    from postroom.core.outbound.simulation.presets import PRESETS
+
+    return PRESETS[choice("--preset", name, list(PRESETS))]
+
+
+def _read(file: Path) -> "Scenario":
+    from postroom.core.outbound.simulation.scenario import read_scenario
+
+    try:
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(str(file), f"is not TOML ({error})", "see docs/how-to/simulate-outbound.md") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(str(file), f"cannot be read ({error})", "name a text file with a scenario") from None
+    return read_scenario({"name": file.stem[:60], **document})
+
+
+def _history(
+    session: Session, since: str | None, limit: int, delivery: str, flood: int, slots: int | None, seed: int | None
+) -> "Workload":
+    from postroom.operations.outbound.outbound_simulation import history_workload, load_history
+
+    now, destination = datetime.now(UTC), _destination(delivery)
+    start = now - EVERYTHING if since is None else read_moment("--since", since, now, ahead=False)
+    history = session.call(load_history, start, limit)
+    if not len(history):
+        raise BadInput("--from-history", "no outgoing mail was accepted in that time", "use --preset or a scenario")
+    return history_workload(history, slots or 100, destination, 1 if seed is None else seed, flood)
+
+
+def _destination(delivery: str) -> "Destination":
+    from postroom.core.outbound.simulation.scenario import read_destination
+
+    return read_destination("--delivery", delivery)
+
+
+class _Progress:
+    """Print progress on stderr now and then, if it takes more than a moment."""
+
+    def __init__(self) -> None:
+        self._shown_at = time.monotonic()
+
+    def __call__(self, name: str, begun: int) -> None:
+        if (now := time.monotonic()) - self._shown_at >= QUIET_S:
+            self._shown_at = now
+            end = "\r" if sys.stderr.isatty() else "\n"
+            typer.echo(f"{name}: {begun:,} mails{end}", err=True, nl=False)
+
+
+def _draw(file: Path, title: str, results: "Sequence[Result]") -> None:
+    from postroom.core.outbound.simulation.svg import picture
+
+    try:
+        file.write_text(picture(title, results), encoding="utf-8")
+    except OSError as error:
+        raise BadInput(
+            "--svg", f"{file} cannot be written ({error.strerror})", "name a file in a writable folder"
+        ) from None
+    typer.echo(f"drawn: {file}", err=True)
+
+
+def _show(results: "Sequence[Result]", slots: int, as_json: bool) -> None:
+    if as_json:
+        show_json({"slots": slots, "results": [_document(result) for result in results]})
+        return
+    show_list(_group_rows(results), GROUP_COLUMNS, as_json=False)
+    typer.echo()
+    show_list([_order_row(result) for result in results[1:]], ORDER_COLUMNS, as_json=False)
+    if refused := max(result.refused for result in results):
+        typer.echo(f"\n{refused:,} mails of throttled senders were refused")
+
+
+def _group_rows(results: "Sequence[Result]") -> list[dict[str, object]]:
+    from postroom.core.outbound.simulation.svg import spoken
+
+    alone = {group.name: group.p95 for group in results[0].groups}
+    rows: list[dict[str, object]] = []
+    for name in alone:
+        for result in results:
+            for group in (each for each in result.groups if each.name == name):
+                times = (group.p50, group.p95, group.p99, group.longest)
+                shown = zip(("p50", "p95", "p99", "longest"), map(spoken, times), strict=True)
+                ratio = f"{group.p95 / alone[name]:,.1f}" if alone[name] > 0 else "-"
+                row = {"order": result.discipline, "group": name, "mails": f"{group.mails:,}", **dict(shown)}
+                rows.append({**row, "x_alone": ratio, "longest_pause": spoken(group.longest_pause)})
+    return rows
+
+
+def _order_row(result: "Result") -> dict[str, object]:
+    from postroom.core.outbound.simulation.svg import spoken
+
+    return {
+        "order": result.discipline,
+        "jain": f"{result.jain:.3f}",
+        "gini": f"{result.gini:.3f}",
+        "largest_share": f"{result.largest_share:.1%}",
+        "idle": f"{result.idle_share:.1%}",
+        "most_waiting": f"{result.most_waiting:,}",
+        "ended": spoken(result.ended_s),
+    }
+
+
+def _document(result: "Result") -> dict[str, object]:
+    document = asdict(result)
+    document["groups"] = [
+        {key: value for key, value in asdict(group).items() if key != "curve"} for group in result.groups
+    ]
+    return document

@@ -1,0 +1,117 @@
+"""`postroom restore`: restore a backup while no process runs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from postroom.interfaces.cli.backup_output import shown_progress
+from postroom.interfaces.cli.operator import operator_signature
+from postroom.interfaces.cli.output import show_json, show_line
+from postroom.interfaces.cli.running import run_briefly
+from postroom.interfaces.cli.session import Session, one_command
+
+if TYPE_CHECKING:
+    from postroom.operations.installation.backups import Manifest, Restored
+
+app = one_command()
+
+_WORDS = {
+    "pauses": "pauses",
+    "protected": "protected senders and labels",
+    "shadows": "shadows",
+    "tokens": "revoked tokens",
+    "accounts": "accounts that are paused or removed",
+    "rules": "rules that are disabled",
+}
+_TO_LOOK_AT = {
+    "protect list": "protected senders and labels",
+    "rules list": "enabled rules",
+    "account list": "connected accounts",
+    "token list": "valid tokens",
+    "approvals list": "what waits for your approval",
+    "jobs list": "what will run when you resume",
+    "outbound list --state unknown": "mail that may already have been sent, after the comparison",
+}
+
+
+@app.command()
+def restore(
+    session: Session,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file written by `postroom backup`.")],
+    check: Annotated[bool, typer.Option("--check", help="Only verify the backup; change nothing.")] = False,
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="Restore over existing data, which is kept under another name, not deleted."),
+    ] = False,
+) -> None:
+    """Restore a backup into an empty data folder or database, while no Postroom process runs on it.
+
+    Everything is checked before anything is changed. The restored database is paused until `postroom resume`, and
+    keeps what the replaced one forbade. Before mail leaves again, it is compared with the sent mail, and anything that
+    may have been sent since the backup waits for you (`postroom outbound list --state unknown`).
+    """
+    from postroom.compose.google import vault_of
+    from postroom.operations.installation import backups
+
+    settings = session.settings
+    if check:
+        with shown_progress(session.as_json) as progress:
+            checked = backups.check(file, progress)
+        _show_checked(file, checked, session.as_json)
+        return
+    with shown_progress(session.as_json) as progress:
+        done = run_briefly(backups.restore(settings, file, replace, operator_signature(), progress))
+    missing = backups.missing_keys(done.manifest, vault_of(settings))
+    found = {
+        "restored": str(file),
+        "created_at": done.manifest.created_at,
+        "rows": sum(done.manifest.rows.values()),
+        "epoch": done.epoch,
+        "set_aside": done.set_aside,
+        "paused": True,
+        "kept_forbidden": None if done.carried is None else done.carried.as_counts(),
+        "keys_restored": done.keys_restored,
+        "keys_missing": missing,
+    }
+    if session.as_json:
+        show_json(found)
+        return
+    typer.echo(f"restored {found['rows']:,} rows from {done.manifest.created_at.astimezone():%Y-%m-%d %H:%M:%S}")
+    for each in done.set_aside:
+        typer.echo(f"set aside: {each}")
+    if missing:
+        typer.echo(
+            f"missing: the keys {', '.join(missing)}; put keys.json into {settings.data_dir}, or connect them again"
+        )
+    _show_paused(done)
+
+
+def _show_paused(done: "Restored") -> None:
+    if done.carried is not None:
+        kept = ", ".join(f"{_WORDS[name]} ({count})" for name, count in done.carried.as_counts().items() if count)
+        typer.echo(f"kept from the replaced database, forbidden since the backup: {kept or 'nothing'}")
+    elif done.set_aside:
+        typer.echo("the replaced database could not be read: what you have forbidden since the backup is unknown")
+    typer.echo(
+        "paused: start Postroom, which compares sent mail with the restored database and changes nothing. All is "
+        "as it was at the time of the backup. Review it, then run `postroom resume`:"
+    )
+    for command, what in _TO_LOOK_AT.items():
+        typer.echo(f"  postroom {command:<33} {what}")
+
+
+def _show_checked(file: Path, manifest: "Manifest", as_json: bool) -> None:
+    rows = sum(manifest.rows.values())
+    row = {
+        "file": str(file),
+        "whole": True,
+        "created_at": manifest.created_at,
+        "rows": rows,
+        "database": manifest.dialect,
+        "keys_needed": manifest.keys_needed,
+        "keys_included": manifest.keys_included,
+    }
+    moment = manifest.created_at.astimezone()
+    line = f"{file} is intact: {rows:,} rows of {manifest.dialect} from {moment:%Y-%m-%d %H:%M:%S}"
+    show_line(row, line, as_json=as_json)

@@ -1,0 +1,199 @@
+"""`postroom rules import` and `postroom rules export`: YAML, JSON, Gmail's filters and Sieve."""
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, get_args
+
+import typer
+
+from postroom.core.actions.steps import shown
+from postroom.core.errors import BadInput
+from postroom.core.rules.draft import RuleDraft
+from postroom.interfaces.cli.operator import operator_signature
+from postroom.interfaces.cli.output import cell, show_json, show_list
+from postroom.interfaces.cli.rule_options import AllowMissing, read_bytes
+from postroom.interfaces.cli.session import Session
+from postroom.interfaces.cli.simulate import EVERYTHING, SimulationProgress, show_simulation
+from postroom.operations.rules.rule_exchange import (
+    FOREIGN,
+    IMPORTED,
+    Came,
+    Imported,
+    ImportedRule,
+    LeftOut,
+    RuleFormat,
+    enable_rules,
+    export_rules,
+    import_rules,
+    import_table,
+    read_rules,
+)
+from postroom.operations.rules.simulation import ChangeOfRules, estimate_cost, simulate_change
+
+FORMATS: tuple[RuleFormat, ...] = get_args(RuleFormat)
+ENDINGS: dict[str, RuleFormat] = {".xml": "gmail", ".sieve": "sieve", ".siv": "sieve", ".json": "json"}
+MOST_SIMULATED = 50_000
+KNOWN = "there is a rule of this name, which is left as it is; --replace replaces it"
+
+
+def import_(
+    session: Session,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Rules in YAML or JSON, mailFilters.xml, or Sieve.")],
+    format: Annotated[
+        str | None, typer.Option("--format", help="yaml, json, gmail or sieve; default: by the file's name.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be imported; change nothing.")] = False,
+    overwrite: Annotated[bool, typer.Option("--replace", help="Replace existing rules of the same names.")] = False,
+    enable: Annotated[
+        bool, typer.Option("--enable", help="Enable what comes over from Gmail or Sieve, except rules that send mail.")
+    ] = False,
+    allow_missing: AllowMissing = False,
+) -> None:
+    """Import rules, all or none, and list what could not be translated.
+
+    Existing rules of the same names are left as they are. Rules from Gmail and Sieve are off until `--enable`, or until
+    you say yes after the simulation that is offered on a terminal. Rules that forward, delete or answer are always
+    imported disabled: review them, then enable them with `postroom rules enable`.
+    """
+    wanted = _format(format, file)
+    imported = read_rules(read_bytes(file), wanted)
+    table = session.call(import_table, imported) if wanted in FOREIGN else []
+    rules = session.call(
+        import_rules,
+        imported.drafts,
+        operator_signature(),
+        replace_known=overwrite,
+        allow_missing=allow_missing,
+        enable=enable and wanted in FOREIGN,
+        dry_run=dry_run,
+    )
+    if session.as_json:
+        _show_json(rules, table)
+        return
+    if wanted in FOREIGN:
+        _show_table(table, imported, rules)
+        _offer_to_enable(session, imported, rules, dry_run=dry_run)
+        return
+    for rule in rules:
+        typer.echo(_line(rule))
+
+
+def _show_json(rules: Sequence[ImportedRule], table: Sequence[Came]) -> None:
+    came = {each.what: each for each in table if each.verdict != "refused"}
+    for rule in rules:
+        found = came.get(rule.name)
+        more = {} if found is None else {"where": found.where, "verdict": found.verdict, "why": found.why}
+        result = {"name": rule.name, "result": rule.result}
+        show_json({**result, "enabled": rule.enabled, "disabled_reason": rule.disabled_reason, **more})
+    names = {rule.name for rule in rules}
+    for each in table:
+        if each.what not in names:
+            show_json({"left_out": each.what, "where": each.where, "verdict": each.verdict, "why": each.why})
+
+
+def _show_table(table: Sequence[Came], imported: Imported, rules: Sequence[ImportedRule]) -> None:
+    """Print what became of each part of the file, and how many there are of each kind."""
+    if not table:
+        typer.echo("There is no rule in it.")
+        return
+    does = {each.name: shown(each.action_type, each.parameters) for each in imported.drafts}
+    notes = {rule.name: _notes(rule) for rule in rules}
+    rows: list[dict[str, object]] = [
+        {
+            "where": each.where,
+            "rule": each.what,
+            "does": does.get(each.what),
+            "result": each.verdict,
+            "why": "; ".join(filter(None, (each.why, *notes.get(each.what, ())))),
+        }
+        for each in table
+    ]
+    show_list(rows, ("where", "rule", "does", "result", "why"), as_json=False)
+    counts = Counter(each.verdict for each in table)
+    typer.echo("\n" + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+
+
+def _notes(rule: ImportedRule) -> tuple[str, ...]:
+    """The remark on a rule that came over: it was known, or it waits for something other than a review."""
+    known = (KNOWN,) if rule.result == "left as it is" else ()
+    return known if rule.disabled_reason in (None, IMPORTED) else (*known, f"off: {rule.disabled_reason}")
+
+
+def _offer_to_enable(session: Session, imported: Imported, rules: Sequence[ImportedRule], *, dry_run: bool) -> None:
+    """On a terminal, simulate the rules that are off and ask whether to enable them; elsewhere, tell how to."""
+    waiting = {each.name for each in rules if not each.enabled and each.result in ("added", "replaced")}
+    drafts = [each for each in imported.drafts if each.name in waiting and not each.is_reviewed]
+    if dry_run or not drafts:
+        return
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        typer.echo(
+            "They are off. Review them, then `postroom rules enable NAME`; or import again with --replace --enable."
+        )
+        return
+    if not typer.confirm("They are off. Show what they would have done to the stored mail?", default=True):
+        return
+    _simulate(session, drafts)
+    if typer.confirm(f"Enable these {len(drafts)} rules?", default=False):
+        enabled = session.call(enable_rules, [each.name for each in drafts], operator_signature())
+        typer.echo(f"{len(enabled)} rules are enabled.")
+
+
+def _simulate(session: Session, drafts: Sequence[RuleDraft]) -> None:
+    settings, now = session.settings, datetime.now(UTC)
+    change = ChangeOfRules(switched_on=[each.name for each in drafts])
+    found = session.call(
+        simulate_change,
+        settings,
+        change,
+        now,
+        SimulationProgress(),
+        since=now - EVERYTHING,
+        most=MOST_SIMULATED,
+        account=None,
+    )
+    show_simulation(found, estimate_cost(found, settings.model), as_json=False)
+
+
+def _format(given: str | None, file: Path) -> RuleFormat:
+    if given is not None and given not in FORMATS:
+        raise BadInput("--format", f"{given!r} is unknown", f"use one of {', '.join(FORMATS)}")
+    return given or ENDINGS.get(file.suffix.lower(), "yaml")
+
+
+def _line(rule: ImportedRule) -> str:
+    note = "" if rule.enabled else f"  (disabled: {cell(rule.disabled_reason or 'as in the file')})"
+    return f"{cell(rule.name)}  {rule.result}{note}"
+
+
+def _show_left_out(left_out: Sequence[LeftOut]) -> None:
+    if left_out:
+        typer.echo(f"\nNot exported: {len(left_out)}", err=True)
+    for each in left_out:
+        typer.echo(f"{cell(each.where)}: {cell(each.what)}: {cell(each.why)}", err=True)
+
+
+def export(
+    session: Session,
+    format: Annotated[str, typer.Option("--format", help="yaml, json, gmail or sieve.")] = "yaml",
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE", help="Write to this file instead of the screen.")
+    ] = None,
+) -> None:
+    """Write all rules as a file for `postroom rules import`, Gmail or Sieve; list on stderr what it cannot express."""
+    wanted = "json" if session.as_json else _format(format, Path())
+    exported = session.call(export_rules, wanted)
+    if output is None:
+        typer.echo(exported.text, nl=False)
+    else:
+        _write(output, exported.text)
+    _show_left_out(exported.left_out)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise BadInput("--output", f"{str(path)!r} cannot be written ({error.strerror})", "give another file") from None

@@ -1,0 +1,75 @@
+"""`postroom rules test`: show what the rules say about a message, and why. It changes nothing."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from itertools import chain, islice
+from pathlib import Path
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from postroom.core.errors import BadInput
+from postroom.interfaces.cli.output import cell, show_json, show_list
+from postroom.interfaces.cli.rule_options import read_drafts
+from postroom.interfaces.cli.session import Session
+from postroom.operations.rules.rule_trial import RuleTrial, TrialMessage, TrialResult, prepare_trial
+
+COLUMNS = ("rule", "result", "why")
+
+
+def try_rules(
+    session: Session,
+    path: Annotated[
+        Path | None, typer.Argument(metavar="MAIL", help="An .eml file, an mbox, a Maildir, or a folder of messages.")
+    ] = None,
+    message: Annotated[str | None, typer.Option("--message", metavar="ID", help="A stored message, by its id.")] = None,
+    rules_file: Annotated[
+        Path | None,
+        typer.Option("--rules", metavar="FILE", help="Test the rules in this file instead of those in use."),
+    ] = None,
+    account: Annotated[
+        str | None, typer.Option("--account", metavar="ID_OR_ADDRESS", help="The account that received the mail.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Explain every rule, even for several messages.")] = False,
+) -> None:
+    """Test the rules on mail, changing nothing: which one decides, and why the others do not.
+
+    For one message every rule is explained. For several, only the deciding rule is shown.
+    """
+    if (path is None) == (message is None):
+        raise BadInput("rules test", "needs exactly one kind of mail", "give MAIL, or --message ID")
+
+    drafts = None if rules_file is None else read_drafts(rules_file)
+    id = None if message is None else _message_id(message)
+    trial = session.call(prepare_trial, drafts, message_id=id, account=account)
+    _show_all(trial, trial.messages(path or Path()), everything, session.as_json)
+
+
+def _message_id(given: str) -> UUID:
+    try:
+        return UUID(given)
+    except ValueError:
+        raise BadInput("--message", f"{given!r} is not an id", "give the id of a message") from None
+
+
+def _show_all(trial: RuleTrial, mail: Iterator[TrialMessage], everything: bool, as_json: bool) -> None:
+    first = list(islice(mail, 2))
+    if not first:
+        raise BadInput("MAIL", "contains no message", "give an .eml file, an mbox, a Maildir, or a folder of messages")
+    now, every_rule = datetime.now(UTC), everything or len(first) == 1
+    for message in chain(first, mail):
+        _show(trial.on(message, now, every_rule=every_rule), as_json)
+
+
+def _show(result: TrialResult, as_json: bool) -> None:
+    if as_json:
+        row = {"message": result.message, "matched": result.matched, "action": result.action}
+        details = {} if result.rules is None else {"rules": [asdict(each) for each in result.rules]}
+        show_json({**row, "shadowed": result.shadowed, **details})
+        return
+    outcome = "no rule matches" if result.matched is None else f"{result.matched} → {result.action}"
+    typer.echo(f"{cell(result.message)}: {cell(outcome)}")
+    if result.rules is not None:
+        show_list(result.rules, COLUMNS, as_json=False)

@@ -1,0 +1,155 @@
+"""`postroom sender`: the users who may submit mail, their passwords, and throttles."""
+
+import sys
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from postroom.core.errors import BadInput
+from postroom.interfaces.cli.moments import read_moment
+from postroom.interfaces.cli.operator import operator_signature
+from postroom.interfaces.cli.options import Limit, Reason
+from postroom.interfaces.cli.session import Session, command_group
+
+app = command_group("Add the users who may submit mail, list them, throttle and release them.")
+
+COLUMNS = (
+    "username",
+    "tenant",
+    "plan",
+    "lane",
+    "state",
+    "accepted_today",
+    "daily_limit",
+    "abuse_score",
+    "throttled_until",
+)
+
+Username = Annotated[str, typer.Argument(metavar="USERNAME", help="The name that the sender logs in with.")]
+
+
+@app.command()
+def add(
+    session: Session,
+    username: Username,
+    domain: Annotated[
+        str | None, typer.Option("--domain", help="The sender's domain; default: that of the username.")
+    ] = None,
+    tenant: Annotated[
+        str | None, typer.Option("--tenant", help="The tenant of a new domain; default: one of the domain's name.")
+    ] = None,
+    address: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--address",
+            help="An address or pattern, such as *@example.com, that may be written in From; repeatable. Default: the "
+            "username, or all of the domain.",
+        ),
+    ] = None,
+    plan: Annotated[
+        str, typer.Option("--plan", help="standard, free (low priority), or team and enhanced_protection (high).")
+    ] = "standard",
+    weight: Annotated[float, typer.Option("--weight", help="The share against other senders of the domain.")] = 1.0,
+    limit: Annotated[
+        int | None, typer.Option("--limit", help="Messages per day; default: `outbound.daily_limit`.")
+    ] = None,
+    password: Annotated[
+        bool, typer.Option("--password", help="Ask for a password, or read it from stdin; without one, no login.")
+    ] = False,
+) -> None:
+    """Add a sender. The password is never an argument: it is asked for without echo, or read from stdin."""
+    from postroom.operations.outbound.senders import WantedSender, add_sender
+
+    secret = _password() if password else None
+    wanted = WantedSender(username, domain, tenant, address or (), plan, weight, limit, secret)
+    made = session.call(add_sender, wanted, operator_signature())
+    session.show_line(made, f"{made.username}  added to the tenant {made.tenant}, plan {made.plan}")
+
+
+@app.command("list")
+def list_(
+    session: Session,
+    tenant: Annotated[str | None, typer.Option("--tenant", help="Only senders of this tenant.")] = None,
+    throttled: Annotated[bool, typer.Option("--throttled", help="Only senders with a throttle.")] = False,
+    limit: Limit = 1000,
+) -> None:
+    """List the senders by tenant, domain and name."""
+    from postroom.operations.outbound.senders import list_senders
+
+    session.show_list(session.call(list_senders, tenant, limit, throttled=throttled), COLUMNS)
+
+
+@app.command()
+def show(session: Session, username: Username) -> None:
+    """Show one sender: limits, score, and why it is throttled."""
+    from postroom.operations.outbound.senders import load_sender
+
+    session.show_one(session.call(load_sender, username))
+
+
+@app.command()
+def password(session: Session, username: Username) -> None:
+    """Set a new password, asked for without echo or read from stdin. The former one is no longer accepted."""
+    from postroom.operations.outbound.senders import set_password
+
+    session.call(set_password, username, _password(), operator_signature())
+    session.show_result(username, "password set", key="username")
+
+
+@app.command()
+def throttle(
+    session: Session,
+    username: Username,
+    until: Annotated[
+        str, typer.Option("--until", metavar="WHEN", help="How long: 4h, 1d, or a time with its offset.")
+    ] = "4h",
+    reason: Reason = None,
+) -> None:
+    """Hold back a sender's mail until a time: nothing is accepted, and what waits is kept."""
+    from postroom.operations.outbound.senders import throttle_sender
+
+    now = datetime.now(UTC)
+    end = read_moment("--until", until, now, ahead=True)
+    if end <= now:
+        raise BadInput("--until", f"{until!r} is over", "give a time in the future, such as 4h")
+    view = session.call(throttle_sender, username, end, operator_signature(reason))
+    session.show_result(view.username, f"throttled until {end:%Y-%m-%d %H:%M} UTC", key="username")
+
+
+@app.command()
+def release(session: Session, username: Username, reason: Reason = None) -> None:
+    """End a throttle at once. What was counted so far is no longer held against the sender."""
+    from postroom.operations.outbound.senders import release_sender
+
+    was_throttled = session.call(release_sender, username, operator_signature(reason))
+    session.show_result(username, "released" if was_throttled else "was not throttled", key="username")
+
+
+@app.command()
+def disable(session: Session, username: Username, reason: Reason = None) -> None:
+    """Accept no mail of a sender any more. Safe to repeat."""
+    from postroom.operations.outbound.senders import disable_sender
+
+    changed = session.call(disable_sender, username, operator_signature(reason))
+    session.show_result(username, "disabled" if changed else "was disabled before", key="username")
+
+
+@app.command()
+def enable(session: Session, username: Username) -> None:
+    """Accept mail of a sender again. Safe to repeat."""
+    from postroom.operations.outbound.senders import enable_sender
+
+    changed = session.call(enable_sender, username, operator_signature())
+    session.show_result(username, "enabled" if changed else "was enabled before", key="username")
+
+
+def _password() -> str:
+    """Ask twice at a terminal, without echo; otherwise read the first line of stdin."""
+    if sys.stdin.isatty():
+        return typer.prompt("Password", hide_input=True, confirmation_prompt="Once more", err=True)
+    text = sys.stdin.readline().removesuffix("\n").removesuffix("\r")
+    if not text:
+        remedy = "run the command at a terminal, or write the password to its stdin"
+        raise BadInput("sender", "the password is missing, since stdin is empty", remedy)
+    return text

@@ -1,0 +1,148 @@
+"""One run of a command: the options that commands share, the database, and how its answer is shown."""
+
+import functools
+import inspect
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
+
+import typer
+
+from postroom.core.errors import NothingHere
+from postroom.interfaces.cli.options import AsJson, DataDir, settings_for
+from postroom.interfaces.cli.output import Row, show_line, show_list, show_one, show_result
+from postroom.interfaces.cli.running import run_briefly
+from postroom.interfaces.cli.whole_help import WholeHelp
+
+if TYPE_CHECKING:
+    from postroom.compose.application import PostroomApplication, Ready
+    from postroom.operations.installation.database import Database
+    from postroom.settings.reading import Settings
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Session:
+    """One run of a command. Settings are read, and logging is set up by them, when a command first asks for them."""
+
+    def __init__(self, context: typer.Context, data_dir: Path | None, as_json: bool) -> None:
+        self.application = application_of(context)
+        self.data_dir = data_dir
+        self.as_json = as_json
+
+    @functools.cached_property
+    def settings(self) -> "Settings":
+        return settings_for(self.data_dir)
+
+    def settings_with(self, overrides: Mapping[str, object]) -> "Settings":
+        return settings_for(self.data_dir, overrides)
+
+    def call(
+        self, function: Callable[Concatenate["Database", P], Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Call a function of `manage` on the database that the settings name, and return its answer."""
+
+        async def opened() -> T:
+            async with self.application.open_database(self.settings) as database:
+                return await function(database, *args, **kwargs)
+
+        try:
+            return run_briefly(opened())
+        except NothingHere as error:
+            raise _with_demo(error, self.settings.data_dir) from None
+
+    def command_line(self, words: str) -> str:
+        """A command as the user can type it: with the program as it was called, and for the same data folder."""
+        return command_line(words, self.data_dir)
+
+    def show_list(self, rows: Iterable[Row], columns: Sequence[str]) -> None:
+        show_list(rows, columns, as_json=self.as_json)
+
+    def show_one(self, row: Row) -> None:
+        show_one(row, as_json=self.as_json)
+
+    def show_result(self, name: object, result: str, *, key: str = "id") -> None:
+        show_result(name, result, as_json=self.as_json, key=key)
+
+    def show_line(self, row: Row, line: str) -> None:
+        show_line(row, line, as_json=self.as_json)
+
+    def invite(self, link: str) -> None:
+        """Tells the user the one-time link, on the terminal only: it is not logged."""
+        said = f"\nNobody can sign in yet. Open this link in a browser; it works once, for a day:\n  {link}"
+        self.show_line({"sign_in_url": link}, said)
+
+    def announce(self, what: str) -> "Ready":
+        """Tells the user, or the program that started us, the address on which a server now answers."""
+
+        def ready(address: str) -> None:
+            self.show_line({"url": address}, f"{what} {address}  (Ctrl-C stops it)")
+
+        return ready
+
+
+class Commands(typer.Typer):
+    """Commands, of which those that take a `session` first have the options of all commands."""
+
+    def command(self, name: str | None = None, **options: Any) -> Callable[[Command], Command]:
+        def declare(function: Command) -> Command:
+            super(Commands, self).command(name, **options)(_with_shared_options(function))
+            return function
+
+        return declare
+
+
+def command_line(words: str, data_dir: Path | None = None) -> str:
+    """A command as the user can type it: with the program as it was called, for this data folder."""
+    called = Path(sys.argv[0])
+    program = "postroom"
+    if called.name == program and shutil.which(program) not in (str(called), str(called.absolute())):
+        program = shlex.quote(str(called))
+    return f"{program} {words}" if data_dir is None else f"{program} {words} --data-dir {shlex.quote(str(data_dir))}"
+
+
+def _with_demo(error: NothingHere, data_dir: Path) -> NothingHere:
+    """The error, with the folder of a demo if there is one: its data may be what was looked for."""
+    from postroom.operations.installation.demo import demo_folder, has_demo
+
+    folder = demo_folder(data_dir)
+    return NothingHere(f"{error}; the demo's data: --data-dir {folder}") if has_demo(folder) else error
+
+
+def application_of(context: typer.Context) -> "PostroomApplication":
+    """The application that `run` was given, out of the context of any command."""
+    return cast("PostroomApplication", context.obj)
+
+
+def one_command() -> Commands:
+    """For a module that is one command, such as `postroom migrate`."""
+    return Commands(rich_markup_mode=None, add_completion=False)
+
+
+def command_group(summary: str) -> Commands:
+    """For a module of several commands, such as `postroom jobs list`."""
+    group = Commands(cls=WholeHelp, rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+    group.callback(help=summary)(lambda: None)
+    return group
+
+
+def _with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
+    """The function as typer is to see it: its own options, then the shared ones, instead of a session."""
+    session, *own = inspect.signature(function).parameters.values()
+    if session.annotation is not Session:
+        return function
+
+    def command(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False, **given: Any) -> None:
+        function(Session(context, data_dir, as_json), **given)
+
+    context, *shared, _given = inspect.signature(command).parameters.values()
+    parameters = [context, *own, *shared]
+    functools.update_wrapper(command, function)
+    command.__dict__["__signature__"] = inspect.Signature(parameters)
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    return command

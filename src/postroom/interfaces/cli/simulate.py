@@ -1,0 +1,140 @@
+"""`postroom simulate`: show what a change of rules would have done to stored mail. It changes nothing."""
+
+import sys
+import time
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from postroom.core.errors import BadInput
+from postroom.interfaces.cli.moments import read_moment
+from postroom.interfaces.cli.output import cell, show_json, show_list
+from postroom.interfaces.cli.rule_options import read_drafts
+from postroom.interfaces.cli.session import Session, one_command
+from postroom.operations.rules.simulation import (
+    ChangeOfRules,
+    CostEstimate,
+    SimulationResult,
+    estimate_cost,
+    simulate_change,
+)
+
+app = one_command()
+
+EVERYTHING = timedelta(days=36_500)
+QUIET_S = 2.0
+
+
+@app.command()
+def simulate(
+    session: Session,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="RULES_FILE", help="Rules in YAML or JSON, as for `postroom rules add`.")
+    ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace all rules with those in the file.")] = False,
+    add: Annotated[
+        bool, typer.Option("--add", help="Add the rules in the file, replacing those of the same name (default).")
+    ] = False,
+    without: Annotated[
+        list[str] | None, typer.Option("--without", metavar="NAME", help="Leave this rule out; repeatable.")
+    ] = None,
+    enable: Annotated[
+        list[str] | None,
+        typer.Option("--enable", metavar="NAME", help="Use this rule, which is disabled or in shadow; repeatable."),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="WHEN", help="Only mail stored since then: 30d, 12h, or a time.")
+    ] = None,
+    account: Annotated[
+        str | None, typer.Option("--account", metavar="ID_OR_ADDRESS", help="Only mail of this account.")
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=10_000_000, help="At most this many messages, the newest.")
+    ] = 50_000,
+) -> None:
+    """Show which decisions a change of rules would have changed, replaying the stored mail in order.
+
+    Nothing is changed, and no model is asked; the result says how often it would be asked, and the cost.
+    """
+    if replace and (add or file is None):
+        raise BadInput(
+            "--replace", "needs a file and cannot be combined with --add", "give RULES_FILE, and one of the two"
+        )
+    if file is None and not without and not enable:
+        raise BadInput("simulate", "got no change to simulate", "give RULES_FILE, --without NAME or --enable NAME")
+    settings, now = session.settings, datetime.now(UTC)
+    start = now - EVERYTHING if since is None else read_moment("--since", since, now, ahead=False)
+    change = ChangeOfRules([] if file is None else read_drafts(file), replace, without or (), enable or ())
+    found = session.call(
+        simulate_change, settings, change, now, SimulationProgress(), since=start, most=limit, account=account
+    )
+    show_simulation(found, estimate_cost(found, settings.model), session.as_json)
+
+
+class SimulationProgress:
+    """Print progress on stderr now and then, if it takes more than a moment."""
+
+    def __init__(self) -> None:
+        self._shown_at = time.monotonic()
+
+    def __call__(self, done: int, total: int) -> None:
+        if (now := time.monotonic()) - self._shown_at >= QUIET_S:
+            self._shown_at = now
+            end = "\r" if sys.stderr.isatty() and done < total else "\n"
+            typer.echo(f"{done:,} of {total:,} messages replayed{end}", err=True, nl=False)
+
+
+def show_simulation(found: SimulationResult, cost: CostEstimate, as_json: bool) -> None:
+    """Print which decisions change and how often, with samples, and the cost."""
+    if as_json:
+        show_json({**_document(found), "model_cost_cents": cost.cents, "cost_basis": cost.basis})
+        return
+    typer.echo(f"{found.messages:,} messages replayed; {found.changed:,} would be decided differently")
+    if found.other_rule:
+        typer.echo(f"{found.other_rule:,} more would be decided the same way, by another rule")
+    for name, why in found.broken:
+        typer.echo(f"broken: {cell(name)}: {cell(why)}", err=True)
+    if found.changes:
+        typer.echo()
+        show_list([asdict(change) for change in found.changes], ("before", "after", "count"), as_json=False)
+        _show_samples(found)
+    typer.echo()
+    show_list(_sides(found), ("", "before", "after"), as_json=False)
+    if cost.cents is not None:
+        typer.echo(f"\nmodel calls: {cost.more_calls:+,}, {cost.cents:+,.2f} cents ({cost.basis})")
+
+
+def _sides(found: SimulationResult) -> list[dict[str, object]]:
+    names = {
+        "model_calls": "asks the model",
+        "approvals": "asks for approval",
+        "refused": "refused by safety",
+        "answers_held_back": "answers held back",
+    }
+    return [
+        {"": said, "before": getattr(found.before, name), "after": getattr(found.after, name)}
+        for name, said in names.items()
+    ]
+
+
+def _show_samples(found: SimulationResult) -> None:
+    for change in found.changes:
+        typer.echo(f"\n{cell(change.before)} → {cell(change.after)}")
+        for each in change.samples:
+            rules = f"{cell(each.rule_before)} → {cell(each.rule_after)}"
+            typer.echo(f"  {cell(each.sent_at)}  {cell(each.sender)}  {cell(each.subject)}  [{rules}]")
+
+
+def _document(found: SimulationResult) -> dict[str, object]:
+    return {
+        "messages": found.messages,
+        "changed": found.changed,
+        "other_rule": found.other_rule,
+        "changes": [asdict(change) for change in found.changes],
+        "before": asdict(found.before),
+        "after": asdict(found.after),
+        "broken": [{"rule": name, "reason": why} for name, why in found.broken],
+    }

@@ -1,0 +1,191 @@
+"""Forms on a page: accepted only from our own page and from a person who may, then the page is shown again.
+
+Three things are checked before anything is done. Browsers name the origin of a form in `Sec-Fetch-Site`, older ones in
+`Origin`. The form has the token that was rendered for this very visitor. The visitor's role allows it, and for acts
+that are hard to take back they proved who they are a few minutes ago.
+"""
+
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from urllib.parse import quote, urlsplit
+
+from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from postroom.core.errors import BadInput, IllegalMove, MailboxError, NotFound, Refused
+from postroom.core.visitors import PersonRole, Visitor
+from postroom.interfaces.dashboard.said import Said, say
+from postroom.interfaces.dashboard.sign_in.visits import session_of
+from postroom.interfaces.dashboard.site import Site
+from postroom.interfaces.dashboard.visit import check_storable
+from postroom.interfaces.dashboard.visiting import visitor_of
+from postroom.operations.people.audit import Signature, signature
+from postroom.operations.people.kept_forms import KeptForm
+from postroom.operations.people.sessions import LiveSession
+
+SEE_OTHER = 303
+FORBIDDEN = 403
+TOO_LARGE = 413
+MOST_FIELDS = 2_000
+LARGEST_FORM = 2 * 1024 * 1024
+AGAIN = "/sign-in/again"
+EXPECTED = (BadInput, NotFound, Refused, IllegalMove, MailboxError)
+"""Errors whose message is written for the person who filled in the form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A submitted form that may be acted on."""
+
+    fields: FormData
+    parameters: Mapping[str, str]
+    """The parts of the path that have names."""
+    visitor: Visitor
+    back: str
+    """The address of the page that it was submitted from, filters included."""
+
+    def text(self, name: str) -> str:
+        """Return the field, without spaces around it; an empty text without one."""
+        given = self.fields.get(name, "")
+        return given.strip() if isinstance(given, str) else ""
+
+    def required(self, name: str, remedy: str) -> str:
+        given = self.text(name)
+        if not given:
+            raise BadInput(name, "is empty", remedy)
+        return given
+
+    def texts(self, name: str) -> list[str]:
+        """Return all fields of this name, such as the ticked rows."""
+        return [given for given in self.fields.getlist(name) if isinstance(given, str) and given]
+
+    def is_ticked(self, name: str) -> bool:
+        return self.text(name) not in ("", "off", "false")
+
+    def kept(self, address: str) -> KeptForm | None:
+        """Return the form as it can be kept; None with uploaded files."""
+        fields = [(name, value) for name, value in self.fields.multi_items() if isinstance(value, str)]
+        is_whole = len(fields) == len(self.fields.multi_items())
+        return KeptForm(address, self.parameters, fields, self.back) if is_whole else None
+
+    def signed(self, reason: str = "on the page") -> Signature:
+        """Return the person's signature for the audit log."""
+        return signature(f"person:{self.visitor.name}", self.visitor.role, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The sentence to show after a form, and the page to show it on: by default the one it was submitted from."""
+
+    sentence: str
+    to: str | None = None
+    action: str = ""
+    """The id of the action; a link beside the sentence opens its message."""
+
+
+Submit = Callable[[Form], Awaitable[Done | Response]]
+
+
+class FormRoute(Route):
+    """The route of a form: the lowest role of people who may submit it, and whether it asks for a fresh proof."""
+
+    def __init__(
+        self, address: str, submitted: Callable[[Request], Awaitable[Response]], role: PersonRole, *, again: bool
+    ) -> None:
+        super().__init__(address, submitted, methods=["POST"])
+        self.role: PersonRole = role
+        self.again = again
+
+
+def form_route(
+    site: Site, address: str, submit: Submit, *, role: PersonRole = "operator", again: bool = False
+) -> FormRoute:
+    """Return the route that accepts the form at this address.
+
+    `again` asks people to prove who they are, unless they did so a few minutes ago; the form is carried out after that.
+    An error that is meant for people is shown on the page that the form was on.
+    """
+
+    async def submitted(request: Request) -> Response:
+        try:
+            return await answered(request)
+        finally:
+            await request.close()  # of uploaded files
+
+    async def answered(request: Request) -> Response:
+        form = await _checked(request, role)
+        if not again or form.visitor.is_fresh:
+            return await carry_out(form)
+        live, kept = session_of(request), form.kept(address)
+        if site.ask_again is None or live is None or kept is None:
+            return sent_to_prove(form.back)
+        return await site.ask_again(request, live, kept)
+
+    async def repeated(_request: Request, live: LiveSession, kept: KeptForm) -> Response:
+        _check_role(live.visitor, role)
+        return await carry_out(Form(FormData([*kept.fields]), kept.parameters, live.visitor, kept.back))
+
+    async def carry_out(form: Form) -> Response:
+        try:
+            done = await submit(form)
+        except EXPECTED as error:
+            return say(RedirectResponse(form.back, SEE_OTHER), Said(str(error), "bad"))
+        finally:
+            site.look_again()
+        if isinstance(done, Response):
+            return done
+        return say(RedirectResponse(done.to or form.back, SEE_OTHER), Said(done.sentence, action=done.action))
+
+    if again:
+        site.again_forms[address] = repeated
+    return FormRoute(address, submitted, role, again=again)
+
+
+def sent_to_prove(back: str) -> Response:
+    """Lead to the page to prove who one is, from a form that cannot be kept meanwhile."""
+    response = RedirectResponse(f"{AGAIN}?to={quote(back)}", SEE_OTHER)
+    return say(response, Said("Nothing was done before you confirmed it's you. Send the form again.", "bad"))
+
+
+async def _checked(request: Request, role: PersonRole) -> Form:
+    if not is_from_own_page(request):
+        raise HTTPException(FORBIDDEN)
+    visitor = visitor_of(request)
+    _check_role(visitor, role)
+    if int(request.headers.get("content-length") or 0) > LARGEST_FORM:
+        raise HTTPException(TOO_LARGE)
+    fields = await request.form(max_files=10, max_fields=MOST_FIELDS, max_part_size=LARGEST_FORM)
+    token = fields.get("form_token")
+    if not isinstance(token, str) or not secrets.compare_digest(token.encode(), visitor.form_token.encode()):
+        raise HTTPException(FORBIDDEN, detail="this form is from an older page: open the page again")
+    for name, value in fields.multi_items():
+        check_storable({name: value})
+    back = fields.get("back")
+    return Form(fields, request.path_params, visitor, own_path(back if isinstance(back, str) else ""))
+
+
+def _check_role(visitor: Visitor, role: PersonRole) -> None:
+    if not visitor.may(role):
+        raise HTTPException(FORBIDDEN, detail=f"this needs the role {role}, and yours is {visitor.role}")
+
+
+def own_path(address: str) -> str:
+    """Return the address if it is a path on this site, otherwise the first page."""
+    is_path = address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable()
+    return address if is_path and "\\" not in address else "/"
+
+
+def is_from_own_page(request: Request) -> bool:
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    return site == "same-origin" if site is not None else _is_same(origin, request.headers.get("host"))
+
+
+def _is_same(origin: str | None, host: str | None) -> bool:
+    try:
+        return origin is not None and host is not None and urlsplit(origin).netloc == host
+    except ValueError:
+        return False

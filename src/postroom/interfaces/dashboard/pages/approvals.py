@@ -1,0 +1,115 @@
+"""Actions that wait for a yes: exactly what would happen, to whom, why it is asked and how long it waits.
+
+An answer holds for the action that was shown, by its hash. Answering several at once asks people who they are again.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from uuid import UUID
+
+from starlette.routing import Route
+
+from postroom.core.errors import BadInput, NotFound
+from postroom.interfaces.dashboard.forms import Done, Form, form_route
+from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.site import Site
+from postroom.interfaces.dashboard.visit import Visit
+from postroom.operations.actions.approvals import (
+    ShownApproval,
+    answer_several,
+    approve_shown,
+    count_waiting,
+    draft_rule,
+    group_lines,
+    in_words,
+    list_settled,
+    reject,
+    show_waiting,
+)
+from postroom.operations.installation.database import Database
+from postroom.operations.overview.watching import mail_changes
+from postroom.settings.reading import Settings
+
+STALE = "open the page again and look at it"
+
+
+def page(site: Site, database: Database, settings: Settings) -> Page:
+    return ApprovalsPage(site, database)
+
+
+class ApprovalsPage(Page):
+    address, title, template = "/approvals", "Approvals", "approvals.html"
+
+    def __init__(self, site: Site, database: Database) -> None:
+        super().__init__(site)
+        self._database = database
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        found = await show_waiting(self._database, visit.text("after"))
+        return {
+            "lines": found.lines,
+            "groups": group_lines(found.lines),
+            "number": await count_waiting(self._database),
+            "settled": await list_settled(self._database),
+            "further": None if found.further is None else visit.with_filters(after=found.further),
+            "first": visit.with_filters(after=None) if "after" in visit.filters else None,
+        }
+
+    def changes(self) -> AsyncIterator[None]:
+        return mail_changes(self._database)
+
+    def actions(self) -> list[Route]:
+        site = self._site
+        return [
+            form_route(site, "/approvals/approve-several", self._approve_several, again=True),
+            form_route(site, "/approvals/reject-several", self._reject_several, again=True),
+            form_route(site, "/approvals/{action}/approve", self._approve),
+            form_route(site, "/approvals/{action}/reject", self._reject),
+            form_route(site, "/approvals/{action}/always", self._always),
+        ]
+
+    async def _approve(self, form: Form) -> Done:
+        shown = ShownApproval(_id(form), form.required("shown", STALE))
+        answered = await approve_shown(self._database, shown, form.signed())
+        return Done(in_words(answered), action=str(shown.id))
+
+    async def _reject(self, form: Form) -> Done:
+        return Done(
+            in_words(await reject(self._database, _id(form), form.signed(form.text("reason") or "on the page")))
+        )
+
+    async def _approve_several(self, form: Form) -> Done:
+        return await self._several(form, is_yes=True)
+
+    async def _reject_several(self, form: Form) -> Done:
+        return await self._several(form, is_yes=False)
+
+    async def _several(self, form: Form, *, is_yes: bool) -> Done:
+        chosen = [_shown(each) for each in form.texts("chosen")]
+        answered = await answer_several(self._database, chosen, is_yes, form.signed())
+        sentence = f"{answered.counted} {'approved: being done' if is_yes else 'rejected: not done'}."
+        for reason in list(answered.refused.values())[:1]:
+            sentence += f" {len(answered.refused)} did not count: {reason}"
+        return Done(sentence)
+
+    async def _always(self, form: Form) -> Done:
+        name = await draft_rule(self._database, _id(form), form.signed())
+        return Done(f"Drafted as a rule, which is off until you switch it on under Rules: {name}")
+
+
+def _id(form: Form) -> UUID:
+    return _read_id(form.parameters["action"])
+
+
+def _read_id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise NotFound("there is no such action; the page of approvals lists those that wait") from None
+
+
+def _shown(text: str) -> ShownApproval:
+    """Read a ticked row: the id of the action, and the hash that was shown."""
+    id, _, action_hash = text.partition(":")
+    if not action_hash:
+        raise BadInput("chosen", "does not say what was shown", STALE)
+    return ShownApproval(_read_id(id), action_hash)

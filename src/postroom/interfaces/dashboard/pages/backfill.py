@@ -1,0 +1,129 @@
+"""Backfills: those at work with their progress and spend, those before, and each with its estimate beside the truth."""
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, date, datetime, time, timedelta
+from uuid import UUID
+
+from starlette.routing import Route
+
+from postroom.core.errors import NotFound
+from postroom.interfaces.dashboard.backfill_words import MICROS_PER_DOLLAR, WORDS
+from postroom.interfaces.dashboard.charts import Part, Series
+from postroom.interfaces.dashboard.forms import Done, Form, form_route
+from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.site import Site
+from postroom.interfaces.dashboard.visit import Visit
+from postroom.operations.backfill.backfill import Backfills, backfills_of
+from postroom.operations.backfill.backfill_progress import MOST_DAYS, BackfillReader, FoundMail, SpentDay
+from postroom.operations.installation.database import Database
+from postroom.operations.people.audit import Signature
+from postroom.settings.reading import Settings
+
+JOBS_SHOWN = 25
+CENTS_PER_DOLLAR = 100
+
+
+def pages(site: Site, database: Database, settings: Settings) -> list[Page]:
+    backfills = backfills_of(database, settings)
+    reader = BackfillReader(backfills)
+    return [BackfillPage(site, reader, backfills), BackfillJobPage(site, reader)]
+
+
+class BackfillPage(Page):
+    address, title, template = "/backfill", "Backfill", "backfill.html"
+
+    def __init__(self, site: Site, reader: BackfillReader, backfills: Backfills) -> None:
+        super().__init__(site)
+        self._reader = reader
+        self._backfills = backfills
+
+    def changes(self) -> AsyncIterator[None]:
+        return self._reader.changes()
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        before = visit.text("before")
+        history = await self._reader.history(before, JOBS_SHOWN)
+        return {
+            "open": await self._reader.open_jobs(),
+            "history": history.lines,
+            "older": visit.with_filters(before=history.next_before) if history.next_before else None,
+            "newest": visit.with_filters(before=None) if before else None,
+            "part": Part,
+            **WORDS,
+        }
+
+    def actions(self) -> list[Route]:
+        return [
+            form_route(self._site, "/backfill/{job}/pause", self._pause),
+            form_route(self._site, "/backfill/{job}/resume", self._resume),
+            form_route(self._site, "/backfill/{job}/cancel", self._cancel),
+        ]
+
+    async def _pause(self, form: Form) -> Done:
+        await self._backfills.pause(job_id(form.parameters), _signed(form))
+        return Done("Paused: its connector stops within half a minute, and decisions about its mail wait.")
+
+    async def _resume(self, form: Form) -> Done:
+        await self._backfills.resume(job_id(form.parameters), _signed(form))
+        return Done("It goes on where it stopped.")
+
+    async def _cancel(self, form: Form) -> Done:
+        await self._backfills.cancel(job_id(form.parameters), _signed(form))
+        return Done("Canceled for good. What it brought in stays.")
+
+
+class BackfillJobPage(Page):
+    """One backfill: its outcome beside its estimate, its days, its failures, and who did what to it."""
+
+    address, title, template = "/backfill/{job}", "Backfill", "backfill/job.html"
+
+    def __init__(self, site: Site, reader: BackfillReader) -> None:
+        super().__init__(site)
+        self._reader = reader
+
+    def changes(self) -> AsyncIterator[None]:
+        return self._reader.changes()
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        detail = await self._reader.detail(job_id(visit.parameters))
+        days = _each_day(detail.days)
+        return {
+            "line": detail.line,
+            "outcome": detail.outcome,
+            "failures": detail.failures,
+            "found": {
+                year: _by_category(detail.found, year) for year in dict.fromkeys(each.year for each in detail.found)
+            },
+            "audit": detail.audit,
+            "day_moments": [datetime.combine(day, time(), UTC) for day in days],
+            "day_series": [
+                Series("spent, in dollars", [micros / MICROS_PER_DOLLAR for micros in days.values()], "hist")
+            ],
+            "cap_dollars": detail.line.job.daily_cost_cap_cents / CENTS_PER_DOLLAR,
+            "part": Part,
+            **WORDS,
+        }
+
+
+def _by_category(found: list[FoundMail], year: int) -> dict[str, int]:
+    return {each.category: each.messages for each in found if each.year == year}
+
+
+def _each_day(spent: list[SpentDay]) -> dict[date, int]:
+    """The cost of each day up to the last one with spend, also of days that cost nothing."""
+    if not spent:
+        return {}
+    last, known = date.fromisoformat(spent[0].day), {date.fromisoformat(each.day): each.micros for each in spent}
+    days = [last - timedelta(days=back) for back in range(MOST_DAYS - 1, -1, -1)]
+    return {day: known.get(day, 0) for day in days}
+
+
+def job_id(parameters: Mapping[str, str]) -> UUID:
+    try:
+        return UUID(parameters["job"])
+    except ValueError:
+        raise NotFound("there is no such backfill") from None
+
+
+def _signed(form: Form) -> Signature:
+    return form.signed(form.text("reason") or "on the page")

@@ -1,0 +1,85 @@
+"""Connect a mailbox, step by step: choose what Postroom may do, agree on Google's page, paste the answer."""
+
+from collections.abc import Mapping
+from urllib.parse import quote
+
+from starlette.routing import Route
+
+from postroom.core.errors import BadInput
+from postroom.core.mail.accounts import normalised_address
+from postroom.interfaces.dashboard.forms import Done, Form, form_route
+from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.site import Site
+from postroom.interfaces.dashboard.visit import Visit
+from postroom.mailboxes.gmail.scopes import DEFAULT_LEVEL, LEVELS, Level
+from postroom.operations.accounts.accounts import gmail_account
+from postroom.operations.accounts.pending_consents import PendingConsents
+from postroom.operations.installation.database import Database
+from postroom.settings.reading import Settings
+
+LEVEL_WORDS: Mapping[Level, str] = {
+    "read": "read mail, and change nothing",
+    "organise": "read, label, archive, mark and trash; nothing that cannot be undone",
+    "send": "also write and send mail",
+    "full": "also delete for good",
+}
+
+
+def page(site: Site, database: Database, settings: Settings) -> Page:
+    return ConnectPage(site, database, PendingConsents(database, settings))
+
+
+class ConnectPage(Page):
+    address, title, template = "/connectors/new", "Connect a mailbox", "connecting.html"
+    personal = True
+
+    def __init__(self, site: Site, database: Database, consents: PendingConsents) -> None:
+        super().__init__(site)
+        self._database = database
+        self._consents = consents
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        email = visit.text("email")
+        known = None if email is None else await gmail_account(self._database, _address(email))
+        return {
+            "is_possible": self._consents.is_possible,
+            "pending": self._consents.of(visit.visitor.form_token) if visit.may("admin") else None,
+            "email": email or "",
+            "known": known,
+            "level": known.consent.level if known is not None and known.consent is not None else DEFAULT_LEVEL,
+            "level_words": LEVEL_WORDS,
+        }
+
+    def actions(self) -> list[Route]:
+        return [
+            form_route(self._site, "/connectors/new/begin", self._begin, role="admin", again=True),
+            form_route(self._site, "/connectors/new/finish", self._finish, role="admin", again=True),
+            form_route(self._site, "/connectors/new/forget", self._forget, role="admin"),
+        ]
+
+    async def _begin(self, form: Form) -> Done:
+        email = form.text("email")
+        self._consents.begin(form.visitor.form_token, _address(email) if email else None, _level(form.text("level")))
+        return Done("Now agree on Google's page: step 2.")
+
+    async def _finish(self, form: Form) -> Done:
+        answer = form.required("answer", "paste the address that the browser ended at")
+        connected = await self._consents.finish(form.visitor.form_token, answer, form.signed())
+        account = connected.account
+        to = f"/connectors/gmail/{quote(account.endpoint_identity, safe='')}"
+        return Done(" ".join((f"{account.email} is connected.", *connected.warnings)), to)
+
+    async def _forget(self, form: Form) -> Done:
+        self._consents.forget(form.visitor.form_token)
+        return Done("Begun again: nothing was connected.")
+
+
+def _address(text: str) -> str:
+    return normalised_address(text)
+
+
+def _level(text: str) -> Level:
+    for level in LEVELS:
+        if level == text:
+            return level
+    raise BadInput("level", f"{text[:20]!r} is none of them", f"choose one of: {', '.join(LEVELS)}")

@@ -1,0 +1,125 @@
+"""The connectors: each mailbox and each source of events, whether it works, what it brought, and what it left out."""
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import timedelta
+
+from starlette.routing import Route
+
+from postroom.core.moments import read_start
+from postroom.interfaces.dashboard.charts import Part
+from postroom.interfaces.dashboard.forms import Done, Form, form_route
+from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.site import Site
+from postroom.interfaces.dashboard.tiers import tier_parts, tier_series
+from postroom.interfaces.dashboard.visit import Visit
+from postroom.interfaces.dashboard.windows import WINDOW_CHOICES, chosen_window
+from postroom.operations.accounts.accounts import pause_account, resume_account, sync_account
+from postroom.operations.accounts.acting import begin_acting, in_words
+from postroom.operations.connectors.connector_cards import CHANNELS, ConnectorLimits, list_cards, load_connector
+from postroom.operations.connectors.not_ingested import check_message_ids, retry_ingest
+from postroom.operations.installation.database import Clock, Database, wall_clock
+from postroom.operations.overview.channels import changes_on
+from postroom.settings.reading import Settings
+
+WORDS: Mapping[str, Mapping[str, str]] = {
+    "account_words": {"active": "in use", "needs_consent": "needs your consent"},
+    "account_moods": {"active": "good", "paused": "ask", "needs_consent": "bad"},
+    "liveness_words": {"never": "no report yet"},
+    "liveness_moods": {"online": "good", "stale": "ask", "offline": "bad", "never": "ask"},
+    "report_moods": {"healthy": "good", "degraded": "ask", "error": "bad"},
+    "left_out_words": {"refused": "refused", "set_aside": "set aside"},
+    "left_out_moods": {"refused": "bad", "set_aside": "ask"},
+}
+
+
+def pages(site: Site, database: Database, settings: Settings) -> list[Page]:
+    limits = ConnectorLimits(
+        settings.data_dir,
+        settings.gmail.units_per_minute,
+        timedelta(seconds=settings.connector.contacts_stale_s),
+    )
+    return [ConnectorsPage(site, database, limits), ConnectorPage(site, database, limits)]
+
+
+class ConnectorsPage(Page):
+    """All connectors as cards, and the acts on one, which its own page offers too."""
+
+    address, title, template = "/connectors", "Connectors", "connectors.html"
+
+    def __init__(self, site: Site, database: Database, limits: ConnectorLimits, clock: Clock = wall_clock) -> None:
+        super().__init__(site)
+        self._database = database
+        self._limits = limits
+        self._clock = clock
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        return {"cards": await list_cards(self._database, self._clock), **WORDS}
+
+    def changes(self) -> AsyncIterator[None]:
+        return changes_on(self._database, CHANNELS)
+
+    def actions(self) -> list[Route]:
+        return [
+            form_route(self._site, "/connectors/sync", self._sync),
+            form_route(self._site, "/connectors/pause", self._pause),
+            form_route(self._site, "/connectors/resume", self._resume, again=True),
+            form_route(self._site, "/connectors/act", self._act, again=True),
+            form_route(self._site, "/connectors/retry", self._retry),
+        ]
+
+    async def _sync(self, form: Form) -> Done:
+        asked = await sync_account(self._database, _account(form), form.signed(), self._clock)
+        return Done(f"{asked.account.email}: looking for new mail and changed labels now.")
+
+    async def _pause(self, form: Form) -> Done:
+        account = await pause_account(self._database, _account(form), form.signed(), self._clock)
+        return Done(f"{account.email} is paused: nothing is read from it or changed in it until you resume.")
+
+    async def _resume(self, form: Form) -> Done:
+        account = await resume_account(self._database, _account(form), form.signed(), self._clock)
+        return Done(f"{account.email} is in use again; what waited for it goes on.")
+
+    async def _act(self, form: Form) -> Done:
+        since = read_start("from", form.required("from", "say from when on"), self._clock())
+        account, (count, _) = await begin_acting(self._database, _account(form), since, form.signed(), self._clock)
+        again = f" {count:,} {'message is' if count == 1 else 'messages are'} decided again." if count else ""
+        return Done(f"Postroom acts on mail of {account.email} {in_words(account.acts_from)}.{again}")
+
+    async def _retry(self, form: Form) -> Done:
+        ids = form.texts("message")
+        check_message_ids(ids)
+        retries = await retry_ingest(
+            self._database, self._limits.data_dir, _account(form), ids, form.signed(), self._clock
+        )
+        return Done(f"{len(retries):,} {'message is' if len(retries) == 1 else 'messages are'} fetched once more.")
+
+
+class ConnectorPage(Page):
+    address, title, template = "/connectors/{type}/{identity:path}", "Connector", "connector.html"
+
+    def __init__(self, site: Site, database: Database, limits: ConnectorLimits, clock: Clock = wall_clock) -> None:
+        super().__init__(site)
+        self._database = database
+        self._limits = limits
+        self._clock = clock
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        window = chosen_window(visit)
+        place = visit.parameters["type"], visit.parameters["identity"]
+        detail = await load_connector(self._database, *place, window, self._limits, self._clock)
+        return {
+            "detail": detail,
+            "window": window,
+            "windows": WINDOW_CHOICES,
+            "parts": tier_parts(detail.volume),
+            "series": tier_series(detail.volume),
+            "quota": [] if detail.quota is None else [Part("spent", detail.quota.units, "acc")],
+            **WORDS,
+        }
+
+    def changes(self) -> AsyncIterator[None]:
+        return changes_on(self._database, CHANNELS)
+
+
+def _account(form: Form) -> str:
+    return form.required("account", "name the account")

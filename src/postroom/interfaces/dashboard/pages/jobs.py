@@ -1,0 +1,243 @@
+"""The jobs: how many stand where, what fails and why, how fast they end, and who works on them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from urllib.parse import urlencode
+from uuid import UUID, uuid4
+
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from postroom.core.errors import NotFound
+from postroom.core.jobs.types import CATALOGUE
+from postroom.interfaces.dashboard.charts import Part, Series
+from postroom.interfaces.dashboard.forms import SEE_OTHER, Done, Form, form_route
+from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.site import Site
+from postroom.interfaces.dashboard.visit import Visit
+from postroom.interfaces.dashboard.windows import WINDOW_CHOICES, chosen_window
+from postroom.operations.installation.database import Clock, Database, wall_clock
+from postroom.operations.installation.long_tasks import LongTasks, Report
+from postroom.operations.jobs import job_board
+from postroom.operations.jobs.job_board import JobFigures, JobFilters
+from postroom.operations.jobs.job_bulk import (
+    VERBS,
+    BulkOutcome,
+    ChosenJobs,
+    apply_to_chosen,
+    choose_by_cause,
+    choose_by_filters,
+    read_stage,
+)
+from postroom.operations.jobs.job_causes import job_causes
+from postroom.operations.jobs.job_story import load_story
+from postroom.operations.jobs.jobs import Verb, bulk_record, cancel_job, dismiss_job, retry_job
+from postroom.operations.overview.channels import changes_on
+from postroom.operations.overview.windows import window_of
+from postroom.settings.reading import Settings
+
+MOODS = {"running": "busy", "retrying": "ask", "parked": "ask", "failed": "bad", "completed": "good"}
+CONSEQUENCES: Mapping[Verb, str] = {
+    "retry": "They are queued again at once, with all their attempts. What they did before is not done twice.",
+    "cancel": "Those that wait never run; those that run stop at their next step. They can be retried later.",
+    "dismiss": "They count as canceled, so that nobody is asked about them again. They can still be retried.",
+}
+LATENCY_UNITS = (("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1))
+PATIENCE_S = 1.5
+"""How long a form waits for the end of a bulk act before it shows the progress on a page."""
+BUSY_WORDS = {"retry": "Queueing again", "cancel": "Canceling", "dismiss": "Dismissing"}
+PAST: Mapping[Verb, str] = {"retry": "queued again", "cancel": "canceled", "dismiss": "dismissed"}
+WORDS: Mapping[str, object] = {"moods": MOODS, "verbs": VERBS, "consequences": CONSEQUENCES}
+
+
+def pages(site: Site, database: Database, settings: Settings) -> list[Page]:
+    runs = LongTasks[BulkOutcome](unwatched_s=None)
+    return [JobsPage(site, database, runs=runs), BulkPage(site, database, runs), JobPage(site, database)]
+
+
+class JobsPage(Page):
+    address, title, template = "/jobs", "Jobs", "jobs.html"
+
+    def __init__(
+        self,
+        site: Site,
+        database: Database,
+        clock: Clock = wall_clock,
+        runs: LongTasks[BulkOutcome] | None = None,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        super().__init__(site)
+        self._database = database
+        self._clock = clock
+        self._runs = runs or LongTasks[BulkOutcome](unwatched_s=None)
+        self._patience_s = patience_s
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        window = chosen_window(visit)
+        filters = _filters(visit.filters)
+        is_bulk = visit.may("operator") and filters.stage in VERBS and "before" not in visit.filters
+        # None depends on another, so PostgreSQL can answer them side by side.
+        figures, listed, stages, causes, workforce, selected = await asyncio.gather(
+            job_board.job_figures_of(self._database, window_of(window, self._clock())),
+            job_board.list_page(self._database, filters, visit.text("before")),
+            job_board.count_stages(self._database),
+            job_causes(self._database),
+            job_board.workforce(self._database, self._clock),
+            self._selected(filters if is_bulk else None),
+        )
+        return {
+            "stages": stages,
+            "causes": causes,
+            "figures": figures,
+            "ended_series": ended_series(figures),
+            **latency(figures),
+            "window": window,
+            "windows": WINDOW_CHOICES,
+            "filters": filters,
+            "types": list(CATALOGUE),
+            "listed": listed,
+            "selected": selected,
+            "workforce": workforce,
+            **WORDS,
+        }
+
+    async def _selected(self, filters: JobFilters | None) -> job_board.SelectedJobs | None:
+        return None if filters is None else await job_board.select_page_jobs(self._database, filters)
+
+    def changes(self) -> AsyncIterator[None]:
+        return changes_on(self._database, job_board.CHANNELS)
+
+    def actions(self) -> list[Route]:
+        return [
+            form_route(self._site, "/jobs/bulk/{verb}", self._bulk),
+            form_route(self._site, "/jobs/cause/{verb}", self._cause),
+            form_route(self._site, "/jobs/{id}/retry", self._retry),
+            form_route(self._site, "/jobs/{id}/cancel", self._cancel),
+            form_route(self._site, "/jobs/{id}/dismiss", self._dismiss),
+        ]
+
+    async def _retry(self, form: Form) -> Done:
+        await retry_job(self._database, _id(form.parameters["id"]), form.signed(), self._clock)
+        return Done("The job is queued again.")
+
+    async def _cancel(self, form: Form) -> Done:
+        outcome = await cancel_job(self._database, _id(form.parameters["id"]), form.signed(), self._clock)
+        return Done("The job is canceled." if outcome == "canceled" else "The job is canceled at its next step.")
+
+    async def _dismiss(self, form: Form) -> Done:
+        await dismiss_job(self._database, _id(form.parameters["id"]), form.signed(), self._clock)
+        return Done("The job is dismissed: it counts as canceled.")
+
+    async def _bulk(self, form: Form) -> Done | Response:
+        filters = _filters({name: form.text(name) for name in ("stage", "type", "account", "error") if form.text(name)})
+        begin = form.required("begin", "open the list again, and use its button")
+        return await self._to_many(
+            form, await choose_by_filters(self._database, form.parameters["verb"], filters, begin)
+        )
+
+    async def _cause(self, form: Form) -> Done | Response:
+        key = form.required("cause", "open the page again, and use its button")
+        return await self._to_many(form, await choose_by_cause(self._database, form.parameters["verb"], key))
+
+    async def _to_many(self, form: Form, chosen: ChosenJobs) -> Done | Response:
+        """Start the work; if it takes longer, show its own page instead of a sentence."""
+        run_id, signed = uuid4(), form.signed()
+
+        async def work(report: Report) -> BulkOutcome:
+            return await apply_to_chosen(self._database, chosen, signed, self._clock, run_id=run_id, report=report)
+
+        title = f"{BUSY_WORDS[chosen.verb]} {_counted(len(chosen.ids))}"
+        task = self._runs.start(title, work, form.back, str(run_id))
+        task = await self._runs.wait(task.id, self._patience_s)
+        if task.state != "done" or (ended := task.result) is None:
+            return RedirectResponse(f"/jobs/runs/{task.id}", SEE_OTHER)
+        return Done(f"{ended.done:,} of {_counted(ended.chosen)} {PAST[ended.verb]}.")
+
+
+class BulkPage(Page):
+    """A change of many jobs: how far it has come. After a restart, as far as the audit log knows."""
+
+    address, title, template = "/jobs/runs/{run}", "Jobs", "jobs/bulk.html"
+
+    def __init__(self, site: Site, database: Database, runs: LongTasks[BulkOutcome]) -> None:
+        super().__init__(site)
+        self._database = database
+        self._runs = runs
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        run = str(_id(visit.parameters["run"]))
+        task = self._runs.find(run)
+        record = await bulk_record(self._database, run)
+        if record is None:
+            if task is None:
+                raise NotFound("nothing is known of this change of jobs; /jobs lists the jobs as they are")
+            return {"run": run, "task": task, "record": None, "state": task.state}
+        is_through = record.progress.seen >= record.progress.count
+        state = task.state if task is not None else "done" if is_through else "interrupted"
+        asked = urlencode({name: value for name, value in record.asked.items() if name != "cause"})
+        return {
+            "run": run,
+            "task": task,
+            "record": record,
+            "state": state,
+            "progress": [Part("done", record.progress.seen, "acc")],
+            "again": f"/jobs?{asked}#list" if asked else "/jobs",
+            "past": PAST,
+        }
+
+    def changes(self) -> AsyncIterator[None]:
+        return self._runs.changes()
+
+    def actions(self) -> list[Route]:
+        return [form_route(self._site, "/jobs/runs/{run}/cancel", self._cancel)]
+
+    def close(self) -> None:
+        self._runs.close()
+        super().close()
+
+    async def _cancel(self, form: Form) -> Done:
+        self._runs.cancel(form.parameters["run"])
+        return Done("It stops where it is; what was done stays done.")
+
+
+class JobPage(Page):
+    address, title, template = "/jobs/{id}", "Job", "job.html"
+
+    def __init__(self, site: Site, database: Database) -> None:
+        super().__init__(site)
+        self._database = database
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        return {"story": await load_story(self._database, _id(visit.parameters["id"])), **WORDS}
+
+    def changes(self) -> AsyncIterator[None]:
+        return changes_on(self._database, job_board.CHANNELS)
+
+
+def ended_series(figures: JobFigures) -> list[Series]:
+    colours = {"completed": "good", "failed": "bad", "canceled": "hist"}
+    shown = {state: counts for state, counts in figures.by_state.items() if state == "completed" or any(counts)}
+    return [Series(state, counts, colours[state]) for state, counts in shown.items()]
+
+
+def latency(figures: JobFigures) -> Mapping[str, object]:
+    """The latency over time, in the unit that suits its highest value."""
+    highest = max(figures.p95_ms, default=0)
+    unit, length = next(each for each in LATENCY_UNITS if highest >= each[1] or each[0] == "ms")
+    series = Series("p95 of all completed jobs", [each / length for each in figures.p95_ms], "acc")
+    return {"latency_series": [series], "latency_unit": unit}
+
+
+def _counted(count: int) -> str:
+    return f"{count:,} {'job' if count == 1 else 'jobs'}"
+
+
+def _filters(given: Mapping[str, str]) -> JobFilters:
+    return JobFilters(read_stage(given.get("stage")), given.get("type"), given.get("account"), given.get("error"))
+
+
+def _id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise NotFound(f"{text[:60]!r} is no id of a job; /jobs lists them") from None

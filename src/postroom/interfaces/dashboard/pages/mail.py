@@ -1,0 +1,225 @@
+"""Mail and events, newest first, with what was decided and why; and one message, from its arrival to now.
+
+What is done here to mail can be taken back, except deleting it for good, which says so first.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime, timedelta, tzinfo
+from urllib.parse import quote, urlencode
+from uuid import UUID
+
+from starlette.routing import Route
+
+from postroom.core.actions.safety import Policy
+from postroom.core.counted import counted
+from postroom.core.errors import BadInput, NotFound
+from postroom.interfaces.dashboard.backfill_words import CATEGORY_WORDS
+from postroom.interfaces.dashboard.forms import Done, Form, form_route
+from postroom.interfaces.dashboard.mail_frame import frame_route
+from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.site import Site
+from postroom.interfaces.dashboard.visit import Visit
+from postroom.operations.accounts.accounts import list_accounts
+from postroom.operations.actions.corrections import undo_and_learn
+from postroom.operations.actions.undo import UndoSelection, undo_action, undo_selection, undo_words
+from postroom.operations.installation.database import Database
+from postroom.operations.mail.mail_actions import read_actions, request_action, wait_for_outcome
+from postroom.operations.mail.mail_html import HtmlReader
+from postroom.operations.mail.mail_ids import find_action, find_message
+from postroom.operations.mail.mail_lines import (
+    BY,
+    KINDS,
+    MOST_COUNTED,
+    STATES,
+    TIERS,
+    TODAY,
+    MailQuestion,
+    count_hidden,
+    count_states,
+    list_lines,
+    read_since,
+)
+from postroom.operations.mail.mail_page import EventDetail, MailDetail, show_mail
+from postroom.operations.mail.reclassify import reclassify
+from postroom.operations.overview.watching import mail_changes
+from postroom.settings.reading import Settings
+from postroom.settings.safety import policy_of
+
+SPAN_WORDS = {TODAY: "today", "1h": "last hour", "24h": "last 24 hours", "7d": "last 7 days", "30d": "last 30 days"}
+STATE_WORDS = {
+    "asking": "needs approval",
+    "failed": "failed",
+    "undone": "undone",
+    "done": "done",
+    "hidden": "hidden",
+}
+DECIDERS = {"rule": "a rule", "model": "the model", "you": "you", "agent": "an agent"}
+FILTERS = ("q", "kind", "tier", "category", "state", "by", "account", "since")
+PATIENCE = timedelta(seconds=1.5)
+"""How long a form waits for its action, so that the page can say that it is done."""
+ACTIONS = {
+    "star": "Star",
+    "unstar": "Take the star off",
+    "mark_read": "Mark as read",
+    "mark_unread": "Mark as unread",
+    "apply_label": "Add the label",
+    "remove_label": "Take the label off",
+    "snooze 3h": "Snooze for 3 hours",
+    "snooze 1d": "Snooze for a day",
+    "snooze 1w": "Snooze for a week",
+    "trash": "Move to the trash",
+    "restore": "Take out of the trash",
+}
+VIEWS = ("text", "html")
+NEED_A_LABEL = ("apply_label", "remove_label")
+
+
+def pages(site: Site, database: Database, settings: Settings) -> list[Page]:
+    policy = policy_of(settings)
+    return [MailPage(site, database, policy), MessagePage(site, database, policy)]
+
+
+class MailPage(Page):
+    address, title, template = "/mail", "Mail", "mail.html"
+
+    def __init__(self, site: Site, database: Database, policy: Policy) -> None:
+        super().__init__(site)
+        self._database = database
+        self._policy = policy
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        """Return the list and, beside it, the message that the address opens."""
+        page = await list_lines(self._database, _question(visit, self._policy.zone))
+        counts = await count_states(self._database)
+        midnight = read_since(TODAY, datetime.now(UTC), self._policy.zone)
+        return {
+            "page_of_mail": page,
+            "counts": counts,
+            "hidden_today": await count_hidden(self._database, midnight),
+            "most_counted": MOST_COUNTED,
+            "accounts": [each.email for each in await list_accounts(self._database) if each.state != "removed"],
+            "chosen": {name: visit.filters[name] for name in FILTERS if name in visit.filters},
+            "tiers": TIERS,
+            "categories": CATEGORY_WORDS,
+            "spans": SPAN_WORDS,
+            "states": STATE_WORDS,
+            "deciders": DECIDERS,
+            "older": None if page.older is None else visit.with_filters(before=page.older),
+            "newest": visit.with_filters(before=None) if "before" in visit.filters else None,
+            **await self._opened(visit),
+        }
+
+    async def _opened(self, visit: Visit) -> Mapping[str, object]:
+        name = visit.text("open")
+        if name is None:
+            return {"opened": False, "why_not_opened": "", "chosen_id": ""}
+        try:
+            shown = await show_mail(self._database, name, self._policy)
+        except (NotFound, BadInput) as error:
+            return {"opened": False, "why_not_opened": str(error), "chosen_id": ""}
+        id = shown.id if isinstance(shown, MailDetail) else shown.line.id
+        return {"opened": True, "why_not_opened": "", "chosen_id": str(id), **_values(shown, visit)}
+
+    def changes(self) -> AsyncIterator[None]:
+        return mail_changes(self._database)
+
+    def actions(self) -> list[Route]:
+        return [form_route(self._site, "/mail/bring-back", self._bring_back)]
+
+    async def _bring_back(self, form: Form) -> Done:
+        """Undo all that was hidden since then; without a time, ever."""
+        since = form.text("since") or None
+        selection = UndoSelection(since=_since(since, self._policy.zone), hidden=True)
+        given = {"hidden": "True", **({} if since is None else {"since": since})}
+        undone = await undo_selection(self._database, selection, form.signed(), as_given=given)
+        if not undone.actions and not undone.canceled:
+            return Done("Nothing to undo.")
+        canceled = f" Canceled {counted(undone.canceled, 'action')} not yet done." if undone.canceled else ""
+        return Done(f"Bringing back {counted(undone.messages, 'message')}.{canceled}")
+
+
+class MessagePage(Page):
+    address, title, template = "/mail/{message}", "Mail", "message.html"
+
+    def __init__(self, site: Site, database: Database, policy: Policy, patience: timedelta = PATIENCE) -> None:
+        super().__init__(site)
+        self._database = database
+        self._policy = policy
+        self._patience = patience
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        return _values(await show_mail(self._database, visit.parameters["message"], self._policy), visit)
+
+    def changes(self) -> AsyncIterator[None]:
+        return mail_changes(self._database)
+
+    def actions(self) -> list[Route]:
+        acts = {"do": self._do, "undo": self._undo, "wrong": self._wrong, "reclassify": self._reclassify}
+        forms = [form_route(self._site, f"/mail/{{message}}/{name}", act) for name, act in acts.items()]
+        return [*forms, frame_route(self._site, HtmlReader(self._database, self._site.mailbox_of))]
+
+    async def _do(self, form: Form) -> Done:
+        name = form.required("action", "choose what to do")
+        if name in NEED_A_LABEL:
+            name = f"{name} {form.required('label', 'name the label')}"
+        steps = read_actions([name])
+        message = form.parameters["message"]
+        asked = await request_action(self._database, message, steps, self._policy, form.signed())
+        outcome = await wait_for_outcome(self._database, asked, self._patience)
+        return Done(_sentence(outcome.what), action=str(outcome.action_id))
+
+    async def _undo(self, form: Form) -> Done:
+        action = await self._chosen(form)
+        undo = await undo_action(self._database, action, form.signed())
+        return Done(undo_words(undo), action=str(action))
+
+    async def _wrong(self, form: Form) -> Done:
+        corrected = await undo_and_learn(self._database, await self._chosen(form), form.signed())
+        learned = f"; proposed as a rule: {corrected.proposed}" if corrected.proposed else "; no rule could be proposed"
+        return Done(f"It is being undone{learned}.", action=str(corrected.action_id))
+
+    async def _reclassify(self, form: Form) -> Done:
+        message = await find_message(self._database, form.parameters["message"])
+        asked = await reclassify(self._database, [message], None, form.signed())
+        return Done("It is decided again, by today's rules and model." if asked.messages else "It is in line already.")
+
+    async def _chosen(self, form: Form) -> UUID:
+        return await find_action(self._database, form.required("action", "open the message and choose its action"))
+
+
+def _values(shown: MailDetail | EventDetail, visit: Visit) -> Mapping[str, object]:
+    """The values that show one message or event."""
+    is_mail = isinstance(shown, MailDetail)
+    return {
+        "mail": shown if is_mail else None,
+        "event": None if is_mail else shown,
+        "others": ACTIONS,
+        "rule_address": _rule_address(shown) if is_mail else "",
+        "view": visit.choice("view", VIEWS, VIEWS[0]),
+    }
+
+
+def _question(visit: Visit, zone: tzinfo) -> MailQuestion:
+    return MailQuestion(
+        visit.text("q"),
+        visit.choice("kind", KINDS, "all"),
+        visit.text("tier"),
+        visit.choice("state", STATES, STATES[0]) if "state" in visit.filters else None,
+        visit.choice("by", BY, BY[0]) if "by" in visit.filters else None,
+        visit.text("account"),
+        _since(visit.text("since"), zone),
+        visit.text("before"),
+        visit.text("category"),
+    )
+
+
+def _since(given: str | None, zone: tzinfo) -> datetime | None:
+    return None if given is None else read_since(given, datetime.now(UTC), zone)
+
+
+def _rule_address(mail: MailDetail) -> str:
+    return f"/rules/new?{urlencode({'from': mail.sender, 'subject': mail.subject[:200]}, quote_via=quote)}"
+
+
+def _sentence(what: str) -> str:
+    return f"{what[:1].upper()}{what[1:]}."

@@ -1,0 +1,251 @@
+"""Outgoing mail: lanes, tenants, fairness, senders, destinations and bounces; and the conversation about one mail."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from starlette.routing import Route
+
+from postroom.core.errors import BadInput, NotFound
+from postroom.interfaces.dashboard.charts import Part, Series
+from postroom.interfaces.dashboard.forms import Done, Form, form_route
+from postroom.interfaces.dashboard.outbound_words import CLASSES_OF_FAILURE, MAIL_WORDS, WORDS, Counts
+from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.site import Site
+from postroom.interfaces.dashboard.visit import Visit
+from postroom.operations.installation.database import Database
+from postroom.operations.outbound.destinations import pause_destination, resume_destination
+from postroom.operations.outbound.outbound import cancel_mail, resolve_mail, send_mail_now
+from postroom.operations.outbound.outbound_overview import (
+    MAIL_STATES,
+    MOST_RECIPIENTS,
+    WINDOWS,
+    EvennessHour,
+    OutboundOverview,
+    TenantKey,
+    TenantOrder,
+    Window,
+)
+from postroom.operations.outbound.senders import SenderView, list_senders, release_sender, throttle_sender_for
+from postroom.operations.outbound.suppressions import suppress, suppression_page, unsuppress
+from postroom.operations.outbound.tenants import TenantView, load_tenant, pause_tenant, resume_tenant
+from postroom.operations.people.audit import Signature
+from postroom.settings.reading import Settings
+
+ORDERS: tuple[TenantOrder, ...] = ("share", "wait")
+TENANTS_SHOWN = 25
+SENDERS_SHOWN = 50
+MAIL_SHOWN = 25
+SUPPRESSED_SHOWN = 15
+NEWEST_SEQ = 2**62
+
+
+def pages(site: Site, database: Database, settings: Settings) -> list[Page]:
+    overview = OutboundOverview(database, settings.outbound)
+    return [OutboundPage(site, database, overview), OutgoingMailPage(site, database, overview)]
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenTenant:
+    view: TenantView
+    senders: list[SenderView]
+
+
+class OutboundPage(Page):
+    address, title, template = "/outbound", "Outbound", "outbound.html"
+
+    def __init__(self, site: Site, database: Database, overview: OutboundOverview) -> None:
+        super().__init__(site)
+        self._database = database
+        self._overview = overview
+
+    def changes(self) -> AsyncIterator[None]:
+        return self._overview.changes()
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        window: Window = visit.choice("window", tuple(WINDOWS), "1h")
+        order: TenantOrder = visit.choice("order", ORDERS, "share")
+        after, tenant_name = visit.text("after"), visit.text("tenant")
+        # None depends on another, so PostgreSQL can answer them side by side.
+        figures = asyncio.gather(
+            self._overview.queue(window, order, TenantKey.read(after) if after else None, TENANTS_SHOWN),
+            self._overview.results(window),
+            self._overview.evenness(window),
+            self._overview.watched(),
+            self._overview.destination_pauses(),
+        )
+        lists = asyncio.gather(self._tenant(tenant_name), self._mail(visit), self._suppressed(visit))
+        (queue, results, evenness, watched, paused), (tenant, mail, suppressed) = await asyncio.gather(figures, lists)
+        following = queue.tenants.next_after
+        failures = [each for each in results.classes if each.result in CLASSES_OF_FAILURE]
+        return {
+            "window": window,
+            "order": order,
+            "queue": queue,
+            "q_held": queue.stats.abuse.mail_held,
+            "tenants_next": visit.with_filters(after=str(following)) if following else None,
+            "tenants_first": visit.with_filters(after=None) if after else None,
+            "evenness": evenness,
+            "fairness_series": _fairness(evenness),
+            "results": results,
+            "counts": Counts.of(results.classes),
+            "classes": failures,
+            "classes_sum": sum(each.count for each in failures),
+            "paused": paused,
+            "paused_names": {each.destination for each in paused},
+            "watched": watched,
+            "threshold": self._overview.threshold,
+            "tenant": tenant,
+            **mail,
+            **suppressed,
+            "part": Part,
+            **WORDS,
+        }
+
+    async def _tenant(self, name: str | None) -> ChosenTenant | None:
+        if name is None:
+            return None
+        view = await load_tenant(self._database, name)
+        return ChosenTenant(view, await list_senders(self._database, view.name, SENDERS_SHOWN))
+
+    async def _mail(self, visit: Visit) -> dict[str, object]:
+        state = visit.choice("state", tuple(MAIL_STATES), "all")
+        before = visit.number("before", 0, NEWEST_SEQ) or None
+        mail = await self._overview.mail(state, before, MAIL_SHOWN + 1)
+        following = visit.with_filters(before=mail[MAIL_SHOWN - 1].seq) if len(mail) > MAIL_SHOWN else None
+        return {
+            "state": state,
+            "mail": mail[:MAIL_SHOWN],
+            "mail_next": following,
+            "mail_first": visit.with_filters(before=None) if before else None,
+        }
+
+    async def _suppressed(self, visit: Visit) -> dict[str, object]:
+        before = visit.text("older")
+        page = await suppression_page(self._database, visit.text("tenant"), before, SUPPRESSED_SHOWN)
+        return {
+            "suppressed": page.lines,
+            "suppressed_next": visit.with_filters(older=page.next_before) if page.next_before else None,
+            "suppressed_first": visit.with_filters(older=None) if before else None,
+        }
+
+    def actions(self) -> list[Route]:
+        site = self._site
+        return [
+            form_route(site, "/outbound/senders/throttle", self._throttle),
+            form_route(site, "/outbound/senders/release", self._release),
+            form_route(site, "/outbound/suppress", self._suppress),
+            form_route(site, "/outbound/unsuppress", self._unsuppress),
+            form_route(site, "/outbound/destinations/pause", self._pause_destination),
+            form_route(site, "/outbound/destinations/resume", self._resume_destination, again=True),
+            form_route(site, "/outbound/tenants/pause", self._pause_tenant),
+            form_route(site, "/outbound/tenants/resume", self._resume_tenant, again=True),
+        ]
+
+    async def _throttle(self, form: Form) -> Done:
+        username = form.required("username", "name the sender, such as ada@example.com")
+        hours = form.text("hours")
+        if not hours.isascii() or not hours.isdecimal() or len(hours) > 6:
+            raise BadInput("hours", f"{hours[:20]!r} is no number of hours", "write it in digits, such as 24")
+        view = await throttle_sender_for(self._database, username, timedelta(hours=int(hours)), _signed(form))
+        return Done(f"{view.username} is throttled for {int(hours)} h.")
+
+    async def _release(self, form: Form) -> Done:
+        username = form.required("username", "name the sender")
+        if not await release_sender(self._database, username, _signed(form)):
+            return Done(f"{username} was not throttled.")
+        return Done(f"{username} is released: its mail goes on, and what was counted is forgotten.")
+
+    async def _suppress(self, form: Form) -> Done:
+        view = await load_tenant(self._database, form.required("tenant", "name the tenant whose mail it is"))
+        address = form.required("address", "give one such as ada@example.com")
+        await suppress(self._database, view.name, address, _signed(form))
+        return Done(f"{address} gets no more mail of {view.name}.")
+
+    async def _unsuppress(self, form: Form) -> Done:
+        tenant, address = form.required("tenant", "name the tenant"), form.required("address", "name the address")
+        await unsuppress(self._database, tenant, address, _signed(form))
+        return Done(f"{address} may get mail of {tenant} again.")
+
+    async def _pause_destination(self, form: Form) -> Done:
+        destination = form.required("destination", "give one such as example.com")
+        await pause_destination(self._database, destination, _signed(form))
+        return Done(f"Nothing is sent to {destination} until it is resumed.")
+
+    async def _resume_destination(self, form: Form) -> Done:
+        destination = form.required("destination", "give one such as example.com")
+        await resume_destination(self._database, destination, _signed(form))
+        return Done(f"Mail to {destination} goes on within half a minute.")
+
+    async def _pause_tenant(self, form: Form) -> Done:
+        view = await pause_tenant(self._database, form.required("tenant", "name the tenant"), _signed(form))
+        return Done(f"Nothing of {view.name} is accepted or sent until it is resumed.")
+
+    async def _resume_tenant(self, form: Form) -> Done:
+        view = await resume_tenant(self._database, form.required("tenant", "name the tenant"), _signed(form))
+        return Done(f"Mail of {view.name} goes on.")
+
+
+class OutgoingMailPage(Page):
+    """One mail: its recipients, the attempts, and what their servers said."""
+
+    address, title, template = "/outbound/{message}", "Outgoing mail", "outbound/conversation.html"
+
+    def __init__(self, site: Site, database: Database, overview: OutboundOverview) -> None:
+        super().__init__(site)
+        self._database = database
+        self._overview = overview
+
+    def changes(self) -> AsyncIterator[None]:
+        return self._overview.changes()
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        found = await self._overview.conversation(_mail_id(visit.parameters))
+        shown = {"mail": found.mail, "recipients": found.recipients, "attempts": found.attempts[::-1]}
+        return {**shown, "most_recipients": MOST_RECIPIENTS, **MAIL_WORDS}
+
+    def actions(self) -> list[Route]:
+        site = self._site
+        return [
+            form_route(site, "/outbound/{message}/cancel", self._cancel),
+            form_route(site, "/outbound/{message}/send-now", self._send_now),
+            form_route(site, "/outbound/{message}/resolve", self._resolve),
+        ]
+
+    async def _cancel(self, form: Form) -> Done:
+        state = await cancel_mail(self._database, _mail_id(form.parameters), _signed(form))
+        return Done(
+            "The mail is canceled." if state == "canceled" else "The mail is being stopped, if it has not left."
+        )
+
+    async def _send_now(self, form: Form) -> Done:
+        await send_mail_now(self._database, _mail_id(form.parameters), _signed(form))
+        return Done("The mail is due now.")
+
+    async def _resolve(self, form: Form) -> Done:
+        match form.text("outcome"):
+            case "sent" | "not_sent" as outcome:
+                state = await resolve_mail(self._database, _mail_id(form.parameters), outcome, _signed(form))
+            case other:
+                raise BadInput("outcome", f"{other[:20]!r} is none", "say sent or not_sent")
+        return Done(f"The mail is {state.replace('_', ' ')}.")
+
+
+def _fairness(hours: list[EvennessHour]) -> list[Series]:
+    return [
+        Series("Jain", [each.jain for each in hours], "acc"),
+        Series("Gini", [each.gini for each in hours], "def"),
+    ]
+
+
+def _mail_id(parameters: Mapping[str, str]) -> UUID:
+    try:
+        return UUID(parameters["message"])
+    except ValueError:
+        raise NotFound("there is no such outgoing mail") from None
+
+
+def _signed(form: Form) -> Signature:
+    return form.signed(form.text("reason") or "on the page")

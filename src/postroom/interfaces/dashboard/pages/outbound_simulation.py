@@ -1,0 +1,136 @@
+"""The simulator of the outbound queue: what each group of tenants would wait under the fair queue and other orders.
+
+The request is in the address, and the same request gives the same result, so a result can be shared.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+from starlette.routing import Route
+
+from postroom.core.errors import BadInput
+from postroom.core.outbound.simulation.simulator import GroupResult
+from postroom.core.outbound.simulation.svg import picture
+from postroom.interfaces.dashboard.charts import Part
+from postroom.interfaces.dashboard.forms import Done, Form, form_route
+from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.site import Site
+from postroom.interfaces.dashboard.visit import Visit
+from postroom.operations.installation.database import Database
+from postroom.operations.outbound.simulation_runs import (
+    HISTORY_DAYS,
+    MOST_FLOOD,
+    MOST_HISTORY,
+    MOST_SEED,
+    MOST_SLOTS,
+    SOURCES,
+    STEPS,
+    SimulationRequest,
+    SimulationRun,
+    SimulationRuns,
+)
+from postroom.settings.reading import Settings
+
+ADDRESS = "/outbound/simulate"
+SOURCE_WORDS = {
+    "flood": "A flood: one tenant sends 10,000 mails just when ten small ones have something to say",
+    "many-small": "Many small tenants beside one big one",
+    "slow-destination": "A destination that answers after a minute",
+    "newcomers": "Tenants that come and go beside two busy ones",
+    "history": f"Your own mail of the last {HISTORY_DAYS} days (at most {MOST_HISTORY:,} mails)",
+}
+ORDER_WORDS = {
+    "alone": "alone, without the others",
+    "fair": "the fair queue",
+    "fifo": "first in, first out",
+    "priority": "strict priority",
+    "single-pass": "one pass over domains",
+}
+
+
+def page(site: Site, database: Database, settings: Settings) -> Page:
+    return SimulationPage(site, SimulationRuns(database))
+
+
+class SimulationPage(Page):
+    address, title, template = ADDRESS, "Simulate the outbound queue", "outbound/simulate.html"
+
+    def __init__(self, site: Site, runs: SimulationRuns) -> None:
+        super().__init__(site)
+        self._runs = runs
+
+    def changes(self) -> AsyncIterator[None]:
+        return self._runs.changes()
+
+    def close(self) -> None:
+        super().close()
+        self._runs.close()
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        wanted = SimulationRequest(
+            visit.choice("source", SOURCES, "flood"),
+            visit.number("flood", 0, MOST_FLOOD),
+            visit.number("slots", 0, MOST_SLOTS) or None,
+            visit.number("seed", 1, MOST_SEED),
+        )
+        run = self._runs.find(wanted)
+        return {
+            "wanted": wanted,
+            "run": run,
+            "drawn": _drawn(run) if run is not None and run.results else None,
+            "groups": _groups(run) if run is not None else [],
+            "steps": STEPS,
+            "source_words": SOURCE_WORDS,
+            "order_words": ORDER_WORDS,
+            "limits": {"flood": MOST_FLOOD, "slots": MOST_SLOTS, "seed": MOST_SEED},
+            "part": Part,
+        }
+
+    def actions(self) -> list[Route]:
+        return [
+            form_route(self._site, ADDRESS, self._start),
+            form_route(self._site, f"{ADDRESS}/cancel", self._cancel),
+        ]
+
+    async def _start(self, form: Form) -> Done:
+        wanted = _request(form)
+        await self._runs.start(wanted)
+        return Done("The simulation runs. Nothing is sent: mail comes and goes in virtual time.", _address(wanted))
+
+    async def _cancel(self, form: Form) -> Done:
+        was_running = await self._runs.cancel(_request(form))
+        return Done("The simulation is canceled." if was_running else "It had ended before.")
+
+
+def _request(form: Form) -> SimulationRequest:
+    slots = _number(form, "slots", 0)
+    return SimulationRequest(
+        form.text("source") or "flood", _number(form, "flood", 0), slots or None, _number(form, "seed", 1)
+    )
+
+
+def _number(form: Form, name: str, default: int) -> int:
+    text = form.text(name)
+    if text and not (text.isascii() and text.isdecimal() and len(text) <= 9):
+        raise BadInput(name, f"{text[:20]!r} is no number", "write it in digits")
+    return int(text) if text else default
+
+
+def _address(wanted: SimulationRequest) -> str:
+    query = {"source": wanted.source, "flood": wanted.flood or "", "slots": wanted.slots or "", "seed": wanted.seed}
+    return f"{ADDRESS}?{urlencode({name: value for name, value in query.items() if value != ''})}"
+
+
+def _drawn(run: SimulationRun) -> Markup:
+    """The picture, which escapes every name in it."""
+    return Markup(picture(f"{run.request.source}, {run.slots} deliveries at once", run.results, styled=False))  # noqa: S704
+
+
+def _groups(run: SimulationRun) -> list[tuple[str, list[tuple[str, GroupResult]]]]:
+    """Each group of tenants with its waits under each order."""
+    names = [group.name for group in run.results[0].groups] if run.results else []
+    return [
+        (name, [(result.discipline, each) for result in run.results for each in result.groups if each.name == name])
+        for name in names
+    ]

@@ -1,0 +1,149 @@
+"""The first page: what needs a person, the road of messages as a picture, spend, accounts, the newest messages.
+
+The kill switch is one form that stops all changes to mailboxes, and one that resumes them. Anybody who may act may
+safely stop them. Resuming is not safe, so people prove again who they are.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import timedelta
+
+from starlette.routing import Route
+
+from postroom.core.days import zone_named
+from postroom.core.queue.queues import EMAIL, GATEWAY, HISTORY
+from postroom.interfaces.dashboard.charts import Part
+from postroom.interfaces.dashboard.display import TIER_KINDS, shown, span, words
+from postroom.interfaces.dashboard.flow import Place, Ribbon
+from postroom.interfaces.dashboard.forms import Done, Form, form_route
+from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.site import Site
+from postroom.interfaces.dashboard.visit import Visit
+from postroom.operations.installation.database import Database
+from postroom.operations.overview.overview import Overview
+from postroom.operations.overview.road import Road
+from postroom.operations.rules.model import ModelStatus
+from postroom.settings.reading import Settings
+
+LINES_SHOWN = 50
+WINDOWS = {"24h": timedelta(hours=24), "7d": timedelta(days=7), "30d": timedelta(days=30)}
+WORDS: Mapping[str, Mapping[str, str]] = {
+    "deciders": {"deterministic": "rule", "model": "model", "llm": "model", "user": "you"},
+    "account_words": {"active": "in use", "needs_consent": "needs your consent"},
+    "account_moods": {"active": "good", "paused": "ask", "needs_consent": "bad"},
+    "connector_words": {"never": "no connector yet"},
+    "connector_moods": {"online": "good", "stale": "ask", "offline": "bad"},
+}
+TITLES = ("Came in", "Tier, and its wait", "Decided", "Done")
+TIERS = (*EMAIL.tiers, HISTORY, *GATEWAY.tiers)
+DECIDERS = {"rule": "By rule", "model": "By the model", "nobody": "No rule matched", "agents": "Agents’ queue"}
+ENDINGS = {
+    "ask": "Need approval",
+    "none": "Kept in inbox",
+    "archive": "Archived",
+    "apply_label": "Labelled",
+    "several": "Several actions",
+    "done": "Taken by agents",
+    "coalesced": "Joined with others",
+    "auto_acked": "Expired",
+    "failed": "Failed",
+}
+
+
+def page(site: Site, database: Database, settings: Settings) -> Page:
+    model = settings.model if settings.model.provider != "none" else None
+    return OverviewPage(site, Overview(database, model=model, zone=zone_named(settings.time_zone)))
+
+
+class OverviewPage(Page):
+    address, title, template = "/", "Overview", "overview.html"
+
+    def __init__(self, site: Site, overview: Overview) -> None:
+        super().__init__(site)
+        self._overview = overview
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        window = visit.choice("window", tuple(WINDOWS), "24h")
+        accounts = await self._overview.accounts()
+        road = await self._overview.road(WINDOWS[window])
+        spend = await self._overview.spend()
+        lines = await self._overview.lines(LINES_SHOWN)
+        control = await self._overview.control_state()
+        in_line = await self._overview.in_line()
+        has_events = bool(in_line or road.came_in)
+        first = await self._overview.first_steps(accounts, control, has_mail=bool(lines), has_events=has_events)
+        attention = await self._overview.attention(accounts)
+        return {
+            "lines": lines,
+            "first": first,
+            "accounts": accounts,
+            "attention": [each for each in attention if first is None or each.need != "no_account"],
+            "in_line": in_line,
+            "control": control,
+            "road": road,
+            "waits": {each.tier: each for each in road.waits},
+            "titles": TITLES,
+            "columns": _columns(road),
+            "ribbons": _ribbons(road),
+            "window": window,
+            "windows": [(each, each) for each in WINDOWS],
+            "hidden": await self._overview.hidden_today(),
+            "spend": spend,
+            "spent": _spent(spend),
+            **WORDS,
+        }
+
+    def changes(self) -> AsyncIterator[None]:
+        return self._overview.changes()
+
+    def actions(self) -> list[Route]:
+        pause = form_route(self._site, "/pause", self._pause)
+        return [pause, form_route(self._site, "/resume", self._resume, again=True)]
+
+    async def _pause(self, form: Form) -> Done:
+        stopped = await self._overview.pause(form.signed())
+        return Done(f"Paused: nothing is changed in any mailbox until you resume; {stopped.in_words()}.")
+
+    async def _resume(self, form: Form) -> Done:
+        await self._overview.resume(form.signed())
+        return Done("Resumed: what waited goes on.")
+
+
+def _spent(spend: ModelStatus | None) -> list[Part]:
+    return [] if spend is None else [Part("spent", spend.spent_today_cents, "acc")]
+
+
+def _columns(road: Road) -> list[Mapping[str, Place]]:
+    """Return the places of the picture, column by column, in their order."""
+    waits = {each.tier: f"95 % under {span(each.most_ms / 1000)}" for each in road.waits}
+    sources = sorted({each.start for each in road.links if each.stage == 0})
+    tiers = [*TIERS, *sorted(set(road.tiers) - set(TIERS))]
+    endings = sorted({each.end for each in road.links if each.stage == 2}, key=_order)
+    return [
+        {each: Place(_source_name(each)) for each in sources},
+        {
+            each: Place(words(each), waits.get(each, ""), _tier_address(each), TIER_KINDS.get(each, "def"))
+            for each in tiers
+        },
+        {each: Place(said) for each, said in DECIDERS.items()},
+        {each: Place(ENDINGS.get(each, words(each)), colour="ask" if each == "ask" else "") for each in endings},
+    ]
+
+
+def _source_name(endpoint: str) -> str:
+    """Return an endpoint such as `gmail:user:ada@x.example` as people call it: `Gmail ada@x.example`."""
+    provider, _, rest = endpoint.partition(":")
+    return f"{provider[:1].upper()}{provider[1:]} {shown(rest.removeprefix('user:'), 30)}".strip()
+
+
+def _tier_address(tier: str) -> str:
+    return f"/mail?tier={tier}" if tier in EMAIL.tiers else "/queues"
+
+
+def _order(ending: str) -> tuple[int, str]:
+    known = list(ENDINGS)
+    return (known.index(ending) if ending in known else len(known), ending)
+
+
+def _ribbons(road: Road) -> list[Ribbon]:
+    ordered = sorted(road.links, key=lambda each: (each.stage, -each.count))
+    return [Ribbon(each.stage, each.start, each.end, TIER_KINDS.get(each.tier, "dim"), each.count) for each in ordered]

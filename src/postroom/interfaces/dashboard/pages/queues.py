@@ -1,0 +1,131 @@
+"""The queues: what waits in each tier and for how long, what was passed over, and what ended unread."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
+from uuid import UUID
+
+from starlette.routing import Route
+
+from postroom.core.errors import BadInput
+from postroom.core.queue.queues import Queues
+from postroom.interfaces.dashboard.charts import Series
+from postroom.interfaces.dashboard.display import tier_kind, words
+from postroom.interfaces.dashboard.forms import Done, Form, form_route
+from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.site import Site
+from postroom.interfaces.dashboard.tiers import tier_series
+from postroom.interfaces.dashboard.visit import Visit
+from postroom.interfaces.dashboard.windows import WINDOW_CHOICES, chosen_window
+from postroom.operations.installation.database import Clock, Database, wall_clock
+from postroom.operations.jobs.queue_board import (
+    CHANNELS,
+    ENDED_KINDS,
+    MOST_MEMBERS,
+    DepthHistory,
+    EndedKind,
+    dismiss_messages,
+    list_ended,
+    load_board,
+    load_members,
+    peek_messages,
+    queue_names,
+)
+from postroom.operations.jobs.queues import replay
+from postroom.operations.overview.channels import changes_on
+from postroom.operations.overview.windows import window_of
+from postroom.settings.queues import queues_of
+from postroom.settings.reading import Settings
+
+ENDED_CHOICES = (("summaries", "Coalesced"), ("auto_acked", "Auto-acked"), ("failed", "Failed"))
+DEFAULT_KIND: EndedKind = "summaries"
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+STATE_WORDS = {"waiting": "waiting", "leased": "being processed", "done": "processed", "auto_acked": "auto-acked"}
+STATE_MOODS = {"waiting": "ask", "leased": "busy", "done": "good", "failed": "bad"}
+
+
+def page(site: Site, database: Database, settings: Settings) -> Page:
+    return QueuesPage(site, database, queues_of(settings.queues, settings.routes))
+
+
+class QueuesPage(Page):
+    address, title, template = "/queues", "Queues", "queues.html"
+
+    def __init__(self, site: Site, database: Database, queues: Queues, clock: Clock = wall_clock) -> None:
+        super().__init__(site)
+        self._database = database
+        self._queues = queues
+        self._clock = clock
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        names = await queue_names(self._database, self._queues)
+        queue = visit.choice("queue", names, names[0])
+        window = chosen_window(visit)
+        kind: EndedKind = visit.choice("ended", ENDED_KINDS, DEFAULT_KIND)
+        before = visit.number("before", 0, 2**62) or None
+        summary = visit.text("summary")
+        now = self._clock()
+        board, peeked, ended = await asyncio.gather(
+            load_board(self._database, self._queues, queue, window_of(window, now)),
+            peek_messages(self._database, self._queues, queue),
+            list_ended(self._database, queue, kind, before),
+        )
+        return {
+            "board": board,
+            "names": names,
+            "window": window,
+            "windows": WINDOW_CHOICES,
+            "kind": kind,
+            "kinds": ENDED_CHOICES,
+            "series": depth_series(board.depths),
+            "arrivals": tier_series(board.arrived),
+            "peeked": peeked,
+            "ended": ended,
+            "opened": None if summary is None else await load_members(self._database, _id("summary", summary)),
+            "most_members": MOST_MEMBERS,
+            "read_at": now,
+            "state_words": STATE_WORDS,
+            "state_moods": STATE_MOODS,
+        }
+
+    def changes(self) -> AsyncIterator[None]:
+        return changes_on(self._database, CHANNELS)
+
+    def actions(self) -> list[Route]:
+        return [
+            form_route(self._site, "/queues/dismiss", self._dismiss),
+            form_route(self._site, "/queues/replay", self._replay),
+        ]
+
+    async def _dismiss(self, form: Form) -> Done:
+        queue, ids = _named(form)
+        count = await dismiss_messages(self._database, self._queues, queue, ids, form.signed(), self._clock)
+        return Done(f"{count:,} of {len(ids):,} dismissed unread. They are listed as auto-acked, and can be replayed.")
+
+    async def _replay(self, form: Form) -> Done:
+        queue, ids = _named(form)
+        copies = await replay(
+            self._database, self._queues, queue, form.signed(), since=LONG_AGO, ids=ids, clock=self._clock
+        )
+        return Done(f"{len(copies):,} of {len(ids):,} queued once more in {queue}, as copies.")
+
+
+def depth_series(depths: DepthHistory) -> list[Series]:
+    """The tiers over time; one in which nothing ever waited is left out, unless nothing did at all."""
+    shown = {tier: values for tier, values in depths.by_tier.items() if any(values)} or depths.by_tier
+    return [Series(words(tier), values, tier_kind(tier)) for tier, values in shown.items()]
+
+
+def _named(form: Form) -> tuple[str, list[UUID]]:
+    queue = form.required("queue", "name the queue")
+    ids = [_id("message", text) for text in form.texts("message")]
+    if not ids:
+        raise BadInput("message", "is missing", "choose at least one message")
+    return queue, ids
+
+
+def _id(field: str, text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise BadInput(field, f"{text[:40]!r} is no id", "open it from the list") from None

@@ -1,0 +1,163 @@
+"""Write a new rule, or change one: checked while it is written, with the stored mail that it would match."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from uuid import UUID
+
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from postroom.core.errors import BadInput, Conflict, NotFound
+from postroom.interfaces.dashboard.forms import SEE_OTHER, Done, Form, form_route
+from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.pages.rules.drafts import Drafts
+from postroom.interfaces.dashboard.pages.rules.edited import EXAMPLE, EditedRule, check, edited_from, edited_of
+from postroom.interfaces.dashboard.pages.rules.fields import ACTIONS, CONDITIONS, prefilled
+from postroom.interfaces.dashboard.pages.rules.listing import Now, current_time, rule_id
+from postroom.interfaces.dashboard.said import Said, say
+from postroom.interfaces.dashboard.site import Site
+from postroom.interfaces.dashboard.visit import Visit
+from postroom.operations.accounts.accounts import list_accounts
+from postroom.operations.accounts.labels import list_labels
+from postroom.operations.installation.database import Database
+from postroom.operations.rules.rule_matches import RuleMatcher
+from postroom.operations.rules.rule_views import DAYS, load_line, rule_changes
+from postroom.operations.rules.rules import add_rules, edit_rule, load_rule
+from postroom.operations.rules.shadow import ShadowScope, doubts, report_on
+
+WINDOWS = ((7, "7 days"), (30, "30 days"), (90, "90 days"), (0, "all mail"))
+MOST_LABELS = 500
+
+
+class EditorParts:
+    """The shared parts of both pages: the drafts, the look at stored mail, and the choices of the form."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.drafts = Drafts[EditedRule]()
+        self.matcher = RuleMatcher(database)
+
+    async def values(self, edited: EditedRule) -> Mapping[str, object]:
+        accounts = [each for each in await list_accounts(self.database) if each.state != "removed"]
+        labels = {each.name for each in await list_labels(self.database) if each.kind == "user"}
+        return {
+            "edited": edited,
+            "condition_kinds": CONDITIONS,
+            "action_kinds": ACTIONS,
+            "windows": WINDOWS,
+            "accounts": accounts,
+            "labels": sorted(labels)[:MOST_LABELS],
+            "checked": edited.checked,
+        }
+
+    def kept(self, edited: EditedRule, problem: str = "") -> Response:
+        """Keep what is written, and show it again, with the problem if there is one."""
+        response = RedirectResponse(f"{edited.address}?draft={self.drafts.keep(edited)}", SEE_OTHER)
+        return say(response, Said(problem, "bad")) if problem else response
+
+
+class NewRulePage(Page):
+    """The editor for a new rule, and the routes of the editor's forms."""
+
+    address, title, template = "/rules/new", "New rule", "rules/new.html"
+
+    def __init__(self, site: Site, parts: EditorParts) -> None:
+        super().__init__(site)
+        self._parts = parts
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        given = [visit.text(name) for name in ("from", "subject", "list", "label")]
+        new = EditedRule(fields=prefilled(*given), text=EXAMPLE, way=visit.choice("as", ("form", "text"), "form"))
+        return await self._parts.values(self._parts.drafts.find(visit.text("draft")) or new)
+
+    def actions(self) -> list[Route]:
+        return [
+            form_route(self._site, "/rules/check", self._check),
+            form_route(self._site, "/rules/draft", self._keep),
+            form_route(self._site, "/rules/save", self._save),
+        ]
+
+    async def _check(self, form: Form) -> Response:
+        edited = edited_from(form)
+        checked = await check(edited, self._parts.matcher)
+        return HTMLResponse(self._site.render("rules/checked.html", checked=checked, edited=edited))
+
+    async def _keep(self, form: Form) -> Response:
+        """Keep what is written and show it again: checked, with one more row, or written the other way."""
+        edited = edited_from(form)
+        try:
+            match form.text("turn"):
+                case "text":
+                    edited = edited.turned("text")
+                case "form":
+                    edited = edited.turned("form")
+                case _:
+                    edited = replace(edited, checked=await check(edited, self._parts.matcher))
+        except BadInput as error:
+            return self._parts.kept(edited, str(error))
+        return self._parts.kept(edited)
+
+    async def _save(self, form: Form) -> Done | Response:
+        edited = edited_from(form)
+        try:
+            return await self._saved(edited, form)
+        except Conflict as error:
+            if error.field != "version" or edited.rule_id is None:
+                return self._parts.kept(edited, str(error))
+            return await self._kept_for_later(edited, edited.rule_id)
+        except (BadInput, NotFound) as error:
+            return self._parts.kept(edited, str(error))
+
+    async def _kept_for_later(self, edited: EditedRule, rule_id: UUID) -> Response:
+        """Keep what is written, based on the newest version, so that saving it once more is possible."""
+        newest = (await load_line(self._parts.database, rule_id, current_time())).rule
+        problem = (
+            f"“{newest.name}” was changed meanwhile, and is version {newest.version}: open it from the list to see it. "
+            "Here is what you wrote; save it again to replace the other change."
+        )
+        return self._parts.kept(replace(edited, version=newest.version), problem)
+
+    async def _saved(self, edited: EditedRule, form: Form) -> Done | Response:
+        draft, database = edited.draft(), self._parts.database
+        if edited.rule_id is None:
+            await add_rules(database, [draft], form.signed(), allow_missing=edited.allow_missing)
+            view = await load_rule(database, draft.name)
+            return Done(f"“{view.name}” is a rule now.", to=f"/rules/{view.id}")
+        try:
+            before = (await load_line(database, edited.rule_id, current_time())).rule
+        except NotFound:
+            problem = "The rule was removed meanwhile. Here is what you wrote; save it to make it a new rule."
+            return self._parts.kept(replace(edited, rule_id=None, version=None), problem)
+        view = await edit_rule(
+            database, before.name, draft, form.signed(), version=edited.version, allow_missing=edited.allow_missing
+        )
+        return Done(f"“{view.name}” is saved.", to=f"/rules/{view.id}")
+
+
+class RulePage(Page):
+    """One rule: its hits, its results in shadow, and the editor for those who may change it."""
+
+    address, title, template = "/rules/{rule}", "Rule", "rules/rule.html"
+
+    def __init__(self, site: Site, parts: EditorParts, now: Now = current_time) -> None:
+        super().__init__(site)
+        self._parts = parts
+        self._now = now
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        database = self._parts.database
+        line = await load_line(database, rule_id(visit.parameters["rule"]), self._now())
+        edited = self._parts.drafts.find(visit.text("draft")) or edited_of(line.rule)
+        report = None
+        if line.rule.mode == "shadow":
+            report = await report_on(database, ShadowScope("rule", line.rule.name))
+        return {
+            **await self._parts.values(edited),
+            "line": line,
+            "days": DAYS,
+            "report": report,
+            "doubts": doubts(report.tally) if report else (),
+        }
+
+    def changes(self) -> AsyncIterator[None]:
+        return rule_changes(self._parts.database)

@@ -1,0 +1,120 @@
+"""Simulate a changed rule over stored mail: the work with its progress, then the difference and the cost."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from postroom.core.errors import BadInput, NotFound
+from postroom.core.rules.documents import write_rule
+from postroom.core.rules.draft import RuleDraft
+from postroom.interfaces.dashboard.charts import Part
+from postroom.interfaces.dashboard.forms import SEE_OTHER, Done, Form, form_route
+from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.pages.rules.edited import EditedRule, edited_from
+from postroom.interfaces.dashboard.pages.rules.editor import WINDOWS, EditorParts
+from postroom.interfaces.dashboard.pages.rules.listing import Now, current_time
+from postroom.interfaces.dashboard.site import Site
+from postroom.interfaces.dashboard.visit import Visit
+from postroom.operations.installation.long_tasks import LongTasks, Report
+from postroom.operations.rules.rule_views import load_line
+from postroom.operations.rules.simulation import (
+    ChangeOfRules,
+    CostEstimate,
+    SimulationResult,
+    estimate_cost,
+    simulate_change,
+)
+from postroom.settings.reading import Settings
+
+EVERYTHING = timedelta(days=36_500)
+MOST_MESSAGES = 50_000
+MOST_CHANGES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """The rule that was simulated, as it was written and as text, over which window, and the result."""
+
+    edited: EditedRule
+    text: str
+    name: str
+    window: str
+    found: SimulationResult
+    cost: CostEstimate
+
+
+class SimulationPage(Page):
+    address, title, template = "/rules/simulations/{task}", "Simulation", "rules/simulation.html"
+
+    def __init__(self, site: Site, parts: EditorParts, settings: Settings, now: Now = current_time) -> None:
+        super().__init__(site)
+        self._parts = parts
+        self._settings = settings
+        self._now = now
+        self._tasks = LongTasks[Simulated]()
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        task = self._tasks.look(visit.parameters["task"])
+        return {
+            "task": task,
+            "progress": [Part("done", task.done, "acc")],
+            "simulated": task.result,
+            "most_changes": MOST_CHANGES,
+            "most_messages": MOST_MESSAGES,
+        }
+
+    def changes(self) -> AsyncIterator[None]:
+        return self._tasks.changes()
+
+    def actions(self) -> list[Route]:
+        return [
+            form_route(self._site, "/rules/simulate", self._start),
+            form_route(self._site, "/rules/simulations/{task}/cancel", self._cancel),
+        ]
+
+    def close(self) -> None:
+        self._tasks.close()
+        super().close()
+
+    async def _start(self, form: Form) -> Response:
+        edited = edited_from(form)
+        try:
+            days, window = next((each for each in WINDOWS if str(each[0]) == form.text("days")), WINDOWS[1])
+            draft = edited.draft()
+            change = await self._change(edited, draft)
+            since = self._now() - (timedelta(days=days) if days else EVERYTHING)
+
+            async def work(report: Report) -> Simulated:
+                found = await simulate_change(
+                    self._parts.database,
+                    self._settings,
+                    change,
+                    self._now(),
+                    report,
+                    since=since,
+                    most=MOST_MESSAGES,
+                    account=None,
+                )
+                cost = estimate_cost(found, self._settings.model)
+                return Simulated(edited, write_rule(draft), draft.name, window, found, cost)
+
+            back = f"{edited.address}?draft={self._parts.drafts.keep(edited)}"
+            task = self._tasks.start(f"Simulate “{draft.name}” over {window}", work, back)
+        except (BadInput, NotFound) as error:
+            return self._parts.kept(edited, str(error))
+        return RedirectResponse(f"/rules/simulations/{task.id}", SEE_OTHER)
+
+    async def _change(self, edited: EditedRule, draft: RuleDraft) -> ChangeOfRules:
+        """Return the change: the rule as if it were on, in place of the stored one, which may have another name."""
+        active = replace(draft, enabled=True, disabled_reason=None, shadow=False)
+        if edited.rule_id is None:
+            return ChangeOfRules([active])
+        before = (await load_line(self._parts.database, edited.rule_id, self._now())).rule.name
+        return ChangeOfRules([active], without=[before] if before != draft.name else [])
+
+    async def _cancel(self, form: Form) -> Done:
+        task = self._tasks.cancel(form.parameters["task"])
+        return Done("Canceled; nothing was changed.", to=task.back)

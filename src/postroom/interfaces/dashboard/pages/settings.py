@@ -1,0 +1,160 @@
+"""Settings: people, tokens, protected mail, the model's budget, and every setting in effect with where it was set.
+
+What is changed here is stored in the database. Settings of the file and the environment are shown, and changed there.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from postroom.core.actions.safety import ProtectedKind
+from postroom.core.days import zone_named
+from postroom.core.errors import BadInput, NotFound
+from postroom.core.roles import Role
+from postroom.core.visitors import PERSON_ROLES
+from postroom.interfaces.dashboard.forms import Done, Form, form_route
+from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.site import Site
+from postroom.interfaces.dashboard.visit import Visit
+from postroom.operations.actions.protection import list_protected, protect, unprotect
+from postroom.operations.installation.database import Database
+from postroom.operations.installation.settings_view import SettingView, settings_in_effect
+from postroom.operations.people.pages_address import link_address
+from postroom.operations.people.people import LinkText, add_person, change_role, link_for, list_people, remove_person
+from postroom.operations.people.tokens import create_token, list_tokens, mint, revoke_token
+from postroom.operations.rules.model import ModelStatus, model_status
+from postroom.settings.reading import Settings
+
+KINDS: tuple[ProtectedKind, ...] = ("sender", "domain", "label")
+ROLES = (Role.AGENT, Role.DASHBOARD, Role.CONNECTOR, Role.METRICS, Role.ADMIN)
+"""The roles of tokens that can be made on the page. Those of senders are made where senders are."""
+LIFETIMES: Mapping[str, timedelta | None] = {
+    "30 days": timedelta(days=30),
+    "1 year": timedelta(days=365),
+    "no end": None,
+}
+
+
+def page(site: Site, database: Database, settings: Settings) -> Page:
+    return SettingsPage(site, database, settings)
+
+
+class SettingsPage(Page):
+    address, title, template = "/settings", "Settings", "settings.html"
+
+    def __init__(self, site: Site, database: Database, settings: Settings) -> None:
+        super().__init__(site)
+        self._database = database
+        self._settings = settings
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        model = self._settings.model
+        return {
+            "people": await list_people(self._database) if visit.may("admin") else [],
+            "person_roles": PERSON_ROLES,
+            "signs_in": self._settings.web.sign_in,
+            "tokens": await list_tokens(self._database),
+            "protected": await list_protected(self._database),
+            "model": model,
+            "spend": await self._spend(),
+            "sections": _sections(settings_in_effect(self._settings)),
+            "kinds": KINDS,
+            "roles": [str(each) for each in ROLES],
+            "lifetimes": list(LIFETIMES),
+            "now": datetime.now(UTC),
+        }
+
+    async def _spend(self) -> ModelStatus | None:
+        if self._settings.model.provider == "none":
+            return None
+        zone = zone_named(self._settings.time_zone)
+        return await model_status(self._database, self._settings.model, zone=zone)
+
+    def actions(self) -> list[Route]:
+        site = self._site
+        return [
+            form_route(site, "/settings/tokens", self._create_token, role="admin", again=True),
+            form_route(site, "/settings/tokens/{token}/revoke", self._revoke_token, role="admin"),
+            form_route(site, "/settings/people", self._add_person, role="admin", again=True),
+            form_route(site, "/settings/people/{name}/link", self._make_link, role="admin", again=True),
+            form_route(site, "/settings/people/{name}/role", self._change_role, role="admin", again=True),
+            form_route(site, "/settings/people/{name}/remove", self._remove_person, role="admin", again=True),
+            form_route(site, "/settings/protection", self._protect),
+            form_route(site, "/settings/protection/remove", self._unprotect, again=True),
+        ]
+
+    async def _add_person(self, form: Form) -> Response:
+        name = form.required("name", "write the name that they will sign in with")
+        return self._show_link(name, await add_person(self._database, name, form.text("role"), form.signed()))
+
+    async def _make_link(self, form: Form) -> Response:
+        name = form.parameters["name"]
+        return self._show_link(name, await link_for(self._database, name, form.signed()))
+
+    def _show_link(self, name: str, made: LinkText) -> Response:
+        """Show the way in on a page of its own, once: it is stored nowhere."""
+        return HTMLResponse(
+            self._site.render("settings/link.html", name=name, link=link_address(self._settings, made.secret))
+        )
+
+    async def _change_role(self, form: Form) -> Done:
+        name, role = form.parameters["name"], form.text("role")
+        changed = await change_role(self._database, name, role, form.signed())
+        return Done(f"{name} is {role} from the next click on." if changed else f"{name} was {role} already.")
+
+    async def _remove_person(self, form: Form) -> Done:
+        await remove_person(self._database, form.parameters["name"], form.signed())
+        return Done(f"{form.parameters['name']} is removed and signed out everywhere.")
+
+    async def _create_token(self, form: Form) -> Response:
+        """Show the new token on a page of its own, once: it is stored nowhere."""
+        given, lifetime = form.text("role"), LIFETIMES.get(form.text("lifetime"), timedelta(days=30))
+        if given not in [str(each) for each in ROLES]:
+            raise BadInput("role", "is none of them", f"choose one of: {', '.join(ROLES)}")
+        expires_at = None if lifetime is None else datetime.now(UTC) + lifetime
+        minted = mint(Role(given), form.text("identity") or None, form.text("name") or None, expires_at)
+        await create_token(self._database, minted.token, form.signed(), datetime.now(UTC))
+        return HTMLResponse(self._site.render("settings/token.html", token=minted.text, name=form.text("name")))
+
+    async def _revoke_token(self, form: Form) -> Done:
+        revoked = await revoke_token(self._database, _id(form.parameters["token"]), form.signed())
+        words = revoked.work.in_words()
+        sentence = "The token is revoked: it opens nothing any more" if revoked.was_live else "It was revoked before"
+        return Done(f"{sentence}; {words}." if words else f"{sentence}.")
+
+    async def _protect(self, form: Form) -> Done:
+        value = form.required("value", "write an address, a domain or a label")
+        reason = form.text("reason") or "on the page"
+        kept = await protect(self._database, _kind(form), value, reason, form.signed())
+        return Done(f"Protected: no mail of {kept} is changed any more.")
+
+    async def _unprotect(self, form: Form) -> Done:
+        value = form.required("value", "name what is protected")
+        await unprotect(self._database, _kind(form), value, form.signed())
+        return Done(f"No longer protected: {value}.")
+
+
+def _kind(form: Form) -> ProtectedKind:
+    given = form.text("kind")
+    for each in KINDS:
+        if each == given:
+            return each
+    raise BadInput("kind", "is none of them", f"choose one of: {', '.join(KINDS)}")
+
+
+def _id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise NotFound("there is no such token") from None
+
+
+def _sections(settings: list[SettingView]) -> Mapping[str, list[SettingView]]:
+    sections: defaultdict[str, list[SettingView]] = defaultdict(list)
+    for each in settings:
+        sections[each.section].append(each)
+    return dict(sorted(sections.items()))

@@ -1,0 +1,54 @@
+"""One sentence for the next page: what a form did, or why it did not, shown once.
+
+It travels in a cookie, so that it survives the redirect after a form and needs no memory on the server. Whoever could
+forge it could show a sentence, escaped, on a page of the person's own.
+"""
+
+import base64
+import binascii
+from dataclasses import dataclass
+from typing import Literal
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+
+from postroom.interfaces.dashboard.display import shown
+
+COOKIE = "postroom-said"
+LONGEST = 400
+SECONDS = 60
+Mood = Literal["good", "bad"]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    sentence: str
+    mood: Mood = "good"
+    action: str = ""
+    """The id of an action whose message a link beside the sentence opens."""
+
+
+def say(response: Response, said: Said) -> Response:
+    content = orjson.dumps([shown(said.sentence, LONGEST), said.mood, said.action])
+    value = base64.urlsafe_b64encode(content).decode()
+    response.set_cookie(COOKIE, value, max_age=SECONDS, httponly=True, samesite="strict")
+    return response
+
+
+def said_before(request: Request) -> Said | None:
+    """Return what the last form said; None without one, or if the cookie is not ours."""
+    try:
+        parts = orjson.loads(base64.urlsafe_b64decode(request.cookies.get(COOKIE, "")))
+    except (ValueError, binascii.Error):
+        return None
+    match parts:
+        case [str(sentence), "good" | "bad" as mood, str(action)]:
+            return Said(shown(sentence, LONGEST), mood, shown(action, 80))
+        case _:
+            return None
+
+
+def forget_said(response: Response) -> Response:
+    response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    return response

@@ -1,0 +1,138 @@
+"""Everything that pages share: templates, files, error pages, whose pages they are, and their update intervals.
+
+Autoescape is always on; text from mail also passes through `shown`.
+"""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from postroom import __version__
+from postroom.core.mail.mailbox import MailboxOf
+from postroom.interfaces.dashboard import display
+from postroom.interfaces.dashboard.assets import load_assets
+from postroom.interfaces.dashboard.broadcast import UpdateIntervals
+from postroom.interfaces.dashboard.charts import CHARTS
+from postroom.interfaces.dashboard.flow import flow
+from postroom.interfaces.dashboard.navigation import ON_A_PHONE, Group, groups_of, place_of
+
+if TYPE_CHECKING:
+    from postroom.interfaces.dashboard.boards import Boards
+    from postroom.operations.backfill.estimate_runs import EstimateRuns
+    from postroom.operations.people.kept_forms import KeptForm
+    from postroom.operations.people.sessions import LiveSession
+
+AskAgain = Callable[["Request", "LiveSession", "KeptForm"], Awaitable["Response"]]
+"""Shows the page on which people prove again who they are, and keeps the form meanwhile."""
+CarryOut = Callable[["Request", "LiveSession", "KeptForm"], Awaitable["Response"]]
+"""Carries out a form that was kept, by its address."""
+TEMPLATES = Path(__file__).parent / "templates"
+FILTERS = (
+    "shown",
+    "several_lines",
+    "words",
+    "verdict",
+    "iso",
+    "clock",
+    "grouped",
+    "tier_kind",
+    "span",
+    "cents",
+    "json_shown",
+)
+A_YEAR = "public, max-age=31536000, immutable"
+ERRORS = {
+    400: ("Not understood", "A part of this address makes no sense."),
+    401: ("Signed out", "Sign in again, then open the page again."),
+    403: ("Not allowed", "This is only accepted from Postroom's own page."),
+    404: ("Nothing here", "There is no page at this address."),
+    405: ("Not possible", "This address does not accept that kind of request."),
+    500: ("Something went wrong", "Postroom could not create this page. Its log has the cause."),
+    503: ("Not available right now", "Postroom cannot read its data at the moment. Your mail is safe; try again soon."),
+}
+UNKNOWN_ERROR = ("Not possible", "Postroom could not answer this request.")
+
+
+class Site:
+    """`account` says whose pages these are: the text, or the function that reads it, since accounts come and go."""
+
+    def __init__(
+        self,
+        account: str | Callable[[], Awaitable[str]],
+        started_at: datetime,
+        intervals: UpdateIntervals | None = None,
+    ) -> None:
+        self._account = account
+        self.intervals = intervals or UpdateIntervals()
+        self.count_waiting: Callable[[], Awaitable[int]] | None = None
+        self.mailbox_of: MailboxOf | None = None
+        self.estimate_runs: EstimateRuns | None = None
+        self.tabs_of: Counter[str] = Counter()
+        self.ask_again: AskAgain | None = None
+        self.again_forms: dict[str, CarryOut] = {}
+        self._boards: dict[str, Boards] = {}
+        self._assets = load_assets()
+        self._environment = Environment(
+            loader=FileSystemLoader(TEMPLATES),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.filters.update({name: getattr(display, name) for name in FILTERS})
+        known_everywhere: dict[str, object] = {
+            "asset": {name: asset.address for name, asset in self._assets.items()},
+            "started_at": started_at,
+            **CHARTS,
+            "flow": flow,
+            "version": __version__,
+            "navigation": self.navigation,
+            "place_of": place_of,
+            "on_a_phone": ON_A_PHONE,
+        }
+        self._environment.globals.update(cast(Any, known_everywhere))
+
+    def render(self, name: str, /, **values: object) -> str:
+        return self._environment.get_template(name).render(values)
+
+    def add(self, address: str, boards: "Boards") -> None:
+        """Make a page known to the others."""
+        self._boards[address] = boards
+
+    def navigation(self) -> list[Group]:
+        return groups_of(set(self._boards))
+
+    def look_again(self) -> None:
+        """Read every page again after a change through one of them."""
+        for each in self._boards.values():
+            each.look_again()
+
+    async def account(self) -> str:
+        """Return whose pages these are, which every page shows."""
+        return self._account if isinstance(self._account, str) else await self._account()
+
+    async def waiting(self) -> int:
+        """Return the number of actions that wait for a yes, which every page shows."""
+        return 0 if self.count_waiting is None else await self.count_waiting()
+
+    def error(self, status: int, detail: str = "") -> str:
+        """Render a page that says what happened in the reader's words, and reveals nothing internal."""
+        title, sentence = ERRORS.get(status, UNKNOWN_ERROR)
+        return self.render("error.html", title=title, sentence=detail or sentence)
+
+    async def asset(self, request: Request) -> Response:
+        """Serve one of the files that pages load."""
+        asset = self._assets.get(request.path_params["name"])
+        if asset is None or asset.digest != request.path_params["digest"]:
+            raise HTTPException(404)
+        headers = {"Cache-Control": A_YEAR, "Vary": "Accept-Encoding"}
+        if "gzip" not in request.headers.get("accept-encoding", ""):
+            return Response(asset.body, media_type=asset.media_type, headers=headers)
+        return Response(asset.packed, media_type=asset.media_type, headers=headers | {"Content-Encoding": "gzip"})

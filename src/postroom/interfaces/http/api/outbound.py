@@ -1,0 +1,233 @@
+"""Outgoing mail: lanes, tenants, fairness, senders, destinations and results; and each mail with its conversation."""
+
+from datetime import timedelta
+from typing import Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from postroom.core.access import ANSWER_AGAIN, OPERATE
+from postroom.interfaces.http.api.call import Call
+from postroom.interfaces.http.api.cursors import opened, opened_number, sealed
+from postroom.interfaces.http.api.forms import LONGEST_REASON, Arguments, Done, Filter, Nothing, Paged, Reason, Text
+from postroom.interfaces.http.api.operation import Noun
+from postroom.interfaces.http.api.outbound_forms import (
+    ConversationAnswer,
+    EvennessHourForm,
+    LaneForm,
+    OutboundAnswer,
+    OutboundQueueForm,
+    OutgoingLineForm,
+    OutgoingPage,
+    PausedDestinationForm,
+    ResultsForm,
+    SenderForm,
+    SuppressionForm,
+    SuppressionPageAnswer,
+    TenantAnswer,
+    TenantForm,
+    TenantLineForm,
+    TenantPageAnswer,
+    WatchedForm,
+)
+from postroom.operations.outbound.destinations import pause_destination, resume_destination
+from postroom.operations.outbound.outbound import cancel_mail, resolve_mail, send_mail_now
+from postroom.operations.outbound.outbound_overview import TenantKey, TenantOrder, Window
+from postroom.operations.outbound.senders import LONGEST_THROTTLE, list_senders, release_sender, throttle_sender_for
+from postroom.operations.outbound.suppressions import suppress, suppression_page, unsuppress
+from postroom.operations.outbound.tenants import load_tenant, pause_tenant, resume_tenant
+
+OUTBOUND = Noun("Outgoing mail")
+TENANTS, MAIL, SUPPRESSED = "tenants", "outbound", "suppressions"
+SENDERS_SHOWN = 50
+MAIL_STATE = Literal["all", "failed", "deferred", "unknown", "canceled"]
+
+
+class OutboundQuery(Arguments):
+    window: Window = Field("1h", description="The window of the figures.")
+
+
+class TenantsQuery(Paged):
+    window: Window = Field("1h", description="The window of what was served.")
+    order: TenantOrder = Field("share", description="Most served first, or longest waiting first.")
+
+
+class OutgoingQuery(Paged):
+    state: MAIL_STATE = Field("all", description="Only mail in these states.")
+
+
+class SuppressionsQuery(Paged):
+    tenant: Filter | None = Field(None, description="Only those of this tenant.")
+
+
+class MailPath(Arguments):
+    mail: UUID = Field(description="The id of the outgoing mail.")
+
+
+class TenantPath(Arguments):
+    tenant: Filter = Field(description="The name of the tenant.")
+
+
+class SenderPath(Arguments):
+    username: Filter = Field(description="The sender's username.")
+
+
+class DestinationPath(Arguments):
+    destination: Filter = Field(description="The domain, or the smart host.")
+
+
+class ThrottleBody(Reason):
+    hours: int = Field(ge=1, le=LONGEST_THROTTLE // timedelta(hours=1))
+
+
+class ResolveBody(Reason):
+    outcome: Literal["sent", "not_sent"]
+
+
+class SuppressionBody(Arguments):
+    tenant: Filter
+    address: Filter
+    reason: Text | None = Field(None, max_length=LONGEST_REASON, description="Why, for the audit log.")
+
+
+@OUTBOUND.get("/outbound")
+async def read_outbound(call: Call, query: OutboundQuery) -> OutboundAnswer:
+    """The outbound queue: its health and lanes, fairness, watched senders, results and paused destinations."""
+    overview = call.parts.outbound
+    queue = await overview.queue(query.window, "share", None, 1)
+    return OutboundAnswer(
+        since=queue.stats.since,
+        until=queue.stats.until,
+        stage=queue.stats.stage,
+        queue=OutboundQueueForm.of(queue.stats.queue),
+        lanes=[LaneForm.of(each) for each in queue.lanes],
+        evenness=[EvennessHourForm.of(each) for each in await overview.evenness(query.window)],
+        watched=[WatchedForm.of(each) for each in await overview.watched()],
+        results=ResultsForm.of(await overview.results(query.window)),
+        paused=[PausedDestinationForm.of(each) for each in await overview.destination_pauses()],
+    )
+
+
+@OUTBOUND.get("/outbound/tenants")
+async def read_tenants(call: Call, query: TenantsQuery) -> TenantPageAnswer:
+    """The tenants that were served in the window or have mail waiting."""
+    after = opened(TENANTS, query.next)
+    place = None if after is None else TenantKey.read(after)
+    page = (await call.parts.outbound.queue(query.window, query.order, place, query.limit)).tenants
+    following = None if page.next_after is None else str(page.next_after)
+    return TenantPageAnswer(
+        lines=[TenantLineForm.of(each) for each in page.lines],
+        tenants=page.tenants,
+        served=page.served,
+        next=sealed(TENANTS, following),
+    )
+
+
+@OUTBOUND.get("/outbound/tenants/{tenant}")
+async def read_tenant(call: Call, path: TenantPath) -> TenantAnswer:
+    """One tenant, and its first senders."""
+    view = await load_tenant(call.database, path.tenant)
+    senders = await list_senders(call.database, view.name, SENDERS_SHOWN, clock=call.clock)
+    return TenantAnswer(tenant=TenantForm.of(view), senders=[SenderForm.of(each) for each in senders])
+
+
+@OUTBOUND.post("/outbound/tenants/{tenant}/pause", OPERATE)
+async def pause_one_tenant(call: Call, path: TenantPath, body: Reason) -> TenantForm:
+    """Accept and send nothing of a tenant. Safe to repeat."""
+    return TenantForm.of(await pause_tenant(call.database, path.tenant, call.signed(body.reason), call.clock))
+
+
+@OUTBOUND.post("/outbound/tenants/{tenant}/resume", ANSWER_AGAIN)
+async def resume_one_tenant(call: Call, path: TenantPath, body: Nothing) -> TenantForm:
+    """Accept and send mail of a tenant again. Safe to repeat."""
+    return TenantForm.of(await resume_tenant(call.database, path.tenant, call.signed(), call.clock))
+
+
+@OUTBOUND.post("/outbound/senders/{username}/throttle", OPERATE)
+async def throttle_one_sender(call: Call, path: SenderPath, body: ThrottleBody) -> SenderForm:
+    """Hold back a sender's mail for some hours. Safe to repeat: the last one holds."""
+    time = timedelta(hours=body.hours)
+    view = await throttle_sender_for(call.database, path.username, time, call.signed(body.reason), call.clock)
+    return SenderForm.of(view)
+
+
+@OUTBOUND.post("/outbound/senders/{username}/release", OPERATE)
+async def release_one_sender(call: Call, path: SenderPath, body: Reason) -> Done:
+    """End a throttle, and forgive what was counted. Safe to repeat."""
+    released = await release_sender(call.database, path.username, call.signed(body.reason), call.clock)
+    return Done(done="The sender is released." if released else "The sender was not throttled.")
+
+
+@OUTBOUND.get("/outbound/mail")
+async def read_outgoing(call: Call, query: OutgoingQuery) -> OutgoingPage:
+    """Outgoing mail, the newest first."""
+    before = opened_number(MAIL, query.next)
+    found = await call.parts.outbound.mail(query.state, before, query.limit + 1)
+    shown = found[: query.limit]
+    last = shown[-1].seq if len(found) > query.limit else None
+    return OutgoingPage(mail=[OutgoingLineForm.of(each) for each in shown], next=sealed(MAIL, last))
+
+
+@OUTBOUND.get("/outbound/mail/{mail}")
+async def read_outgoing_mail(call: Call, path: MailPath) -> ConversationAnswer:
+    """One mail: its first recipients, the attempts, and what their servers said."""
+    return ConversationAnswer.of(await call.parts.outbound.conversation(path.mail))
+
+
+@OUTBOUND.post("/outbound/mail/{mail}/cancel", OPERATE)
+async def cancel_outgoing(call: Call, path: MailPath, body: Reason) -> Done:
+    """Cancel a mail that has not left yet."""
+    state = await cancel_mail(call.database, path.mail, call.signed(body.reason), call.clock)
+    return Done(done="The mail is canceled." if state == "canceled" else "It is being stopped, if it has not left.")
+
+
+@OUTBOUND.post("/outbound/mail/{mail}/send-now", OPERATE)
+async def send_outgoing_now(call: Call, path: MailPath, body: Reason) -> Done:
+    """Make a mail that waits for its next attempt due at once."""
+    await send_mail_now(call.database, path.mail, call.signed(body.reason), call.clock)
+    return Done(done="The mail is due now.")
+
+
+@OUTBOUND.post("/outbound/mail/{mail}/resolve", OPERATE)
+async def resolve_outgoing(call: Call, path: MailPath, body: ResolveBody) -> Done:
+    """Say what happened to a mail whose state is unknown."""
+    state = await resolve_mail(call.database, path.mail, body.outcome, call.signed(body.reason), call.clock)
+    return Done(done=f"The mail is {state.replace('_', ' ')}.")
+
+
+@OUTBOUND.get("/outbound/suppressions")
+async def read_suppressions(call: Call, query: SuppressionsQuery) -> SuppressionPageAnswer:
+    """Addresses that get no more mail of a tenant, the newest first."""
+    page = await suppression_page(call.database, query.tenant, opened(SUPPRESSED, query.next), query.limit)
+    return SuppressionPageAnswer(
+        suppressions=[SuppressionForm.of(each) for each in page.lines], next=sealed(SUPPRESSED, page.next_before)
+    )
+
+
+@OUTBOUND.post("/outbound/suppressions", OPERATE)
+async def suppress_address(call: Call, body: SuppressionBody) -> Done:
+    """Send nothing of a tenant to an address. Safe to repeat."""
+    tenant = await load_tenant(call.database, body.tenant)
+    await suppress(call.database, tenant.name, body.address, call.signed(body.reason), call.clock)
+    return Done(done="The address gets no more mail of the tenant.")
+
+
+@OUTBOUND.post("/outbound/suppressions/remove", OPERATE)
+async def unsuppress_address(call: Call, body: SuppressionBody) -> Done:
+    """Let mail of a tenant go to an address again."""
+    await unsuppress(call.database, body.tenant, body.address, call.signed(body.reason), call.clock)
+    return Done(done="The address may get mail of the tenant again.")
+
+
+@OUTBOUND.post("/outbound/destinations/{destination}/pause", OPERATE)
+async def pause_one_destination(call: Call, path: DestinationPath, body: Reason) -> Done:
+    """Send nothing to a destination. Safe to repeat."""
+    await pause_destination(call.database, path.destination, call.signed(body.reason), call.clock)
+    return Done(done="Nothing is sent there until it is resumed.")
+
+
+@OUTBOUND.post("/outbound/destinations/{destination}/resume", ANSWER_AGAIN)
+async def resume_one_destination(call: Call, path: DestinationPath, body: Nothing) -> Done:
+    """Send to a destination again."""
+    await resume_destination(call.database, path.destination, call.signed(), call.clock)
+    return Done(done="Mail to it goes on within half a minute.")

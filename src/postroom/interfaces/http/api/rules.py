@@ -1,0 +1,325 @@
+"""Rules: in their order, with their hits, and the rules that Postroom proposes."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import AliasPath, BeforeValidator, Field
+
+from postroom.core.access import ANSWER_AGAIN, OPERATE
+from postroom.core.rules.draft import RuleDraft, as_document, read_draft
+from postroom.core.rules.rule import ScopeName
+from postroom.interfaces.http.api.call import Call
+from postroom.interfaces.http.api.cursors import opened, sealed
+from postroom.interfaces.http.api.forms import Answer, Arguments, Done, Json, Nothing, Page, Paged, Reason, Text
+from postroom.interfaces.http.api.operation import Noun
+from postroom.operations.rules import proposals, shadow
+from postroom.operations.rules.rule_views import RuleState, list_lines, load_line, move_rule, read_place
+from postroom.operations.rules.rules import add_rules, confirm_rule, edit_rule, load_rule, remove_rule, switch_rule
+
+RULES = Noun("Rules")
+LIST = "rules"
+DOCUMENT = "A rule as in a file: `name`, `if`, `then` or `actions`, and more (reference/rules.md)."
+
+
+class RulesQuery(Paged):
+    scope: ScopeName | None = Field(None, description="Only rules of this scope.")
+    state: RuleState | None = Field(None, description="Only rules that are on, in shadow, or off.")
+
+
+class RulePath(Arguments):
+    rule: UUID = Field(description="The id of the rule.")
+
+
+class ProposalPath(Arguments):
+    proposal: UUID = Field(description="The id of the proposal.")
+
+
+class NewRuleBody(Arguments):
+    rule: Json = Field(description=DOCUMENT)
+    allow_missing: bool = Field(False, description="Also if it has a condition on a label that no mailbox has.")
+
+
+class EditedRuleBody(NewRuleBody):
+    version: int = Field(ge=1, le=2**31, description="The version that the change is based on.")
+
+
+class CheckedRuleBody(Arguments):
+    rule: Json = Field(description=DOCUMENT)
+
+
+class ConfirmBody(Arguments):
+    shown: Text = Field(
+        min_length=64, max_length=64, description="The `content_hash` of the rule that the person was shown."
+    )
+
+
+class MoveBody(Arguments):
+    to: Literal["up", "down"]
+
+
+class AcceptBody(Arguments):
+    active: bool = Field(False, description="Let it act at once; otherwise it begins in shadow.")
+
+
+class TallyForm(Answer):
+    """Decisions in shadow, and how many of them the owner agreed and disagreed with by acting."""
+
+    decisions: int
+    agreed: int
+    disagreed: int
+    precision: float | None
+
+
+def _document(given: Any) -> object:
+    return as_document(given) if isinstance(given, RuleDraft) else given
+
+
+class UntrustedRule(Answer):
+    """Names and conditions may have come from mail, through proposals and imports."""
+
+    name: str
+    document: Annotated[Json, BeforeValidator(_document)] = Field(
+        validation_alias="draft", description="The rule as in a file."
+    )
+    disabled_reason: str | None
+
+
+class RuleForm(Answer):
+    id: UUID
+    scope: ScopeName
+    priority: int
+    mode: str
+    enabled: bool
+    needs_approval: bool
+    awaits_confirmation: bool = Field(
+        description="Whether it decides nothing until a person confirms it: a token wrote it, and it sends or deletes."
+    )
+    content_hash: str = Field(
+        validation_alias=AliasPath("draft", "content_hash"),
+        description="The fingerprint of what it does to which mail.",
+    )
+    origin: str
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    untrusted: UntrustedRule
+
+
+class UntrustedWords(Answer):
+    whose: str
+    when: str
+    does: str
+    broken: str = Field(description="Why it cannot be used as it is; empty if it can.")
+
+
+class RuleLineForm(Answer):
+    """A rule with its place among all rules, from 1, and how often it decided in each of the last 7 days, the oldest
+    first."""
+
+    rule: RuleForm
+    number: int
+    by_day: list[int]
+    last_at: datetime | None
+    shadow: TallyForm | None
+    untrusted: UntrustedWords
+
+
+class RuleCountsForm(Answer):
+    all_rules: int
+    on: int
+    shadow: int
+    off: int
+
+
+class RulePage(Page):
+    """In the order in which they are tried. `decided` is how many decisions rules made in 7 days."""
+
+    rules: list[RuleLineForm]
+    counts: RuleCountsForm
+    decided: int
+
+
+class UntrustedMatch(Answer):
+    sender: str
+    subject: str
+
+
+class MatchForm(Answer):
+    id: UUID
+    at: datetime
+    untrusted: UntrustedMatch
+
+
+class MatchesAnswer(Answer):
+    """How many of the newest messages the rule matches by itself, and the newest matches."""
+
+    matched: int
+    tried: int
+    total: int
+    unknown: int
+    since: datetime | None
+    unknown_label: str | None
+    newest: list[MatchForm]
+
+
+class UntrustedProposal(Answer):
+    name: str
+    when: str
+    does: str
+
+
+class ProposalForm(Answer):
+    id: UUID
+    account: str
+    because: str
+    at: datetime
+    untrusted: UntrustedProposal
+
+
+class ProposalsAnswer(Answer):
+    proposals: list[ProposalForm]
+
+
+class EndedShadowForm(Answer):
+    """`doubts` say why it may be too early to let it act."""
+
+    ended: bool
+    doubts: list[str]
+
+
+@RULES.get("/rules")
+async def read_rules(call: Call, query: RulesQuery) -> RulePage:
+    """The rules in the order in which they are tried."""
+    after = opened(LIST, query.next)
+    found = await list_lines(
+        call.database,
+        call.clock(),
+        scope=query.scope,
+        state=query.state,
+        after=None if after is None else read_place(after),
+        most=query.limit,
+    )
+    last = found.more_after
+    return RulePage(
+        rules=[RuleLineForm.of(each) for each in found.lines],
+        counts=RuleCountsForm.of(found.counts),
+        decided=found.decided,
+        next=sealed(LIST, None if last is None else f"{last.priority}_{last.id}"),
+    )
+
+
+@RULES.post("/rules", OPERATE, status=201, once=True)
+async def add_rule(call: Call, body: NewRuleBody) -> RuleLineForm:
+    """Add a rule. Its name must be new. One that a token adds and that sends or deletes mail decides nothing until a
+    person confirms it."""
+    draft = read_draft(body.rule)
+    await add_rules(call.database, [draft], call.signed(), allow_missing=body.allow_missing, clock=call.clock)
+    return await _load(call, (await load_rule(call.database, draft.name)).id)
+
+
+@RULES.post("/rules/check", OPERATE)
+async def check_rule(call: Call, body: CheckedRuleBody) -> MatchesAnswer:
+    """Check a rule, and find the stored mail that it would match. Nothing is changed."""
+    return MatchesAnswer.of(await call.parts.matcher.find(read_draft(body.rule)))
+
+
+@RULES.get("/rules/proposals")
+async def read_proposals(call: Call) -> ProposalsAnswer:
+    """The newest rules that Postroom proposes from what the owner did by hand."""
+    return ProposalsAnswer(proposals=[ProposalForm.of(each) for each in await proposals.open_lines(call.database)])
+
+
+@RULES.post("/rules/proposals/{proposal}/accept", OPERATE)
+async def accept_proposal(call: Call, path: ProposalPath, body: AcceptBody) -> Done:
+    """Make a rule of a proposal, in shadow unless `active`."""
+    await proposals.accept(call.database, path.proposal, call.signed(), active=body.active, clock=call.clock)
+    return Done(done="The proposal is a rule now." if body.active else "The proposal is a rule now, in shadow.")
+
+
+@RULES.post("/rules/proposals/{proposal}/dismiss", OPERATE)
+async def dismiss_proposal(call: Call, path: ProposalPath, body: Nothing) -> Done:
+    """Dismiss a proposal: it is not made again."""
+    await proposals.dismiss(call.database, path.proposal, call.signed(), call.clock)
+    return Done(done="Dismissed; this rule is not proposed again.")
+
+
+@RULES.get("/rules/{rule}")
+async def read_rule(call: Call, path: RulePath) -> RuleLineForm:
+    """One rule with its hits."""
+    return await _load(call, path.rule)
+
+
+@RULES.put("/rules/{rule}", OPERATE)
+async def edit_rule_document(call: Call, path: RulePath, body: EditedRuleBody) -> RuleLineForm:
+    """Replace a rule, if it is still the version that was read. A repeated request is refused by its version."""
+    draft, name = read_draft(body.rule), await _name(call, path)
+    await edit_rule(
+        call.database,
+        name,
+        draft,
+        call.signed(),
+        version=body.version,
+        allow_missing=body.allow_missing,
+        clock=call.clock,
+    )
+    return await _load(call, path.rule)
+
+
+@RULES.delete("/rules/{rule}", OPERATE)
+async def delete_rule(call: Call, path: RulePath) -> Done:
+    """Remove a rule for good. Its past decisions stay, and its text is in the audit log."""
+    await remove_rule(call.database, await _name(call, path), call.signed(), call.clock)
+    return Done(done="The rule is removed.")
+
+
+@RULES.post("/rules/{rule}/enable", OPERATE)
+async def enable_rule(call: Call, path: RulePath, body: Nothing) -> RuleLineForm:
+    """Switch a rule on. Safe to repeat."""
+    await switch_rule(call.database, await _name(call, path), True, call.signed(), call.clock)
+    return await _load(call, path.rule)
+
+
+@RULES.post("/rules/{rule}/confirm", ANSWER_AGAIN)
+async def confirm_rule_as_shown(call: Call, path: RulePath, body: ConfirmBody) -> RuleLineForm:
+    """Let a rule decide that a token wrote and that sends or deletes mail, if it is still as it was shown. Safe to
+    repeat."""
+    await confirm_rule(call.database, path.rule, body.shown, call.signed(), call.clock)
+    return await _load(call, path.rule)
+
+
+@RULES.post("/rules/{rule}/disable", OPERATE)
+async def disable_rule(call: Call, path: RulePath, body: Reason) -> RuleLineForm:
+    """Switch a rule off. Safe to repeat."""
+    await switch_rule(call.database, await _name(call, path), False, call.signed(body.reason), call.clock)
+    return await _load(call, path.rule)
+
+
+@RULES.post("/rules/{rule}/move", OPERATE)
+async def move_rule_by_one(call: Call, path: RulePath, body: MoveBody) -> RuleLineForm:
+    """Try a rule one place earlier or later."""
+    await move_rule(call.database, path.rule, call.signed(), down=body.to == "down", clock=call.clock)
+    return await _load(call, path.rule)
+
+
+@RULES.post("/rules/{rule}/watch", OPERATE)
+async def begin_shadow(call: Call, path: RulePath, body: Nothing) -> RuleLineForm:
+    """Put a rule in shadow: it decides, and nothing is done. Safe to repeat."""
+    scope = shadow.ShadowScope("rule", await _name(call, path))
+    await shadow.begin(call.database, scope, call.signed(), call.clock())
+    return await _load(call, path.rule)
+
+
+@RULES.post("/rules/{rule}/act", OPERATE)
+async def end_shadow(call: Call, path: RulePath, body: Nothing) -> EndedShadowForm:
+    """Take a rule out of shadow: what it decides is done. Safe to repeat."""
+    scope = shadow.ShadowScope("rule", await _name(call, path))
+    return EndedShadowForm.of(await shadow.end(call.database, scope, call.signed(), call.clock()))
+
+
+async def _name(call: Call, path: RulePath) -> str:
+    return (await load_line(call.database, path.rule, call.clock())).rule.name
+
+
+async def _load(call: Call, id: UUID) -> RuleLineForm:
+    return RuleLineForm.of(await load_line(call.database, id, call.clock()))

@@ -1,0 +1,54 @@
+"""Who calls, and what proves that a change is asked for by a page of ours."""
+
+import asyncio
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from postroom.core.access import ANYBODY
+from postroom.core.visitors import Visitor
+from postroom.interfaces.http.api.call import Call
+from postroom.interfaces.http.api.forms import Answer
+from postroom.interfaces.http.api.operation import Noun
+
+SESSION = Noun("The caller")
+
+
+class SessionAnswer(Answer):
+    """`form_token` is for callers with a session: they send it as `X-Form-Token` with everything that changes
+    something. `is_fresh` says that they proved who they are a few minutes ago.
+    """
+
+    kind: Literal["person", "token"]
+    name: str = Field(description="As the audit log names the caller.")
+    role: str
+    is_fresh: bool
+    form_token: str | None
+
+
+class OpenApiAnswer(Answer):
+    """The description of this API in OpenAPI 3.1."""
+
+    model_config = ConfigDict(extra="allow")
+
+    openapi: str
+    info: dict[str, Any]
+    paths: dict[str, Any]
+
+
+@SESSION.get("/openapi.json", ANYBODY)
+async def read_openapi(call: Call) -> OpenApiAnswer:
+    """The description of this API in OpenAPI 3.1."""
+    from postroom.interfaces.http.api.openapi import openapi  # few ask
+
+    # In a thread, so that the server still answers while it is made.
+    return OpenApiAnswer.model_validate(await asyncio.to_thread(openapi))
+
+
+@SESSION.get("/session", ANYBODY)
+async def read_session(call: Call) -> SessionAnswer:
+    """Who the caller is, as the audit log names it."""
+    who, name = call.caller, call.signed().actor
+    if isinstance(who, Visitor):
+        return SessionAnswer(kind="person", name=name, role=who.role, is_fresh=who.is_fresh, form_token=who.form_token)
+    return SessionAnswer(kind="token", name=name, role=who.role, is_fresh=False, form_token=None)

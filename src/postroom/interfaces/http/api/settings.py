@@ -1,0 +1,228 @@
+"""Settings: those in effect, tokens, people, and what is protected."""
+
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import AwareDatetime, Field
+
+from postroom.core.access import ADMINISTER, ANSWER_AGAIN, OPERATE, OWN, OWN_AGAIN
+from postroom.core.actions.safety import ProtectedKind
+from postroom.core.roles import Role
+from postroom.core.visitors import PersonRole
+from postroom.interfaces.http.api.call import Call
+from postroom.interfaces.http.api.forms import LONGEST_REASON, Answer, Arguments, Done, Filter, Nothing, Text
+from postroom.interfaces.http.api.operation import Noun
+from postroom.operations.actions.protection import list_protected, protect, unprotect
+from postroom.operations.installation.settings_view import settings_in_effect
+from postroom.operations.people.pages_address import link_address
+from postroom.operations.people.people import LinkText, add_person, change_role, link_for, list_people, remove_person
+from postroom.operations.people.tokens import create_token, list_tokens, mint, revoke_token
+
+SETTINGS = Noun("Settings")
+TokenRole = Literal["agent", "dashboard", "connector", "metrics", "admin"]
+
+
+class TokenPath(Arguments):
+    token: UUID = Field(description="The id of the token.")
+
+
+class NewTokenBody(Arguments):
+    role: TokenRole = Field(description="Its role; tokens of senders are made with `postroom token create`.")
+    name: Filter | None = Field(None, description="A name to know it by.")
+    identity: Filter | None = Field(None, description="For a connector: the endpoint that it is bound to.")
+    expires_at: AwareDatetime | None = Field(None, description="When it ends; null for no end.")
+
+
+class PersonPath(Arguments):
+    name: Filter = Field(description="The name that they sign in with.")
+
+
+class RoleBody(Arguments):
+    role: PersonRole
+
+
+class NewPersonBody(RoleBody):
+    name: Filter = Field(description="The name that they will sign in with.")
+
+
+class ProtectedBody(Arguments):
+    kind: ProtectedKind
+    value: Filter = Field(description="An address, a domain or a label.")
+
+
+class ProtectBody(ProtectedBody):
+    reason: Text | None = Field(None, max_length=LONGEST_REASON, description="Why, for the audit log.")
+
+
+class SettingForm(Answer):
+    """A setting, and where it was set. Secrets are hidden."""
+
+    key: str
+    value: Any
+    origin: str
+    environment: str
+    description: str
+    is_default: bool
+
+
+class SettingsAnswer(Answer):
+    settings: list[SettingForm]
+
+
+class TokenForm(Answer):
+    id: UUID
+    role: Role
+    identity: str | None
+    name: str | None
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+    account_id: UUID | None
+    channels: list[str] | None
+
+
+class TokensAnswer(Answer):
+    """The newest first."""
+
+    tokens: list[TokenForm]
+
+
+class NewTokenAnswer(Answer):
+    """`text` is the token itself. It is shown once and stored nowhere."""
+
+    token: TokenForm
+    text: str
+
+
+class RevokedAnswer(Answer):
+    """Whether it was valid until now, and what its holder had asked for that was not done."""
+
+    revoked: bool = Field(description="False if it was revoked before.")
+    withdrawn: int = Field(description="Actions that waited for approval and do so no longer.")
+    canceled: int = Field(description="Queued actions that are canceled.")
+    stopping: int = Field(description="Actions that had begun: they stop at their next step, or are done by then.")
+
+
+class PersonForm(Answer):
+    id: UUID
+    name: str
+    role: PersonRole
+    has_password: bool
+    has_codes: bool
+    passkeys: int
+    sessions: int
+    last_seen_at: datetime | None
+    created_at: datetime
+
+
+class PeopleAnswer(Answer):
+    people: list[PersonForm]
+
+
+class LinkAnswer(Answer):
+    """The one-time link with which they choose a passkey or a password. It is shown once and stored nowhere."""
+
+    link: str
+    ends_at: datetime
+
+
+class ChangedAnswer(Answer):
+    """False if nothing had to be changed."""
+
+    changed: bool
+
+
+class ProtectedForm(Answer):
+    kind: ProtectedKind
+    value: str
+    reason: str
+    created_at: datetime
+
+
+class ProtectionAnswer(Answer):
+    protected: list[ProtectedForm]
+
+
+@SETTINGS.get("/settings")
+async def read_settings(call: Call) -> SettingsAnswer:
+    """The settings in effect, each with where it was set."""
+    return SettingsAnswer(settings=[SettingForm.of(each) for each in settings_in_effect(call.parts.settings)])
+
+
+@SETTINGS.get("/settings/tokens")
+async def read_tokens(call: Call) -> TokensAnswer:
+    """All tokens, without their secrets."""
+    return TokensAnswer(tokens=[TokenForm.of(each) for each in await list_tokens(call.database)])
+
+
+@SETTINGS.post("/settings/tokens", OWN_AGAIN, status=201)
+async def make_token(call: Call, body: NewTokenBody) -> NewTokenAnswer:
+    """Make a token. No token makes tokens: this is for an admin in front of a browser."""
+    minted = mint(Role(body.role), body.identity, body.name, body.expires_at)
+    made = await create_token(call.database, minted.token, call.signed(), call.clock())
+    return NewTokenAnswer(token=TokenForm.of(made), text=minted.text)
+
+
+@SETTINGS.post("/settings/tokens/{token}/revoke", OWN)
+async def revoke_one_token(call: Call, path: TokenPath, body: Nothing) -> RevokedAnswer:
+    """Revoke a token for good, and withdraw what its holder asked for and what is not done. Safe to repeat."""
+    revoked = await revoke_token(call.database, path.token, call.signed(), call.clock)
+    return RevokedAnswer(revoked=revoked.was_live, **revoked.work._asdict())
+
+
+@SETTINGS.get("/settings/people", ADMINISTER)
+async def read_people(call: Call) -> PeopleAnswer:
+    """The people who may sign in."""
+    return PeopleAnswer(people=[PersonForm.of(each) for each in await list_people(call.database, call.clock)])
+
+
+@SETTINGS.post("/settings/people", OWN_AGAIN, status=201)
+async def add_one_person(call: Call, body: NewPersonBody) -> LinkAnswer:
+    """Let somebody in. No token does: this is for an admin in front of a browser."""
+    return _link(call, await add_person(call.database, body.name, body.role, call.signed(), call.clock))
+
+
+@SETTINGS.post("/settings/people/{name}/link", OWN_AGAIN, status=201)
+async def make_link(call: Call, path: PersonPath, body: Nothing) -> LinkAnswer:
+    """Make a new one-time link for somebody. Earlier links of theirs end."""
+    return _link(call, await link_for(call.database, path.name, call.signed(), call.clock))
+
+
+@SETTINGS.post("/settings/people/{name}/role", OWN_AGAIN)
+async def change_person_role(call: Call, path: PersonPath, body: RoleBody) -> ChangedAnswer:
+    """Change what somebody may do, from their next request on. Safe to repeat."""
+    return ChangedAnswer(changed=await change_role(call.database, path.name, body.role, call.signed(), call.clock))
+
+
+@SETTINGS.delete("/settings/people/{name}", OWN_AGAIN)
+async def remove_one_person(call: Call, path: PersonPath) -> Done:
+    """Remove somebody, and sign them out everywhere. What they did stays in the audit log."""
+    await remove_person(call.database, path.name, call.signed(), call.clock)
+    return Done(done="The person is removed and signed out everywhere.")
+
+
+@SETTINGS.get("/settings/protection")
+async def read_protection(call: Call) -> ProtectionAnswer:
+    """Senders, domains and labels whose mail is never changed."""
+    return ProtectionAnswer(protected=[ProtectedForm.of(each) for each in await list_protected(call.database)])
+
+
+@SETTINGS.post("/settings/protection", OPERATE)
+async def add_protection(call: Call, body: ProtectBody) -> Done:
+    """Protect a sender, a domain or a label. When it answers, nothing changes its mail. Safe to repeat."""
+    signed = call.signed(body.reason)
+    await protect(call.database, body.kind, body.value, signed.reason or "", signed, call.clock)
+    return Done(done="Protected: no mail of it is changed any more.")
+
+
+@SETTINGS.post("/settings/protection/remove", ANSWER_AGAIN)
+async def remove_protection(call: Call, body: ProtectedBody) -> Done:
+    """Let mail of a sender, a domain or a label be changed again."""
+    await unprotect(call.database, body.kind, body.value, call.signed(), call.clock)
+    return Done(done="It is no longer protected.")
+
+
+def _link(call: Call, made: LinkText) -> LinkAnswer:
+    return LinkAnswer(link=link_address(call.parts.settings, made.secret), ends_at=made.link.expires_at)

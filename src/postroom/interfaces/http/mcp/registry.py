@@ -1,0 +1,41 @@
+"""All tools, in the order in which they are listed. A new family adds its tuple here."""
+
+from postroom.core.roles import Principal
+from postroom.interfaces.http.mcp import (
+    actions,
+    backfill,
+    backfill_estimate,
+    connector,
+    contacts,
+    control,
+    ingest,
+    mail,
+    on_demand,
+    outbound,
+    queues,
+    reports,
+    requests,
+)
+from postroom.interfaces.http.mcp.tool import Tool
+
+ALL_TOOLS: tuple[Tool, ...] = (
+    *ingest.TOOLS,
+    *connector.TOOLS,
+    *contacts.TOOLS,
+    *requests.TOOLS,
+    *backfill.TOOLS,
+    *backfill_estimate.TOOLS,
+    *queues.TOOLS,
+    *mail.TOOLS,
+    *on_demand.TOOLS,
+    *actions.TOOLS,
+    *outbound.TOOLS,
+    *reports.TOOLS,
+    *control.TOOLS,
+)
+TOOLS_BY_NAME = {tool.name: tool for tool in ALL_TOOLS}
+
+
+def tools_of(principal: Principal) -> tuple[Tool, ...]:
+    """The tools that exist for the caller."""
+    return tuple(tool for tool in ALL_TOOLS if tool.exists_for(principal))

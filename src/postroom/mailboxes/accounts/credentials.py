@@ -1,0 +1,274 @@
+"""Access tokens for mailboxes, valid for an hour; the refresh token behind them never leaves this module.
+
+A token is replaced five minutes before it expires, once for all waiting callers; while that fails temporarily, the old
+one is used. Its age is measured by the monotonic clock; the wall clock can only make it older, for a machine that
+slept. Several processes may do this for the same account: Google gives each its own token.
+
+If Google no longer accepts a consent, the account becomes `needs_consent`, with the reason. Its jobs are then parked
+under the account's key, without using up attempts, until the user consents again (`store/accounts/accounts.py`).
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import assert_never
+from uuid import UUID
+
+import structlog
+
+from postroom.core.errors import AccountUnusable, Fatal, Parked, Retryable, StoreError
+from postroom.core.mail.account_repair import consent_command, repair_for, resume_command
+from postroom.core.mail.accounts import parking_key
+from postroom.mailboxes.accounts.sealing import with_newest_key
+from postroom.mailboxes.gmail.errors import ConsentLost, TokenUnavailable
+from postroom.mailboxes.gmail.oauth import AppRefused, ConsentLife, GoogleOAuth, Grant
+from postroom.mailboxes.gmail.scopes import Consented
+from postroom.store.accounts import accounts
+from postroom.store.accounts.accounts import REFRESH_TOKEN, AccountView, AccountWithSecret
+from postroom.store.accounts.secret_keys import Resealed, StoredSecret, reseal
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database, Transaction
+from postroom.store.engine.ids import new_id
+from postroom.store.people.audit import Signature
+from postroom.vault.sealing import Vault
+
+EARLY_S = 300.0
+LOOK_AGAIN_S = 5.0
+MOST_RENEWED = 3
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class AccessToken:
+    """A token for one mailbox, and its remaining lifetime."""
+
+    account: AccountView
+    value: str = field(repr=False)
+    expires_in: timedelta
+
+
+@dataclass(slots=True)
+class _Current:
+    """An account's current token, and when it was requested, by both clocks."""
+
+    account: AccountView
+    value: str = field(repr=False)
+    life_s: float
+    asked_mono: float
+    asked_at: datetime
+    looked_mono: float
+
+
+class AccessTokens:
+    """The access tokens of all accounts that this process has used."""
+
+    def __init__(
+        self,
+        database: Database,
+        vault: Vault,
+        oauth: GoogleOAuth,
+        clock: Clock = wall_clock,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._database = database
+        self._vault = vault
+        self._oauth = oauth
+        self._clock = clock
+        self._monotonic = monotonic
+        self._current: dict[UUID, _Current] = {}
+        self._fetching: dict[UUID, asyncio.Task[_Current]] = {}
+
+    async def of(self, account_id: UUID) -> AccessToken:
+        """A token for the account. Raises AccountUnusable, or TokenUnavailable if a retry may help."""
+        current = await self._looked_at(account_id)
+        if current is None or self._left_s(current) <= min(EARLY_S, current.life_s / 2):
+            current = await self._replaced(account_id, current)
+        left = max(0.0, self._left_s(current))
+        return AccessToken(current.account, current.value, timedelta(seconds=left))
+
+    async def at(self, endpoint_identity: str) -> AccessToken:
+        """A token for the account of an endpoint, as connectors name it."""
+        account = await self._database.run(accounts.account_at(endpoint_identity))
+        if account is None:
+            raise _not_connected(endpoint_identity)
+        return await self.of(account.id)
+
+    def refused(self, account_id: UUID, token: str) -> None:
+        """Discard this token, since the mailbox did not accept it."""
+        current = self._current.get(account_id)
+        if current is not None and current.value == token:
+            del self._current[account_id]
+
+    async def refused_at(self, endpoint_identity: str, token: str) -> None:
+        """The same for the account of an endpoint."""
+        account = await self._database.run(accounts.account_at(endpoint_identity))
+        if account is not None:
+            self.refused(account.id, token)
+
+    def for_jobs(self, account_id: UUID) -> "JobTokens":
+        """A token provider for jobs on a mailbox."""
+        return JobTokens(self, account_id)
+
+    async def close(self) -> None:
+        """Cancel running fetches; call it before the database is closed."""
+        fetching = list(self._fetching.values())
+        for task in fetching:
+            task.cancel()
+        if fetching:
+            await asyncio.wait(fetching)
+
+    def _left_s(self, current: _Current) -> float:
+        ticked = self._monotonic() - current.asked_mono
+        passed = (self._clock() - current.asked_at).total_seconds()
+        return current.life_s - max(ticked, passed)
+
+    async def _looked_at(self, account_id: UUID) -> _Current | None:
+        """The cached token, unless the account was paused, removed or reconnected since, in any process."""
+        current = self._current.get(account_id)
+        if current is None or self._monotonic() - current.looked_mono < LOOK_AGAIN_S:
+            return current
+        account = await self._database.run(accounts.load_account(account_id))
+        if account.state != "active" or account.consent is None or _granted(account) != _granted(current.account):
+            self._current.pop(account_id, None)
+            return None
+        current.looked_mono = self._monotonic()
+        return current
+
+    async def _replaced(self, account_id: UUID, current: _Current | None) -> _Current:
+        try:
+            return await self._fetched_once(account_id)
+        except (TokenUnavailable, StoreError):
+            # Requested early, so that a short failure has no effect.
+            if current is not None and self._left_s(current) > 0 and self._current.get(account_id) is current:
+                return current
+            raise
+
+    async def _fetched_once(self, account_id: UUID) -> _Current:
+        """The current fetch, or a new one. It is not canceled together with one of its waiting callers."""
+        fetching = self._fetching.get(account_id)
+        if fetching is None:
+            fetching = asyncio.create_task(self._fetch(account_id), name="postroom-access-token")
+            self._fetching[account_id] = fetching
+            fetching.add_done_callback(_seen)
+        return await asyncio.shield(fetching)
+
+    async def _fetch(self, account_id: UUID) -> _Current:
+        try:
+            for _ in range(MOST_RENEWED):
+                held = await self._database.run(accounts.account_with_secret(account_id))
+                if (fetched := await self._refresh(held)) is not None:
+                    self._current[account_id] = fetched
+                    return fetched
+            raise TokenUnavailable("the account was reconnected repeatedly meanwhile")
+        finally:
+            del self._fetching[account_id]
+
+    async def _refresh(self, held: AccountWithSecret) -> _Current | None:
+        """Refresh the token; None if the consent was renewed while Google refused the previous one."""
+        account, sealed = held
+        if account.state != "active" or account.consent is None or sealed is None:
+            raise _unusable(account)
+        consent = account.consent
+        secret = self._vault.open(sealed, account.id, REFRESH_TOKEN)
+        life = ConsentLife(account.email, consent.granted_at, consent.refreshed_at, consent.dies_at)
+        asked_mono, asked_at = self._monotonic(), self._clock()
+        try:
+            grant = await self._oauth.refresh(secret, life, asked_at)
+        except ConsentLost as lost:
+            return await self._lost(account, consent.granted_at, str(lost))
+        except AppRefused as lost:
+            reason = str(lost) if lost.needs_consent else repair_for(str(lost), account.email)
+            return await self._lost(account, consent.granted_at, reason)
+        await self._note(held, grant)
+        seconds = grant.expires_in.total_seconds()
+        return _Current(account, grant.access_token, seconds, asked_mono, asked_at, asked_mono)
+
+    async def _lost(self, account: AccountView, granted_at: datetime, reason: str) -> None:
+        """Record the lost consent and raise the account's state, unless the account has changed since."""
+        signed = Signature(new_id(), "process:credentials", "process")
+        if await self._database.run(accounts.lose_consent(account.id, granted_at, reason, signed, self._clock())):
+            log.warning("account.needs_consent", account=account.id, reason=reason)
+            raise _needs_consent(reason)
+
+    async def _note(self, held: AccountWithSecret, grant: Grant) -> None:
+        """Record that the consent is valid, and store a new refresh token if Google issued one."""
+        account, sealed = held
+        if account.consent is None or sealed is None:
+            return
+        await self._database.run(accounts.note_refresh(account.id, account.consent.granted_at, self._clock()))
+        if (secret := grant.refresh_token) is not None:
+            stored = StoredSecret(account.id, REFRESH_TOKEN, sealed)
+
+            def storing() -> Transaction[int]:
+                renewed = self._vault.seal(account.id, REFRESH_TOKEN, secret)
+                return reseal([Resealed(stored, renewed)], self._clock())
+
+            await with_newest_key(self._database, storing)
+
+
+class JobTokens:
+    """The tokens of one account for jobs: if there is none, the job ends in the right way."""
+
+    def __init__(self, tokens: AccessTokens, account_id: UUID) -> None:
+        self._tokens = tokens
+        self._account_id = account_id
+        self._account: AccountView | None = None
+
+    async def token(self) -> str:
+        """A token. Raises Parked while a person must act, Fatal if the account is gone, otherwise Retryable."""
+        try:
+            token = await self._tokens.of(self._account_id)
+        except AccountUnusable as error:
+            if error.state in ("paused", "needs_consent"):
+                raise Parked(parking_key(self._account_id), str(error)) from error
+            raise Fatal(str(error)) from error
+        except TokenUnavailable as error:
+            raise Retryable(str(error), error.retry_after) from error
+        self._account = token.account
+        return token.value
+
+    def consented(self) -> Consented | None:
+        account = self._account
+        return None if account is None or account.consent is None else Consented(account.email, account.consent.scopes)
+
+    def refused(self, token: str) -> None:
+        self._tokens.refused(self._account_id, token)
+
+
+def _needs_consent(reason: str) -> AccountUnusable:
+    problem, _, remedy = reason.rpartition("; ")
+    return AccountUnusable("needs_consent", problem, remedy)
+
+
+def _unusable(account: AccountView) -> AccountUnusable:
+    match account.state:
+        case "paused":
+            remedy = f"run `{resume_command(account.email)}`"
+            return AccountUnusable("paused", f"{account.email} is paused", remedy)
+        case "needs_consent":
+            return _needs_consent(account.state_reason or "")
+        case "removed":
+            return AccountUnusable(
+                "removed", f"{account.email} was removed", f"connect it with `{consent_command(account.email, None)}`"
+            )
+        case "active":
+            return _not_connected(account.email)
+        case _:
+            assert_never(account.state)
+
+
+def _not_connected(what: str) -> AccountUnusable:
+    return AccountUnusable("missing", f"{what} is not connected", "connect it with `postroom account add gmail`")
+
+
+def _granted(account: AccountView) -> datetime | None:
+    return None if account.consent is None else account.consent.granted_at
+
+
+def _seen(task: asyncio.Task[_Current]) -> None:
+    """Mark the error as seen: waiting callers got it, and asyncio should not report it if none are left."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,133 @@
+"""Find, pause and resume accounts, and sync their mailboxes."""
+
+from typing import NamedTuple
+from uuid import UUID
+
+from postroom.core.errors import BadInput, Conflict, NotFound
+from postroom.core.mail.account_repair import connect_command, reactivate_command, repair_in, resume_command
+from postroom.core.mail.accounts import normalised_address
+from postroom.core.suggestions import did_you_mean
+from postroom.operations.actions.pausing import forbid_and_wait
+from postroom.store.accounts import accounts
+from postroom.store.accounts.accounts import AccountView
+from postroom.store.accounts.mailbox_jobs import ask_for_sync
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.people.audit import Signature
+
+__all__ = [
+    "AccountSync",
+    "AccountView",
+    "account_for",
+    "check_in_use",
+    "find_account",
+    "gmail_account",
+    "list_accounts",
+    "pause_account",
+    "resume_account",
+    "sync_account",
+]
+
+
+class AccountSync(NamedTuple):
+    """The job that syncs an account's mailbox."""
+
+    account: AccountView
+    job_id: UUID
+
+
+async def list_accounts(database: Database) -> list[AccountView]:
+    """List all accounts, including removed ones."""
+    return await database.run(accounts.list_accounts())
+
+
+async def gmail_account(database: Database, email: str) -> AccountView | None:
+    """Return the Gmail account of an address, in any spelling, removed or not; None if there is none."""
+    found = await database.run(accounts.accounts_with_address(normalised_address(email)))
+    return next((account for account in found if account.provider == "gmail"), None)
+
+
+async def find_account(database: Database, name: str) -> AccountView:
+    """Find the account with this id or address."""
+    try:
+        return await database.run(accounts.load_account(UUID(name)))
+    except ValueError:
+        pass
+    try:
+        found = await database.run(accounts.accounts_with_address(normalised_address(name)))
+    except BadInput:
+        found = []
+    if not found:
+        raise NotFound(f"there is no account {name}; `postroom account list` lists them")
+    if len(used := [account for account in found if account.state != "removed"]) == 1:
+        return used[0]
+    if len(found) > 1:
+        ids = ", ".join(str(account.id) for account in found)
+        raise Conflict("account", f"several have the address {name}", f"name one by its id: {ids}")
+    return found[0]
+
+
+async def account_for(database: Database, name: str | None) -> AccountView:
+    """Find the account with this address, id or endpoint identity; without a name, the only one there is."""
+    known = [each for each in await database.run(accounts.list_accounts()) if each.state != "removed"]
+    if name is None:
+        if len(known) == 1:
+            return known[0]
+        remedy = f"name one of {', '.join(each.email for each in known)}" if known else "connect a mailbox first"
+        raise BadInput("--account", "is missing", remedy)
+    wanted = name.strip().lower()
+    for each in known:
+        if wanted in (each.email, each.endpoint_identity, str(each.id)):
+            return each
+    remedy = did_you_mean(wanted, [each.email for each in known], "`postroom account list` shows all")
+    raise BadInput("--account", f"{name[:200]!r} is no account", remedy)
+
+
+async def pause_account(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> AccountView:
+    """Pause an account for the reason in the signature. When this returns, nothing more is sent to it."""
+    account = await find_account(database, name)
+    return await forbid_and_wait(database, accounts.pause_account(account.id, signed, clock()))
+
+
+async def resume_account(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> AccountView:
+    """Use an account again: its jobs continue."""
+    account = await find_account(database, name)
+    if account.state == "removed":
+        remedy = f"connect it again with `{connect_command(account.provider, account.email)}`"
+        raise BadInput("account", f"{account.email} was removed", remedy)
+    return await forbid_and_wait(database, accounts.resume_account(account.id, signed, clock()))
+
+
+async def sync_account(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> AccountSync:
+    """Sync the mailbox and its labels now."""
+    account = await find_account(database, name)
+    check_in_use(account)
+    looking = await database.run(ask_for_sync(account.id, signed, clock()))
+    return AccountSync(account, looking.id)
+
+
+def check_in_use(account: AccountView) -> None:
+    """Raise BadInput, which says what to do, unless the account is active."""
+    if account.state != "active":
+        raise BadInput("account", f"{account.email} {_not_in_use(account)}", _use_again(account))
+
+
+def _not_in_use(account: AccountView) -> str:
+    repair = repair_in(account.state_reason, account.email)
+    match account.state:
+        case "paused":
+            return "is paused"
+        case "removed":
+            return "was removed"
+        case _:
+            if repair is not None:
+                return f"cannot be used: {repair.problem}"
+            return "waits for a new password" if account.provider == "imap" else "has lost its consent"
+
+
+def _use_again(account: AccountView) -> str:
+    """Say what has to be done before the mailbox can be used."""
+    if repair := repair_in(account.state_reason, account.email):
+        return f"{repair.remedy}, then run `{resume_command(account.email)}`"
+    level = account.consent.level if account.consent else None
+    return f"run `{reactivate_command(account.state, account.email, level, account.provider)}` first"

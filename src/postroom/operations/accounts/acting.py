@@ -1,0 +1,79 @@
+"""Switch acting on for a mailbox: from when on decisions about its mail are carried out.
+
+Until its owner has said so, everything is decided in shadow. Mail since the chosen time that nothing was done with is
+decided again, with today's rules and model; earlier mail stays as it is. Safe to repeat: after a crash in between, the
+same request goes on with the messages that are left.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+from postroom.core.errors import BadInput
+from postroom.operations.accounts.accounts import AccountView, find_account
+from postroom.operations.mail.reclassify import MOST, Reclassified, decide_all_again
+from postroom.operations.people.audit import next_entry
+from postroom.store.accounts import accounts
+from postroom.store.actions.decisions import Undecided, WaitingMessage, waiting_to_act
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.mail.mail import ACTS_ON_ALL
+from postroom.store.people.audit import Signature
+
+__all__ = ["ActingPlan", "begin_acting", "in_words", "plan_acting"]
+
+
+class ActingPlan(NamedTuple):
+    """The effect of acting since a time: how many messages are decided again, and what was decided on them so far."""
+
+    account: AccountView
+    since: datetime
+    messages: int
+    would: Mapping[str, int]
+    """How many messages each action was decided for in shadow, the most frequent first."""
+
+    @property
+    def changes(self) -> int:
+        return sum(self.would.values())
+
+
+def in_words(acts_from: datetime | None) -> str:
+    """Whether an account acts, and since when."""
+    if acts_from is None:
+        return "not yet"
+    return "on all mail" if acts_from <= ACTS_ON_ALL else f"since {acts_from:%Y-%m-%d %H:%M} UTC"
+
+
+async def plan_acting(database: Database, name: str, since: datetime, clock: Clock = wall_clock) -> ActingPlan:
+    """Tell what acting on the mail of this account since a time would mean. Nothing is changed."""
+    account = await _find(database, name)
+    if since > clock():
+        raise BadInput("--from", f"{since:%Y-%m-%d %H:%M} UTC is in the future", "write now, 7d, or a past time")
+    found = await _waiting(database, account, since)
+    would = Counter(str(each.would) for each in found if each.would is not None)
+    return ActingPlan(account, since, len(found), dict(would.most_common()))
+
+
+async def begin_acting(
+    database: Database, name: str, since: datetime, signed: Signature, clock: Clock = wall_clock
+) -> tuple[AccountView, Reclassified]:
+    """Act on the mail of this account since a time, and decide again about what has arrived since then."""
+    # Servers tell the time of a message in whole seconds.
+    since = since.replace(microsecond=0)
+    plan = await plan_acting(database, name, since, clock)
+    account = await database.run(accounts.act_from(plan.account.id, since, signed, clock()))
+    waiting = [Undecided(*each[:3]) for each in await _waiting(database, account, since)]
+    given = f"{since:%Y-%m-%dT%H:%M:%SZ}"
+    return account, await decide_all_again(database, waiting, next_entry(signed), since_as_given=given, clock=clock)
+
+
+async def _find(database: Database, name: str) -> AccountView:
+    account = await find_account(database, name)
+    if account.state == "removed":
+        raise BadInput("account", f"{account.email} was removed", "connect it again first")
+    return account
+
+
+async def _waiting(database: Database, account: AccountView, since: datetime) -> list[WaitingMessage]:
+    return await database.run(waiting_to_act(account.id, since, MOST))

@@ -1,0 +1,221 @@
+"""Connect mailboxes with their owners' consent, and remove them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple, Protocol, cast
+
+import httpx2
+
+from postroom.core.errors import VaultError
+from postroom.core.mail.account_repair import consent_command
+from postroom.core.mail.accounts import normalised_address, same_mailbox
+from postroom.mailboxes.accounts.imap_tokens import HeldConsent
+from postroom.mailboxes.accounts.sealing import with_newest_key
+from postroom.mailboxes.gmail.errors import GmailError
+from postroom.mailboxes.gmail.oauth import (
+    ConsentRefused,
+    ConsentRequest,
+    GoogleApp,
+    GoogleOAuth,
+    Grant,
+    address_of,
+    begin_consent,
+)
+from postroom.mailboxes.gmail.scopes import (
+    DEFAULT_LEVEL,
+    Consented,
+    Level,
+    covered,
+    granted_level,
+    is_lower,
+    missing_scopes,
+    needs_more,
+)
+from postroom.operations.accounts.accounts import find_account, gmail_account
+from postroom.operations.actions.pausing import forbid_and_wait
+from postroom.operations.installation.database import prepare
+from postroom.store.accounts import accounts, secret_keys
+from postroom.store.accounts.accounts import REFRESH_TOKEN, AccountView, Consent
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database, Transaction
+from postroom.store.engine.ids import new_id
+from postroom.store.people.audit import Signature
+from postroom.vault.sealing import Vault
+
+TIMEOUT_S = 30
+
+Begin = Callable[[str], ConsentRequest]
+"""Creates a consent request whose answer comes back to the given address."""
+
+
+class CodeDialog(Protocol):
+    """How the owner gets to the provider's page, and its answer back to Postroom."""
+
+    async def code(self, begin: Begin) -> tuple[ConsentRequest, str]:
+        """Show the request that `begin` creates, and return it with the code that answers it."""
+        ...
+
+
+class ConsentDialog(CodeDialog, Protocol):
+    """The same for a mailbox of which only that page tells whose it is."""
+
+    def renewing(self, account: AccountView) -> None:
+        """Tell the owner that the mailbox is already connected and its consent is renewed."""
+        ...
+
+
+class WantedConsent(NamedTuple):
+    """The requested consent: a level, by default the account's present one, and additional scopes."""
+
+    email: str | None
+    level: Level | None
+    beside: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectedAccount:
+    """The account, and warnings about its consent: less than requested, or about to end."""
+
+    account: AccountView
+    warnings: Sequence[str]
+
+
+async def add_gmail(
+    database: Database,
+    vault: Vault,
+    app: GoogleApp,
+    gmail_url: str,
+    wanted: WantedConsent,
+    dialog: ConsentDialog,
+    signed: Signature,
+    clock: Clock = wall_clock,
+) -> ConnectedAccount:
+    """Ask for consent to a Gmail mailbox and connect it, or renew its account's consent."""
+    await prepare(database)
+    email = wanted.email
+    before = None if email is None else await gmail_account(database, email)
+    level = wanted.level or DEFAULT_LEVEL
+    if before is not None:
+        if before.consent is not None and wanted.level is None:
+            level = cast("Level", before.consent.level)
+        dialog.renewing(before)
+    request, code = await dialog.code(lambda back: begin_consent(app, back, level, email, wanted.beside))
+    async with httpx2.AsyncClient(timeout=TIMEOUT_S) as http:
+        grant = await GoogleOAuth(http, app).exchange(request, code)
+        address = normalised_address(await address_of(http, gmail_url, grant.access_token))
+    if email is not None and not same_mailbox(email, address):
+        raise ConsentRefused(f"the consent is for {address}, not for {email}; start again and choose that one")
+    if before is None and (found := await gmail_account(database, address)) is not None:
+        if wanted.level is None:
+            _refuse_less(found, grant, level)
+        dialog.renewing(found)
+    account = await connect(database, vault, grant, address, app.client_id, signed, clock())
+    return ConnectedAccount(account, _warnings(account, grant, level, wanted.beside))
+
+
+def _refuse_less(account: AccountView, grant: Grant, level: Level) -> None:
+    """Refuse a narrower consent for an account that was only identified on Google's page."""
+    consent = account.consent
+    if consent is not None and is_lower(granted_level(grant.scopes), consent.level):
+        command = consent_command(account.email, None)
+        raise ConsentRefused(
+            f"{account.email} is already connected with level {consent.level}, and this consent allows less; "
+            f"run `{command}` to renew it as it is, or with `--level {level}` to narrow it"
+        )
+
+
+def _warnings(account: AccountView, grant: Grant, level: Level, beside: Sequence[str]) -> list[str]:
+    consented, found = Consented(account.email, grant.scopes), list[str]()
+    if missing := missing_scopes(level, grant.scopes):
+        found.append(needs_more("what was requested", missing, consented, level))
+    if lacking := [scope for scope in beside if scope not in covered(grant.scopes)]:
+        found.append(needs_more("pulling gmail.pubsub_subscription", lacking, consented))
+    if account.consent and account.consent.dies_at:
+        found.append(
+            f"Google ends this consent on {account.consent.dies_at:%Y-%m-%d %H:%M} UTC, because the app is in "
+            '"Testing"; publish it in the Google Cloud console (Audience, Publish app) and connect again.'
+        )
+    return found
+
+
+async def connect(
+    database: Database,
+    vault: Vault,
+    grant: Grant,
+    email: str,
+    client_id: str,
+    signed: Signature,
+    now: datetime,
+) -> AccountView:
+    """Store what Google granted, for the mailbox's existing account or a new one.
+
+    Refuse a consent that does not even allow reading.
+    """
+    level: Level | None = granted_level(grant.scopes)
+    if grant.refresh_token is None:
+        raise ConsentRefused("Google gave no refresh token; remove Postroom at myaccount.google.com and start again")
+    if level is None:
+        raise ConsentRefused("reading was not granted; start again and leave every box on Google's page ticked")
+    found = await gmail_account(database, email)
+    account_id = new_id() if found is None else found.id
+    uses = await database.run(secret_keys.list_key_uses())
+    vault.prepare([use.id for use in uses if use.secrets], now)
+    dies_at = None if grant.dies_in is None else now + grant.dies_in
+    consent = Consent(client_id, level, grant.scopes, now, dies_at=dies_at)
+    secret, address = grant.refresh_token, normalised_address(email)
+
+    def storing() -> Transaction[AccountView]:
+        sealed = vault.seal(account_id, REFRESH_TOKEN, secret)
+        return accounts.connect_account(account_id, address, consent, sealed, signed, now)
+
+    return await with_newest_key(database, storing)
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedAccount:
+    """The account, and whether its consent was also revoked at the provider."""
+
+    account: AccountView
+    consent_ended: bool
+
+
+async def remove_account(
+    database: Database,
+    vault: Vault,
+    app: GoogleApp | None,
+    name: str,
+    signed: Signature,
+    clock: Clock = wall_clock,
+) -> RemovedAccount:
+    """Remove the account with this id or address: wipe its secrets, keep its mail and history."""
+    account = await find_account(database, name)
+    async with httpx2.AsyncClient(timeout=TIMEOUT_S) as http:
+        oauth = None if app is None else GoogleOAuth(http, app)
+        ended = await remove(database, vault, oauth, account, signed, clock())
+    return RemovedAccount(await database.run(accounts.load_account(account.id)), ended)
+
+
+async def remove(
+    database: Database, vault: Vault, oauth: GoogleOAuth | None, account: AccountView, signed: Signature, now: datetime
+) -> bool:
+    """Wipe the account's secrets, then revoke its consent at Google. Return False if only the latter failed."""
+    sealed = (await database.run(accounts.account_with_secret(account.id))).sealed
+    try:
+        secret = None if sealed is None else vault.open(sealed, account.id, REFRESH_TOKEN)
+        if secret is not None and account.provider == "imap":
+            consent = HeldConsent.read(secret)
+            # Microsoft has no call that ends a single consent; its token is nobody else's business.
+            secret = consent.refresh_token if consent.app == "google" else None
+    except VaultError:
+        secret = None
+    await forbid_and_wait(database, accounts.remove_account(account.id, signed, now))
+    if sealed is None:
+        return True
+    if oauth is None or secret is None:
+        return False
+    try:
+        await oauth.revoke(secret)
+    except GmailError:
+        return False
+    return True

@@ -1,0 +1,81 @@
+"""The keys that encrypt the accounts' secrets: list and rotate them."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from postroom.mailboxes.accounts.sealing import Resealing, drop_other_keys, reseal_all
+from postroom.operations.people.audit import next_entry
+from postroom.store.accounts.secret_keys import list_key_uses
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.people.audit import Signature, record_audit
+from postroom.vault.sealing import Vault
+
+
+@dataclass(frozen=True, slots=True)
+class KeyView:
+    """A key by its id: where it is, since when, and how many secrets it encrypts. Never the key itself."""
+
+    id: str
+    source: str
+    seals: bool
+    created_at: datetime | None
+    first_used_at: datetime | None
+    secrets: int
+    dropped_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """The result of a rotation, with the ids of the keys that it dropped."""
+
+    resealing: Resealing
+    dropped: list[str]
+
+
+async def list_keys(database: Database, vault: Vault) -> list[KeyView]:
+    """List the available keys, the current one first, then those that only the database still refers to."""
+    uses = {use.id: use for use in await database.run(list_key_uses())}
+    known = {key.id: key for key in vault.known_keys()}
+    seals = next(iter(known), None)
+    found: list[KeyView] = []
+    for id in [*known, *(id for id in uses if id not in known)]:
+        key, use = known.get(id), uses.get(id)
+        found.append(
+            KeyView(
+                id,
+                key.source if key else "not here",
+                id == seals,
+                key.created_at if key else None,
+                use.first_used_at if use else None,
+                use.secrets if use else 0,
+                use.dropped_at if use else None,
+            )
+        )
+    return found
+
+
+async def keys_in_use(database: Database) -> list[str]:
+    """List the ids of the keys that encrypt stored secrets."""
+    return sorted(use.id for use in await database.run(list_key_uses()) if use.secrets)
+
+
+async def rotate_keys(
+    database: Database,
+    vault: Vault,
+    signed: Signature,
+    *,
+    configured: bool,
+    drop_old: bool,
+    clock: Clock = wall_clock,
+) -> Rotation:
+    """Encrypt every secret with a new key, or with the first of those that are `configured`. Drop old keys on request
+    if they no longer encrypt anything."""
+    await database.run(list_key_uses())  # fail on a database without a schema before creating a key
+    key_id = vault.known_keys()[0].id if configured else vault.add_key(clock())
+    done = await reseal_all(database, vault, key_id, clock)
+    after = {"resealed": done.resealed, "unopened": len(done.unopened)}
+    await database.run(record_audit(signed.under("key.rotate", "key", key_id, after=after), clock()))
+    if not drop_old or done.unopened:
+        return Rotation(done, [])
+    return Rotation(done, await drop_other_keys(database, vault, key_id, clock, lambda: next_entry(signed)))

@@ -1,0 +1,1 @@
+"""Actions: approvals, undo, corrections, protection, and the kill switch."""

@@ -1,0 +1,46 @@
+"""The kill switch: stop all changes to mailboxes, everywhere or in one account, and allow them again."""
+
+from collections.abc import Mapping
+
+from postroom.operations.accounts.accounts import find_account
+from postroom.operations.actions.pausing import Stopped, stop
+from postroom.store.actions import pauses
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.people.audit import Signature
+from postroom.triage.act.approval_notice import cause_of
+
+_KINDS: Mapping[str, str] = {"undo.action": "undo", "unsnooze.gmail": "waking of snoozed mail"}
+
+
+async def pause_changes(
+    database: Database, account: str | None, reason: str, signed: Signature, clock: Clock = wall_clock
+) -> Stopped:
+    """Pause. When this returns, no process changes or sends anything more."""
+    return await stop(database, await _scope(database, account), reason, signed, clock)
+
+
+async def resume_changes(
+    database: Database, account: str | None, signed: Signature, clock: Clock = wall_clock
+) -> int | None:
+    """Resume. Return how many waiting jobs continue; None if nothing was paused."""
+    return await database.run(pauses.resume(await _scope(database, account), signed, clock()))
+
+
+async def released_by_resuming(database: Database, account: str | None) -> list[str] | None:
+    """Say what would begin if the pause ended now, line by line; None if there is no such pause."""
+    scope = await _scope(database, account)
+    if not await database.run(pauses.is_paused(scope)):
+        return None
+    return [_in_words(each) for each in await database.run(pauses.waiting_work(scope))]
+
+
+def _in_words(waiting: pauses.WaitingWork) -> str:
+    if waiting.actor is not None:
+        what = waiting.kind.replace("_", " ")
+        return f"{waiting.number:,} × {what}, asked for by {cause_of(waiting.actor, waiting.agent)}"
+    return f"{waiting.number:,} × {_KINDS.get(waiting.kind, waiting.kind)}"
+
+
+async def _scope(database: Database, account: str | None) -> str:
+    return pauses.ALL if account is None else str((await find_account(database, account)).id)

@@ -1,0 +1,138 @@
+"""Take back one action, or everything that a rule, a batch or a period did, or that automation has hidden."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from postroom.core.errors import NotFound
+from postroom.core.jobs.types import CATALOGUE
+from postroom.operations.accounts.accounts import find_account
+from postroom.operations.people.tokens import actors_named
+from postroom.store.actions.actions import FAR_AHEAD
+from postroom.store.actions.approvals import Approval, show_approval
+from postroom.store.actions.hiding import cancel_hiding, count_open_hiding
+from postroom.store.actions.undos import LONG_AGO, RequestedUndo, Undoable, has_decided, undoable
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.people.audit import Signature, record_audit
+from postroom.store.rules.rules import list_rules
+from postroom.triage.act.undo_requests import MOST, check_undoable, find_candidate, undo_one, undo_these
+
+
+class Undone(NamedTuple):
+    """How much is, or would be, undone; and how many actions that had not begun are canceled instead."""
+
+    actions: int
+    messages: int
+    canceled: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UndoSelection:
+    """Everything that matches all given fields. A rule is named as it was when it decided; `hidden` is what the model
+    and agents have hidden without a person's approval.
+    """
+
+    rule: str | None = None
+    batch: UUID | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    account: str | None = None
+    hidden: bool = False
+    by: str | None = None
+    """The name or id of an agent's token, or `model`."""
+
+
+class UndoPreview(NamedTuple):
+    """A preview of an undo: how many actions, and the newest of them in words."""
+
+    undone: Undone
+    newest: Sequence[Approval]
+
+
+async def preview_undo(database: Database, selection: UndoSelection, most: int = 10) -> UndoPreview:
+    """Show what a selection would undo."""
+    chosen = await _selected(database, selection)
+    newest = [await database.run(show_approval(each.id)) for each in chosen[:most]]
+    return UndoPreview(Undone(len(chosen), _messages(chosen)), newest)
+
+
+async def undo_action(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> RequestedUndo:
+    """Undo one action; asked again, return the same undo. Raise NotFound, or BadInput with the reason why not."""
+    return await undo_one(database, CATALOGUE, id, signed, clock)
+
+
+async def check_action(database: Database, id: UUID) -> None:
+    """Raise NotFound, or BadInput with the reason why the action cannot be undone."""
+    check_undoable(await find_candidate(database, id))
+
+
+def undo_words(undo: RequestedUndo) -> str:
+    """Return what happens to an action after a request to undo it."""
+    return "It is already undone." if undo.state == "completed" else "It is being undone."
+
+
+async def undo_selection(
+    database: Database,
+    selection: UndoSelection,
+    signed: Signature,
+    *,
+    as_given: Mapping[str, str],
+    dry_run: bool = False,
+    clock: Clock = wall_clock,
+) -> Undone:
+    """Undo everything in a selection; `as_given` is the selection in the user's words, for the audit log."""
+    canceled = await _cancel_hiding(database, selection, signed, dry_run, clock) if selection.hidden else 0
+    chosen = await _selected(database, selection)
+    after = {**as_given, "actions": len(chosen), "messages": _messages(chosen)}
+    if canceled:
+        after["canceled"] = canceled
+    entry = signed.under("actions.undo", "selection", str(signed.entry_id), after=after)
+    if chosen and not dry_run:
+        await undo_these(database, CATALOGUE, chosen, clock, entry=entry)
+    elif canceled and not dry_run:
+        await database.run(record_audit(entry, clock()))
+    return Undone(len(chosen), _messages(chosen), canceled)
+
+
+async def _cancel_hiding(
+    database: Database, selection: UndoSelection, signed: Signature, dry_run: bool, clock: Clock
+) -> int:
+    """Cancel what would be hidden later, so that nothing is when a pause ends; return how many actions that are."""
+    account = None if selection.account is None else (await find_account(database, selection.account)).id
+    span = (account, selection.since or LONG_AGO, selection.until or FAR_AHEAD)
+    if dry_run:
+        return await database.run(count_open_hiding(*span))
+    return await database.run(cancel_hiding(*span, signed, clock()))
+
+
+def _messages(chosen: Sequence[Undoable]) -> int:
+    return len({(each.account_id, each.message_id) for each in chosen})
+
+
+async def _selected(database: Database, selection: UndoSelection) -> list[Undoable]:
+    if selection.rule is not None:
+        await _check_rule(database, selection.rule)
+    account = None if selection.account is None else (await find_account(database, selection.account)).id
+    return await database.run(
+        undoable(
+            MOST,
+            rule_name=selection.rule,
+            account_id=account,
+            batch_id=selection.batch,
+            askers=None if selection.by is None else await actors_named(database, selection.by),
+            since=selection.since or LONG_AGO,
+            until=selection.until or FAR_AHEAD,
+            only_hiding=selection.hidden,
+        )
+    )
+
+
+async def _check_rule(database: Database, name: str) -> None:
+    """Raise NotFound if no rule has this name; a removed rule is still known by its decisions."""
+    if any(found.name == name for found in await database.run(list_rules())):
+        return
+    if not await database.run(has_decided(name)):
+        raise NotFound(f"there is no rule {name!r}, and no decision was made by one; `postroom rules list` lists them")

@@ -1,0 +1,147 @@
+"""Backfills as people follow them: how far, how fast, what was spent against the cap, and when they end."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from uuid import UUID
+
+from postroom.core.backfill.cursor import Cursor
+from postroom.core.backfill.job import BackfillJob, FailedMessage, FoundMail
+from postroom.core.backfill.standing import Standing, standing
+from postroom.core.lifecycle import BACKFILL, BackfillStatus
+from postroom.core.money import MICROS_PER_CENT
+from postroom.operations.backfill.backfill import Backfills
+from postroom.operations.overview.channels import changes_on
+from postroom.operations.people.audit import AuditView, list_audit_of
+from postroom.store.backfill import backfill
+from postroom.store.backfill import backfill_estimates as estimates
+from postroom.store.backfill.backfill_estimates import BackfillOutcome, StoredEstimate
+from postroom.store.backfill.backfill_spend import SpentDay, spent_days
+from postroom.store.engine import cursors
+from postroom.store.engine.cursors import read_cursor
+
+__all__ = [
+    "MOST_DAYS",
+    "OPEN",
+    "BackfillDetail",
+    "BackfillLine",
+    "BackfillPage",
+    "BackfillReader",
+    "FailedMessage",
+    "FoundMail",
+    "SpentDay",
+]
+
+OPEN: tuple[BackfillStatus, ...] = ("active", "pending", "cost_capped", "paused", "error")
+"""The states of jobs that have not ended, those at work first."""
+MOST_OPEN = 20
+MOST_DAYS = 14
+MOST_FAILURES = 20
+MOST_ENTRIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillLine:
+    """A job, where it stands, and what was estimated. `left` is None if nobody can say."""
+
+    job: BackfillJob
+    standing: Standing
+    estimate: StoredEstimate | None
+    at_day: date | None
+    """The day of the mailbox that it has reached, going back."""
+    left: timedelta | None
+    """The time until it is done, at its speed and its daily cap."""
+
+    @property
+    def expected_micros(self) -> int | None:
+        return None if self.estimate is None else int(self.estimate.result["cost_micros"]["expected"])
+
+    @property
+    def may_pause(self) -> bool:
+        return BACKFILL.may(self.job.status, "paused")
+
+    @property
+    def may_resume(self) -> bool:
+        return BACKFILL.may(self.job.status, "pending")
+
+    @property
+    def may_cancel(self) -> bool:
+        return BACKFILL.may(self.job.status, "cancelled")
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillPage:
+    lines: list[BackfillLine]
+    next_before: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillDetail:
+    """A job with its outcome so far beside the estimate, its days, its failures, and what was done to it."""
+
+    line: BackfillLine
+    outcome: BackfillOutcome
+    days: list[SpentDay]
+    """The last days on which it cost something, newest first."""
+    failures: list[FailedMessage]
+    audit: list[AuditView]
+    found: list[FoundMail]
+
+
+class BackfillReader:
+    def __init__(self, backfills: Backfills) -> None:
+        self._backfills = backfills
+        self._database = backfills.database
+
+    def changes(self) -> AsyncIterator[None]:
+        return changes_on(self._database, (backfill.CHANNEL,))
+
+    async def open_jobs(self) -> list[BackfillLine]:
+        """Jobs that have not ended, those at work first."""
+        found: list[BackfillJob] = []
+        for status in OPEN:
+            found += await self._backfills.list_jobs(MOST_OPEN, status=status)
+        return await self._lines(found)
+
+    async def history(self, before: str | None, most: int) -> BackfillPage:
+        """All jobs, newest first. Raises BadInput for a `before` that is no cursor."""
+        last = None if before is None else read_cursor(before)
+        jobs = await self._backfills.list_jobs(most + 1, before=last)
+        shown = jobs[:most]
+        more = str(cursors.Cursor(shown[-1].created_at, shown[-1].id)) if len(jobs) > most else None
+        return BackfillPage(await self._lines(shown), more)
+
+    async def detail(self, id: UUID) -> BackfillDetail:
+        """Raises NotFound."""
+        job = await self._backfills.load(id)
+        [line] = await self._lines([job])
+        return BackfillDetail(
+            line,
+            await self._database.run(estimates.backfill_outcome(id)),
+            await self._database.run(spent_days(id, MOST_DAYS)),
+            await self._backfills.failures(id, MOST_FAILURES),
+            await list_audit_of(self._database, "backfill", str(id), MOST_ENTRIES),
+            await self._backfills.found(id),
+        )
+
+    async def _lines(self, jobs: Sequence[BackfillJob]) -> list[BackfillLine]:
+        ids = [job.estimate_id for job in jobs if job.estimate_id is not None]
+        known = {each.id: each for each in await self._database.run(estimates.estimates_by_id(ids))}
+        now = self._backfills.clock()
+        return [_line(job, known.get(job.estimate_id) if job.estimate_id else None, now) for job in jobs]
+
+
+def _line(job: BackfillJob, estimate: StoredEstimate | None, now: datetime) -> BackfillLine:
+    expected = None if estimate is None else int(estimate.result["to_read"]["expected"])
+    found = standing(job, expected, None, now)
+    cursor = Cursor.stored(job.cursor)
+    return BackfillLine(job, found, estimate, None if cursor is None else cursor.day, _left(job, estimate, found))
+
+
+def _left(job: BackfillJob, estimate: StoredEstimate | None, found: Standing) -> timedelta | None:
+    """The longer of the time at its speed, and of the days that the cap makes of the rest of the cost."""
+    if found.left is None or estimate is None:
+        return None
+    rest = max(0, int(estimate.result["cost_micros"]["expected"]) - job.spent_micros)
+    cap = max(1, job.daily_cost_cap_cents * MICROS_PER_CENT)
+    return max(found.left, timedelta(days=rest / cap))

@@ -1,0 +1,1 @@
+"""The connectors, and what they fetch: filters, tiers, searches, and mail that was not taken."""

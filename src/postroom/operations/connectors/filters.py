@@ -1,0 +1,74 @@
+"""Filters, which are the ingestion rules: how much of a message is stored."""
+
+from dataclasses import dataclass
+
+from postroom.core.errors import BadInput
+from postroom.core.mail.ingestion import IngestionRule
+from postroom.operations.installation.database import prepare
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.intake import ingestion_rules
+from postroom.store.intake.ingestion_rules import PACK, IngestionRuleView, Origin
+from postroom.store.people.audit import Signature
+
+__all__ = [
+    "FilterPage",
+    "IngestionRuleView",
+    "add_filter",
+    "filter_page",
+    "is_shipped",
+    "list_filters",
+    "remove_filter",
+    "restore_filter",
+]
+
+
+async def list_filters(database: Database) -> list[IngestionRuleView]:
+    """List the user's filters and the built-in ones in the order in which they are tried."""
+    return await database.run(ingestion_rules.list_ingestion_rules())
+
+
+@dataclass(frozen=True, slots=True)
+class FilterPage:
+    """Some filters in their order, and the place of the last one if there are more."""
+
+    filters: list[IngestionRuleView]
+    more_after: str | None
+
+
+async def filter_page(database: Database, after: str | None, most: int) -> FilterPage:
+    """List filters after a place. Raise BadInput for a place that is none."""
+    place = _place(after)
+    found = [each for each in await list_filters(database) if (each.rule.number, each.rule.name) > place]
+    shown = found[:most]
+    return FilterPage(shown, f"{shown[-1].rule.number} {shown[-1].rule.name}" if len(found) > most else None)
+
+
+def _place(given: str | None) -> tuple[int, str]:
+    """Read the place after which filters are shown: a number and a name."""
+    number, _, name = (given or "-1 ").partition(" ")
+    try:
+        return int(number), name
+    except ValueError:
+        raise BadInput("after", "is no place in the list", "open the list from its beginning") from None
+
+
+def is_shipped(name: str) -> bool:
+    return name in PACK
+
+
+async def add_filter(database: Database, rule: IngestionRule, signed: Signature, clock: Clock = wall_clock) -> None:
+    """Add one of the user's own filters. Its name must be new."""
+    await prepare(database)
+    await database.run(ingestion_rules.add_ingestion_rule(rule, signed, clock()))
+
+
+async def restore_filter(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> bool:
+    """Enable a built-in filter again. Return False if it was enabled."""
+    await prepare(database)
+    return await database.run(ingestion_rules.restore_pack_rule(name, signed, clock()))
+
+
+async def remove_filter(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> Origin:
+    """Remove one of the user's own filters, or disable a built-in one; return which it was."""
+    return await database.run(ingestion_rules.remove_ingestion_rule(name, signed, clock()))

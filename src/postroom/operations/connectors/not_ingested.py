@@ -1,0 +1,101 @@
+"""Mail that connectors could not deliver, and another attempt at it.
+
+The connectors' folders below the data folder record it: what was refused for good, and what is set aside and
+tried again.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+from uuid import UUID
+
+from postroom.core.errors import BadInput
+from postroom.core.mail.account_repair import connect_command
+from postroom.core.mail.accounts import same_mailbox
+from postroom.core.mail.mailbox_requests import is_message_id
+from postroom.mailboxes.following.refused import refused_in
+from postroom.mailboxes.following.set_aside import set_aside_in
+from postroom.operations.accounts.accounts import find_account
+from postroom.operations.people.audit import Signature, next_entry
+from postroom.store.accounts.mailbox_jobs import ask_for_messages
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+
+PROVIDERS = ("gmail", "imap")
+# Per transaction.
+AT_ONCE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class NotIngested:
+    """A message that a connector could not deliver."""
+
+    account: str
+    message_id: str
+    state: Literal["refused", "set_aside"]
+    reason: str
+    since: datetime | str
+    next_try_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IngestRetry:
+    """The job that ingests a message once more; an earlier request may have created it."""
+
+    message_id: str
+    job_id: UUID
+    asked_before: bool
+
+
+def list_not_ingested(data_dir: Path) -> list[NotIngested]:
+    """List the mail that the connectors of all mailboxes have not ingested."""
+    found = ((data_dir / "connectors").glob(f"{provider}-*") for provider in PROVIDERS)
+    return [each for folders in found for folder in sorted(folders) for each in _of_connector(folder)]
+
+
+def check_message_ids(ids: Sequence[str]) -> None:
+    for id in ids:
+        if not is_message_id(id):
+            raise BadInput(
+                "--message", f"{id[:80]!r} is not the id of a message", "give one of `postroom connector refused`"
+            )
+
+
+async def retry_ingest(
+    database: Database,
+    data_dir: Path,
+    account: str,
+    ids: Sequence[str],
+    signed: Signature,
+    clock: Clock = wall_clock,
+) -> list[IngestRetry]:
+    """Ingest messages of an account once more: those with these ids, or all that were not ingested."""
+    owner = await find_account(database, account)
+    if owner.state == "removed":
+        remedy = f"connect it again with `{connect_command(owner.provider, owner.email)}`"
+        raise BadInput("--account", f"{owner.email} was removed", remedy)
+    left_out = (each.message_id for each in list_not_ingested(data_dir) if same_mailbox(each.account, owner.email))
+    wanted = list(dict.fromkeys(ids or left_out))
+    retries: list[IngestRetry] = []
+    for at in range(0, len(wanted), AT_ONCE):
+        some = wanted[at : at + AT_ONCE]
+        jobs = await database.run(ask_for_messages(owner.id, some, next_entry(signed), clock()))
+        retries += [IngestRetry(id, job.id, job.duplicate) for id, job in zip(some, jobs, strict=True)]
+    return retries
+
+
+def _of_connector(folder: Path) -> Iterator[NotIngested]:
+    account = folder.name.partition("-")[2]
+    for each in refused_in(folder):
+        yield NotIngested(account, each.id, "refused", each.reason, _moment(each.at))
+    for each in set_aside_in(folder):
+        yield NotIngested(account, each.id, "set_aside", each.reason, each.since, each.again_at)
+
+
+def _moment(text: str) -> datetime | str:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return text

@@ -1,0 +1,218 @@
+"""Mail on demand: search a mailbox, and ingest what is found at once, without a backfill job.
+
+The mailbox's connector does both. It applies the same ingestion rules and the same keys as to live mail; mail that is
+older than live mail is marked, so that it waits below live mail and decisions about it are only recorded.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Literal, cast
+from uuid import UUID
+
+from postroom.core.errors import BadInput, NotFound
+from postroom.core.heartbeat import Liveness, liveness
+from postroom.core.lifecycle import RequestState
+from postroom.core.mail.mailbox_requests import checked_arguments, is_message_id
+from postroom.mailboxes.accounts.mailbox_requests import ConnectorRequests
+from postroom.operations.accounts.accounts import AccountView, check_in_use, find_account, list_accounts
+from postroom.operations.people.audit import Signature, next_entry
+from postroom.store.accounts.mailbox_searches import begin_mailbox_search, stored_messages
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.listeners import signalled
+from postroom.store.intake import connectors
+from postroom.store.jobs import jobs
+from postroom.store.people.audit import record_audit
+
+MOST_PER_AGENT_AND_HOUR = 30
+# How long a search takes at most; the connector gives up sooner.
+PATIENCE = timedelta(seconds=55)
+# A connector that is not running rarely starts while somebody waits.
+PATIENCE_IF_OFFLINE = timedelta(seconds=5)
+# What was accepted is stored within moments, unless live mail waits in large numbers.
+STORED_WITHIN = timedelta(seconds=3)
+# How often to look where no signal comes: from another process on SQLite.
+LOOK_S = 0.5
+LONGEST_TEXT = 300
+
+FoundOutcome = Literal["new", "known", "skipped", "gone", "failed"]
+_OUTCOMES: Mapping[str, FoundOutcome] = {
+    "new": "new",
+    "duplicate": "known",
+    "skipped": "skipped",
+    "gone": "gone",
+    "refused": "failed",
+    "failed": "failed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMessage:
+    """A message that the search found, and its outcome. `message_id` is None while it is not stored."""
+
+    provider_message_id: str
+    outcome: FoundOutcome
+    message_id: UUID | None = None
+    date: str | None = None
+    sender: str = ""
+    subject: str = ""
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OnDemandResult:
+    """How far the search got. Without an answer, `remedy` says what to do; `more` means that further mail matches."""
+
+    request_id: UUID
+    account: str
+    endpoint_identity: str
+    state: RequestState
+    connector: Liveness | Literal["never"]
+    messages: tuple[FoundMessage, ...] = ()
+    more: bool = False
+    error: str | None = None
+    remedy: str | None = None
+
+    def count(self, outcome: FoundOutcome) -> int:
+        return sum(each.outcome == outcome for each in self.messages)
+
+
+class OnDemand:
+    """Searches in mailboxes for one kind of caller. `hourly_cap` limits how many one caller makes."""
+
+    def __init__(
+        self,
+        database: Database,
+        requests: ConnectorRequests | None = None,
+        clock: Clock = wall_clock,
+        *,
+        hourly_cap: int | None = None,
+    ) -> None:
+        self._database = database
+        self._requests = requests or ConnectorRequests(database, clock, poll_s=1.0)
+        self._clock = clock
+        self._hourly_cap = hourly_cap
+
+    async def mailbox(self, endpoint_identity: str | None, only: UUID | None = None) -> AccountView:
+        """The account to search: the named one, or the only one. With `only`, no other account exists."""
+        known = [
+            each for each in await list_accounts(self._database) if each.state != "removed" and only in (None, each.id)
+        ]
+        if endpoint_identity is not None:
+            known = [each for each in known if each.endpoint_identity == endpoint_identity]
+        if not known:
+            raise _no_mailbox(endpoint_identity)
+        if len(known) > 1:
+            names = ", ".join(each.endpoint_identity for each in known)
+            raise BadInput("endpoint_identity", "is missing, and there are several mailboxes", f"use one of {names}")
+        return known[0]
+
+    async def search_and_ingest(
+        self,
+        account: AccountView,
+        query: str,
+        most: int,
+        signed: Signature,
+        wait: timedelta = PATIENCE,
+        left: asyncio.Event | None = None,
+    ) -> OnDemandResult:
+        """Search the account's mailbox and ingest up to `most` results; wait for the answer for up to `wait`."""
+        asked = checked_arguments("search", {"query": query, "max": most, "ingest": True})
+        check_in_use(account)
+        now, identity = self._clock(), account.endpoint_identity
+        await self._database.run(begin_mailbox_search(account.id, most, signed, now, self._hourly_cap))
+        heard = await self._heard(identity, now)
+        if heard in ("offline", "never"):
+            wait = min(wait, PATIENCE_IF_OFFLINE)
+        view = await self._requests.ask(identity, "search", asked, wait, left)
+        result = OnDemandResult(view.id, account.email, identity, view.state, heard)
+        if view.state != "answered":
+            return replace(result, error=view.error, remedy=_remedy(view.state, heard, account))
+        found, more = _found(view.result or {}, most), (view.result or {}).get("more") is True
+        result = replace(result, messages=await self._with_ids(account.id, found), more=more)
+        await self._note_result(account.id, result, signed)
+        return result
+
+    async def _heard(self, endpoint_identity: str, now: datetime) -> Liveness | Literal["never"]:
+        reports = await self._database.run(connectors.connectors_of(endpoint_identity))
+        newest = max((each.last_heartbeat_at for each in reports), default=None)
+        return "never" if newest is None else liveness(newest, now)
+
+    async def _with_ids(self, account_id: UUID, found: Sequence[FoundMessage]) -> tuple[FoundMessage, ...]:
+        """The messages with their ids; waits a moment until those that are new have been stored."""
+        loop, changed = asyncio.get_running_loop(), asyncio.Event()
+        deadline = loop.time() + STORED_WITHIN.total_seconds()
+        fresh = {each.provider_message_id for each in found if each.outcome == "new"}
+        wanted = [each.provider_message_id for each in found if each.outcome in ("new", "known")]
+        # Mail is stored together with its job.
+        subscription = self._database.subscribe(jobs.CHANNEL, lambda _message: changed.set())
+        try:
+            while True:
+                changed.clear()
+                stored = await self._database.run(stored_messages(account_id, wanted))
+                if fresh <= stored.keys() or loop.time() >= deadline:
+                    break
+                await signalled(changed, LOOK_S)
+        finally:
+            subscription.close()
+        return tuple(replace(each, message_id=stored.get(each.provider_message_id)) for each in found)
+
+    async def _note_result(self, account_id: UUID, result: OnDemandResult, signed: Signature) -> None:
+        counts = {each: result.count(each) for each in ("new", "known", "skipped", "gone", "failed")}
+        entry = next_entry(signed).under("mailbox.search_result", "account", str(account_id), after=counts)
+        await self._database.run(record_audit(entry, self._clock()))
+
+
+def _no_mailbox(endpoint_identity: str | None) -> NotFound:
+    if endpoint_identity is None:
+        return NotFound("no mailbox is connected; connect one with `postroom account add`")
+    return NotFound(f"there is no mailbox {endpoint_identity!r} here; leave endpoint_identity out, or name one that is")
+
+
+def _remedy(state: RequestState, heard: Liveness | Literal["never"], account: AccountView) -> str:
+    if heard in ("offline", "never"):
+        since = "has never reported" if heard == "never" else "is offline"
+        return f"the connector of {account.email} {since}: start it with `postroom serve`, then search again"
+    match state:
+        case "failed":
+            return "read the error, and search again later or for less"
+        case "expired":
+            return f"the connector of {account.email} did not answer in time: see `postroom connector list`"
+        case _:
+            return "it is still being searched: search for the same again in a minute, nothing is ingested twice"
+
+
+def _found(result: Mapping[str, Any], most: int) -> list[FoundMessage]:
+    """The messages in a connector's answer. The connector may be a third party's, so nothing in it is relied on."""
+    listed = result.get("messages")
+    found: list[FoundMessage] = []
+    for each in cast("list[object]", listed)[:most] if isinstance(listed, list) else []:
+        fields = cast("dict[str, object]", each) if isinstance(each, dict) else {}
+        if is_message_id(_text(fields.get("id"))):
+            found.append(
+                FoundMessage(
+                    _text(fields.get("id")),
+                    _OUTCOMES.get(_text(fields.get("end")), "failed"),
+                    None,
+                    _text(fields.get("date")) or None,
+                    _text(fields.get("from")),
+                    _text(fields.get("subject")),
+                    _text(fields.get("reason")) or None,
+                )
+            )
+    return found
+
+
+def _text(value: object) -> str:
+    return value[:LONGEST_TEXT] if isinstance(value, str) else ""
+
+
+async def search_from_command_line(
+    database: Database, account: str | None, query: str, most: int, signed: Signature, clock: Clock = wall_clock
+) -> OnDemandResult:
+    """Search the mailbox of the account with this id or address, or the only one."""
+    on_demand = OnDemand(database, clock=clock)
+    owner = await (on_demand.mailbox(None) if account is None else find_account(database, account))
+    return await on_demand.search_and_ingest(owner, query, most, signed)

@@ -1,0 +1,1 @@
+"""The installation: its checks, its database, backups, settings, and long work."""

@@ -1,0 +1,1 @@
+"""Jobs and queues: what waits, what failed and why, and acts on them."""

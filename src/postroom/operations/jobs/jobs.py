@@ -1,0 +1,143 @@
+"""Jobs: list, show, retry, cancel and dismiss them, one or all that match."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from postroom.core.errors import IllegalMove, NotFound
+from postroom.core.jobs.job import JobView
+from postroom.core.jobs.types import CATALOGUE
+from postroom.core.lifecycle import JobState
+from postroom.operations.accounts.accounts import find_account
+from postroom.operations.people.audit import next_entry
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.jobs import job_filters, job_requests, jobs
+from postroom.store.jobs.job_filters import JobFilter, JobMatch
+from postroom.store.jobs.job_requests import BulkProgress, BulkRun, JobVerb, change_many
+from postroom.store.people.audit import Signature, list_audit_of
+
+MOST_AT_ONCE = 10_000
+AT_ONCE = 200
+"""Jobs in one transaction of a bulk act: workers wait no longer for it than for these."""
+
+Verb = JobVerb
+# The states in which jobs are looked for, if none is named.
+STATES: Mapping[Verb, tuple[JobState, ...]] = {
+    "retry": ("failed",),
+    "cancel": ("queued", "running"),
+    "dismiss": ("failed",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class JobSelection:
+    """Jobs by type, state, a part of their last error and account; all that is given must match."""
+
+    type: str | None = None
+    state: JobState | None = None
+    error: str | None = None
+    account: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.type or self.state or self.error or self.account)
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedJobs:
+    """The jobs of a selection, and how many there are of each type."""
+
+    ids: Sequence[UUID]
+    by_type: Mapping[str, int]
+
+
+async def list_jobs(database: Database, state: str | None, type: str | None, limit: int) -> list[JobView]:
+    """List jobs, newest first, without their steps."""
+    return await database.run(jobs.list_jobs(state, type, limit))
+
+
+async def load_job(database: Database, id: UUID) -> JobView:
+    """Load one job with its steps."""
+    job = await database.run(jobs.show_job(id))
+    if job is None:
+        raise NotFound(f"there is no job {id}; `postroom jobs list` lists them")
+    return job
+
+
+async def select_jobs(database: Database, verb: Verb, selection: JobSelection) -> SelectedJobs:
+    """Find the jobs of a selection, oldest first, up to 10,000. Raise BadInput for a type that does not exist."""
+    if selection.type is not None:
+        CATALOGUE[selection.type]
+    account_id = None if selection.account is None else (await find_account(database, selection.account)).id
+    found: list[JobMatch] = []
+    for state in STATES[verb] if selection.state is None else (selection.state,):
+        wanted = JobFilter(state, selection.type, selection.error, account_id)
+        found += await database.run(job_filters.matching_jobs(wanted, MOST_AT_ONCE - len(found)))
+    return SelectedJobs([each.id for each in found], Counter(each.type for each in found))
+
+
+async def retry_job(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> None:
+    """Queue a failed or canceled job again with all its attempts; make a waiting one due at once."""
+    await database.run(job_requests.retry_for(id, signed, clock()))
+
+
+async def cancel_job(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> str:
+    """Cancel a job. Return `canceled` for a waiting job, `requested` for a running one, which ends at its next step."""
+    return await database.run(job_requests.cancel_for(id, signed, clock()))
+
+
+async def dismiss_job(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> None:
+    """Count a failed job as canceled. Raise NotFound, or IllegalMove if it has not failed."""
+    if not await database.run(job_requests.dismiss_for(id, signed, clock())):
+        job = await load_job(database, id)
+        raise IllegalMove(f"job {id} is {job.state}, and only failed jobs are dismissed; see `postroom jobs cancel`")
+
+
+async def apply_to_jobs(
+    database: Database,
+    verb: Verb,
+    ids: Sequence[UUID],
+    signed: Signature,
+    clock: Clock = wall_clock,
+    asked: Mapping[str, str] | None = None,
+    *,
+    run_id: UUID | None = None,
+    report: Callable[[int, int], None] = lambda _seen, _count: None,
+) -> int:
+    """Retry, cancel or dismiss jobs, some at a time; return how many. Those that have moved on meanwhile stay.
+
+    The audit log has an entry for each part that is done, in the same transaction: whatever ends the work halfway, the
+    last entry of the run says how far it came. `report` is called with the number of jobs looked at.
+    """
+    run = BulkRun(run_id or new_id(), verb, tuple((asked or {}).items()))
+    progress = BulkProgress(len(ids))
+    for at in range(0, max(len(ids), 1), AT_ONCE):
+        part = ids[at : at + AT_ONCE]
+        progress = await database.run(change_many(run, part, progress, next_entry(signed), clock()))
+        report(progress.seen, progress.count)
+    return progress.done
+
+
+@dataclass(frozen=True, slots=True)
+class BulkRecord:
+    """The last that is known of a bulk act, whoever carried it out."""
+
+    verb: str
+    by: str
+    at: datetime
+    asked: Mapping[str, str]
+    progress: BulkProgress
+
+
+async def bulk_record(database: Database, run_id: str) -> BulkRecord | None:
+    """Read how far a bulk act has come; None if no part of it is done."""
+    for entry in await database.run(list_audit_of("jobs", run_id, 1)):
+        after = entry.after or {}
+        progress = BulkProgress(*(int(after.get(name, 0)) for name in ("count", "seen", "done")))
+        verb = entry.action.removeprefix("job.").removesuffix("_many")
+        return BulkRecord(verb, entry.actor, entry.at, after.get("asked") or {}, progress)
+    return None

@@ -1,0 +1,147 @@
+"""The queues: what waits and since when, and replaying past messages."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from uuid import UUID
+
+from postroom.core.errors import BadInput
+from postroom.core.queue.queues import Policy, Queues
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.intake import history
+from postroom.store.intake.history import WaitingMessage
+from postroom.store.people.audit import Signature
+
+__all__ = ["QueueStats", "TierStats", "WaitingMessage", "count_kept", "peek", "queue_stats", "replay"]
+
+MOST_AT_ONCE = 100
+MOST_REPLAYED = 10_000
+NAMED_IN_AUDIT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class TierStats:
+    tier: str
+    waiting: int
+    leased: int
+    oldest_waiting_at: datetime | None
+    streak: int
+    guard: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStats:
+    queue: str
+    tiers: tuple[TierStats, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptMessages:
+    """How many stored messages of a tier are in one state."""
+
+    queue: str
+    tier: str
+    state: str
+    messages: int
+
+
+async def peek(database: Database, queues: Queues, queue: str, most: int = 10) -> list[WaitingMessage]:
+    """Return the first waiting messages, tier by tier, without leasing them."""
+    if not 1 <= most <= MOST_AT_ONCE:
+        raise BadInput("max", f"is {most}", f"ask for 1 to {MOST_AT_ONCE} messages")
+    return await database.run(history.peek(queues[queue], most))
+
+
+async def queue_stats(database: Database, queues: Queues) -> list[QueueStats]:
+    """Return every queue with its tiers, highest first."""
+    depths = await database.run(history.depths())
+    streaks = await database.run(history.streaks())
+    found = {(each.queue, each.tier, each.state): each for each in depths}
+    return [
+        QueueStats(name, tuple(_tier_stats(queues[name], tier, found, streaks) for tier in queues[name].tiers))
+        for name in queues.names
+    ] + [_unknown_stats(name, depths) for name in sorted({each.queue for each in depths} - set(queues.names))]
+
+
+async def count_kept(database: Database, queues: Queues) -> list[KeptMessages]:
+    """Count every stored message, including ended ones, by queue, tier and state."""
+    return [
+        KeptMessages(queue, tier, state, count)
+        for queue in queues.names
+        for (tier, state), count in sorted((await database.run(history.count_states(queue))).items())
+    ]
+
+
+async def replay(
+    database: Database,
+    queues: Queues,
+    queue: str,
+    signed: Signature,
+    *,
+    since: datetime,
+    until: datetime | None = None,
+    kinds: Sequence[str] = (),
+    ids: Sequence[UUID] = (),
+    most: int = 1000,
+    clock: Clock = wall_clock,
+) -> list[UUID]:
+    """Queue copies of past messages, oldest first, and record who asked; return the ids of the copies."""
+    policy = queues[queue]
+    if not 1 <= most <= MOST_REPLAYED:
+        raise BadInput("max", f"is {most}", f"replay 1 to {MOST_REPLAYED} at a time")
+    now = clock()
+    end = until or now
+    if since.tzinfo is None or end.tzinfo is None:
+        raise BadInput("since" if since.tzinfo is None else "until", "has no time zone", "add an offset, such as Z")
+    if since >= end:
+        raise BadInput("since", "is not before the end of the window", "give an earlier time")
+    window = history.Span(policy.queue, since.astimezone(UTC), end.astimezone(UTC), tuple(kinds), tuple(ids))
+    past = await database.run(history.find_past(window, most))
+    if not past:
+        return []
+    pairs = [(old, new_id()) for old in past]
+    asked = {
+        "since": window.since.isoformat(),
+        "until": window.until.isoformat(),
+        "kinds": [kind[:128] for kind in kinds[:NAMED_IN_AUDIT]],
+        "ids": [str(id) for id in ids[:NAMED_IN_AUDIT]],
+        "count": len(past),
+    }
+    entry = signed.under("queue.replay", "queue", policy.queue, after=asked)
+    await database.run(history.replay(pairs, policy.queue, entry, now))
+    return [new for _, new in pairs]
+
+
+def _tier_stats(
+    policy: Policy,
+    tier: str,
+    found: dict[tuple[str, str, str], history.Depth],
+    streaks: dict[str, dict[str, int]],
+) -> TierStats:
+    waiting, leased = found.get((policy.queue, tier, "waiting")), found.get((policy.queue, tier, "leased"))
+    return TierStats(
+        tier,
+        waiting.count if waiting else 0,
+        leased.count if leased else 0,
+        waiting.oldest if waiting else None,
+        streaks.get(policy.queue, {}).get(tier, 0),
+        policy.guards[tier],
+    )
+
+
+def _unknown_stats(queue: str, depths: Sequence[history.Depth]) -> QueueStats:
+    """Return a queue that the settings no longer name, with what is still in it."""
+    counted: dict[tuple[str, str], int] = {
+        (each.tier, each.state): each.count for each in depths if each.queue == queue
+    }
+    oldest = {each.tier: each.oldest for each in depths if each.queue == queue and each.state == "waiting"}
+    tiers = sorted({tier for tier, _ in counted})
+    return QueueStats(
+        queue,
+        tuple(
+            TierStats(tier, counted.get((tier, "waiting"), 0), counted.get((tier, "leased"), 0), oldest.get(tier), 0, 0)
+            for tier in tiers
+        ),
+    )

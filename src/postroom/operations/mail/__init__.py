@@ -1,0 +1,1 @@
+"""Stored mail: lists, one message, its story, and actions on it."""

@@ -1,0 +1,289 @@
+"""Mail and events as a list for people: each with its tier, what was decided and why, and what became of it.
+
+Every text may come from a stranger's mail. Nothing here is trusted; the page makes it safe to show.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Literal, get_args
+from uuid import UUID
+
+from postroom.core.actions import phrases
+from postroom.core.actions.undo import why_not_undoable
+from postroom.core.days import day_began
+from postroom.core.errors import BadInput, TookTooLong
+from postroom.core.mail.categories import chosen_categories
+from postroom.core.mail.search import read_query
+from postroom.core.queue.queues import EMAIL, GATEWAY
+from postroom.core.short_ids import short_id
+from postroom.operations.accounts.accounts import find_account
+from postroom.operations.actions.action_states import Mood, state_of
+from postroom.operations.connectors.tier_rules import tier_reason
+from postroom.operations.mail.mail import name_of
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.cursors import read_cursor
+from postroom.store.engine.database import Database
+from postroom.store.mail import mail_lists
+from postroom.store.mail.mail_lists import MOST_COUNTED, ListedEvent, ListedMail, ListedPage, MailFilter, StateCounts
+from postroom.store.mail.search import EARLIEST, NEWEST
+
+__all__ = [
+    "MOST_COUNTED",
+    "MailLine",
+    "MailLines",
+    "MailQuestion",
+    "StateCounts",
+    "count_hidden",
+    "count_states",
+    "list_lines",
+    "read_since",
+]
+
+PAGE = 50
+SPANS = {"1h": timedelta(hours=1), "24h": timedelta(days=1), "7d": timedelta(days=7), "30d": timedelta(days=30)}
+LATELY = timedelta(days=7)
+TODAY = "today"
+TIERS = (*EMAIL.tiers, *GATEWAY.tiers)
+KINDS: tuple[Literal["all", "mail", "event"], ...] = ("all", "mail", "event")
+STATES = get_args(mail_lists.StateFilter)
+BY = get_args(mail_lists.ByFilter)
+Kind = Literal["mail", "event"]
+
+
+@dataclass(frozen=True, slots=True)
+class MailQuestion:
+    """The mail that somebody wants to see, as the filters say it. `before` is where a further page begins."""
+
+    words: str | None = None
+    kind: Literal["all", "mail", "event"] = "all"
+    tier: str | None = None
+    state: mail_lists.StateFilter | None = None
+    by: mail_lists.ByFilter | None = None
+    account: str | None = None
+    since: datetime | None = None
+    before: str | None = None
+    category: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MailLine:
+    """One message or event.
+
+    `what` is what was decided, `by` who decided, `why` the reason; `state` and its mood say what became of it.
+    `undo_id` is the action that can be taken back now.
+    """
+
+    id: UUID
+    short_id: str
+    kind: Kind
+    at: datetime
+    account: str
+    sender: str
+    sender_name: str
+    subject: str
+    tier: str
+    tier_rule: str
+    why_tier: str
+    what: str
+    by: str
+    why: str
+    state: str
+    mood: Mood
+    error: str
+    undo_id: UUID | None = None
+    is_in_inbox: bool = False
+    excerpt: str = ""
+    """The place that a search found."""
+
+
+@dataclass(frozen=True, slots=True)
+class MailLines:
+    """A page of the list; `older` is where the next begins. `looked_back_to` says how far was looked."""
+
+    lines: Sequence[MailLine]
+    older: str | None
+    looked_back_to: datetime | None
+    is_indexing: bool
+
+
+def read_since(text: str, now: datetime, zone: tzinfo = UTC) -> datetime:
+    """Read the beginning of a list: `today`, a span such as 24h, or a time. Raise BadInput."""
+    if text == TODAY:
+        return day_began(now, zone)
+    if (span := SPANS.get(text)) is not None:
+        return now - span
+    try:
+        at = datetime.fromisoformat(text)
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        remedy = f"choose one of {', '.join((TODAY, *SPANS))}, or a day such as 2026-11-01"
+        raise BadInput("since", f"{text[:40]!r} is no time", remedy) from None
+
+
+async def list_lines(database: Database, asked: MailQuestion, most: int = PAGE) -> MailLines:
+    """List what fits, newest first. Raise NotFound, or BadInput for filters that make no sense together or cost too
+    much.
+    """
+    try:
+        return await _list(database, asked, most)
+    except TookTooLong:
+        raise BadInput("q", "takes too long to look for", "add a word, or a time such as after:2026-01-01") from None
+
+
+async def _list(database: Database, asked: MailQuestion, most: int) -> MailLines:
+    before = NEWEST if asked.before is None else read_cursor(asked.before)
+    account_id = None if asked.account is None else (await find_account(database, asked.account)).id
+    since = asked.since or EARLIEST
+    wanted = MailFilter(asked.tier, asked.state, asked.by, account_id, since, asked.category)
+    _check(asked)
+    if asked.words is not None:
+        words = read_query(asked.words)
+        unbounded = replace(wanted, since=EARLIEST)
+        words = words if asked.since is None else replace(words, after=max(words.after or EARLIEST, since))
+        page = await database.run(mail_lists.list_matching(words, database.dialect, unbounded, most, before))
+    elif asked.kind == "event" or asked.tier in GATEWAY.tiers:
+        page = await database.run(mail_lists.list_events(most, asked.tier, before, since))
+    elif asked.kind == "all" and not wanted.is_narrow:
+        page = await database.run(mail_lists.list_arrived(most, before, since))
+    else:
+        page = await database.run(mail_lists.list_mail(wanted, most, before))
+    return _lines(page)
+
+
+async def count_states(database: Database, clock: Clock = wall_clock) -> StateCounts:
+    """Count what waits for a yes, and what failed or was undone in the last seven days."""
+    return await database.run(mail_lists.count_states(clock() - LATELY))
+
+
+async def count_hidden(database: Database, since: datetime) -> int:
+    """Count the messages that the model and agents have hidden since then, up to MOST_COUNTED."""
+    return await database.run(mail_lists.count_hidden(since))
+
+
+def line_of_event(each: ListedEvent) -> MailLine:
+    is_mail = each.subject is not None
+    state, mood = _EVENT_STATES.get(each.state, (each.state, ""))
+    return MailLine(
+        each.id,
+        short_id(each.id),
+        "mail" if is_mail else "event",
+        each.at,
+        each.endpoint_identity,
+        each.sender,
+        "",
+        each.subject if each.subject is not None else each.text or each.kind or "",
+        each.tier,
+        "",
+        "",
+        "" if is_mail else each.kind or each.channel,
+        "",
+        "",
+        state if each.members is None else f"{state}, stands for {each.members}",
+        mood,
+        "" if each.reason is None or each.state == "done" else each.reason,
+    )
+
+
+def line_of_mail(each: ListedMail) -> MailLine:
+    state, mood = _state(each)
+    return MailLine(
+        each.id,
+        short_id(each.id),
+        "mail",
+        each.at,
+        each.account,
+        each.sender,
+        name_of(each.headers),
+        each.subject,
+        each.tier,
+        *tier_reason(each),
+        _what(each),
+        _by(each),
+        _why(each),
+        state,
+        mood,
+        each.action_error or "" if each.action_state == "failed" else "",
+        each.action_id if _can_be_undone(each) else None,
+        is_in_inbox=not each.is_gone and "INBOX" in each.labels,
+    )
+
+
+_EVENT_STATES: Mapping[str, tuple[str, Mood]] = {
+    "waiting": ("waiting", "busy"),
+    "leased": ("being handled", "busy"),
+    "done": ("handled", "good"),
+    "failed": ("failed", "bad"),
+    "coalesced": ("part of a summary", ""),
+    "auto_acked": ("ended unread", ""),
+    "duplicate": ("duplicate", ""),
+}
+
+
+def _check(asked: MailQuestion) -> None:
+    if asked.category is not None:
+        chosen_categories([asked.category])
+    of_mail = asked.words or asked.state or asked.by or asked.account or asked.category
+    if of_mail and (asked.kind == "event" or asked.tier in GATEWAY.tiers):
+        remedy = "remove one of these filters"
+        problem = "events have no account, category, decision or action, and are not searched"
+        raise BadInput("kind", problem, remedy)
+    if asked.words is not None and asked.state == "hidden":
+        raise BadInput("state", "hidden mail is not searched by words", "remove one of these filters")
+    if asked.kind != "event" and asked.tier is not None and asked.tier not in TIERS:
+        raise BadInput("tier", f"{asked.tier[:40]!r} is none", f"choose one of: {', '.join(TIERS)}")
+
+
+def _lines(page: ListedPage) -> MailLines:
+    lines = [
+        replace(line_of_mail(each), excerpt=page.excerpts.get(each.id, ""))
+        if isinstance(each, ListedMail)
+        else line_of_event(each)
+        for each in page.items
+    ]
+    older = None if page.following is None else str(page.following)
+    return MailLines(lines, older, page.looked_back_to, page.is_indexing)
+
+
+def _state(each: ListedMail) -> tuple[str, Mood]:
+    if each.action_state is not None:
+        return state_of(each.action_state, each.undone)
+    if each.source is None:
+        return "not decided yet", "busy"
+    return ("refused, kept", "") if (each.safety or {}).get("verdict") == "refuse" else ("kept", "")
+
+
+def _what(each: ListedMail) -> str:
+    if each.action_type is not None:
+        return phrases.asked(each.action_type, each.parameters or {})
+    if each.decided_type is None:
+        return ""
+    return phrases.asked(each.decided_type, each.decided_parameters or {})
+
+
+def _by(each: ListedMail) -> str:
+    match each.actor:
+        case "user":
+            return "you"
+        case "agent":
+            return f"agent {each.asked_by or ''}".rstrip()
+        case _:
+            pass
+    match each.source:
+        case "deterministic":
+            return f"rule “{each.rule_name or 'removed'}”"
+        case "llm":
+            return f"model {each.confidence:.2f}"
+        case _:
+            return ""
+
+
+def _why(each: ListedMail) -> str:
+    asked_for = each.action_id is not None and not each.decided_action
+    return (each.action_rationale if asked_for else each.rationale) or ""
+
+
+def _can_be_undone(each: ListedMail) -> bool:
+    if each.action_type is None or each.action_state is None or each.undone in ("queued", "executing", "completed"):
+        return False
+    return why_not_undoable(each.action_type, each.action_state, each.undo_hint) is None

@@ -1,0 +1,275 @@
+"""The way of one message as a story in plain sentences: arrived, decided, approved, done, undone, and what you did."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, assert_never
+from uuid import UUID
+
+from postroom.core.actions import phrases
+from postroom.core.actions.undo import why_not_undoable
+from postroom.core.budget_shares import why_share_ended
+from postroom.core.mail.ingestion import IngestionFacts, IngestionPolicy
+from postroom.core.short_ids import short_id
+from postroom.operations.connectors.tier_rules import doubted_contact, tier_reason
+from postroom.operations.mail.mail import name_of
+from postroom.operations.mail.mail_ids import find_message
+from postroom.store.actions.actions import ActionView
+from postroom.store.actions.decisions import Decision, DecisionView
+from postroom.store.engine.database import Database
+from postroom.store.intake.ingestion_rules import list_ingestion_rules
+from postroom.store.mail.mail_views import Arrival, MailRecord, UndoView, mail_record
+from postroom.store.rules.outcomes import OutcomeView
+from postroom.triage.decide.engine import BEFORE_ACTING
+
+PLACES = {"INBOX": "the inbox", "TRASH": "the trash", "SPAM": "spam", "SENT": "sent mail", "DRAFT": "the drafts"}
+HIDDEN = frozenset({*PLACES, "UNREAD", "STARRED", "IMPORTANT"})
+
+
+@dataclass(frozen=True, slots=True)
+class StoryLine:
+    """One event in the way of a message; without a time it holds now. `command` are the words after `postroom` of a
+    command that helps.
+    """
+
+    at: datetime | None
+    text: str
+    command: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MailStory:
+    """The way of a message. `undo` has the ids of the actions that can be undone now, the last one first."""
+
+    short_id: str
+    id: UUID
+    account: str
+    sender: str
+    subject: str
+    lines: Sequence[StoryLine]
+    undo: Sequence[str]
+
+
+async def mail_story(database: Database, name: str) -> MailStory:
+    """Tell the way of the message with this id of any kind. Raise NotFound."""
+    record = await database.run(mail_record(await find_message(database, name)))
+    rules = [view.rule for view in await database.run(list_ingestion_rules()) if view.enabled]
+    came = record.arrival
+    return MailStory(
+        short_id(came.id),
+        came.id,
+        came.account,
+        came.sender,
+        came.subject,
+        list(tell(record, IngestionPolicy(rules))),
+        [short_id(each.id) for each in reversed(record.actions) if _can_be_undone(each)],
+    )
+
+
+def tell(record: MailRecord, filters: IngestionPolicy) -> Iterator[StoryLine]:
+    """The lines of the story in their order."""
+    came = record.arrival
+    yield from _arrived(came, filters)
+    if not record.decisions and not record.actions:
+        yield StoryLine(None, "Nothing has been decided about it yet.", "jobs list --type classify")
+        if (wait := record.model_wait) is not None:
+            reason = why_share_ended(wait.kind, came.policy_tier)
+            yield StoryLine(wait.waits_since, f"{reason[:1].upper()}{reason[1:]}.", "model status")
+    events = [*_decisions(record), *_requests(record)]
+    events += [(each.observed_at, line) for each in record.outcomes for line in _reacted(each)]
+    yield from (line for _, line in sorted(events, key=lambda event: event[0]))
+    yield StoryLine(came.deleted_at, _now(came))
+
+
+Event = tuple[datetime, StoryLine]
+
+
+def _decisions(record: MailRecord) -> Iterator[Event]:
+    """The decisions, each followed by what came of it."""
+    done = {each.decision_id: each for each in record.actions if each.decision_id is not None}
+    for view in record.decisions:
+        yield from ((view.created_at, line) for line in _decided(view))
+        if (action := done.get(view.decision.id)) is not None:
+            yield from ((view.created_at, line) for line in _carried_out(action, record.undos.get(action.id)))
+
+
+def _requests(record: MailRecord) -> Iterator[Event]:
+    """The actions that people and agents asked for, each followed by what came of it."""
+    for action in record.actions:
+        if action.decision_id is None and action.actor != "undo":
+            yield action.created_at, StoryLine(action.created_at, _requested(action))
+            yield from ((action.created_at, line) for line in _carried_out(action, record.undos.get(action.id)))
+
+
+def _arrived(came: Arrival, filters: IngestionPolicy) -> Iterator[StoryLine]:
+    name = name_of(came.headers)
+    sender = f"{name} <{came.sender}>" if name else came.sender
+    how = "It arrived"
+    if came.is_backfilled:
+        how = "A backfill fetched it"
+    elif came.on_demand:
+        how = "Somebody searched the mailbox for it, which brought it here"
+    yield StoryLine(came.accepted_at or came.stored_at, f"{how} in {came.account}, from {sender}.")
+    tier = "history" if came.is_backfilled else came.policy_tier
+    yield StoryLine(None, f"Its tier is {tier.replace('_', ' ')}: {tier_reason(came).words}.")
+    if came.is_contact and (doubted := doubted_contact(came.sender_doubt)):
+        yield StoryLine(None, f"It is {doubted}. So it does not count as mail from a contact.")
+    if came.pruned_at is not None:
+        yield StoryLine(came.pruned_at, "Its content is no longer kept: its retention ended.")
+        return
+    yield StoryLine(None, _why_extent(came, filters))
+
+
+def _why_extent(came: Arrival, filters: IngestionPolicy) -> str:
+    """The filter that decided how much is stored; as filters are today."""
+    decided = filters.decide(IngestionFacts(came.sender, came.headers))
+    by = f", by the filter {decided.rule!r}" if decided.tier == came.ingestion_tier else ""
+    if came.ingestion_tier == "metadata":
+        return f"Only its headers were stored, not its text{by}; rules that need the text cannot match it."
+    named = by if decided.tier == "full" and any(rule.name == decided.rule for rule in filters.rules) else ""
+    return f"It was stored in full{named or ': no filter asks for less'}."
+
+
+def _decided(view: DecisionView) -> Iterator[StoryLine]:
+    decision = view.decision
+    if decision.shadow:
+        yield StoryLine(view.created_at, _in_shadow(decision))
+        return
+    again = "It was decided again. " if decision.generation > 1 else ""
+    yield StoryLine(view.created_at, again + _deciding(decision))
+    if (said := _safety(decision)) is not None:
+        yield StoryLine(view.created_at, said)
+
+
+def _deciding(decision: Decision) -> str:
+    match decision.source:
+        case "deterministic":
+            wish = phrases.asked(*_wished(decision))
+            return f"The rule {decision.rule_name or '(removed)'!r} matched; it says: {wish}."
+        case "llm":
+            wish = phrases.asked(*_wished(decision))
+            model = f"the model {decision.model}" if decision.model else "the model"
+            sure = f"{decision.confidence:.0%} sure"
+            others = "; ".join(f"{what} ({confidence:.0%})" for what, confidence in weighed(decision))
+            also = f" It also weighed: {others}." if others else ""
+            said = f"No rule matched, so {model} was asked. It says: {wish} ({sure}).{also}"
+            return f"{said} Its reason: {decision.rationale}"
+        case "none":
+            return f"It was left as it is: {decision.rationale}."
+        case _:
+            assert_never(decision.source)
+
+
+def weighed(decision: Decision) -> list[tuple[str, float]]:
+    """Other actions that the model weighed, in words, with its confidence in each."""
+    return [
+        (phrases.asked(str(each["action"]), each["parameters"]), float(each["confidence"]))
+        for each in decision.alternatives or ()
+    ]
+
+
+def _wished(decision: Decision) -> tuple[str, Mapping[str, Any]]:
+    """The action that was decided on, also where safety refused it."""
+    refused: Mapping[str, Any] | None = (decision.safety or {}).get("proposed")
+    if refused is not None:
+        return str(refused["action"]), refused["parameters"]
+    return decision.action_type, decision.parameters
+
+
+def _in_shadow(decision: Decision) -> str:
+    wish = phrases.asked(decision.action_type, decision.parameters)
+    why = str((decision.safety or {}).get("shadow", ""))
+    if why == BEFORE_ACTING:
+        return f"The rules or the model would {wish}; you have not switched on acting for mail of that time yet."
+    if why in ("backfill", "on_demand"):
+        return f"The rules or the model would {wish}; nothing is done with old mail, so this is only recorded."
+    by = "The model" if decision.source == "llm" else f"The rule {decision.rule_name or '(removed)'!r}"
+    category = f" (mail of the category {why.partition(':')[2]} is in shadow)" if why.startswith("category:") else ""
+    return f"{by} runs in shadow: it would {wish}{category}."
+
+
+def _safety(decision: Decision) -> str | None:
+    safety = decision.safety or {}
+    reasons = "; ".join(map(str, safety.get("reasons", ())))
+    match safety.get("verdict"):
+        case "refuse":
+            return f"Safety refused that, so nothing was done: {reasons}."
+        case "approve":
+            return f"Safety asked for your approval: {reasons}."
+        case "allow":
+            return "Safety allowed it."
+        case _:
+            return None
+
+
+def _requested(action: ActionView) -> str:
+    wish = phrases.asked(action.action_type, action.parameters)
+    who = {"user": "You", "agent": "An agent"}.get(action.actor, "Somebody")
+    return f"{who} ({action.asked_by}) asked to {wish}." if action.asked_by else f"{who} asked to {wish}."
+
+
+def _carried_out(action: ActionView, undo: UndoView | None) -> Iterator[StoryLine]:
+    done = phrases.done(action.action_type, action.parameters)
+    if action.approved_by is not None:
+        yield StoryLine(None, f"It was approved by {action.approved_by}.")
+    match action.state:
+        case "approved_pending":
+            until = f" until {_time(action.expires_at)}" if action.expires_at else ""
+            yield StoryLine(None, f"It waits for your answer{until}.", f"approvals approve {action.id}")
+        case "queued" | "executing":
+            yield StoryLine(None, f"It is being {done}.")
+        case "completed" if (action.undo_hint or {}).get("no_op"):
+            yield StoryLine(action.executed_at, f"Nothing had to be changed: it was {done} already.")
+        case "completed":
+            yield StoryLine(action.executed_at, f"It was {done}.")
+        case "failed":
+            yield StoryLine(None, f"It could not be {done}: {action.error}")
+        case "canceled" | "rejected" | "expired":
+            why = f": {action.error}" if action.error else ""
+            yield StoryLine(None, f"It was not {done}; the action was {action.state}{why}.")
+        case _:
+            assert_never(action.state)
+    if undo is not None:
+        yield _undone(undo)
+    elif _can_be_undone(action):
+        yield StoryLine(None, "That can be taken back.", f"undo {short_id(action.id)}")
+
+
+def _undone(undo: UndoView) -> StoryLine:
+    by = f" by {undo.asked_by}" if undo.asked_by else ""
+    match undo.state:
+        case "completed":
+            return StoryLine(undo.executed_at, f"That was undone{by}.")
+        case "queued" | "executing" | "approved_pending":
+            return StoryLine(None, "That is being undone.")
+        case _:
+            return StoryLine(None, f"That could not be undone: {undo.error or undo.state}")
+
+
+def _can_be_undone(action: ActionView) -> bool:
+    if action.actor == "undo" or action.undone in ("queued", "executing", "completed"):
+        return False
+    return why_not_undoable(action.action_type, action.state, action.undo_hint) is None
+
+
+def _reacted(outcome: OutcomeView) -> Iterator[StoryLine]:
+    verdict = "as had been decided" if outcome.agreed else "against what had been decided"
+    yield StoryLine(outcome.observed_at, f"Then you {outcome.what} yourself, {verdict}.")
+
+
+def _now(came: Arrival) -> str:
+    if came.deleted_at is not None:
+        return "It is gone from the mailbox."
+    places = [name for label, name in PLACES.items() if label in came.labels]
+    where = " and ".join(places) if places else "the archive"
+    states = [
+        *(["unread"] if "UNREAD" in came.labels else ["read"]),
+        *(["starred"] if "STARRED" in came.labels else []),
+    ]
+    own = [label for label in came.labels if label not in HIDDEN and not label.startswith("CATEGORY_")]
+    labels = f", with the label{'s' if len(own) > 1 else ''} {', '.join(map(repr, own))}" if own else ""
+    return f"Now it is in {where}, {' and '.join(states)}{labels}."
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"

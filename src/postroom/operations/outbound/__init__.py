@@ -1,0 +1,1 @@
+"""Outgoing mail: tenants, senders, destinations, the queue and its figures."""

@@ -1,0 +1,120 @@
+"""Destinations of outgoing mail: pause and resume them, and the keys that sign mail for a domain."""
+
+import base64
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from postroom.core.errors import BadInput
+from postroom.core.outbound.destinations import SigningAlgorithm
+from postroom.mailboxes.accounts.sealing import with_newest_key
+from postroom.operations.installation.database import prepare
+from postroom.operations.outbound.tenants import checked_domain
+from postroom.store.accounts.secret_keys import list_key_uses
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.outbound import destinations, dkim_keys
+from postroom.store.outbound.destinations import DestinationPause
+from postroom.store.people.audit import Signature
+from postroom.vault.sealing import Sealed, Vault
+
+RSA_BITS = 2048
+_SELECTOR = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+
+
+async def list_destination_pauses(database: Database) -> list[DestinationPause]:
+    return await database.run(destinations.list_destination_pauses())
+
+
+async def pause_destination(database: Database, destination: str, signed: Signature, clock: Clock = wall_clock) -> None:
+    """Send nothing to the destination, for the reason in the signature."""
+    await prepare(database)
+    await database.run(destinations.pause_destination(destination, signed, clock()))
+
+
+async def resume_destination(
+    database: Database, destination: str, signed: Signature, clock: Clock = wall_clock
+) -> None:
+    """Send to the destination again."""
+    await database.run(destinations.resume_destination(destination, signed, clock()))
+
+
+@dataclass(frozen=True, slots=True)
+class DkimRecord:
+    """A key that signs mail of a domain, and the record that publishes it. The private key is never shown."""
+
+    domain: str
+    selector: str
+    algorithm: SigningAlgorithm
+    created_at: datetime
+    name: str
+    record: str
+
+
+async def list_dkim(database: Database) -> list[DkimRecord]:
+    """List the keys of all domains, with the records that belong in the DNS."""
+    return [_record(each) for each in await database.run(dkim_keys.list_dkim_keys())]
+
+
+async def add_dkim(
+    database: Database,
+    vault: Vault,
+    domain: str,
+    selector: str,
+    algorithm: SigningAlgorithm,
+    signed: Signature,
+    clock: Clock = wall_clock,
+) -> DkimRecord:
+    """Make a key for the domain. Mail is signed with it from then on, so publish the record at once."""
+    named, selector = checked_domain(domain), selector.strip().lower()
+    if not _SELECTOR.fullmatch(selector):
+        raise BadInput("selector", f"{selector[:80]!r} is no selector", "use letters, digits and hyphens, such as s1")
+    await prepare(database)
+    uses = await database.run(list_key_uses())
+    vault.prepare([use.id for use in uses if use.secrets], clock())
+    private, public = _new_key(algorithm)
+    id, secret = new_id(), base64.b64encode(private).decode()
+    await with_newest_key(
+        database,
+        lambda: dkim_keys.add_dkim_key(
+            id, named, selector, algorithm, public, _sealed(vault, id, secret), signed, clock()
+        ),
+    )
+    (found,) = [each for each in await list_dkim(database) if (each.domain, each.selector) == (named, selector)]
+    return found
+
+
+async def remove_dkim(
+    database: Database, domain: str, selector: str, signed: Signature, clock: Clock = wall_clock
+) -> None:
+    """Forget a key. Leave its record in the DNS for as long as mail that it has signed is on its way."""
+    await database.run(dkim_keys.remove_dkim_key(checked_domain(domain), selector.lower(), signed, clock()))
+
+
+def _sealed(vault: Vault, id: UUID, secret: str) -> Sealed:
+    return vault.seal(id, dkim_keys.FIELD, secret)
+
+
+def _record(key: dkim_keys.DkimKey) -> DkimRecord:
+    kind = "rsa" if key.algorithm == "rsa-sha256" else "ed25519"
+    name = f"{key.selector}._domainkey.{key.domain}"
+    text = f"v=DKIM1; k={kind}; p={key.public_key}"
+    return DkimRecord(key.domain, key.selector, key.algorithm, key.created_at, name, text)
+
+
+def _new_key(algorithm: SigningAlgorithm) -> tuple[bytes, str]:
+    """A new private key as the signer reads it, and the public one in base64."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+    if algorithm == "ed25519-sha256":
+        key = Ed25519PrivateKey.generate()
+        public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        return key.private_bytes_raw(), base64.b64encode(public).decode()
+    key = generate_private_key(65537, RSA_BITS)
+    public = key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return private, base64.b64encode(public).decode()

@@ -1,0 +1,57 @@
+"""Outgoing mail: list it, settle it, send it now, or cancel it."""
+
+from dataclasses import dataclass
+from typing import Literal
+from uuid import UUID
+
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.outbound import outbound, outbound_answers
+from postroom.store.outbound.outbound import MailView
+from postroom.store.outbound.outbound_attempts import AttemptView, list_attempts
+from postroom.store.outbound.outbound_recipients import RecipientResult, list_results
+from postroom.store.people.audit import Signature
+
+
+async def list_mail(database: Database, state: str | None, limit: int) -> list[MailView]:
+    """List outgoing mail, newest first."""
+    return await database.run(outbound.list_mail(limit, state))
+
+
+async def load_mail(database: Database, id: UUID) -> MailView:
+    return await database.run(outbound.load_mail(id))
+
+
+@dataclass(frozen=True, slots=True)
+class MailWithAttempts:
+    """One outgoing mail, and every attempt at it."""
+
+    mail: MailView
+    attempts: list[AttemptView]
+
+
+async def load_mail_with_attempts(database: Database, id: UUID) -> MailWithAttempts:
+    return MailWithAttempts(await load_mail(database, id), await database.run(list_attempts(id)))
+
+
+async def list_recipients(database: Database, id: UUID) -> list[RecipientResult]:
+    """List what has become of each recipient, in the order of the mail."""
+    await database.run(outbound.load_mail(id))
+    return await database.run(list_results(id))
+
+
+async def resolve_mail(
+    database: Database, id: UUID, outcome: Literal["sent", "not_sent"], signed: Signature, clock: Clock = wall_clock
+) -> str:
+    """Record what happened to a mail whose state is unknown; return its new state."""
+    return await database.run(outbound_answers.resolve_mail(id, outcome, signed, clock()))
+
+
+async def send_mail_now(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> None:
+    """Make a mail that waits for its next attempt due at once."""
+    await database.run(outbound_answers.hasten_mail(id, signed, clock()))
+
+
+async def cancel_mail(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> str:
+    """Cancel a mail that has not left yet; return its new state."""
+    return await database.run(outbound_answers.cancel_mail(id, signed, clock()))

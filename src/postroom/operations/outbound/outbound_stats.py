@@ -1,0 +1,69 @@
+"""The figures of the outbound queue since a time: fairness, waits, deliveries, health and throttles."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from postroom.core.outbound.fairness import Discipline
+from postroom.core.outbound.rollout import Stage
+from postroom.core.outbound.time_buckets import Spread
+from postroom.outbound.queue.statistics import (
+    DISCIPLINES,
+    AbuseStats,
+    DisciplineStats,
+    QueueStats,
+    abuse_stats,
+    choosing_both,
+    discipline_stats,
+    queue_stats,
+)
+from postroom.settings.outbound import OutboundSettings
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.installation.rollups import hour_of
+from postroom.store.outbound.outbound_figures import OutboundFigures, TimedLane, load_figures
+from postroom.store.outbound.sender_counts import next_hour
+
+__all__ = ["AbuseStats", "DisciplineStats", "OutboundStats", "QueueStats", "Spread", "TimedLane", "outbound_stats"]
+
+HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundStats:
+    """All figures, from full hours. `stage` and `share` are those of the settings; there may be figures of both
+    disciplines in any stage, since it may have changed."""
+
+    since: datetime
+    until: datetime
+    stage: Stage
+    share: float | None
+    disciplines: Mapping[Discipline, DisciplineStats]
+    choosing_both: Spread | None
+    """The time to choose batches with mail of both disciplines."""
+    queue: QueueStats
+    abuse: AbuseStats
+
+
+async def outbound_stats(
+    database: Database, settings: OutboundSettings, since: datetime, clock: Clock = wall_clock
+) -> OutboundStats:
+    """Read the figures of the hours from that of `since` to the present one."""
+    now, start = clock(), hour_of(since)
+    return stats_of(await database.run(load_figures(start, next_hour(now), now)), settings, start, now)
+
+
+def stats_of(figures: OutboundFigures, settings: OutboundSettings, start: datetime, now: datetime) -> OutboundStats:
+    """Say what the figures of the hours since `start` mean."""
+    hours = max((now - start) / HOUR, 1 / 60)
+    rollout = settings.rollout
+    return OutboundStats(
+        since=start,
+        until=now,
+        stage=rollout.stage,
+        share=rollout.share if rollout.stage == "share" else None,
+        disciplines={each: discipline_stats(figures, each, hours) for each in DISCIPLINES},
+        choosing_both=choosing_both(figures),
+        queue=queue_stats(figures, settings.max_queue, settings.slots, now),
+        abuse=abuse_stats(figures.throttles, figures.throttled_mail),
+    )

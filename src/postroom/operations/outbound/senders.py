@@ -1,0 +1,155 @@
+"""Senders: add and list them, set passwords, throttle, release, disable and enable them."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from postroom.core.errors import BadInput
+from postroom.core.mail.addresses import canonical
+from postroom.core.outbound.priority import DEFAULT_PLAN, PLANS, Throttle
+from postroom.core.suggestions import did_you_mean
+from postroom.operations.installation.database import prepare
+from postroom.operations.outbound.tenants import checked_domain, checked_name, checked_weight
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.outbound import senders
+from postroom.store.outbound.sender_notices import SYSTEM
+from postroom.store.outbound.senders import NewSender, SenderView
+from postroom.store.people.audit import Signature
+from postroom.vault.passwords import hash_password
+
+__all__ = [
+    "SenderView",
+    "WantedSender",
+    "add_sender",
+    "disable_sender",
+    "enable_sender",
+    "list_senders",
+    "load_sender",
+    "release_sender",
+    "set_password",
+    "throttle_sender",
+    "throttle_sender_for",
+]
+
+SHORTEST_THROTTLE, LONGEST_THROTTLE = timedelta(hours=1), timedelta(days=30)
+_USERNAME = re.compile(r"[!-~]{1,256}")
+_STAND_IN = "x"
+
+
+@dataclass(frozen=True, slots=True)
+class WantedSender:
+    """A sender as somebody asks for it."""
+
+    username: str
+    domain: str | None = None
+    """By default that of the username."""
+    tenant: str | None = None
+    addresses: Sequence[str] = ()
+    """By default the username, or every address of the domain."""
+    plan: str = DEFAULT_PLAN
+    weight: float = 1.0
+    daily_limit: int | None = None
+    password: str | None = field(default=None, repr=False)
+
+    def checked(self) -> NewSender:
+        """Raises BadInput that names the field and the remedy."""
+        own = canonical(self.username)
+        username = own or self.username.strip().lower()
+        if not _USERNAME.fullmatch(username) or username == SYSTEM:
+            remedy = "use a mail address, or a name in ASCII without spaces"
+            raise BadInput("username", f"{self.username[:200]!r} cannot be one", remedy)
+        if self.domain is None and own is None:
+            raise BadInput("domain", f"is missing, and {username} is no address", "give it, such as example.com")
+        domain = checked_domain(self.domain or username.rpartition("@")[2])
+        if self.plan not in PLANS:
+            remedy = did_you_mean(self.plan, PLANS, f"use one of {', '.join(PLANS)}")
+            raise BadInput("plan", f"there is no plan {self.plan[:200]!r}", remedy)
+        if self.daily_limit is not None and self.daily_limit < 1:
+            raise BadInput("limit", f"{self.daily_limit} is out of range", "use 1 or more")
+        return NewSender(
+            username,
+            domain,
+            tuple(checked_pattern(each) for each in self.addresses or (own or f"*@{domain}",)),
+            None if self.tenant is None else checked_name(self.tenant),
+            None if self.password is None else hash_password(self.password),
+            self.plan,
+            checked_weight(self.weight),
+            self.daily_limit,
+        )
+
+
+async def add_sender(
+    database: Database, wanted: WantedSender, signed: Signature, clock: Clock = wall_clock
+) -> SenderView:
+    """Add a sender, with domain and tenant if they are new."""
+    new = await asyncio.to_thread(wanted.checked)
+    await prepare(database)
+    return await database.run(senders.add_sender(new, signed, clock()))
+
+
+async def list_senders(
+    database: Database, tenant: str | None, limit: int, *, throttled: bool = False, clock: Clock = wall_clock
+) -> list[SenderView]:
+    """List the senders of one tenant, or all; only those with a throttle if `throttled`."""
+    name = None if tenant is None else tenant.lower()
+    return await database.run(senders.list_senders(clock(), name, throttled=throttled, most=limit))
+
+
+async def load_sender(database: Database, username: str, clock: Clock = wall_clock) -> SenderView:
+    return await database.run(senders.load_sender(username, clock()))
+
+
+async def set_password(
+    database: Database, username: str, password: str, signed: Signature, clock: Clock = wall_clock
+) -> None:
+    """Replace a sender's password."""
+    password_hash = await asyncio.to_thread(hash_password, password)
+    await database.run(senders.set_password(username, password_hash, signed, clock()))
+
+
+async def throttle_sender(
+    database: Database, username: str, until: datetime, signed: Signature, clock: Clock = wall_clock
+) -> SenderView:
+    """Hold back a sender's mail until a time, for the reason in the signature."""
+    throttle = Throttle(until, signed.reason or "by the operator")
+    await database.run(senders.throttle_sender(username, throttle, signed, clock()))
+    return await load_sender(database, username, clock)
+
+
+async def throttle_sender_for(
+    database: Database, username: str, time: timedelta, signed: Signature, clock: Clock = wall_clock
+) -> SenderView:
+    """Hold back a sender's mail for a time, for the reason in the signature. Raise BadInput for too long a time."""
+    if not SHORTEST_THROTTLE <= time <= LONGEST_THROTTLE:
+        longest = LONGEST_THROTTLE // SHORTEST_THROTTLE
+        raise BadInput("hours", f"{time / SHORTEST_THROTTLE:g} is out of range", f"use 1 to {longest}")
+    return await throttle_sender(database, username, clock() + time, signed, clock)
+
+
+async def release_sender(database: Database, username: str, signed: Signature, clock: Clock = wall_clock) -> bool:
+    """End a throttle, and hold nothing that was counted so far against the sender. False if there was none."""
+    return await database.run(senders.release_sender(username, signed, clock())) is not None
+
+
+async def disable_sender(database: Database, username: str, signed: Signature, clock: Clock = wall_clock) -> bool:
+    """Accept no mail of a sender any more. False if that was so before."""
+    return await database.run(senders.disable_sender(username, signed, clock()))
+
+
+async def enable_sender(database: Database, username: str, signed: Signature, clock: Clock = wall_clock) -> bool:
+    """Accept mail of a sender again. False if that was so before."""
+    return await database.run(senders.enable_sender(username, signed, clock()))
+
+
+def checked_pattern(pattern: str) -> str:
+    """The canonical form of an address, or of a pattern with one `*` before the `@`. Raises BadInput for others."""
+    local, _, domain = pattern.strip().rpartition("@")
+    begin, star, end = local.partition("*")
+    known = canonical(f"{begin}{_STAND_IN if star else ''}{end}@{domain}")
+    if known is None or (star and ("*" in end or '"' in local)):
+        remedy = "write one such as ada@example.com, *@example.com or ada+*@example.com"
+        raise BadInput("address", f"{pattern[:200]!r} is no address and no pattern", remedy)
+    return f"{local.lower()}@{known.rpartition('@')[2]}" if star else known

@@ -1,0 +1,1 @@
+"""The overview: what needs a person, the road of messages, and figures over time."""

@@ -1,0 +1,72 @@
+"""The things that need a person now, each with the page that solves it. The most pressing comes first."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+from postroom.core.mail.account_repair import act_command
+from postroom.operations.accounts.account_status import AccountLine
+from postroom.operations.rules.proposals import list_proposals
+from postroom.operations.rules.rules import list_unconfirmed
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.jobs import jobs
+from postroom.store.mail import feed
+
+FAILED_WITHIN = timedelta(days=7)
+MOST_COUNTED = 1_000
+
+Need = Literal[
+    "failed_actions",
+    "failed_jobs",
+    "account",
+    "not_acting",
+    "not_ingested",
+    "unconfirmed_rules",
+    "proposals",
+    "no_account",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    need: Need
+    count: int
+    about: str = ""
+    """The account, where it is about one."""
+    detail: str = ""
+    command: str = ""
+    """The command that solves it, where no page does."""
+
+
+async def needs_attention(
+    database: Database, accounts: list[AccountLine], clock: Clock = wall_clock
+) -> list[Attention]:
+    """Return what needs a person, beside the actions that wait for a yes."""
+    failed = await database.run(feed.count_failed_actions(clock() - FAILED_WITHIN, MOST_COUNTED))
+    broken = await database.run(jobs.count_failed_jobs(MOST_COUNTED))
+    unconfirmed = len(await list_unconfirmed(database))
+    proposals = len(await list_proposals(database, "open", MOST_COUNTED))
+    found = [
+        *(each for account in accounts for each in _of_account(account)),
+        Attention("failed_actions", failed),
+        Attention("failed_jobs", broken),
+        Attention("unconfirmed_rules", unconfirmed, command="postroom rules confirm"),
+        Attention("proposals", proposals),
+    ]
+    if not accounts:
+        found.append(Attention("no_account", 1, command="postroom account add imap"))
+    return [each for each in found if each.count]
+
+
+def _of_account(account: AccountLine) -> list[Attention]:
+    found: list[Attention] = []
+    if account.state == "needs_consent" or account.dies_at is not None:
+        detail = account.reason or account.trouble or ""
+        found.append(Attention("account", 1, account.email, detail, account.command or ""))
+    if account.acts_from is None and account.state == "active":
+        found.append(Attention("not_acting", 1, account.email, "", act_command(account.email)))
+    lost = account.refused + account.set_aside
+    if lost:
+        found.append(Attention("not_ingested", lost, account.email, "", account.retry or ""))
+    return found

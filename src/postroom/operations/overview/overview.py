@@ -1,0 +1,195 @@
+"""The overview page's data: the road of messages, what needs a person, spend, accounts, the newest messages.
+
+Every text in a `MessageLine` may come from a stranger's mail. Nothing here is trusted; the page makes it safe to show.
+"""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from uuid import UUID
+
+from postroom.core.actions.steps import shown
+from postroom.core.days import day_began
+from postroom.operations.accounts.account_status import AccountLine, account_lines
+from postroom.operations.actions.action_states import Mood, state_of
+from postroom.operations.actions.kill_switch import pause_changes, released_by_resuming, resume_changes
+from postroom.operations.actions.pausing import Stopped
+from postroom.operations.mail.mail_lines import MailLine, MailQuestion, count_hidden, list_lines
+from postroom.operations.overview.attention import Attention, needs_attention
+from postroom.operations.overview.channels import changes_on
+from postroom.operations.overview.first_steps import FirstSteps, first_steps
+from postroom.operations.overview.road import Road, read_road
+from postroom.operations.rules.model import ModelStatus, model_status
+from postroom.settings.sections import ModelSettings
+from postroom.store.accounts import accounts
+from postroom.store.actions import decisions, pauses
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.intake import acceptance, history
+from postroom.store.jobs import jobs
+from postroom.store.mail import feed
+from postroom.store.people.audit import Signature
+
+CHANNELS = (acceptance.CHANNEL, accounts.CHANNEL, decisions.CHANNEL, jobs.CHANNEL, pauses.CHANNEL)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageLine:
+    """One message: how it arrived, what was decided and why, and the result."""
+
+    inbox_id: UUID
+    seq: int
+    accepted_at: datetime
+    tier: str
+    assignment_rule: str | None
+    sender: str
+    subject: str
+    state: str
+    """`waiting`, `leased`, `done` or `failed`."""
+    decision: str | None = None
+    """For example `archive`, `apply_label Receipts` or `keep`."""
+    source: str | None = None
+    """Who decided: `deterministic` for a rule, `model`, …"""
+    rule_name: str | None = None
+    rationale: str | None = None
+    action_state: str | None = None
+    """In words, as on every page."""
+    action_mood: Mood = ""
+    action_error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ControlState:
+    """Whether changes are allowed now, and which model decides besides the rules."""
+
+    paused_since: datetime | None = None
+    paused_because: str = ""
+    paused_everywhere: bool = True
+    model: str | None = None
+    waiting: Sequence[str] = ()
+    """The work that begins when everything is resumed, line by line."""
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenToday:
+    """Messages that the model and agents have hidden today without a person's approval, newest first."""
+
+    count: int
+    lines: Sequence[MailLine]
+
+
+class Overview:
+    """Read the overview from the database, signal announced changes, and operate the kill switch."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock = wall_clock,
+        *,
+        model: ModelSettings | None = None,
+        zone: tzinfo = UTC,
+    ) -> None:
+        """`zone` is that of the owner's day."""
+        self._zone = zone
+        self._database = database
+        self._clock = clock
+        self._model = model
+
+    async def lines(self, limit: int) -> list[MessageLine]:
+        """Return the newest messages, newest first."""
+        return [_line(row) for row in await self._database.run(feed.recent_messages(limit))]
+
+    async def in_line(self) -> Mapping[str, int]:
+        """Return how many wait now, by tier, over all queues."""
+        counts = Counter[str]()
+        for each in await self._database.run(history.depths()):
+            counts[each.tier] += each.count if each.state == "waiting" else 0
+        return +counts
+
+    async def road(self, window: timedelta) -> Road:
+        return await read_road(self._database, window, self._clock)
+
+    async def attention(self, accounts: list[AccountLine]) -> list[Attention]:
+        return await needs_attention(self._database, accounts, self._clock)
+
+    async def first_steps(
+        self, accounts: list[AccountLine], control: "ControlState", *, has_mail: bool, has_events: bool
+    ) -> FirstSteps | None:
+        """Return the steps that lead into a new installation; None when they are behind."""
+        if not accounts and (has_mail or has_events):
+            return None  # it is used without a mailbox
+        is_paused, has_model = control.paused_since is not None, self._model is not None
+        return await first_steps(self._database, accounts, has_mail=has_mail, has_model=has_model, is_paused=is_paused)
+
+    async def spend(self) -> ModelStatus | None:
+        """Return what the model has cost today; None without one."""
+        if self._model is None:
+            return None
+        return await model_status(self._database, self._model, self._clock, zone=self._zone)
+
+    async def hidden_today(self, most: int = 5) -> HiddenToday:
+        """Return what was hidden since the owner's midnight and not brought back."""
+        since = day_began(self._clock(), self._zone)
+        count = await count_hidden(self._database, since)
+        if not count:
+            return HiddenToday(0, ())
+        asked = MailQuestion(kind="mail", state="hidden", since=since)
+        return HiddenToday(count, (await list_lines(self._database, asked, most)).lines)
+
+    async def accounts(self) -> list[AccountLine]:
+        return await account_lines(self._database, self._clock())
+
+    async def control_state(self) -> ControlState:
+        found = await self._database.run(pauses.standing_pauses())
+        if not found:
+            return ControlState(model=self._model_name)
+        everywhere = [each for each in found if each.scope == pauses.ALL]
+        first = (everywhere or found)[0]
+        waiting = await released_by_resuming(self._database, None) if everywhere else None
+        return ControlState(first.since, first.reason, bool(everywhere), self._model_name, waiting or ())
+
+    @property
+    def _model_name(self) -> str | None:
+        return None if self._model is None else self._model.name
+
+    def changes(self) -> AsyncIterator[None]:
+        return changes_on(self._database, CHANNELS)
+
+    async def pause(self, signed: Signature) -> Stopped:
+        """Stop all changes to mailboxes, for the reason in the signature."""
+        return await pause_changes(self._database, None, signed.reason or "", signed, self._clock)
+
+    async def resume(self, signed: Signature) -> None:
+        await resume_changes(self._database, None, signed, self._clock)
+
+
+def _line(row: feed.FeedRow) -> MessageLine:
+    state, mood = (None, "") if row.action_state is None else state_of(row.action_state, row.undone)
+    return MessageLine(
+        row.inbox_id,
+        row.seq,
+        row.accepted_at,
+        row.tier,
+        None,
+        row.sender,
+        row.subject,
+        row.state,
+        _decision(row),
+        None if row.source == "none" else row.source,
+        row.rule_name,
+        row.rationale or row.reason,
+        state,
+        mood,
+        row.action_error,
+    )
+
+
+def _decision(row: feed.FeedRow) -> str | None:
+    match row.action_type:
+        case None:
+            return None
+        case "none":
+            return "keep"
+        case other:
+            return shown(other, row.parameters)

@@ -1,0 +1,63 @@
+"""The tokens of connectors, pages and agents: create, list and revoke them."""
+
+from datetime import datetime
+from uuid import UUID
+
+from postroom.core.errors import BadInput, NotFound
+from postroom.core.short_ids import part_of_id
+from postroom.core.suggestions import did_you_mean
+from postroom.operations.installation.database import prepare
+from postroom.store.actions.token_work import actor_of
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.people import tokens
+from postroom.store.people.audit import Signature
+from postroom.store.people.tokens import NewToken, RevokedToken, Token, mint
+
+__all__ = ["RevokedToken", "actors_named", "create_token", "find_holders", "list_tokens", "mint", "revoke_token"]
+
+MODEL = "model"
+"""The name of the model among those who ask for actions."""
+
+
+async def create_token(database: Database, token: NewToken, signed: Signature, now: datetime) -> Token:
+    """Store a token made by `mint`; only a hash of its secret is kept. Raise BadInput if it is over already."""
+    if token.expires_at is not None and token.expires_at <= now:
+        raise BadInput("expires_at", "is in the past", "give a later time, or none")
+    await prepare(database)
+    return await database.run(tokens.create_token(token, signed, now))
+
+
+async def list_tokens(database: Database) -> list[Token]:
+    """List all tokens, newest first, without their secrets."""
+    return await database.run(tokens.list_tokens())
+
+
+async def find_holders(database: Database, name: str) -> list[Token]:
+    """Find the tokens with this name, or the one with this id, of which some digits are enough. Revoked ones count.
+
+    Raise BadInput if several ids have these digits, NotFound if there is none.
+    """
+    known = await database.run(tokens.list_tokens())
+    if named := [each for each in known if each.name == name]:
+        return named
+    part = part_of_id(name)
+    found = [] if part is None else [each for each in known if part.fits(each.id)]
+    if len(found) > 1:
+        raise BadInput("NAME", f"{name!r} is part of {len(found)} ids of tokens", "give more digits")
+    if not found:
+        remedy = did_you_mean(name, [each.name for each in known if each.name], "`postroom token list` shows all")
+        raise NotFound(f"there is no token {name[:200]!r}; {remedy}")
+    return found
+
+
+async def actors_named(database: Database, name: str) -> list[str]:
+    """Return who is meant by a name, as actions and the audit log name them: the holders of tokens, or the model."""
+    if name == MODEL:
+        return [MODEL]
+    return [actor_of(each.id) for each in await find_holders(database, name)]
+
+
+async def revoke_token(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> RevokedToken:
+    """Revoke a token for good, and withdraw what its holder asked for and what is not done. Safe to repeat."""
+    return await database.run(tokens.revoke_token(id, signed, clock()))

@@ -1,0 +1,1 @@
+"""A preview of what Postroom would do with mail that it has not been given."""

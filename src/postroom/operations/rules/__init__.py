@@ -1,0 +1,1 @@
+"""Rules: written, tried, imported, proposed, simulated; and guidance for the model."""

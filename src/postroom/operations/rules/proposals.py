@@ -1,0 +1,93 @@
+"""Rules that Postroom proposes from what the user does by hand: list, accept or dismiss them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from postroom.core.lifecycle import ProposalState
+from postroom.core.rules.in_words import actions_in_words, conditions_in_words
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.people.audit import Signature
+from postroom.store.rules import proposals as store
+from postroom.store.rules.proposals import ProposalView
+
+__all__ = [
+    "AcceptedProposal",
+    "ProposalLine",
+    "ProposalState",
+    "ProposalView",
+    "accept",
+    "dismiss",
+    "list_proposals",
+    "load_proposal",
+    "open_lines",
+]
+
+MOST_SHOWN = 20
+
+
+class AcceptedProposal(NamedTuple):
+    """The proposal, and the name of the rule created from it."""
+
+    proposal: ProposalView
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalLine:
+    """A proposed rule in words, and why it is proposed."""
+
+    id: UUID
+    name: str
+    account: str
+    when: str
+    does: str
+    because: str
+    at: datetime
+
+
+async def open_lines(database: Database) -> list[ProposalLine]:
+    """List the newest open proposals in words."""
+    return [
+        ProposalLine(
+            each.id,
+            each.draft.name,
+            each.account,
+            conditions_in_words(each.draft.conditions),
+            actions_in_words(each.draft.action_type, each.draft.parameters),
+            _because(each.evidence),
+            each.updated_at,
+        )
+        for each in await list_proposals(database, "open", MOST_SHOWN)
+    ]
+
+
+def _because(evidence: Mapping[str, Any]) -> str:
+    count = int(evidence.get("count", 0))
+    times = "once" if count == 1 else f"{count:,} times"
+    return f"you took it back {times}" if evidence.get("kind") == "taken_back" else f"you did it by hand {times}"
+
+
+async def list_proposals(database: Database, state: ProposalState | None, limit: int) -> list[ProposalView]:
+    """List the proposals in one state, or all of them, newest first."""
+    return await database.run(store.list_proposals(state, limit))
+
+
+async def load_proposal(database: Database, id: UUID) -> ProposalView:
+    return await database.run(store.load_proposal(id))
+
+
+async def accept(
+    database: Database, id: UUID, signed: Signature, *, active: bool, clock: Clock = wall_clock
+) -> AcceptedProposal:
+    """Create the rule, in shadow unless `active`."""
+    return AcceptedProposal(*await database.run(store.accept_proposal(id, new_id(), not active, signed, clock())))
+
+
+async def dismiss(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> ProposalView:
+    """Dismiss a proposal for good."""
+    return await database.run(store.dismiss_proposal(id, signed, clock()))

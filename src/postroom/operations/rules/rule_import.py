@@ -1,0 +1,102 @@
+"""An import in steps, as a page does it: read a file and see what comes over, then keep it, off, then enable it."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from postroom.core.errors import BadInput
+from postroom.core.rules.draft import RuleDraft
+from postroom.core.rules.exchange import Verdict
+from postroom.core.rules.in_words import actions_in_words, conditions_in_words
+from postroom.operations.people.audit import next_entry
+from postroom.operations.rules.rule_exchange import IMPORTED, RuleFormat, import_rules, import_table, read_rules
+from postroom.operations.rules.rules import switch_rule
+from postroom.store.engine.database import Database
+from postroom.store.people.audit import Signature
+
+__all__ = ["ImportRow", "ReadImport", "enable_import", "format_of", "keep_import", "read_import"]
+
+LARGEST = 1024 * 1024
+LARGEST_YAML = 256 * 1024  # takes some seconds to parse
+_ENDINGS: dict[str, RuleFormat] = {".xml": "gmail", ".sieve": "sieve", ".siv": "sieve", ".json": "json"}
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRow:
+    """A part of the file: what became of it and why, and what its rule does, in words."""
+
+    where: str
+    name: str
+    verdict: Verdict
+    why: str
+    when: str = ""
+    does: str = ""
+    result: str = ""
+    """The result: `added`, or `left as it is` if there was a rule of this name; empty before."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadImport:
+    """The rules in a file, all off, and a row for each part of it."""
+
+    drafts: tuple[RuleDraft, ...]
+    rows: tuple[ImportRow, ...]
+    is_kept: bool = False
+
+    @property
+    def added(self) -> list[str]:
+        return [row.name for row in self.rows if row.result == "added"]
+
+    @property
+    def harmless(self) -> list[str]:
+        """The added rules whose actions can be undone: they may be enabled together."""
+        reviewed = {draft.name for draft in self.drafts if draft.is_reviewed}
+        return [name for name in self.added if name not in reviewed]
+
+
+def format_of(name: str, content: bytes) -> RuleFormat:
+    """Tell the format by the name of the file, or else by how it begins."""
+    for ending, format in _ENDINGS.items():
+        if name.lower().endswith(ending):
+            return format
+    head = content[:2000].lstrip()
+    if head.startswith(b"<"):
+        return "gmail"
+    if head.startswith((b"{", b"[")):
+        return "json"
+    return "sieve" if head.startswith((b"require", b"#", b"/*", b"if ", b"if\n")) and b";" in content else "yaml"
+
+
+async def read_import(database: Database, content: bytes, format: RuleFormat) -> ReadImport:
+    """Read a file. Nothing is changed. Raises BadInput, which names the place."""
+    largest = LARGEST_YAML if format == "yaml" else LARGEST
+    if len(content) > largest:
+        raise BadInput("file", f"is larger than {largest // 1024} KiB", "divide it, or use `postroom rules import`")
+    # In a thread: a large file takes seconds to parse.
+    imported = await asyncio.to_thread(read_rules, content, format)
+    drafts = {draft.name: draft.for_review(IMPORTED) if draft.enabled else draft for draft in imported.drafts}
+    rows = [
+        ImportRow(each.where, each.what, each.verdict, each.why, *_words(drafts.get(each.what)))
+        for each in await import_table(database, imported)
+    ]
+    return ReadImport(tuple(drafts.values()), tuple(rows))
+
+
+async def keep_import(database: Database, found: ReadImport, signed: Signature) -> ReadImport:
+    """Add the rules, off. Rules whose names exist are left as they are."""
+    kept = {each.name: each.result for each in await import_rules(database, found.drafts, signed)}
+    rows = [row if row.verdict == "refused" else replace(row, result=kept.get(row.name, "")) for row in found.rows]
+    return replace(found, rows=tuple(rows), is_kept=True)
+
+
+async def enable_import(database: Database, names: Sequence[str], signed: Signature) -> int:
+    """Enable these rules, each with its own entry in the audit log; return how many."""
+    for name in names:
+        await switch_rule(database, name, True, next_entry(signed))
+    return len(names)
+
+
+def _words(draft: RuleDraft | None) -> tuple[str, str]:
+    if draft is None:
+        return "", ""
+    return conditions_in_words(draft.conditions), actions_in_words(draft.action_type, draft.parameters)

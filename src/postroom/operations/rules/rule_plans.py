@@ -1,0 +1,54 @@
+"""Rules as code: compare the stored rules with those in a file, and make them equal."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from postroom.core.rules.documents import RuleFile
+from postroom.core.rules.draft import RuleDraft
+from postroom.core.rules.plan import Plan, make_plan
+from postroom.core.rules.rule_tests import TestResult, run_tests
+from postroom.operations.installation.database import prepare
+from postroom.operations.preview.preview_rules import rules_of
+from postroom.operations.rules.rules import known_labels, refuse_unknown_labels, with_resolved_scopes
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.migrate import applied_migrations
+from postroom.store.people.audit import Signature
+from postroom.store.rules.rule_plans import apply_plan
+from postroom.store.rules.rules import list_rules
+
+__all__ = ["Plan", "TestResult", "apply_rules", "check_rules", "plan_for_new", "plan_rules"]
+
+
+def check_rules(file: RuleFile, now: datetime) -> list[TestResult]:
+    """Run the tests in a file against its rules. No database is needed."""
+    return run_tests(file.tests, rules_of(file.drafts), now)
+
+
+def plan_for_new(drafts: Sequence[RuleDraft]) -> Plan:
+    """The plan for an installation that has no rules yet."""
+    return make_plan(drafts, ())
+
+
+async def plan_rules(
+    database: Database, drafts: Sequence[RuleDraft], *, prune_all: bool = False, allow_missing: bool = False
+) -> Plan:
+    """Compare the stored rules with these. Nothing is changed."""
+    if not await database.run(applied_migrations()):
+        return plan_for_new(drafts)
+    found = await with_resolved_scopes(database, drafts)
+    if not allow_missing:
+        refuse_unknown_labels(found, await known_labels(database))
+    return make_plan(found, await database.run(list_rules()), prune_all=prune_all)
+
+
+async def apply_rules(database: Database, plan: Plan, signed: Signature, clock: Clock = wall_clock) -> None:
+    """Carry out the plan in one transaction, unless a rule was changed since it was made."""
+    await prepare(database)
+    drafts = [each.draft for each in plan.changes if each.draft is not None]
+    resolved = {draft.name: draft for draft in await with_resolved_scopes(database, drafts)}
+    changes = tuple(replace(each, draft=resolved.get(each.name)) for each in plan.changes)
+    ids = [new_id() for _ in changes]
+    await database.run(apply_plan(replace(plan, changes=changes), ids, signed, clock()))

@@ -1,0 +1,209 @@
+"""The rules as pages show them: in words, with how often and when each last decided, some at a time."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from postroom.core.errors import BadInput
+from postroom.core.rules.documents import write_documents
+from postroom.core.rules.draft import PRIORITIES, check_rule
+from postroom.core.rules.in_words import actions_in_words, conditions_in_words
+from postroom.core.rules.order import RulePlace
+from postroom.core.rules.rule import ScopeName
+from postroom.operations.accounts.accounts import list_accounts
+from postroom.operations.overview.channels import changes_on
+from postroom.store.actions import decisions
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.people.audit import Signature
+from postroom.store.rules import rule_lists, rules
+from postroom.store.rules.rule_lists import NumberedRule, RuleCounts, RuleState
+from postroom.store.rules.rules import RuleView
+from postroom.store.rules.shadow_reports import Tally, shadow_tallies
+
+__all__ = [
+    "DAYS",
+    "RuleCounts",
+    "RuleLine",
+    "RuleLines",
+    "RulePlace",
+    "RuleState",
+    "RuleView",
+    "UnconfirmedRule",
+    "list_lines",
+    "load_line",
+    "move_rule",
+    "read_place",
+    "rule_changes",
+    "unconfirmed_lines",
+]
+
+DAYS = 7
+"""The window of hits, in days."""
+MOST = 100
+NO_HITS: Mapping[datetime, int] = {}
+NO_TALLIES: Mapping[UUID, Tally] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class RuleLine:
+    """A rule in words, and its hits: how often it decided, alone or beside others, in each of the last 7 days."""
+
+    rule: RuleView
+    number: int
+    """Its place among all rules, from 1."""
+    whose: str
+    """The mail it is for, in words; empty for all mail."""
+    when: str
+    does: str
+    by_day: tuple[int, ...]
+    """Oldest first; the last one is the last 24 hours."""
+    last_at: datetime | None
+    shadow: Tally | None
+    """Its results in shadow, if it is in shadow."""
+    broken: str
+    """Why it cannot be used as it is; empty if it can."""
+
+    @property
+    def hits(self) -> int:
+        return sum(self.by_day)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleLines:
+    """Some rules in order, the place of the last one if there are more, and how many there are altogether."""
+
+    lines: list[RuleLine]
+    more_after: RulePlace | None
+    counts: RuleCounts
+    decided: int
+    """How many decisions were made by rules in the window."""
+
+
+async def list_lines(
+    database: Database,
+    now: datetime,
+    *,
+    scope: ScopeName | None = None,
+    state: RuleState | None = None,
+    after: RulePlace | None = None,
+    most: int = MOST,
+) -> RuleLines:
+    """List rules in the order in which they are tried, after a place."""
+    place = after or rule_lists.BEGINNING
+    views = await database.run(rule_lists.rules_page(scope, state, place, most + 1))
+    shown = views[:most]
+    hits = await database.run(rule_lists.rule_hits(now - timedelta(days=DAYS)))
+    lines = await _lines(database, shown, hits, now)
+    more = RulePlace(shown[-1].rule.priority, shown[-1].rule.id) if len(views) > most else None
+    counts = await database.run(rule_lists.count_rules())
+    decided = sum(sum(hours.values()) for name, hours in hits.items() if len(name) == 36)
+    return RuleLines(lines, more, counts, decided)
+
+
+def read_place(text: str) -> RulePlace:
+    """Read the place after which a list goes on, as `priority_id`. Raise BadInput."""
+    priority, _, id = text.partition("_")
+    try:
+        place = RulePlace(int(priority), UUID(id))
+    except ValueError:
+        place = None
+    if place is None or place.priority not in PRIORITIES:
+        raise BadInput("after", "is no place in the list", "open the list from its beginning")
+    return place
+
+
+class UnconfirmedRule(NamedTuple):
+    """A rule that waits for a person's confirmation: in words, as text, and the hash that the answer is bound to."""
+
+    line: RuleLine
+    text: str
+    content_hash: str
+
+
+async def unconfirmed_lines(database: Database, now: datetime) -> list[UnconfirmedRule]:
+    """List the rules that wait for a person's confirmation, as many as a page shows."""
+    found = (await database.run(rules.unconfirmed_rules()))[:MOST]
+    lines = await _lines(database, [NumberedRule(view, 0) for view in found], {}, now) if found else []
+    return [
+        UnconfirmedRule(each, write_documents([each.rule.draft], "yaml"), each.rule.draft.content_hash)
+        for each in lines
+    ]
+
+
+async def load_line(database: Database, id: UUID, now: datetime) -> RuleLine:
+    view = await database.run(rule_lists.rule_with_id(id))
+    hits = await database.run(rule_lists.rule_hits(now - timedelta(days=DAYS)))
+    return (await _lines(database, [view], hits, now))[0]
+
+
+async def move_rule(database: Database, id: UUID, signed: Signature, *, down: bool, clock: Clock = wall_clock) -> str:
+    """Move a rule one place up or down, and return its name."""
+    return await database.run(rule_lists.move_rule(id, down, signed, clock()))
+
+
+def rule_changes(database: Database) -> AsyncIterator[None]:
+    """Yield at once, and then whenever rules, proposals or decisions may have changed."""
+    return changes_on(database, (rules.CHANNEL, decisions.CHANNEL))
+
+
+async def _lines(
+    database: Database, numbered: list[NumberedRule], hits: Mapping[str, Mapping[datetime, int]], now: datetime
+) -> list[RuleLine]:
+    last = await database.run(rule_lists.last_hits([each.rule.id for each in numbered]))
+    shadows = await _shadows(database, numbered)
+    accounts = {str(each.id): each.email for each in await list_accounts(database)}
+    found: list[RuleLine] = []
+    for view, number in numbered:
+        found.append(
+            RuleLine(
+                view,
+                number,
+                _whose(view, accounts),
+                conditions_in_words(view.conditions),
+                actions_in_words(view.action, view.parameters),
+                _by_day(hits.get(str(view.id), NO_HITS), now),
+                last.get(view.id),
+                shadows.get(view.id, Tally()) if view.mode == "shadow" else None,
+                _broken(view),
+            )
+        )
+    return found
+
+
+async def _shadows(database: Database, numbered: list[NumberedRule]) -> Mapping[UUID, Tally]:
+    if not any(each.rule.mode == "shadow" for each in numbered):
+        return NO_TALLIES
+    by_rule, _ = await database.run(shadow_tallies())
+    return by_rule
+
+
+def _whose(view: RuleView, accounts: Mapping[str, str]) -> str:
+    match view.scope:
+        case "global":
+            return ""
+        case "account":
+            return f"mail of {accounts.get(view.scope_ref or '', view.scope_ref)}"
+        case "domain":
+            return f"mail from {view.scope_ref}"
+        case "sender":
+            return f"mail of {view.scope_ref}"
+
+
+def _by_day(hours: Mapping[datetime, int], now: datetime) -> tuple[int, ...]:
+    """Sum the hours into days that end now."""
+    days = [0] * DAYS
+    for hour, count in hours.items():
+        ago = int((now - hour) / timedelta(days=1))
+        days[DAYS - 1 - min(DAYS - 1, max(0, ago))] += count
+    return tuple(days)
+
+
+def _broken(view: RuleView) -> str:
+    try:
+        check_rule(view.conditions, view.action, view.parameters)
+    except BadInput as error:
+        return str(error)
+    return ""

@@ -1,0 +1,78 @@
+"""The effect that a change of rules would have had on stored mail. Nothing is changed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from postroom.core.errors import ModelRefused
+from postroom.core.money import MICROS_PER_CENT
+from postroom.core.rules.draft import RuleDraft
+from postroom.operations.accounts.accounts import find_account
+from postroom.operations.rules.rules import with_resolved_scopes
+from postroom.settings.reading import Settings
+from postroom.settings.safety import policy_of
+from postroom.settings.sections import ModelSettings
+from postroom.store.engine.database import Database
+from postroom.store.mail.simulation import MessageSelection
+from postroom.store.rules.rules import list_rules
+from postroom.triage.decide.model_prices import prices_of
+from postroom.triage.decide.simulate import Progress
+from postroom.triage.decide.simulated import ChangeOfRules, SimulationRequest, SimulationResult, simulate
+
+__all__ = ["ChangeOfRules", "CostEstimate", "SimulationResult", "estimate_cost", "simulate_change"]
+
+# The tokens of a call if nothing is known: a message of one page, and a decision.
+TYPICAL_TOKENS = (2_500, 150)
+
+
+@dataclass(frozen=True, slots=True)
+class CostEstimate:
+    """How many more calls to the model there would be, their cost if known, and the basis of the estimate."""
+
+    more_calls: int
+    cents: float | None
+    basis: str
+
+
+async def simulate_change(
+    database: Database,
+    settings: Settings,
+    change: ChangeOfRules,
+    now: datetime,
+    progress: Progress,
+    *,
+    since: datetime,
+    most: int,
+    account: str | None,
+) -> SimulationResult:
+    """Replay the mail since a time, or the newest, under the present rules and under the changed ones."""
+    account_id = None if account is None else (await find_account(database, account)).id
+    drafts: Sequence[RuleDraft] = await with_resolved_scopes(database, change.drafts)
+    stored = await database.run(list_rules())
+    question = SimulationRequest(
+        [view.rule for view in stored if view.decides],
+        replace(change, drafts=drafts).applied_to(stored),
+        MessageSelection(since, most, account_id),
+        policy_of(settings),
+        settings.model.provider != "none",
+        timedelta(days=settings.outbound.auto_reply_days),
+    )
+    return await simulate(database, question, now, progress)
+
+
+def estimate_cost(found: SimulationResult, model: ModelSettings) -> CostEstimate:
+    more = found.after.model_calls - found.before.model_calls
+    micros, basis = _call_cost(found, model)
+    return CostEstimate(more, None if micros is None else round(more * micros / MICROS_PER_CENT, 4), basis)
+
+
+def _call_cost(found: SimulationResult, model: ModelSettings) -> tuple[float | None, str]:
+    """Return the cost of one call, and what it is based on."""
+    if model.provider == "none":
+        return None, "there is no model"
+    if found.call_micros is not None:
+        return found.call_micros, "by the cost of recent calls"
+    try:
+        return prices_of(model).cost(*TYPICAL_TOKENS), f"by the price, at {TYPICAL_TOKENS[0]:,} tokens a call"
+    except ModelRefused:
+        return None, "the price of the model is unknown"

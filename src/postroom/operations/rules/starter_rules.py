@@ -1,0 +1,128 @@
+"""The starter rules: list them with what they would have done lately, and add those that somebody chooses."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from postroom.core.actions.steps import leaves_inbox, steps_of
+from postroom.core.rules.starter import Starter, drafts_of, starters, starters_named
+from postroom.operations.installation.database import prepare
+from postroom.operations.preview.preview_rules import rules_of
+from postroom.settings.reading import Settings
+from postroom.settings.safety import policy_of
+from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.database import Database
+from postroom.store.engine.ids import new_id
+from postroom.store.engine.migrate import applied_migrations
+from postroom.store.mail.simulation import MessageSelection, PastMessage
+from postroom.store.people.audit import Signature
+from postroom.store.rules.rules import KeptRules, keep_rules, list_rules
+from postroom.triage.decide.simulate import (
+    ForeseenDecision,
+    Progress,
+    SimulatedPair,
+    SimulatedRules,
+    SimulationContext,
+    load_context,
+    needed_by,
+    past_pages,
+)
+
+__all__ = ["KeptRules", "StarterView", "add_starters", "list_starters", "plain_starters", "views_without_mail"]
+
+LATELY = timedelta(days=7)
+MOST_MAIL = 20_000
+ORIGIN = "starter"
+
+Chosen = Literal["no", "yes", "partly"]
+
+
+@dataclass(slots=True)
+class StarterView:
+    """A starter, whether its rules are in use, and what it would have done, by itself, to the mail of the last 7 days.
+
+    `mail` is how many messages there were.
+    """
+
+    name: str
+    title: str
+    description: str
+    rules: list[str]
+    chosen: Chosen = "no"
+    mail: int = 0
+    matched: int = 0
+    leave_inbox: int = 0
+    wait: int = 0
+
+    def add(self, _past: PastMessage, _before: ForeseenDecision, after: ForeseenDecision) -> None:
+        self.matched += after.rule_name is not None
+        steps = steps_of(after.action_type, after.parameters)
+        self.leave_inbox += after.ruling == "allow" and leaves_inbox(steps)
+        self.wait += after.ruling == "approve"
+
+
+async def list_starters(
+    database: Database, settings: Settings, now: datetime, progress: Progress = lambda _done, _total: None
+) -> list[StarterView]:
+    """List every starter with what it would have done, replaying stored mail once for all. Nothing is changed."""
+    if not await database.run(applied_migrations()):
+        return views_without_mail()
+    found = await plain_starters(database)
+    context = await load_context(database, policy_of(settings), has_model=False, now=now)
+    pairs = [_pair(starter, context) for starter in starters()]
+
+    def replay_page(page: Sequence[PastMessage]) -> None:
+        for past in page:
+            for view, pair in zip(found, pairs, strict=True):
+                view.add(past, *pair.decide(past))
+
+    done, needed = 0, needed_by(rules_of(drafts_of(starters())))
+    async for page, total in past_pages(database, MessageSelection(now - LATELY, MOST_MAIL), needed):
+        # In a thread, so that the server still answers meanwhile.
+        await asyncio.to_thread(replay_page, page)
+        done += len(page)
+        progress(done, max(total, done))
+    for view in found:
+        view.mail = done
+    return found
+
+
+async def plain_starters(database: Database) -> list[StarterView]:
+    """List every starter and whether it is in use, without what it would have done."""
+    stored = {view.name for view in await database.run(list_rules()) if view.enabled}
+    found = views_without_mail()
+    for view in found:
+        view.chosen = _chosen(view.rules, stored)
+    return found
+
+
+def views_without_mail() -> list[StarterView]:
+    """Every starter, where there is no database yet."""
+    return [_view(each) for each in starters()]
+
+
+async def add_starters(
+    database: Database, names: Sequence[str], signed: Signature, clock: Clock = wall_clock
+) -> KeptRules:
+    """Add the rules of these starters, all or none; rules whose names exist are left as they are."""
+    await prepare(database)
+    drafts = [(new_id(), draft) for draft in drafts_of(starters_named(names))]
+    return await database.run(keep_rules(drafts, "skip", ORIGIN, signed, clock()))
+
+
+def _pair(starter: Starter, context: SimulationContext) -> SimulatedPair:
+    """No rules, and those of the starter alone."""
+    return SimulatedPair(SimulatedRules((), context), SimulatedRules(rules_of(starter.rules), context))
+
+
+def _view(starter: Starter) -> StarterView:
+    return StarterView(starter.name, starter.title, starter.description, [rule.name for rule in starter.rules])
+
+
+def _chosen(rules: Iterable[str], stored: set[str]) -> Chosen:
+    found = [name in stored for name in rules]
+    if all(found):
+        return "yes"
+    return "partly" if any(found) else "no"

@@ -1,0 +1,1 @@
+"""Where events come from besides mailboxes, and the client of the switchboard that all sources use."""

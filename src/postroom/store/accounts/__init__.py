@@ -1,0 +1,1 @@
+"""Verbs of accounts, their secrets, and requests to their mailboxes."""

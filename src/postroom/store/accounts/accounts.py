@@ -1,0 +1,342 @@
+"""Account verbs: what the user consented to, whether the account is in use, and its sealed secrets.
+
+    connect_account ──► active ⇄ paused          (pause_account, resume_account)
+                          │  ▲      │
+             lose_consent │  │      │            jobs that meet a paused account, or one without consent, are parked;
+           refuse_sign_in ▼  │      ▼            whatever makes it active again releases them
+                     needs_consent ──► removed   (remove_account: secrets wiped, history kept)
+
+A secret arrives sealed: nothing here, nor in the database, can open it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from postroom.core.audited_actions import AuditedAction
+from postroom.core.errors import Conflict, NotFound
+from postroom.core.lifecycle import ACCOUNT, AccountState
+from postroom.core.mail.accounts import Provider, gmail_endpoint, imap_endpoint, parking_key, same_mailbox
+from postroom.core.mail.servers import MailServers
+from postroom.store.accounts.secret_keys import using_key
+from postroom.store.actions.pauses import recalling
+from postroom.store.backfill.backfill import canceling_all
+from postroom.store.engine.codecs import json_text
+from postroom.store.engine.database import Notify, Script, query, sql, transaction
+from postroom.store.engine.reading import read_first, read_rows
+from postroom.store.jobs.job_builders import sync_job
+from postroom.store.jobs.jobs import enqueue_many, unpark
+from postroom.store.people.audit import Signature, auditing
+from postroom.vault.sealing import Sealed
+
+CHANNEL = "accounts"
+# The names of the fields that secrets are sealed under.
+REFRESH_TOKEN = "refresh_token"  # noqa: S105
+PASSWORD = "password"  # noqa: S105
+SMTP_PASSWORD = "smtp_password"  # noqa: S105
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """The consent of the user. `refreshed_at` is when the provider last accepted it."""
+
+    client_id: str
+    level: str
+    scopes: frozenset[str]
+    granted_at: datetime
+    refreshed_at: datetime | None = None
+    dies_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AccountView:
+    """An account with its consent, or its servers if it is reached over IMAP; one that was never connected, or was
+    removed, has neither.
+    """
+
+    id: UUID
+    provider: Provider
+    endpoint_identity: str
+    email: str
+    state: AccountState
+    state_reason: str | None
+    created_at: datetime
+    updated_at: datetime
+    consent: Consent | None
+    servers: MailServers | None = None
+    acts_from: datetime | None = None
+    """Since when mail is acted on; None until its owner has said so."""
+
+
+class AccountWithSecret(NamedTuple):
+    """An account, and its sealed secret, if it has one."""
+
+    account: AccountView
+    sealed: Sealed | None
+
+
+@transaction
+def connect_account(
+    id: UUID, email: str, consent: Consent, sealed: Sealed, signed: Signature, now: datetime
+) -> Script[AccountView]:
+    """Store the consent to a Gmail mailbox, and resume its jobs. `id` is the account's, or that of a new one.
+
+    A mailbox has one account, however its address is spelled: connecting it again renews that account's consent.
+    Connecting the same mailbox is serialised, so that two spellings of it are not both taken for new.
+    """
+    before = yield from _connecting(id, "gmail", gmail_endpoint(email), email, now)
+    scopes = json_text(sorted(consent.scopes))
+    yield from using_key(sealed.key_id, now)
+    yield sql("upsert_consent", id, consent.client_id, consent.level, scopes, consent.granted_at, consent.dies_at)
+    yield sql("upsert_credential", id, REFRESH_TOKEN, *sealed, now)
+    after = {"state": "active", "email": email, "level": consent.level, "scopes": sorted(consent.scopes)}
+    return (yield from _connected(id, before, after, signed, now))
+
+
+@transaction
+def connect_imap_account(
+    id: UUID, email: str, servers: MailServers, secrets: Mapping[str, Sealed], signed: Signature, now: datetime
+) -> Script[AccountView]:
+    """Store the servers of a mailbox and its secrets by field, and resume its jobs. Connecting it again renews them
+    all: a secret that is not among these is deleted.
+    """
+    before = yield from _connecting(id, "imap", imap_endpoint(email), email, now)
+    _refuse_second_account(id, servers, read_rows(AccountView, (yield sql("select_account_views"))))
+    yield sql("delete_credentials", id)
+    for key_id in sorted({each.key_id for each in secrets.values()}):
+        yield from using_key(key_id, now)
+    for field, sealed in sorted(secrets.items()):
+        yield sql("upsert_credential", id, field, *sealed, now)
+    yield sql(
+        "upsert_mail_servers",
+        id,
+        servers.imap_host,
+        servers.imap_port,
+        servers.imap_security,
+        servers.smtp_host,
+        servers.smtp_port,
+        servers.smtp_security,
+        servers.user_name,
+        servers.sign_in,
+        servers.labels_as,
+        servers.files_sent_mail,
+        servers.given_at,
+        servers.trusted_certificates,
+        servers.authserv_ids,
+    )
+    after = {"state": "active", "email": email, "imap": servers.imap_host, "smtp": servers.smtp_host}
+    return (yield from _connected(id, before, after, signed, now))
+
+
+@transaction
+def act_from(id: UUID, since: datetime, signed: Signature, now: datetime) -> Script[AccountView]:
+    """Act on mail since this time. What was decided before stays as it is."""
+    yield from _lock(id)
+    before = yield from _view(id)
+    if before.acts_from != since:
+        yield sql("set_acts_from", id, since, now)
+        was, then = ({"acts_from": None if at is None else at.isoformat()} for at in (before.acts_from, since))
+        yield from auditing(signed.under("account.act", "account", str(id), before=was, after=then), now)
+        yield Notify(CHANNEL, str(id))
+    return (yield from _view(id))
+
+
+@transaction
+def pause_account(id: UUID, signed: Signature, now: datetime) -> Script[AccountView]:
+    """Pause the account at the user's request: its jobs wait."""
+    yield from recalling(str(id))
+    return (yield from _moved(id, "paused", signed.reason, "account.pause", signed, now))
+
+
+@transaction
+def resume_account(id: UUID, signed: Signature, now: datetime) -> Script[AccountView]:
+    """Use the account again and resume its jobs. An account that lost its consent can be retried this way."""
+    view = yield from _moved(id, "active", None, "account.resume", signed, now)
+    yield from _goes_on(id, now)
+    return view
+
+
+@transaction
+def remove_account(id: UUID, signed: Signature, now: datetime) -> Script[AccountView]:
+    """Delete the account's secrets for good; keep its mail and history. Waiting jobs end by themselves,
+    and its backfills are canceled.
+    """
+    yield from recalling(str(id))
+    view = yield from _moved(id, "removed", signed.reason, "account.remove", signed, now)
+    yield sql("delete_credentials", id)
+    yield sql("delete_consent", id)
+    yield sql("delete_mail_servers", id)
+    yield from unpark.script(parking_key(id), now)
+    yield from canceling_all(view.endpoint_identity, now, signed)
+    return (yield from _view(id))
+
+
+@transaction
+def lose_consent(id: UUID, granted_at: datetime, reason: str, signed: Signature, now: datetime) -> Script[bool]:
+    """Record that the provider no longer accepts this consent. False if the account has a newer one."""
+    state, _ = yield from _lock(id)
+    view = yield from _view(id)
+    if view.consent is None or view.consent.granted_at != granted_at or state not in ("active", "paused"):
+        return False
+    yield from _moved(id, "needs_consent", reason, "account.consent_lost", signed._replace(reason=reason), now)
+    return True
+
+
+@transaction
+def refuse_sign_in(id: UUID, given_at: datetime, reason: str, signed: Signature, now: datetime) -> Script[bool]:
+    """Record that the mail server does not accept the password of this time. False if the account has a newer one."""
+    state, _ = yield from _lock(id)
+    view = yield from _view(id)
+    if view.servers is None or view.servers.given_at != given_at or state != "active":
+        return False
+    yield from _moved(id, "needs_consent", reason, "account.sign_in_refused", signed._replace(reason=reason), now)
+    return True
+
+
+@transaction
+def note_refresh(id: UUID, granted_at: datetime, now: datetime) -> Script[bool]:
+    """Record that the provider accepted this consent."""
+    return bool((yield sql("note_refresh", id, granted_at, now)))
+
+
+@query
+def list_accounts() -> Script[list[AccountView]]:
+    """Every account ever created, oldest first."""
+    rows = yield sql("select_account_views")
+    return read_rows(AccountView, rows)
+
+
+@query
+def accounts_with_address(email: str) -> Script[list[AccountView]]:
+    """The accounts of an address in any spelling; there may be one per provider."""
+    return (yield from _with_address(email))
+
+
+@query
+def load_account(id: UUID) -> Script[AccountView]:
+    return (yield from _view(id))
+
+
+@query
+def account_at(endpoint_identity: str) -> Script[AccountView | None]:
+    return read_first(AccountView, (yield sql("select_account_at", endpoint_identity)))
+
+
+@query
+def account_with_secret(id: UUID, field: str = REFRESH_TOKEN) -> Script[AccountWithSecret]:
+    """The account with its sealed secret of this field."""
+    view = yield from _view(id)
+    rows = yield sql("select_credential", id, field)
+    return AccountWithSecret(view, read_first(Sealed, rows))
+
+
+def refuse_second_way(same_address: Sequence[AccountView], provider: Provider) -> None:
+    """Raise Conflict if a mailbox, of which these are the accounts, is connected in another way than this."""
+    others = [each for each in same_address if each.provider != provider and each.state != "removed"]
+    # One over IMAP without servers was never connected, and works on nothing.
+    if others and (others[0].provider == "gmail" or others[0].servers is not None):
+        way = "over IMAP" if others[0].provider == "imap" else "through Gmail's API"
+        problem = f"{others[0].email} is already connected {way}, and two accounts would work on one mailbox"
+        raise Conflict("email", problem, f"keep that one, or run `postroom account remove {others[0].id}` first")
+
+
+def _refuse_second_account(id: UUID, servers: MailServers, all_accounts: Sequence[AccountView]) -> None:
+    """Raise Conflict if one of these is the same mailbox under another address: each mail would be handled twice."""
+    for each in all_accounts:
+        if each.id != id and each.servers is not None and _mailbox(each.servers) == _mailbox(servers):
+            raise second_account(each)
+
+
+def second_account(first: AccountView) -> Conflict:
+    """The refusal to connect the mailbox of this account a second time."""
+    problem = f"signs in to the mailbox of {first.email}, and two accounts would work on one mailbox"
+    return Conflict("user", problem, f"keep that one, or run `postroom account remove {first.id}` first")
+
+
+def _mailbox(servers: MailServers) -> tuple[str, int, str]:
+    return servers.imap_host.lower(), servers.imap_port, servers.user_name.lower()
+
+
+def _connecting(
+    id: UUID, provider: Provider, endpoint_identity: str, email: str, now: datetime
+) -> Script[AccountState | None]:
+    """Make the account active, or create it; return the state that it had."""
+    yield sql("lock_connecting")
+    same_address = yield from _with_address(email)
+    found = [each for each in same_address if each.provider == provider]
+    refuse_second_way(same_address, provider)
+    if found:
+        if found[0].id != id:
+            problem = f"{found[0].email} was connected in the meantime"
+            raise Conflict("email", problem, "see `postroom account list`")
+        yield from _move(id, "active", None, now)
+        if found[0].consent is None and found[0].servers is None:
+            # It is connected for the first time, or anew: its owner has not said yet from when on to act.
+            yield sql("set_acts_from", id, None, now)
+        return found[0].state
+    if not (yield sql("insert_new_account", id, provider, endpoint_identity, email, now)):
+        raise Conflict("email", f"{email} is being connected by someone else", "see `postroom account list`")
+    return None
+
+
+def _connected(
+    id: UUID, before: AccountState | None, after: dict[str, Any], signed: Signature, now: datetime
+) -> Script[AccountView]:
+    """Resume what waited for the account, with an entry in the audit log."""
+    yield from _goes_on(id, now)
+    yield from auditing(signed.under("account.connect", "account", str(id), before=_state(before), after=after), now)
+    yield Notify(CHANNEL, str(id))
+    return (yield from _view(id))
+
+
+def _moved(
+    id: UUID, state: str, reason: str | None, action: AuditedAction, signed: Signature, now: datetime
+) -> Script[Any]:
+    """Change the state, with an entry in the audit log. Nothing changes if the state is the same."""
+    before, why = yield from _lock(id)
+    if before != state:
+        yield from _move(id, state, reason, now)
+        entry = signed.under(action, "account", str(id), before=_state(before, why), after=_state(state, reason))
+        yield from auditing(entry, now)
+        yield Notify(CHANNEL, str(id))
+    return (yield from _view(id))
+
+
+def _move(id: UUID, state: str, reason: str | None, now: datetime) -> Script[None]:
+    before, _ = yield from _lock(id)
+    if before != state:
+        ACCOUNT.check(before, state)
+    yield sql("set_account_state", id, state, reason, now)
+
+
+def _goes_on(id: UUID, now: datetime) -> Script[None]:
+    """Resume what waited for the account, outgoing mail too, and enqueue a sync for mail that came meanwhile."""
+    yield from unpark.script(parking_key(id), now)
+    yield sql("hasten_mail_of_account", id, now)
+    yield from enqueue_many.script([sync_job(id)], now)
+
+
+def _lock(id: UUID) -> Script[Sequence[Any]]:
+    rows = yield sql("lock_account", id)
+    if not rows:
+        raise NotFound(f"there is no account {id}; see `postroom account list`")
+    return rows[0]
+
+
+def _with_address(email: str) -> Script[list[AccountView]]:
+    """Compare with every account: there are few, and spelling rules for addresses stay in one place, not in SQL too."""
+    rows = yield sql("select_account_views")
+    return [account for account in read_rows(AccountView, rows) if same_mailbox(account.email, email)]
+
+
+def _view(id: UUID) -> Script[AccountView]:
+    view = read_first(AccountView, (yield sql("select_account_view", id)))
+    if view is None:
+        raise NotFound(f"there is no account {id}; see `postroom account list`")
+    return view
+
+
+def _state(state: str | None, reason: str | None = None) -> dict[str, Any] | None:
+    return None if state is None else {"state": state, "reason": reason}

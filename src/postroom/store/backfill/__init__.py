@@ -1,0 +1,1 @@
+"""Verbs of backfills: planned, estimated, carried out slice by slice, and charged."""

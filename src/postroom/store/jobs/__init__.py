@@ -1,0 +1,1 @@
+"""Verbs of jobs: requested, claimed, ended, scheduled, listed and counted."""

@@ -1,0 +1,1 @@
+"""Verbs of stored mail: messages, threads, labels and contacts, lists of them, and search."""

@@ -1,0 +1,346 @@
+"""Lists of mail and events for people, newest first and page by page: all of it, or by tier, decider, account,
+state or category.
+
+A page costs the same however much is stored. What no index serves is looked for in a stretch of the newest messages;
+when that has too few, the page says how far back it looked, and the next page goes on from there.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
+from uuid import UUID
+
+from postroom.core.actions.action import Actor, DecidedType
+from postroom.core.lifecycle import ActionState, InboxState
+from postroom.core.mail.message import MailContent, read_mail
+from postroom.core.mail.search import SearchQuery
+from postroom.core.mail.sender_doubt import SenderDoubt
+from postroom.core.queue.envelope import PolicyTier, parse_envelope
+from postroom.core.rules.rule import DecisionSource
+from postroom.store.engine.codecs import as_time, as_uuid, from_json
+from postroom.store.engine.cursors import Cursor
+from postroom.store.engine.database import Dialect, Rows, Script, bounded_query, query, sql
+from postroom.store.engine.reading import read_row, read_rows
+from postroom.store.mail.search import EARLIEST, NEWEST, SEARCH_LIMIT_S, search_mail
+
+STRETCH = 4_000
+"""How many messages are looked through for one page."""
+BATCH = 200
+MOST_BATCHES = 5
+MOST_COUNTED = 1_000
+LONGEST_START = 300
+LONGEST_TEXT = 20_000
+_FIRST_ID = UUID(int=0)
+
+StateFilter = Literal["asking", "failed", "undone", "done", "hidden"]
+ByFilter = Literal["rule", "model", "you", "agent"]
+_SOURCES: Mapping[ByFilter, DecisionSource] = {"rule": "deterministic", "model": "llm"}
+_ACTORS: Mapping[ByFilter, Actor] = {"you": "user", "agent": "agent"}
+_STATES: Mapping[ActionState | None, StateFilter] = {
+    "approved_pending": "asking",
+    "failed": "failed",
+    "completed": "done",
+}
+_STATE_PAGES = {
+    "asking": "select_asking_page",
+    "failed": "select_failed_page",
+    "undone": "select_undone_page",
+    "hidden": "select_hidden_page",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MailFilter:
+    """The mail that is wanted; None stands for any."""
+
+    tier: str | None = None
+    state: StateFilter | None = None
+    by: ByFilter | None = None
+    account_id: UUID | None = None
+    since: datetime = EARLIEST
+    category: str | None = None
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether only some messages fit, besides those of a time."""
+        return any(each is not None for each in (self.tier, self.state, self.by, self.account_id, self.category))
+
+
+@dataclass(frozen=True, slots=True)
+class ListedMail:
+    """A message, the decision that holds, and the last action on it, with the state of its undo."""
+
+    id: UUID
+    account_id: UUID
+    account: str
+    at: datetime
+    sender: str
+    headers: tuple[tuple[str, str], ...]
+    subject: str
+    labels: frozenset[str]
+    categories: frozenset[str]
+    policy_tier: PolicyTier
+    reply_to_mine: bool | None
+    sender_doubt: SenderDoubt | None
+    is_gone: bool
+    is_backfilled: bool
+    is_contact: bool
+    source: DecisionSource | None
+    rule_name: str | None
+    confidence: float | None
+    rationale: str | None
+    decided_type: DecidedType | None
+    decided_parameters: Mapping[str, Any] | None
+    safety: Mapping[str, Any] | None
+    action_id: UUID | None
+    actor: Actor | None
+    action_type: DecidedType | None
+    parameters: Mapping[str, Any] | None
+    action_state: ActionState | None
+    action_error: str | None
+    undo_hint: Mapping[str, Any] | None
+    asked_by: str | None
+    action_rationale: str | None
+    decided_action: bool
+    """Whether the decision led to the action; otherwise somebody asked for it."""
+    undone: ActionState | None
+
+    @property
+    def tier(self) -> str:
+        return "history" if self.is_backfilled else self.policy_tier
+
+    @property
+    def state(self) -> StateFilter | None:
+        """The state of its last action, as far as people filter by it."""
+        if self.undone == "completed":
+            return "undone"
+        states: Mapping[str | None, StateFilter] = {
+            "approved_pending": "asking",
+            "failed": "failed",
+            "completed": "done",
+        }
+        return states.get(self.action_state)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedEvent:
+    """An event of a queue, or mail that is not stored yet; `text` is the beginning of its text."""
+
+    id: UUID
+    queue: str
+    tier: str
+    channel: str
+    endpoint_identity: str
+    sender: str
+    kind: str | None
+    members: int | None
+    at: datetime
+    state: InboxState
+    reason: str | None
+    ended_at: datetime | None
+    attempts: int
+    linked_to: UUID | None
+    text: str
+    subject: str | None
+    """Of mail; None for other events."""
+
+
+class ListedPage(NamedTuple):
+    """A page of a list. `following` is where the next begins; `looked_back_to` is set if not all was looked through.
+
+    `excerpts` are the places that a search found, by message.
+    """
+
+    items: Sequence[ListedMail | ListedEvent]
+    following: Cursor | None
+    looked_back_to: datetime | None = None
+    is_indexing: bool = False
+    excerpts: Mapping[UUID, str] = MappingProxyType({})
+
+
+class StateCounts(NamedTuple):
+    """How many actions wait for a yes, and how many failed or were undone lately; counted up to MOST_COUNTED."""
+
+    asking: int
+    failed: int
+    undone: int
+
+
+class _Found(NamedTuple):
+    id: UUID
+    at: datetime
+    place: Cursor
+
+
+@query
+def list_arrived(most: int, before: Cursor = NEWEST, since: datetime = EARLIEST) -> Script[ListedPage]:
+    """Everything that arrived: mail and events of every queue."""
+    mail = _found((yield sql("select_mail_page", None, None, None, None, False, None, since, *before, most + 1)))
+    floor = mail[-1].at if len(mail) > most else since
+    events = yield from _event_page(None, before, floor, most)
+    events += _found((yield sql("select_unstored_page", STRETCH, floor, *before, most + 1)))
+    chosen = sorted((*mail, *events), key=lambda each: each.place, reverse=True)
+    page = chosen[:most]
+    by_id = {each.id: each for each in (yield from _mail([each.id for each in page]))}
+    by_id |= {each.id: each for each in (yield from _events([each.id for each in page if each.id not in by_id]))}
+    items = [by_id[each.id] for each in page if each.id in by_id]
+    return ListedPage(items, page[-1].place if len(chosen) > most else None)
+
+
+@query
+def list_events(
+    most: int, tier: str | None = None, before: Cursor = NEWEST, since: datetime = EARLIEST
+) -> Script[ListedPage]:
+    """Events of every queue but that of mail."""
+    floor = since
+    if tier is not None:
+        for (queue,) in (yield sql("select_event_queues")):
+            for (at,) in (yield sql("select_event_window", queue, before.at, STRETCH)):
+                floor = max(floor, as_time(at))
+    found = sorted((yield from _event_page(tier, before, floor, most)), key=lambda each: each.place, reverse=True)
+    by_id = {each.id: each for each in (yield from _events([each.id for each in found[:most]]))}
+    items = [by_id[each.id] for each in found[:most] if each.id in by_id]
+    return _page(items, found, most, floor if floor > since else None)
+
+
+@query
+def list_mail(wanted: MailFilter, most: int, before: Cursor = NEWEST) -> Script[ListedPage]:
+    """Mail that fits the filter."""
+    if (statement := _STATE_PAGES.get(wanted.state or "")) is not None:
+        return (yield from _in_state(statement, wanted, most, before))
+    floor = None
+    if wanted.is_narrow:
+        for (at,) in (yield sql("select_mail_window", *before, STRETCH)):
+            floor = as_time(at)
+    account = None if wanted.account_id is None else str(wanted.account_id)
+    source, actor = (_SOURCES.get(wanted.by), _ACTORS.get(wanted.by)) if wanted.by else (None, None)
+    since = max(wanted.since, floor or EARLIEST)
+    filters = (wanted.tier, account, source, actor, wanted.state == "done", wanted.category)
+    found = _found((yield sql("select_mail_page", *filters, since, *before, most + 1)))
+    by_id = {each.id: each for each in (yield from _mail([each.id for each in found[:most]]))}
+    items = [by_id[each.id] for each in found[:most] if each.id in by_id]
+    return _page(items, found, most, floor if floor is not None and floor > wanted.since else None)
+
+
+@bounded_query(SEARCH_LIMIT_S)
+def list_matching(
+    asked: SearchQuery, dialect: Dialect, wanted: MailFilter, most: int, before: Cursor = NEWEST
+) -> Script[ListedPage]:
+    """Mail that a search finds and the filter lets through, by its own date. Raises TookTooLong."""
+    page = yield from search_mail.script(asked, dialect, most, before, wanted.account_id)
+    by_id = {each.id: each for each in (yield from _mail([each.id for each in page.found]))}
+    fits = _fits(wanted)
+    items = [by_id[each.id] for each in page.found if each.id in by_id and fits(by_id[each.id])]
+    excerpts = {each.id: each.excerpt for each in page.found}
+    return ListedPage(items, page.following, is_indexing=page.is_indexing, excerpts=excerpts)
+
+
+@query
+def count_states(since: datetime) -> Script[StateCounts]:
+    """Count what people look for first; `since` bounds all but what waits."""
+    asking = yield sql("count_asking", MOST_COUNTED)
+    failed = yield sql("count_failed", since, MOST_COUNTED)
+    undone = yield sql("count_undone", since, MOST_COUNTED)
+    return StateCounts(asking[0][0], failed[0][0], undone[0][0])
+
+
+@query
+def count_hidden(since: datetime) -> Script[int]:
+    """How many messages automation has hidden since then that were not brought back."""
+    rows = yield sql("count_hidden_since", since, MOST_COUNTED)
+    return rows[0][0]
+
+
+@query
+def find_event(id: UUID) -> Script[ListedEvent | None]:
+    """An event, or mail that is not stored, with the beginning of its text."""
+    return next(iter((yield from _events([id], LONGEST_TEXT))), None)
+
+
+def _in_state(statement: str, wanted: MailFilter, most: int, before: Cursor) -> Script[ListedPage]:
+    """Walk through the actions in one state, newest first, until the page is full."""
+    fits, items, place = _fits(replace(wanted, state=None, since=EARLIEST)), list[ListedMail](), before
+    batch = BATCH if replace(wanted, state=None).is_narrow else most + 1
+    for _ in range(MOST_BATCHES):
+        rows = yield sql(statement, wanted.since, *place, batch)
+        by_id = {each.id: each for each in (yield from _mail([as_uuid(id) for id, _, _ in rows]))}
+        for message_id, at, action_id in rows:
+            if len(items) == most:
+                return ListedPage(items, place)
+            place, message = Cursor(as_time(at), as_uuid(action_id)), by_id[as_uuid(message_id)]
+            if fits(message):
+                items.append(message)
+        if len(rows) < batch:
+            return ListedPage(items, None)
+    return ListedPage(items, place, looked_back_to=place.at)
+
+
+def _fits(wanted: MailFilter) -> Callable[[ListedMail], bool]:
+    """Whether a message fits, by what its row says."""
+    source, actor = (_SOURCES.get(wanted.by), _ACTORS.get(wanted.by)) if wanted.by else (None, None)
+
+    def fits(each: ListedMail) -> bool:
+        return (
+            wanted.tier in (None, each.tier)
+            and wanted.state in (None, each.state)
+            and wanted.account_id in (None, each.account_id)
+            and (wanted.category is None or wanted.category in each.categories)
+            and source in (None, each.source)
+            and actor in (None, each.actor)
+            and each.at >= wanted.since
+        )
+
+    return fits
+
+
+def _event_page(tier: str | None, before: Cursor, floor: datetime, most: int) -> Script[list[_Found]]:
+    found: list[_Found] = []
+    for (queue,) in (yield sql("select_event_queues")):
+        found += _found((yield sql("select_event_page", queue, tier, floor, *before, most + 1)))
+    return found
+
+
+def _found(rows: Rows) -> list[_Found]:
+    return [_Found(id, at, Cursor(at, id)) for id, at in ((as_uuid(id), as_time(at)) for id, at in rows)]
+
+
+def _page(
+    items: Sequence[ListedMail | ListedEvent], found: Sequence[_Found], most: int, floor: datetime | None
+) -> ListedPage:
+    """The page; after a stretch with too few, the next one begins where the stretch ended."""
+    if len(found) > most:
+        return ListedPage(items, found[most - 1].place)
+    return ListedPage(items, None if floor is None else Cursor(floor, _FIRST_ID), floor)
+
+
+def _mail(ids: Sequence[UUID]) -> Script[list[ListedMail]]:
+    return read_rows(ListedMail, (yield sql("select_listed_mail", list(ids)))) if ids else []
+
+
+def _events(ids: Sequence[UUID], length: int = LONGEST_START) -> Script[list[ListedEvent]]:
+    if not ids:
+        return []
+    rows = yield sql("select_listed_events", list(ids), length)
+    return [_event(row, length) for row in rows.by_name()]
+
+
+def _event(row: Mapping[str, Any], length: int) -> ListedEvent:
+    if row["envelope_json"] is None:
+        return read_row(ListedEvent, row, subject=None)
+    mail = _read(row["envelope_json"])
+    return read_row(
+        ListedEvent,
+        {**row, "sender": mail.sender if mail else row["sender"]},
+        subject=mail.subject if mail else "(unreadable)",
+        text=mail.body_text[:length] if mail else "",
+    )
+
+
+def _read(envelope: str) -> MailContent | None:
+    """The mail in an envelope; None if it cannot be read: it is listed all the same."""
+    try:
+        return read_mail(parse_envelope(from_json(envelope)))
+    except Exception:
+        return None

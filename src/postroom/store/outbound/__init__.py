@@ -1,0 +1,1 @@
+"""Verbs of outgoing mail: tenants, senders, destinations, turns, delivery and its results."""

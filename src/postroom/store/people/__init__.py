@@ -1,0 +1,1 @@
+"""Verbs of people, their sessions, tokens, and the audit log."""

@@ -1,0 +1,1 @@
+"""Verbs of rules, proposals and guidance, and of how their decisions were received."""
