@@ -8,8 +8,6 @@ import pytest
 from postroom.core.access import SEES_ALL
 from postroom.core.roles import Role
 from postroom.interfaces.dashboard.forms import FormRoute
-from postroom.interfaces.http.api.operation import Operation
-from postroom.interfaces.http.api.registry import OPERATIONS
 from postroom.interfaces.http.mcp.registry import ALL_TOOLS, TOOLS_BY_NAME
 from support.clocks import ManualClock
 from support.same_access import (

@@ -5,11 +5,11 @@ and its form on the pages. Whatever is on one interface only is listed below it,
 has to be put somewhere here. The command line acts as the machine's owner, and refuses nothing.
 """
 
-from postroom.api.operation import Operation
-from postroom.api.registry import OPERATIONS
 from postroom.core.access import SEES_ALL
-from postroom.dashboard.forms import FormRoute
-from postroom.switchboard.tools.registry import TOOLS_BY_NAME
+from postroom.interfaces.dashboard.forms import FormRoute
+from postroom.interfaces.http.api.operation import Operation
+from postroom.interfaces.http.api.registry import OPERATIONS
+from postroom.interfaces.http.mcp.registry import TOOLS_BY_NAME
 from support.signed_in import Pages
 
 TABLE = """

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from typer.core import TyperGroup
 
-from postroom.cli.root import command_tree
+from postroom.interfaces.cli.root import command_tree
+from postroom.interfaces.http.mcp.registry import ALL_TOOLS
 from postroom.store.engine.opening import open_database
-from postroom.switchboard.tools.registry import ALL_TOOLS
 from support.all_commands import commands
 from support.clocks import ManualClock
 from support.house.figures import Section
