@@ -10,13 +10,15 @@ from postroom.core.errors import BackupError, BadInput, DatabaseInUse
 from postroom.core.roles import Role
 from postroom.store.actions import pauses
 from postroom.store.actions.protection import list_protected, protect
-from postroom.store.engine.opening import open_database
+from postroom.store.engine.migrate import pending
+from postroom.store.engine.opening import connect_database, open_database
 from postroom.store.installation.prohibitions import Carried
 from postroom.store.people.tokens import create_token, list_tokens, mint, revoke_token
 from postroom.system.private_files import DATABASE
 from postroom.vault.keys import KeyFile
 from support.clocks import ManualClock
 from support.store.dump import dump
+from support.store.earlier_databases import migrate_as_before
 from support.store.fault_cases_outbound import admitted
 from support.store.fault_cases_registry import signed
 from support.store.job_setup import JobSetup
@@ -77,6 +79,41 @@ async def test_a_damaged_or_cut_off_backup_is_refused_before_anything_is_touched
         with pytest.raises(BackupError):
             await restore_backup(file, RestoreTarget(tmp_path / "new", None), signed(), clock())
         assert not (tmp_path / "new").exists()
+
+
+async def test_a_backup_from_before_the_schema_is_restored_if_it_has_all_migrations(
+    database_url: str | None, tmp_path: Path, clock: ManualClock
+) -> None:
+    folder, file = tmp_path / "data", tmp_path / "one.postroom-backup"
+    setup = await filled(folder, database_url, clock)
+    await migrate_as_before(setup.database)
+    before = await dump(setup.database)
+    await make_backup(Source(folder, database_url, []), file)
+    await setup.database.close()
+    await restore_backup(file, RestoreTarget(folder, database_url, replace=True), signed(), clock())
+    database = connect_database(folder, database_url)
+    try:
+        assert await pending(database) == []
+        after = await dump(database)
+    finally:
+        await database.close()
+    assert {name for name, rows in before.items() if after[name] != rows} <= {
+        name for name in before if name.split(".")[-1] in CHANGED
+    }
+
+
+async def test_a_backup_on_the_way_to_the_schema_is_told_how_to_get_there(
+    database_url: str | None, tmp_path: Path, clock: ManualClock
+) -> None:
+    folder, file = tmp_path / "data", tmp_path / "one.postroom-backup"
+    setup = await filled(folder, database_url, clock)
+    await migrate_as_before(setup.database, 57)
+    await make_backup(Source(folder, database_url, []), file)
+    before = await dump(setup.database)
+    with pytest.raises(BackupError, match=r"earlier Postroom .*0057.*git checkout [0-9a-f]{8} .*make a new backup"):
+        await restore_backup(file, RestoreTarget(folder, database_url, replace=True), signed(), clock())
+    assert await dump(setup.database) == before
+    await setup.database.close()
 
 
 async def test_keys_of_the_backup_join_those_that_are_there(tmp_path: Path, clock: ManualClock) -> None:

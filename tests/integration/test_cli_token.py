@@ -31,10 +31,11 @@ def test_a_new_installation_can_have_a_token_before_its_first_start(shell: Shell
 def test_a_database_that_is_behind_is_not_migrated_on_the_side(shell: Shell, monkeypatch: pytest.MonkeyPatch):
     from postroom.store.engine import migrate
 
-    whole = migrate.migrations("sqlite")
-    monkeypatch.setattr(migrate, "migrations", lambda _dialect: whole[:2])  # type: ignore[reportUnknownLambdaType]
+    whole = migrate.migrations("sqlite")[0].text
+    known = [migrate.Migration(1, "first", "SELECT 1")]
+    monkeypatch.setattr(migrate, "migrations", lambda _dialect: tuple(known))  # type: ignore[reportUnknownLambdaType]
     assert shell("migrate") == 0
-    monkeypatch.setattr(migrate, "migrations", lambda _dialect: whole)  # type: ignore[reportUnknownLambdaType]
+    known.append(migrate.Migration(2, "schema", whole))
     assert shell("token", "create", "--role", "agent") == 1
     assert "run `postroom migrate`" in shell.err
     assert shell.out == ""

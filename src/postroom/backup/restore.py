@@ -23,6 +23,7 @@ from postroom.backup.disk_space import enough_space
 from postroom.core.errors import BackupError, BadInput, StoreError
 from postroom.outbound.queue.restored import FILE as TIMELINE
 from postroom.outbound.queue.restored import read_seen, write_seen
+from postroom.store.engine import earlier_migrations
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.migrate import apply, migrate, migrations
@@ -89,12 +90,25 @@ def _check_kind(manifest: Manifest, place: RestoreTarget) -> None:
         remedy = "set POSTROOM_DATABASE_URL" if wanted == "sqlite" else "leave POSTROOM_DATABASE_URL empty"
         raise BackupError(f"this is a backup of {manifest.dialect}, but the settings name {wanted}; {remedy}")
     known = {each.version: each.checksum for each in migrations(manifest.dialect)}
-    for version, checksum in manifest.migrations.items():
+    for version, checksum in _migrations_of(manifest).items():
         if known.get(version) != checksum:
             raise BackupError(
                 f"the backup is of a newer or changed Postroom ({manifest.postroom}, migration {version:04}); "
                 "install that version"
             )
+
+
+def _migrations_of(manifest: Manifest) -> dict[int, str]:
+    """The migrations of the backup, by number: those from before the schema amount to it, once they are complete."""
+    if not earlier_migrations.are_earlier(manifest.migrations, manifest.dialect):
+        return manifest.migrations
+    if not earlier_migrations.are_complete(manifest.migrations, manifest.dialect):
+        raise BackupError(
+            f"the backup is from an earlier Postroom (its last migration is {max(manifest.migrations):04}); restore it "
+            f"with the Postroom of commit {earlier_migrations.LAST_COMMIT}, migrate it with "
+            f"`{earlier_migrations.COMMAND}`, and make a new backup"
+        )
+    return {1: migrations(manifest.dialect)[0].checksum}
 
 
 @contextmanager
@@ -198,7 +212,7 @@ async def _restore_postgres(
         try:
             known = migrations("postgres")
             for each in known:
-                if each.version in manifest.migrations:
+                if each.version in _migrations_of(manifest):
                     await database.run(apply(each, "postgres", known))
             await postgres_copy.copy_in(connection, stage, manifest.rows, manifest.sequences, progress)
             await _mark(database, place.data_dir, replaced, restored, signed, now)

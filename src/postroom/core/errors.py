@@ -42,7 +42,7 @@ PostroomError
 │   ├── ConstraintBroken      the schema forbids this row
 │   ├── TookTooLong           the time limit was reached; ask for less
 │   ├── NothingHere           the database does not exist yet
-│   ├── SchemaMismatch        newer than this program, changed after it was applied, or not migrated yet
+│   ├── SchemaMismatch        newer than this program, too old, changed after it was applied, or not migrated yet
 │   ├── DatabaseInUse         another process uses the database that is to be replaced
 │   └── UnsafeDurability      the server may lose what it has acknowledged
 ├── AlreadyServed         another process serves this database
@@ -293,7 +293,7 @@ class NothingHere(StoreError):
 
 
 class SchemaMismatch(StoreError):
-    """The schema is newer than this program, was changed after it was applied, or is not migrated yet."""
+    """The schema is newer than this program, too old, changed after it was applied, or not migrated yet."""
 
 
 class DatabaseInUse(StoreError):

@@ -1,6 +1,6 @@
 """Every state machine of Postroom as a table: its states, and the legal moves between them.
 
-The migrations repeat the states as CHECK constraints; a test compares the two. Verbs of the store are named after the
+The schema repeats the states as CHECK constraints; a test compares the two. Verbs of the store are named after the
 moves, and may only make a move that is listed here.
 
     job       queued ⇄ running → completed | failed | canceled          failed | canceled → queued by the user's retry

@@ -1,7 +1,7 @@
 """Text without accents and without case, so that `cafe` finds `Café`, `strasse` `Straße`, and `office` `oﬃce`.
 
 Both sides of a search are folded: the words of a query, and the words of mail as they are indexed. PostgreSQL has a
-function of the same name and meaning in its migration 0044. The databases fold the case of ASCII letters themselves.
+function of the same name and meaning in its schema. The databases fold the case of ASCII letters themselves.
 """
 
 import re

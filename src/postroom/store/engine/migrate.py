@@ -1,16 +1,18 @@
-"""Migrations: numbered files, each applied once, each in a transaction of its own.
+"""Migrations: numbered, each applied once, each in a transaction of its own. The first is the whole schema.
 
 Safe to interrupt (what did not commit did not happen) and to run from two processes at once (the second waits for
-the first and then finds nothing left to do). A file that was changed after it was applied, or a database that a newer
-Postroom has written, is refused.
+the first and then finds nothing left to do). A migration that was changed after it was applied, or a database that a
+newer Postroom has written, is refused.
 """
 
 import hashlib
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 from postroom.core.errors import SchemaMismatch
+from postroom.store.engine import earlier_migrations
 from postroom.store.engine.database import Database, Dialect, Script, Text, query, schema_change, sql
 
 _TABLE = {
@@ -26,21 +28,15 @@ _TABLE = {
             version integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_at timestamptz NOT NULL
         )""",
 }
-# Run before a migration, in its transaction. A released migration is never changed; what it would lose is saved here.
-# 0003 leaves out the keys of events with a long identity, which 0015 takes over.
-_BEFORE = {
-    3: """
-        CREATE TABLE long_identities AS
-        SELECT k.key, k.inbox_id, k.channel, k.provider, k.endpoint_identity, k.external_event_id, k.sender,
-            COALESCE(i.ingestion_tier, 'full') AS ingestion_tier
-        FROM inbox_keys k LEFT JOIN inbox i ON i.id = k.inbox_id
-        WHERE length(k.channel || k.provider || k.endpoint_identity || k.external_event_id) > 509"""
+_CREATE = {
+    "sqlite": "choose another folder: `postroom migrate --data-dir FOLDER`",
+    "postgres": "name an empty database in POSTROOM_DATABASE_URL and run `postroom migrate`",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One numbered file."""
+    """One numbered file, or a numbered folder whose files are one migration, in the order of their names."""
 
     version: int
     name: str
@@ -53,11 +49,18 @@ class Migration:
 
 @cache
 def migrations(dialect: Dialect) -> tuple[Migration, ...]:
-    folder = files("postroom.store") / "migrations" / dialect
-    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
     return tuple(
-        Migration(int(name[:4]), name.removesuffix(".sql")[5:], (folder / name).read_text("utf-8")) for name in names
+        Migration(int(each.name[:4]), each.name.removesuffix(".sql")[5:], _text(each))
+        for each in _sorted(files("postroom.store") / "migrations" / dialect)
     )
+
+
+def _text(entry: Traversable) -> str:
+    return "\n".join(map(_text, _sorted(entry))) if entry.is_dir() else entry.read_text("utf-8")
+
+
+def _sorted(folder: Traversable) -> list[Traversable]:
+    return sorted(folder.iterdir(), key=lambda each: each.name)
 
 
 async def migrate(database: Database) -> list[str]:
@@ -73,6 +76,8 @@ async def pending(database: Database) -> list[str]:
     """The migrations that `migrate` would apply; changes nothing."""
     known = migrations(database.dialect)
     applied = await database.run(applied_migrations())
+    if _can_be_taken_over(applied, database.dialect):
+        return [each.name for each in known]
     _check(applied, known)
     return [each.name for each in known if each.version not in applied]
 
@@ -85,12 +90,14 @@ def apply(migration: Migration, dialect: Dialect, known: tuple[Migration, ...]) 
     """Apply one migration unless it was applied before; return whether it was."""
     yield Text(_TABLE[dialect])
     applied = yield from _applied()
-    _check(applied, known)
-    if migration.version in applied:
-        return False
-    if before := _BEFORE.get(migration.version):
-        yield Text(before)
-    yield Text(migration.text)
+    if _can_be_taken_over(applied, dialect):
+        migration = known[0]
+        yield Text(earlier_migrations.TAKE_OVER[dialect])
+    else:
+        _check(applied, known)
+        if migration.version in applied:
+            return False
+        yield Text(migration.text)
     yield sql("insert_migration", migration.version, migration.name, migration.checksum)
     return True
 
@@ -104,6 +111,21 @@ def applied_migrations() -> Script[Applied]:
 def _applied() -> Script[Applied]:
     rows = yield sql("select_migrations")
     return {version: (name, checksum) for version, name, checksum in rows}
+
+
+def _can_be_taken_over(applied: Applied, dialect: Dialect) -> bool:
+    """Whether the database has today's schema by the migrations from before. Raises if it has some of them only."""
+    checksums = {version: checksum for version, (_, checksum) in applied.items()}
+    if not earlier_migrations.are_earlier(checksums, dialect):
+        return False
+    if earlier_migrations.are_complete(checksums, dialect):
+        return True
+    last = max(applied)
+    raise SchemaMismatch(
+        f"the database is from an earlier Postroom (its last migration is {last:04} {applied[last][0]}). To keep its "
+        f"data, update it with the last Postroom that can: `{earlier_migrations.COMMAND}`. To create a new one, "
+        f"{_CREATE[dialect]}"
+    )
 
 
 def _check(applied: Applied, known: tuple[Migration, ...]) -> None:

@@ -1,7 +1,6 @@
 """A connection to a SQLite file: its setup, running a script on it, and translating its errors."""
 
 import contextlib
-import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -103,16 +102,10 @@ def connect(path: Path, read_only: bool = False) -> apsw.Connection:
         if read_only:
             connection.execute("PRAGMA query_only = ON; PRAGMA cache_size = -16384;")
         else:
-            connection.create_scalar_function("sha256_hex", _sha256_hex, 1, deterministic=True)
             # Called by triggers of the search index, which trusted_schema allows to harmless functions only.
             connection.create_scalar_function("folded", folded, 1, deterministic=True, flags=apsw.SQLITE_INNOCUOUS)
             connection.execute(_SETTINGS).fetchall()  # to the end: it stops at each PRAGMA that returns a row
     return connection
-
-
-def _sha256_hex(text: str) -> str:
-    """For migrations: unlike PostgreSQL, SQLite has no digest function."""
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @contextlib.contextmanager

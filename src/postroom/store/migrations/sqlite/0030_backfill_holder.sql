@@ -1,3 +1,0 @@
--- Who holds the lease of a backfill, and until when the mail that came in for it lasts at its rate.
-ALTER TABLE backfill_runs ADD COLUMN lease_holder TEXT;
-ALTER TABLE backfill_runs ADD COLUMN ingest_due_at TEXT;

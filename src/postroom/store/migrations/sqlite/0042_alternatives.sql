@@ -1,2 +1,0 @@
--- Other actions that the model weighed, with its confidence in each: a list, or NULL where it named none.
-ALTER TABLE decisions ADD COLUMN alternatives_json TEXT;
