@@ -88,8 +88,8 @@ async def test_a_simulation_shows_progress_and_its_picture(
         await expect(page.locator(".toast")).to_contain_text("canceled")
         await page.get_by_label("Add a flood of").fill("50")
         await page.get_by_role("button", name="Simulate").click()
-        await expect(page.locator("svg.simulation .bar").first).to_be_visible()
-        colour = await page.locator("svg.simulation .bar.fair").first.evaluate("each => getComputedStyle(each).fill")
+        await expect(page.locator("svg.waits rect").first).to_be_visible()
+        colour = await page.locator("svg.waits .f-good").first.evaluate("each => getComputedStyle(each).fill")
         assert colour not in ("none", "rgb(0, 0, 0)")
         await is_readable(page)
     assert complaints == []

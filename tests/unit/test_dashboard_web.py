@@ -13,7 +13,8 @@ from starlette.routing import Route
 from postroom.core.errors import NotFound
 from postroom.interfaces.dashboard.assets import load_assets
 from postroom.interfaces.dashboard.pages.overview import OverviewPage
-from postroom.interfaces.dashboard.site import TEMPLATES, Site
+from postroom.interfaces.dashboard.rendering import TEMPLATES
+from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.http.application import create_application
 from postroom.operations.accounts.account_status import AccountLine
 from support.scripted_feed import NOON, ScriptedFeed, line, overview_application

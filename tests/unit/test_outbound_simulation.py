@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from random import Random
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
@@ -25,7 +24,6 @@ from postroom.core.outbound.simulation.simulator import (
     compare,
     simulate,
 )
-from postroom.core.outbound.simulation.svg import picture, spoken
 from support.scale import scale
 
 
@@ -331,22 +329,3 @@ def test_a_scenario_is_read() -> None:
 def test_presets_pass_their_own_checks(name: str) -> None:
     scenario = PRESETS[name]
     assert read_scenario(scenario.model_dump() | {"tenants": [each.model_dump() for each in scenario.tenants]})
-
-
-def test_the_picture_is_an_svg_with_labelled_axes_and_no_script() -> None:
-    found = list(outcomes(burst(big=(1, 300), small=(5, 2))).values())
-    text = picture('<script>alert("1")</script> & more', found)
-    root = ElementTree.fromstring(text)
-    names = {element.tag.rpartition("}")[2] for element in root.iter()}
-    assert names == {"svg", "style", "rect", "text", "line", "path"}
-    said = [element.text or "" for element in root.iter() if element.tag.endswith("text")]
-    assert said.count("wait, in seconds (logarithmic)") == 2
-    assert {"big", "small", *DISCIPLINES, "alone", "100 %"} <= set(said)
-    assert "prefers-color-scheme: dark" in text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"), [(0, "0.0 s"), (12.34, "12.3 s"), (245, "4 min 5 s"), (7_380, "2 h 3 min")]
-)
-def test_times_are_told_to_people(seconds: float, said: str) -> None:
-    assert spoken(seconds) == said

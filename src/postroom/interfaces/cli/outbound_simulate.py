@@ -145,10 +145,10 @@ class _Progress:
 
 
 def _draw(file: Path, title: str, results: "Sequence[Result]") -> None:
-    from postroom.core.outbound.simulation.svg import picture
+    from postroom.interfaces.dashboard.simulation_picture import simulation_file
 
     try:
-        file.write_text(picture(title, results), encoding="utf-8")
+        file.write_text(simulation_file(title, results), encoding="utf-8")
     except OSError as error:
         raise BadInput(
             "--svg", f"{file} cannot be written ({error.strerror})", "name a file in a writable folder"
@@ -168,8 +168,6 @@ def _show(results: "Sequence[Result]", slots: int, as_json: bool) -> None:
 
 
 def _group_rows(results: "Sequence[Result]") -> list[dict[str, object]]:
-    from postroom.core.outbound.simulation.svg import spoken
-
     alone = {group.name: group.p95 for group in results[0].groups}
     rows: list[dict[str, object]] = []
     for name in alone:
@@ -184,8 +182,6 @@ def _group_rows(results: "Sequence[Result]") -> list[dict[str, object]]:
 
 
 def _order_row(result: "Result") -> dict[str, object]:
-    from postroom.core.outbound.simulation.svg import spoken
-
     return {
         "order": result.discipline,
         "jain": f"{result.jain:.3f}",
@@ -203,3 +199,13 @@ def _document(result: "Result") -> dict[str, object]:
         {key: value for key, value in asdict(group).items() if key != "curve"} for group in result.groups
     ]
     return document
+
+
+def spoken(seconds: float) -> str:
+    """A time for people: `0.0 s`, `12.3 s`, `4 min 5 s`, `2 h 3 min`."""
+    if seconds < 99.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 100:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"

@@ -19,7 +19,6 @@ from postroom.core.rules.draft import RuleDraft
 from postroom.interfaces.cli.filter_files import rules_in
 from postroom.interfaces.cli.output import cell, show_json
 from postroom.interfaces.cli.preview_output import Shown, show_preview
-from postroom.interfaces.cli.preview_page import write_page
 from postroom.interfaces.cli.rule_options import read_bytes, read_drafts
 from postroom.interfaces.cli.session import Session, one_command
 from postroom.operations.preview.arrivals import IncomingMessage, read_history
@@ -148,6 +147,8 @@ def _previewed(
 
 def _show(session: Session, shown: Shown, html: Path | None, *, only_summary: bool) -> None:
     if html is not None:
+        from postroom.interfaces.cli.preview_page import write_page
+
         write_page(html, shown)
     if session.as_json:
         for row in [shown.summary] if only_summary else shown.rows:

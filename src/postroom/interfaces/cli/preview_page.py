@@ -1,31 +1,32 @@
 """A preview as one page to look at: no scripts, nothing loaded, light and dark.
 
-Everything in it that comes from mail was written by strangers: it is escaped, stripped of control characters, and
-isolated from the direction of the text around it. Should anything slip through, the page's own policy lets no script
-run and nothing be loaded.
+Everything in it that comes from mail was written by strangers: the template escapes it, and strips it of control
+characters. Should anything slip through, the page's own policy lets no script run and nothing be loaded.
 """
 
 import base64
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
-from html import escape
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from stat import S_ISREG
 from typing import BinaryIO
 
+from markupsafe import Markup
+
 from postroom.core.errors import BadInput
-from postroom.interfaces.cli.output import cell
-from postroom.interfaces.cli.preview_charts import Bar, Share, bars, over_time, shares
 from postroom.interfaces.cli.preview_output import Shown, cost_line, headline, outcome
-from postroom.interfaces.cli.preview_style import STYLE
+from postroom.interfaces.dashboard.charts import Part, Series
+from postroom.interfaces.dashboard.rendering import make_environment, style_of
 from postroom.operations.preview.preview import Previewed
 from postroom.operations.preview.preview_summary import Summary, Tally
 
 MOST_ROWS = 2_000
 MOST_BARS = 12
-LONGEST_TEXT = 300
+COLUMNS = 60
 BEGINNING = b'<!doctype html><html lang="en"><head><meta charset="utf-8">'
+STYLE = ("Tokens", "Ground", "Layout", "Panel", "Badge (tier, kind) and pill (state)", "Table and list row", "Charts")
 
 
 def write_page(path: Path, shown: Shown) -> None:
@@ -57,109 +58,80 @@ def _may_be_replaced(file: BinaryIO) -> bool:
 def page(shown: Shown) -> str:
     """The whole page as HTML."""
     summary = shown.summary
-    digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    body = [
-        f"<header><h1>{text(headline(summary))}</h1><p>{text(_under(shown))}</p></header>",
-        _numbers(summary),
-        _panel("All of it", shares(_shares(summary))),
-        _panel("Over time", over_time(shown.rows)) if summary.since is not None else "",
-        _panel("By rule", _tallies(summary.by_rule)),
-        _panel("By sender", _tallies(summary.by_sender)),
-        _panel("The most doubtful decisions", _doubtful(summary.doubtful)),
-        _panel("What a model would cost", f"<p>{text(cost_line(summary.model))}.</p>"),
-        _panel("Each message", _messages(shown.rows)),
-        "<footer>Nothing was changed, stored or sent. This page loads nothing and runs no script.</footer>",
-    ]
-    return "\n".join(
-        [
-            BEGINNING.decode(),
-            f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="referrer" content="no-referrer"><meta name="robots" content="noindex">',
-            f"<title>Postroom preview of {summary.messages:,} messages</title>",
-            f"<style>{STYLE}</style></head><body><main>",
-            *filter(None, body),
-            "</main></body></html>\n",
-        ]
+    style = style_of(*STYLE, "Preview in a file")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    moments, series = _over_time(shown.rows)
+    template = make_environment().get_template("preview.html")
+    return template.render(
+        style=Markup(style),  # noqa: S704
+        policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
+        summary=summary,
+        headline=headline(summary),
+        about=_about(shown),
+        numbers=_numbers(summary),
+        shares=_shares(summary),
+        moments=moments,
+        series=series,
+        cost=cost_line(summary.model),
+        rows=shown.rows,
+        fates=_fates,
+        outcome=outcome,
+        mood=_mood,
+        most_bars=MOST_BARS,
+        most_rows=MOST_ROWS,
     )
 
 
-def text(value: object, longest: int = LONGEST_TEXT) -> str:
-    """Text from anywhere, safe inside an element and inside an attribute in quotation marks."""
-    shown = cell(value)
-    return escape(shown if len(shown) <= longest else f"{shown[: longest - 1]}…")
-
-
-def theirs(value: object) -> str:
-    """Text that a stranger wrote, isolated from the direction of what surrounds it."""
-    return f"<bdi>{text(value)}</bdi>"
-
-
-def _under(shown: Shown) -> str:
+def _about(shown: Shown) -> str:
     summary = shown.summary
     span = "" if summary.since is None else f" · {summary.since:%Y-%m-%d} to {summary.until:%Y-%m-%d}"
     return f"{shown.user}{span} · rules: {shown.rules} · filters: {shown.filters}"
 
 
-def _numbers(summary: Summary) -> str:
+def _numbers(summary: Summary) -> Sequence[tuple[str, int]]:
+    return (
+        ("would leave the inbox", summary.leave_inbox),
+        ("wait for your yes", summary.wait),
+        ("you would see first", summary.see_first),
+        ("get a label or the like", summary.changed),
+        ("stay as they are", summary.untouched),
+    )
+
+
+def _shares(summary: Summary) -> list[Part]:
     found = (
-        ("leave", summary.leave_inbox, "would leave the inbox"),
-        ("ask", summary.wait, "wait for your yes"),
-        ("first", summary.see_first, "you would see first"),
-        ("label", summary.changed, "get a label or the like"),
-        ("stay", summary.untouched, "stay as they are"),
+        ("leave the inbox", summary.leave_inbox, "acc"),
+        ("wait for your yes", summary.wait, "ask"),
+        ("get a label or the like", summary.changed, "good"),
+        ("stay as they are", summary.untouched + summary.refused, "dim"),
+        ("your own, or not taken in", summary.own + summary.skipped, "hist"),
     )
-    tiles = [f'<li class="{name}"><b>{count:,}</b> {words}</li>' for name, count, words in found]
-    return f'<ul class="tiles">{"".join(tiles)}</ul>'
+    return [Part(f"{name}: {count:,}", count, colour) for name, count, colour in found if count]
 
 
-def _shares(summary: Summary) -> list[Share]:
+def _fates(tally: Tally) -> list[Part]:
     return [
-        Share("leave", "leave the inbox", summary.leave_inbox),
-        Share("ask", "wait for your yes", summary.wait),
-        Share("label", "get a label or the like", summary.changed),
-        Share("stay", "stay as they are", summary.untouched + summary.refused),
-        Share("none", "your own, or not taken in", summary.own + summary.skipped),
+        Part("leave the inbox", tally.leave, "acc"),
+        Part("wait for your yes", tally.wait, "ask"),
+        Part("stay", tally.stay, "good"),
     ]
 
 
-def _tallies(tallies: Sequence[Tally]) -> str:
-    if not tallies:
-        return "<p>None.</p>"
-    return bars([Bar(text(each.name, 60), text(each.action, 60), each) for each in tallies[:MOST_BARS]])
-
-
-def _doubtful(rows: Sequence[Previewed]) -> str:
-    if not rows:
-        return "<p>None.</p>"
-    items = [
-        f"<li><b>{theirs(row.subject)}</b> from {theirs(row.sender)}<br>{text(outcome(row))}, by "
-        f"{text(' + '.join(row.rules))}: <em>{text('; '.join(row.doubts))}</em></li>"
-        for row in rows
+def _over_time(rows: Sequence[Previewed]) -> tuple[list[datetime], list[Series]]:
+    """Return the beginnings of equal spans of time, and how many messages of each would leave the inbox or stay."""
+    dated = [(row.sent_at.astimezone(UTC), row.leaves_inbox) for row in rows if row.sent_at is not None]
+    if not dated:
+        return [], []
+    first, last = min(at for at, _ in dated), max(at for at, _ in dated)
+    step = max((last - first) / COLUMNS, timedelta(seconds=1))
+    leave, stay = [0] * COLUMNS, [0] * COLUMNS
+    for at, leaves in dated:
+        (leave if leaves else stay)[min(int((at - first) / step), COLUMNS - 1)] += 1
+    return [first + index * step for index in range(COLUMNS)], [
+        Series("leave the inbox", leave, "acc"),
+        Series("stay", stay, "dim"),
     ]
-    return f'<ol class="doubts">{"".join(items)}</ol>'
 
 
-def _messages(rows: Sequence[Previewed]) -> str:
-    head = "".join(f"<th>{name}</th>" for name in ("From", "Subject", "Would be done", "By", "Tier", "Why this tier"))
-    more = f"<p>The first {MOST_ROWS:,} of {len(rows):,}.</p>" if len(rows) > MOST_ROWS else ""
-    lines = "\n".join(map(_row, rows[:MOST_ROWS]))
-    return f'{more}<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>'
-
-
-def _row(row: Previewed) -> str:
-    style = "leave" if row.leaves_inbox else {"waits": "ask", "done": "label"}.get(row.result, "stay")
-    cells: Iterable[str] = (
-        theirs(row.sender),
-        theirs(row.subject),
-        f'<span class="{style}">{text(outcome(row))}</span>',
-        text(" + ".join(row.rules)),
-        text(row.policy_tier),
-        text(row.assignment_rule),
-    )
-    return f"<tr>{''.join(f'<td>{each}</td>' for each in cells)}</tr>"
-
-
-def _panel(title: str, inner: str) -> str:
-    return f"<section><h2>{title}</h2>{inner}</section>"
+def _mood(row: Previewed) -> str:
+    return "busy" if row.leaves_inbox else {"waits": "ask", "done": "good"}.get(row.result, "")

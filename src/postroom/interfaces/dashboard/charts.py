@@ -11,13 +11,19 @@ from math import ceil, cos, floor, log10, pi, sin
 
 from markupsafe import Markup
 
+from postroom.interfaces.dashboard.display import span
+
 WIDTH, HEIGHT = 480, 170
 """The size of half a page, where most charts stand: words drawn in it keep their size."""
 LEFT, RIGHT, TOP, BOTTOM = 44, 8, 8, 22
 ONE_VALUE = 12
 """How long the line of a single value is."""
-CLOCK_UP_TO_S = 2 * 86_400
-"""Times up to this span are shown as hours and minutes, longer ones as days."""
+CLOCK_UP_TO_S, DAYS_UP_TO_S = 2 * 86_400, 300 * 86_400
+"""Times up to the first span are shown as hours and minutes, up to the second as days, longer ones as months."""
+WAITS_WIDTH, WAITS_LEFT, WAITS_RIGHT = 860, 190, 90
+WAITS_BAR, WAITS_GAP, WAITS_TOP, WAITS_CURVE = 16, 18, 64, 240
+SHORTEST_WAIT_S = 0.01
+WAIT_UNIT = "wait, in seconds (logarithmic)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,21 @@ class Series:
     name: str
     values: Sequence[float]
     colour: str
+
+
+@dataclass(frozen=True, slots=True)
+class WaitTimes:
+    """How long the members of a group waited under one order of service, in seconds.
+
+    `curve` has the share whose wait was over at each time.
+    """
+
+    group: str
+    order: str
+    colour: str
+    p95: float
+    longest: float
+    curve: Sequence[tuple[float, float]]
 
 
 def meter(parts: Iterable[Part], whole: float, size: str = "") -> Markup:
@@ -127,6 +148,39 @@ def lines(
     return _chart(drawn + _limit(limit, axis), series, unit)
 
 
+def waits(title: str, found: Sequence[WaitTimes], closer: str, style: str = "") -> Markup:
+    """Draw the 95th percentile of each group under each order, and below them the curves of the group `closer`.
+
+    With `style` the picture is complete by itself, as a file.
+    """
+    axis = _LogAxis([each.p95 for each in found])
+    groups = list(dict.fromkeys(each.group for each in found))
+    end = WAITS_TOP + len(found) * (WAITS_BAR + 4) + len(groups) * WAITS_GAP + 8
+    drawn = _words(16, 26, title, kind="k") + _words(
+        16, 46, "Wait until delivery begins: 95 of 100 mails wait no longer"
+    )
+    drawn += axis.lines(WAITS_TOP - 8, end) + _words(WAITS_LEFT, end + 36, WAIT_UNIT)
+    y = WAITS_TOP
+    for group in groups:
+        drawn += _words(16, y + 13, _shortened(group), kind="k")
+        for each in (each for each in found if each.group == group):
+            width = max(2.0, axis.x(each.p95) - WAITS_LEFT)
+            drawn += _words(WAITS_LEFT - 8, y + 13, each.order, "end")
+            drawn += _box(each.colour, WAITS_LEFT, y, width, WAITS_BAR)
+            drawn += _words(WAITS_LEFT + width + 6, y + 13, span(each.p95))
+            y += WAITS_BAR + 4
+        y += WAITS_GAP
+    drawn += _wait_curves(closer, [each for each in found if each.group == closer], end + 84)
+    return Markup(
+        '<svg xmlns="http://www.w3.org/2000/svg" class="chart waits" viewBox="0 0 {} {}" role="img" aria-label="{}">'
+        "{}{}</svg>"
+    ).format(
+        *(WAITS_WIDTH, end + 110 + WAITS_CURVE + 96, title),
+        Markup("<style>{}</style>").format(style) if style else "",
+        drawn,
+    )
+
+
 def legend(parts: Iterable[Part | Series]) -> Markup:
     """Name the colours of a picture."""
     square = Markup(
@@ -167,6 +221,57 @@ class _Axis:
         return drawn
 
 
+class _LogAxis:
+    """A level, logarithmic axis of seconds with room for all values; shorter ones are drawn at its beginning."""
+
+    def __init__(self, values: Iterable[float]) -> None:
+        known = [max(value, SHORTEST_WAIT_S) for value in values] or [1.0]
+        self._low = min(floor(log10(min(known))), ceil(log10(max(known))) - 1)
+        self._high = max(ceil(log10(max(known)) + 1e-9), self._low + 1)
+
+    def x(self, seconds: float) -> float:
+        part = (log10(max(seconds, 10.0**self._low)) - self._low) / (self._high - self._low)
+        return WAITS_LEFT + part * (WAITS_WIDTH - WAITS_LEFT - WAITS_RIGHT)
+
+    def lines(self, top: float, bottom: float) -> Markup:
+        drawn = Markup()
+        for value in (10.0**power for power in range(self._low, self._high + 1)):
+            drawn += Markup('<path class="grid" d="M{:.1f},{}V{}"/>').format(self.x(value), top, bottom)
+            drawn += _words(self.x(value), bottom + 16, f"{value:g}", "middle")
+        return drawn
+
+
+def _wait_curves(group: str, found: Sequence[WaitTimes], top: float) -> Markup:
+    axis, bottom, x = _LogAxis([each.longest for each in found]), top + WAITS_CURVE, float(WAITS_LEFT)
+    drawn = _words(16, top - 20, f"{_shortened(group)}: the part of its mail whose delivery has begun within a time")
+    drawn += axis.lines(top, bottom) + _words(WAITS_LEFT, bottom + 36, WAIT_UNIT)
+    for percent in (0, 25, 50, 75, 100):
+        y = bottom - percent / 100 * WAITS_CURVE
+        drawn += Markup('<path class="grid" d="M{},{:.1f}H{}"/>').format(WAITS_LEFT, y, WAITS_WIDTH - WAITS_RIGHT)
+        drawn += _words(WAITS_LEFT - 8, y + 4, f"{percent} %", "end")
+    for each in found:
+        stairs = "".join(f"H{axis.x(seconds):.1f}V{bottom - part * WAITS_CURVE:.1f}" for seconds, part in each.curve)
+        drawn += Markup('<path class="ln k-{}" d="M{},{}{}H{}"/>').format(
+            each.colour, WAITS_LEFT, bottom, stairs, WAITS_WIDTH - WAITS_RIGHT
+        )
+        drawn += _box(each.colour, x, bottom + 52, 14, 14) + _words(x + 20, bottom + 64, each.order)
+        x += 44 + 8 * len(each.order)
+    return drawn
+
+
+def _words(x: float, y: float, text: str, anchor: str = "start", kind: str = "") -> Markup:
+    return Markup('<text class="{}" x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>').format(kind, x, y, anchor, text)
+
+
+def _box(colour: str, x: float, y: float, width: float, height: float) -> Markup:
+    size = Markup('width="{:.1f}" height="{}"').format(width, height)
+    return Markup('<rect class="f-{}" x="{:.1f}" y="{:.1f}" {} rx="2"/>').format(colour, x, y, size)
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= 24 else f"{name[:23]}…"
+
+
 def _limit(limit: float | None, axis: _Axis) -> Markup:
     if limit is None:
         return Markup()
@@ -187,9 +292,10 @@ def _times(moments: Sequence[datetime], width: float) -> Markup:
     drawn = Markup()
     if not moments:
         return drawn
-    is_short = (moments[-1] - moments[0]).total_seconds() <= CLOCK_UP_TO_S
+    lasts = (moments[-1] - moments[0]).total_seconds()
+    form = "%H:%M" if lasts <= CLOCK_UP_TO_S else "%d %b" if lasts <= DAYS_UP_TO_S else "%b %Y"
     for index in range(0, len(moments), max(1, ceil(len(moments) / 6))):
-        text = moments[index].strftime("%H:%M" if is_short else "%d %b")
+        text = moments[index].strftime(form)
         x = LEFT + index * width
         anchor = "end" if x > WIDTH - 40 else "start"
         drawn += Markup('<text x="{:.1f}" y="{}" text-anchor="{}">{}</text>').format(x, HEIGHT - 6, anchor, text)

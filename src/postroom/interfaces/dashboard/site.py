@@ -1,27 +1,21 @@
-"""Everything that pages share: templates, files, error pages, whose pages they are, and their update intervals.
-
-Autoescape is always on; text from mail also passes through `shown`.
-"""
+"""Everything that pages share: templates, files, error pages, whose pages they are, and their update intervals."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from postroom import __version__
 from postroom.core.mail.mailbox import MailboxOf
-from postroom.interfaces.dashboard import display
 from postroom.interfaces.dashboard.assets import load_assets
 from postroom.interfaces.dashboard.broadcast import UpdateIntervals
-from postroom.interfaces.dashboard.charts import CHARTS
 from postroom.interfaces.dashboard.flow import flow
 from postroom.interfaces.dashboard.navigation import ON_A_PHONE, Group, groups_of, place_of
+from postroom.interfaces.dashboard.rendering import make_environment
 
 if TYPE_CHECKING:
     from postroom.interfaces.dashboard.boards import Boards
@@ -33,20 +27,6 @@ AskAgain = Callable[["Request", "LiveSession", "KeptForm"], Awaitable["Response"
 """Shows the page on which people prove again who they are, and keeps the form meanwhile."""
 CarryOut = Callable[["Request", "LiveSession", "KeptForm"], Awaitable["Response"]]
 """Carries out a form that was kept, by its address."""
-TEMPLATES = Path(__file__).parent / "templates"
-FILTERS = (
-    "shown",
-    "several_lines",
-    "words",
-    "verdict",
-    "iso",
-    "clock",
-    "grouped",
-    "tier_kind",
-    "span",
-    "cents",
-    "json_shown",
-)
 A_YEAR = "public, max-age=31536000, immutable"
 ERRORS = {
     400: ("Not understood", "A part of this address makes no sense."),
@@ -79,25 +59,15 @@ class Site:
         self.again_forms: dict[str, CarryOut] = {}
         self._boards: dict[str, Boards] = {}
         self._assets = load_assets()
-        self._environment = Environment(
-            loader=FileSystemLoader(TEMPLATES),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
+        self._environment = make_environment(
+            asset={name: asset.address for name, asset in self._assets.items()},
+            started_at=started_at,
+            flow=flow,
+            version=__version__,
+            navigation=self.navigation,
+            place_of=place_of,
+            on_a_phone=ON_A_PHONE,
         )
-        self._environment.filters.update({name: getattr(display, name) for name in FILTERS})
-        known_everywhere: dict[str, object] = {
-            "asset": {name: asset.address for name, asset in self._assets.items()},
-            "started_at": started_at,
-            **CHARTS,
-            "flow": flow,
-            "version": __version__,
-            "navigation": self.navigation,
-            "place_of": place_of,
-            "on_a_phone": ON_A_PHONE,
-        }
-        self._environment.globals.update(cast(Any, known_everywhere))
 
     def render(self, name: str, /, **values: object) -> str:
         return self._environment.get_template(name).render(values)

@@ -11,10 +11,10 @@ from starlette.routing import Route
 
 from postroom.core.errors import BadInput
 from postroom.core.outbound.simulation.simulator import GroupResult
-from postroom.core.outbound.simulation.svg import picture
 from postroom.interfaces.dashboard.charts import Part
 from postroom.interfaces.dashboard.forms import Done, Form, form_route
 from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.simulation_picture import simulation_picture
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.installation.database import Database
@@ -123,8 +123,7 @@ def _address(wanted: SimulationRequest) -> str:
 
 
 def _drawn(run: SimulationRun) -> Markup:
-    """The picture, which escapes every name in it."""
-    return Markup(picture(f"{run.request.source}, {run.slots} deliveries at once", run.results, styled=False))  # noqa: S704
+    return simulation_picture(f"{run.request.source}, {run.slots} deliveries at once", run.results)
 
 
 def _groups(run: SimulationRun) -> list[tuple[str, list[tuple[str, GroupResult]]]]:
