@@ -5,7 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from postroom.core.actions.action import DecidedType, LabelChange
+from postroom.core.actions.action import DecidedType
+from postroom.core.actions.label_changes import LabelChange
 from postroom.core.actions.undo import irreversible_hint, undo_hint
 from postroom.core.errors import ConstraintBroken
 from postroom.core.jobs.types import CATALOGUE

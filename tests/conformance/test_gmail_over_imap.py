@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from postroom.core.actions.action import ActionType, joint_change, label_change
+from postroom.core.actions.action import ActionType, label_change
+from postroom.core.actions.label_changes import joint_change
 from postroom.core.actions.undo import inverse_change, undo_hint
 from postroom.core.errors import LabelMissing
 from postroom.core.mail.accounts import imap_endpoint

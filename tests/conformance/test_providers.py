@@ -14,7 +14,7 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from postroom.core.actions.action import PLACES
+from postroom.core.actions.label_changes import PLACES
 from postroom.core.errors import Fatal, LabelMissing, MailboxRefused, MessageGone, NotInMailbox, SafetyRefused
 from postroom.core.mail.carrier import MARK, SOURCE, Carrier, SentMailbox
 from postroom.core.mail.mailbox import Mailbox, job_error_of

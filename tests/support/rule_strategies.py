@@ -4,7 +4,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from postroom.core.actions.action import DecidedType, instead_of_label
+from postroom.core.actions.action import DecidedType
+from postroom.core.actions.parameters import instead_of_label
 from postroom.core.rules.draft import RuleDraft
 
 # Text as a person might write it, with everything that a file format could stumble over.

@@ -1,4 +1,4 @@
-"""The thirteen actions: their parameters, what they change against what was there, and how approvals know them."""
+"""The actions: their parameters, what they change against what was there, and how approvals know them."""
 
 from typing import Any
 from uuid import UUID
@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 
 from postroom.core.actions.action import (
     ACTION_TYPES,
-    LARGEST_ATTACHMENTS,
-    PLACES,
+    IRREVERSIBLE,
+    SPECS,
     ActionType,
-    LabelChange,
     action_hash,
     check_parameters,
-    is_address,
     label_change,
-    recipients_of,
+    undo_type,
     wanted_label,
 )
+from postroom.core.actions.label_changes import PLACES, LabelChange
+from postroom.core.actions.parameters import LARGEST_ATTACHMENTS, is_address, recipients_of
 from postroom.core.errors import BadInput, Fatal
 from postroom.core.rules.draft import check_rule
 
@@ -66,6 +66,23 @@ def test_a_label_action_without_a_label_is_fatal(parameters: dict[str, object]) 
 def test_what_is_no_change_of_labels_is_refused_by_name(action: ActionType) -> None:
     with pytest.raises(Fatal, match=action):
         label_change(action)
+
+
+def test_every_action_is_declared_once_and_in_order() -> None:
+    assert tuple(SPECS) == ACTION_TYPES
+
+
+@pytest.mark.parametrize("action", ACTION_TYPES)
+def test_what_is_declared_of_an_action_fits_together(action: ActionType) -> None:
+    spec = SPECS[action]
+    assert (spec.change is None) is (spec.inverse is None) is (spec.operation in ("delete", "send"))
+    assert spec.argument is None or spec.argument in spec.parameters
+    assert undo_type(action) in ACTION_TYPES if spec.inverse else action in IRREVERSIBLE
+    assert (spec.hides == "if_folder") is spec.names_label
+
+
+def test_the_undo_of_what_has_no_action_of_its_own_is_recorded_as_labelling() -> None:
+    assert [undo_type(each) for each in ("star", "snooze", "several")] == ["unstar", "apply_label", "apply_label"]
 
 
 GOOD: dict[str, dict[str, Any]] = {

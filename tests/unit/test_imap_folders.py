@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.core.actions.action import LabelChange
+from postroom.core.actions.label_changes import LabelChange
 from postroom.core.errors import LabelMissing
 from postroom.mailboxes.imap.answers import Listed, Namespace
 from postroom.mailboxes.imap.folder_names import encoded

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.core.actions.action import ACTION_TYPES, SENDING, ActionType, LabelChange, label_change
+from postroom.core.actions.action import ACTION_TYPES, SENDING, ActionType, label_change
+from postroom.core.actions.label_changes import LabelChange
 from postroom.core.actions.undo import undo_hint
 from postroom.core.rules.agreement import OwnerLabelChange, PastAction, agreement, how_reversed, is_ours
 from postroom.core.rules.draft import RuleDraft, as_document, read_draft
@@ -48,7 +49,7 @@ def test_who_does_what_was_decided_agrees(before: frozenset[str], action: Action
 
 @given(st.sampled_from(ACTION_TYPES), sets, sets, st.booleans())
 def test_whatever_the_user_does_there_is_an_answer_or_none(
-    action: str, added: frozenset[str], removed: frozenset[str], deleted: bool
+    action: ActionType, added: frozenset[str], removed: frozenset[str], deleted: bool
 ) -> None:
     moved = OwnerLabelChange(added - removed, removed - added, deleted)
     judgement = agreement(action, None, moved, OWN)

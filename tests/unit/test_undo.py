@@ -7,16 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.core.actions.action import (
-    ACTION_TYPES,
-    INVERSES,
-    IRREVERSIBLE,
-    PLACES,
-    ActionType,
-    LabelChange,
-    joint_change,
-    label_change,
-)
+from postroom.core.actions.action import ACTION_TYPES, INVERSES, IRREVERSIBLE, ActionType, label_change
+from postroom.core.actions.label_changes import PLACES, LabelChange, joint_change
 from postroom.core.actions.undo import (
     Snoozed,
     hint_for_part,

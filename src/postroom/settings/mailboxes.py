@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, SecretStr, ValidationInfo, field_validator
 
-from postroom.core.actions.action import instead_of_label
+from postroom.core.actions.parameters import instead_of_label
 from postroom.settings.sections import Seconds, Section, Whole, existing_zone, from_json
 
 

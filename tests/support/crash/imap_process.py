@@ -16,7 +16,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from postroom.core.actions.action import label_change, places_in
+from postroom.core.actions.action import label_change
+from postroom.core.actions.label_changes import places_in
 from postroom.core.errors import MailboxLater
 from postroom.core.mail.accounts import imap_endpoint
 from postroom.mailboxes.following.knowledge import Knowledge

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from email.message import EmailMessage
 from uuid import UUID
 
-from postroom.core.actions.action import recipients_of
+from postroom.core.actions.parameters import recipients_of
 from postroom.core.actions.steps import Step
 from postroom.core.mail.mime import parse_message
 from postroom.core.rules.draft import RuleDraft

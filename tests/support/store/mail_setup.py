@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from postroom.core.actions.action import LabelChange
+from postroom.core.actions.label_changes import LabelChange
 from postroom.core.actions.safety import Policy
 from postroom.core.actions.undo import undo_hint
 from postroom.core.jobs.job import Job, NewJob

@@ -1,11 +1,10 @@
 """Hiding: the actions that take mail out of sight, and how much of it automation may do by itself.
 
-    archive, trash, mark_read                 hide
-    snooze                                    hides if it is for more than a week, or the second by automation: a week
-                                              again and again is a year
-    apply_label                               hides if the label is a folder: the message leaves the inbox for it
-    remove_label                              hides if the label is a folder: the message leaves it for the archive
-    delete                                    is judged as irreversible
+    always       archive, trash, mark_read
+    if_long      snooze: for more than a week, or the second by automation: a week again and again is a year
+    if_folder    apply_label, by which the message leaves the inbox for the folder, and remove_label, by which it leaves
+                 the folder for the archive
+    never        the others; delete is judged as irreversible
 
 What a model or an agent hides without a person's approval is counted, whatever becomes of it: a retry, a failure or an
 undo gives nothing back. A person's own actions and rules are not counted.
@@ -14,7 +13,7 @@ undo gives nothing back. A person's own actions and rules are not counted.
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, assert_never
 
 from postroom.core.actions.snooze import wake_time
 from postroom.core.actions.steps import Step, steps_of
@@ -24,7 +23,6 @@ from postroom.core.errors import BadInput
 HOUR = timedelta(hours=1)
 LONGEST_IN_SIGHT = timedelta(days=7)
 """Mail that is snoozed for longer counts as hidden."""
-_ALWAYS = frozenset({"archive", "trash", "mark_read"})
 
 
 class HidingLimits(NamedTuple):
@@ -59,14 +57,18 @@ def hides(action_type: str, parameters: Mapping[str, Any], folders: Collection[s
 
 
 def _step_hides(step: Step, folders: Collection[str], now: datetime | None) -> bool:
-    match step.action_type:
-        case "snooze":
+    match step.spec.hides:
+        case "always":
+            return True
+        case "never":
+            return False
+        case "if_long":
             return now is None or _is_long(step.parameters, now)
-        case "apply_label" | "remove_label":
+        case "if_folder":
             label = str(step.parameters.get("label", "")).strip()
             return label in folders or label.casefold() in folders
-        case other:
-            return other in _ALWAYS
+        case _:
+            assert_never(step.spec.hides)
 
 
 def _is_long(parameters: Mapping[str, Any], now: datetime) -> bool:

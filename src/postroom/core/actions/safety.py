@@ -59,6 +59,10 @@ class Policy:
     zone: tzinfo = UTC
     """The time zone of the owner's day."""
 
+    def least_confidence(self, action_type: str) -> float:
+        """The confidence under which this action needs approval."""
+        return self.trash_confidence if action_type == "trash" else self.confidence
+
     def hiding_caps(self, now: datetime) -> HidingCaps:
         """The caps on hiding that hold now."""
         return HidingCaps(self.hiding, day_began(now, self.zone))
@@ -203,7 +207,7 @@ def _doubts(proposed: Proposed, facts: SafetyFacts, policy: Policy) -> tuple[str
         doubts.append(f"{action} cannot be undone")
     if action == "auto_reply" and facts.answers_elsewhere:
         doubts.append("the reply would go to an address other than the sender's")
-    least = policy.trash_confidence if action == "trash" else policy.confidence
+    least = policy.least_confidence(action)
     if proposed.confidence < least:
         doubts.append(f"the confidence of {proposed.confidence:.2f} is under {least:.2f}")
     if proposed.needs_approval:

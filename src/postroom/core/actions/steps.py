@@ -15,29 +15,19 @@ from postroom.core.actions.action import (
     ACTION_TYPES,
     IRREVERSIBLE,
     SENDING,
+    SPECS,
+    ActionSpec,
     ActionType,
     DecidedType,
     check_parameters,
     known_action,
-    recipients_of,
 )
+from postroom.core.actions.parameters import recipients_of
 from postroom.core.errors import BadInput, Fatal
 from postroom.core.strict import shown_name
 from postroom.core.suggestions import did_you_mean
 
 MOST_STEPS = 10
-# Each of these says where the message goes; two of them contradict each other.
-PLACING = frozenset({"archive", "trash", "restore", "snooze", "delete"})
-# These take the message out of the inbox.
-LEAVING = PLACING - {"restore"}
-_OPPOSITES: Mapping[str, str] = {
-    "star": "unstar",
-    "unstar": "star",
-    "mark_read": "mark_unread",
-    "mark_unread": "mark_read",
-}
-# The parameter that a text after the name of an action stands for.
-_ARGUMENT: Mapping[str, str] = {"apply_label": "label", "remove_label": "label", "forward": "to", "auto_reply": "text"}
 _FORM = "write [apply_label Receipts, archive, {forward: {to: ada@example.com}}]"
 
 
@@ -47,6 +37,10 @@ class Step:
 
     action_type: ActionType
     parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def spec(self) -> ActionSpec:
+        return SPECS[self.action_type]
 
     @property
     def is_final(self) -> bool:
@@ -110,7 +104,7 @@ def sending_step(action_type: str, parameters: Mapping[str, Any]) -> Step | None
 
 def leaves_inbox(steps: Iterable[Step]) -> bool:
     """Whether a message leaves the inbox by these steps."""
-    return any(step.action_type in LEAVING for step in steps)
+    return any(step.spec.leaves_inbox for step in steps)
 
 
 def shown(action_type: str, parameters: Mapping[str, Any]) -> str:
@@ -157,13 +151,13 @@ def conflict(one: Step, other: Step) -> str | None:
     first, second = one.action_type, other.action_type
     if one.is_final and other.is_final:
         return f"{first} and {second} both send or delete; one action does so once"
-    if {first, second} <= PLACING and first != second:
+    if one.spec.says_where and other.spec.says_where and first != second:
         return f"{first} and {second} both say where the mail goes"
-    if _OPPOSITES.get(first) == second:
+    if one.spec.inverse == second and not other.spec.names_label:
         return f"{first} and {second} contradict each other"
-    if {first, second} <= {"apply_label", "remove_label"} and _same_label(one, other):
+    if one.spec.names_label and other.spec.names_label and _same_label(one, other):
         return "the label is given twice" if first == second else "the label is both applied and removed"
-    return f"{first} is given twice" if first == second and first not in ("apply_label", "remove_label") else None
+    return f"{first} is given twice" if first == second and not one.spec.names_label else None
 
 
 class Joined(NamedTuple):
@@ -228,13 +222,14 @@ def _stored_step(field: str, given: object) -> Step:
 def _read_step(field: str, given: object) -> Step:
     if isinstance(given, str):
         name, _, argument = given.strip().partition(" ")
-        return Step(_named(field, name), _from_text(field, name, argument.strip()))
+        action_type = _named(field, name)
+        return Step(action_type, _from_text(field, action_type, argument.strip()))
     if isinstance(given, Mapping) and len(cast("Mapping[object, object]", given)) == 1:
         ((key, value),) = cast("Mapping[object, Any]", given).items()
         name = str(key)
         action_type = _named(field, name)
         if value is None or isinstance(value, str):
-            return Step(action_type, _from_text(field, name, (value or "").strip()))
+            return Step(action_type, _from_text(field, action_type, (value or "").strip()))
         if isinstance(value, Mapping):
             return Step(action_type, cast("Mapping[str, Any]", value))
     raise BadInput(field, "is not an action", _FORM)
@@ -248,18 +243,19 @@ def _named(field: str, name: str) -> ActionType:
     raise BadInput(field, f"{shown_name(name)!r} is not an action", remedy)
 
 
-def _from_text(field: str, name: str, argument: str) -> dict[str, Any]:
-    if not argument:
+def _from_text(field: str, action_type: ActionType, text: str) -> dict[str, Any]:
+    if not text:
         return {}
-    if name not in _ARGUMENT:
-        raise BadInput(field, f"{name} takes no {shown_name(argument)!r}", _FORM)
-    return {_ARGUMENT[name]: argument}
+    argument = SPECS[action_type].argument
+    if argument is None:
+        raise BadInput(field, f"{action_type} takes no {shown_name(text)!r}", _FORM)
+    return {argument: text}
 
 
 def _as_item(step: Step) -> Any:
     if not step.parameters:
         return step.action_type
-    argument = _ARGUMENT.get(step.action_type)
+    argument = step.spec.argument
     if argument is not None and set(step.parameters) == {argument} and isinstance(step.parameters[argument], str):
         return {step.action_type: step.parameters[argument]}
     return {step.action_type: dict(step.parameters)}

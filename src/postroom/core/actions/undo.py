@@ -15,7 +15,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from postroom.core.actions.action import INVERSES, IRREVERSIBLE, LabelChange, places_in
+from postroom.core.actions.action import INVERSES, IRREVERSIBLE
+from postroom.core.actions.label_changes import LabelChange, places_in
 
 # An action that ended so may have done a part: then it has a hint, and that part can be undone.
 ENDED_HALFWAY = frozenset({"failed", "canceled"})

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 from uuid import UUID
 
-from postroom.core.actions.action import copies_of, recipients_of
+from postroom.core.actions.parameters import copies_of, recipients_of
 from postroom.core.mail.auto_reply import answer_goes_to
 from postroom.core.mail.references import thread_references
 from postroom.core.rules.facts import MessageFacts

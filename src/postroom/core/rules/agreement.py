@@ -6,31 +6,21 @@ Reading a message says nothing. What counts is where they put it, how they label
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
-from postroom.core.actions.action import DecidedType
+from postroom.core.actions.action import SPECS, ActionType, DecidedType, Place, label_change
 
 # No user reacts sooner: a change reported this soon had already begun when the action was done.
 SETTLING = timedelta(seconds=10)
 # A later change is no longer a reaction to the action: the user is done with the message.
 ANSWERED_WITHIN = timedelta(days=14)
 
-Place = Literal["archive", "trash", "spam", "inbox"]
 _PLACED: Mapping[Place, str] = {
     "archive": "archived it",
     "trash": "put it into the trash",
     "spam": "called it spam",
     "inbox": "put it back into the inbox",
 }
-_CONTRARY: Mapping[str, frozenset[Place]] = {
-    "archive": frozenset({"trash", "spam"}),
-    "trash": frozenset({"archive", "spam"}),
-    "delete": frozenset({"archive", "spam"}),
-    "apply_label": frozenset({"trash", "spam"}),
-    "star": frozenset({"trash", "spam"}),
-    "snooze": frozenset({"trash", "spam"}),
-}
-_SAME: Mapping[str, Place] = {"archive": "archive", "trash": "trash", "delete": "trash"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,44 +52,34 @@ class Judgement:
 
 
 def agreement(
-    action_type: str, label_id: str | None, change: OwnerLabelChange, own_labels: Collection[str]
+    action_type: ActionType, label_id: str | None, change: OwnerLabelChange, own_labels: Collection[str]
 ) -> Judgement | None:
     """Whether the user did the same as a decision in shadow; None when their change says nothing about it.
 
     `label_id` is the label that the decision names, if the mailbox has it; `own_labels` are the user's labels.
     """
-    if (same := _same(action_type, label_id, change)) is not None:
-        return Judgement(True, same)
-    place = change.place
-    if place is not None and place in _CONTRARY.get(action_type, frozenset()):
+    spec, place = SPECS[action_type], change.place
+    if _is_same(action_type, label_id, change):
+        return Judgement(True, spec.by_hand)
+    if place is not None and place in spec.contrary:
         return Judgement(False, _PLACED[place])
-    if action_type in ("trash", "delete") and (kept := _kept(change, own_labels)) is not None:
+    if spec.ends_in == "trash" and (kept := _kept(change, own_labels)) is not None:
         return Judgement(False, kept)
     if action_type == "apply_label" and change.added & frozenset(own_labels):
         return Judgement(False, "gave it another label")
     return None
 
 
-def _same(action_type: str, label_id: str | None, change: OwnerLabelChange) -> str | None:
-    match action_type:
-        case "archive" | "trash" | "delete":
-            return _PLACED[_SAME[action_type]] if change.place == _SAME[action_type] else None
-        case "apply_label":
-            return "gave it this label" if label_id in change.added else None
-        case "remove_label":
-            return "took this label off" if label_id in change.removed else None
-        case "star":
-            return "starred it" if "STARRED" in change.added else None
-        case "unstar":
-            return "took its star off" if "STARRED" in change.removed else None
-        case "mark_read":
-            return "read it" if "UNREAD" in change.removed else None
-        case "mark_unread":
-            return "marked it as unread" if "UNREAD" in change.added else None
-        case "restore":
-            return "took it out of the trash" if "TRASH" in change.removed else None
-        case _:
-            return None  # sending and snoozing leave no trace to compare
+def _is_same(action_type: ActionType, label_id: str | None, change: OwnerLabelChange) -> bool:
+    spec = SPECS[action_type]
+    if spec.ends_in is not None:
+        return change.place == spec.ends_in
+    if spec.change is None or not spec.by_hand:
+        return False  # sending and snoozing leave no trace to compare
+    if label_id is None and spec.names_label:
+        return False
+    wanted = label_change(action_type, label_id)
+    return wanted.add <= change.added and wanted.remove <= change.removed
 
 
 def _kept(change: OwnerLabelChange, own_labels: Collection[str]) -> str | None:

@@ -24,8 +24,6 @@ from postroom.core.rules.rule import SCOPES, Rule, labels_looked_at, read_scope
 from postroom.core.strict import shown_name
 
 RULE_ACTIONS = ("none", *ACTION_TYPES)
-# An import never enables rules with these actions by itself: they cannot be undone.
-REVIEWED = frozenset({"delete", "forward", "auto_reply"})
 REVIEW = "review and enable"
 LONGEST_NAME = 200
 LONGEST_DESCRIPTION = 2_000
@@ -72,7 +70,7 @@ class RuleDraft:
     @property
     def is_reviewed(self) -> bool:
         """Whether an import leaves it disabled, since what it does cannot be undone."""
-        return any(step.action_type in REVIEWED for step in steps_of(self.action_type, self.parameters))
+        return any(step.is_final for step in steps_of(self.action_type, self.parameters))
 
     @property
     def content_hash(self) -> str:

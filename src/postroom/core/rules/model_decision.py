@@ -11,22 +11,20 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, cast
 
-from postroom.core.actions.action import ACTION_TYPES, ActionType, DecidedType
-from postroom.core.actions.snooze import UNITS, check_snooze
+from postroom.core.actions.action import SPECS, ActionType, DecidedType, check_parameters
 from postroom.core.actions.steps import MOST_STEPS, Step, check_steps, combined
 from postroom.core.errors import BadInput, BadModelAnswer
 from postroom.core.mail.message import storable
 
 TOOL = "record_decision"
 TOOL_DESCRIPTION = "Record what is to be done with the mail. Call it exactly once."
-NOT_OFFERED = frozenset({"forward"})
-MODEL_ACTIONS = ("none", *(action for action in ACTION_TYPES if action not in NOT_OFFERED))
-LABELLING = frozenset({"apply_label", "remove_label"})
+OFFERED = {name: spec for name, spec in SPECS.items() if spec.is_offered_to_model}
+MODEL_ACTIONS = ("none", *OFFERED)
+LABELLING = frozenset[str](name for name, spec in OFFERED.items() if spec.names_label)
 PARAMETERS: Mapping[str, tuple[str, ...]] = {
-    "apply_label": ("label",),
-    "remove_label": ("label",),
-    "snooze": ("amount", "units"),
-    "auto_reply": ("text",),
+    name: offered
+    for name, spec in OFFERED.items()
+    if (offered := tuple(each for each, parameter in spec.parameters.items() if parameter.for_model is not None))
 }
 LONGEST_RATIONALE = 1_000
 LONGEST_REPLY = 4_000
@@ -34,7 +32,7 @@ MOST_ALTERNATIVES = 3
 _MOST_READ = 10
 
 _FIELDS = frozenset({"action", "parameters", "also", "confidence", "needs_approval", "rationale", "alternatives"})
-_PARAMETER_NAMES = frozenset(name for names in PARAMETERS.values() for name in names)
+_PARAMETER_NAMES = tuple(dict.fromkeys(name for names in PARAMETERS.values() for name in names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +67,10 @@ def offered_actions(allowed_labels: Sequence[str]) -> tuple[str, ...]:
 
 def decision_schema(allowed_labels: Sequence[str]) -> dict[str, Any]:
     """The JSON Schema of the answer. Strict modes of providers want every field to be required and nullable."""
-    parameters: dict[str, Any] = {
-        "amount": {"type": ["number", "null"], "description": "snooze: how many of the units"},
-        "units": {"type": ["string", "null"], "enum": [*UNITS, None], "description": "snooze: the units of the amount"},
-        "text": {"type": ["string", "null"], "description": "auto_reply: the plain text of the answer"},
-    }
+    parameters = {name: _parameter_schema(name) for name in _PARAMETER_NAMES if name != "label"}
     if allowed_labels:
-        label = {"type": ["string", "null"], "enum": [*allowed_labels, None]}
-        parameters["label"] = {**label, "description": "apply_label and remove_label: one of the allowed labels"}
+        label = _parameter_schema("label")
+        parameters["label"] = {"type": label["type"], "enum": [*allowed_labels, None]} | label
     actions = list(offered_actions(allowed_labels))
     fields: dict[str, Any] = {
         "rationale": {"type": "string", "description": "Why, in one or two sentences"},
@@ -96,6 +90,13 @@ def decision_schema(allowed_labels: Sequence[str]) -> dict[str, Any]:
         },
     }
     return _closed(fields)
+
+
+def _parameter_schema(name: str) -> dict[str, Any]:
+    """The schema of a parameter, whose description names the actions that take it."""
+    takers = [action for action in OFFERED if name in PARAMETERS.get(action, ())]
+    schema = OFFERED[takers[0]].parameters[name].for_model or {}
+    return {**schema, "description": f"{' and '.join(takers)}: {schema['description']}"}
 
 
 def _closed(fields: dict[str, Any]) -> dict[str, Any]:
@@ -184,24 +185,20 @@ def _parameters(action: str, given: object, allowed_labels: Sequence[str]) -> di
     if not isinstance(given, Mapping):
         raise BadModelAnswer("parameters: are not an object")
     values = cast("Mapping[object, object]", given)
-    _only(values, _PARAMETER_NAMES, "parameters")
+    _only(values, frozenset(_PARAMETER_NAMES), "parameters")
     wanted = {name: values.get(name) for name in PARAMETERS.get(action, ())}
-    match action:
-        case "apply_label" | "remove_label":
-            if not isinstance(wanted["label"], str) or wanted["label"] not in allowed_labels:
-                raise BadModelAnswer("parameters.label: is not one of the allowed labels")
-        case "snooze":
-            _snooze(wanted)
-        case "auto_reply":
-            wanted["text"] = _reply(wanted["text"])
-        case _:
-            pass
+    if "label" in wanted and (not isinstance(wanted["label"], str) or wanted["label"] not in allowed_labels):
+        raise BadModelAnswer("parameters.label: is not one of the allowed labels")
+    if "text" in wanted:
+        wanted["text"] = _reply(wanted["text"])
+    if wanted:
+        _check(action, wanted)
     return wanted
 
 
-def _snooze(wanted: Mapping[str, Any]) -> None:
+def _check(action: str, wanted: Mapping[str, Any]) -> None:
     try:
-        check_snooze(wanted)
+        check_parameters(action, wanted)
     except BadInput as error:
         raise BadModelAnswer(f"{error.field}: {error.remedy}") from None
 

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from postroom.core.actions.action import SHOWN_BY_GMAIL, ActionType
+from postroom.core.actions.action import ActionType
+from postroom.core.actions.parameters import SHOWN_BY_GMAIL
 from postroom.core.actions.steps import Step
 from postroom.core.mail.label_names import looks_like
 from postroom.core.rules.exchange import Inexpressible

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from postroom.core.actions.action import recipients_of
+from postroom.core.actions.parameters import recipients_of
 from postroom.core.actions.steps import Step, steps_of
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.exchange import Exported, Inexpressible, LeftOut, conditions_with_scope, why_not_exportable

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from postroom.core.actions.action import FOLDER
+from postroom.core.actions.label_changes import FOLDER
 from postroom.core.mail.folding import folded
 from postroom.core.mail.headers import Headers, values
 from postroom.core.mail.mailbox_query import (

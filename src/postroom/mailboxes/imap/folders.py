@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from postroom.core.actions.action import FOLDER
+from postroom.core.actions.label_changes import FOLDER
 from postroom.core.mail.mailbox import MailboxLabel
 from postroom.mailboxes.imap.answers import Listed, Namespace
 from postroom.mailboxes.imap.folder_names import decoded, encoded

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from postroom.core.actions.action import FOLDER
+from postroom.core.actions.label_changes import FOLDER
 from postroom.core.mail.mailbox import MailboxLabel
 from postroom.mailboxes.imap.answers import GMAIL_LABEL
 from postroom.mailboxes.imap.commands import is_keyword

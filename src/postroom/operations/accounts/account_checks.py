@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, assert_never
 from urllib.parse import urlsplit
 
-from postroom.core.actions.action import ActionType, DecidedType, operation_of
+from postroom.core.actions.action import DecidedType, Operation
 from postroom.core.actions.steps import steps_of
 from postroom.core.errors import VaultError
 from postroom.core.heartbeat import liveness
@@ -169,13 +169,12 @@ def _acting_of(account: AccountView) -> list[Check]:
 
 def level_needed(action_type: DecidedType, parameters: Mapping[str, Any]) -> Level:
     """Return the lowest level of consent that this action needs."""
-    levels = {_level_of(step.action_type) for step in steps_of(action_type, parameters)}
+    levels = {_level_of(step.spec.operation) for step in steps_of(action_type, parameters)}
     found: list[Level] = [level for level in LEVELS if level == "read" or level in levels]
     return found[-1]
 
 
-def _level_of(action: ActionType) -> Level:
-    operation = operation_of(action)
+def _level_of(operation: Operation) -> Level:
     match operation:
         case "send":
             return "send"

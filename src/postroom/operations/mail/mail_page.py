@@ -239,8 +239,7 @@ def _decider(decision: Decision) -> str:
 
 def _needed(action_type: str, parameters: Mapping[str, Any], policy: Policy) -> float:
     """The confidence that every step of the action needs."""
-    steps = steps_of(action_type, parameters)
-    return max(policy.trash_confidence if each.action_type == "trash" else policy.confidence for each in steps)
+    return max(policy.least_confidence(each.action_type) for each in steps_of(action_type, parameters))
 
 
 def _action(each: ActionView, record: MailRecord) -> ActionLine:

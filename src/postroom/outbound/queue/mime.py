@@ -24,7 +24,7 @@ from io import BytesIO
 from typing import Any
 from uuid import UUID
 
-from postroom.core.actions.action import LONGEST_SUBJECT, copies_of, is_address, recipients_of
+from postroom.core.actions.parameters import LONGEST_SUBJECT, copies_of, is_address, recipients_of
 from postroom.core.errors import BadInput
 from postroom.core.mail.addresses import addresses
 from postroom.core.mail.auto_reply import answer_goes_to

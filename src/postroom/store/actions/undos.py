@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postroom.core.actions.action import INVERSES, Actor, RecordedType, known_action
+from postroom.core.actions.action import Actor, RecordedType, undo_type
 from postroom.core.actions.steps import shown
 from postroom.core.actions.undo import why_not_undoable
 from postroom.core.errors import Fatal, IllegalMove, NotFound, Parked, SafetyRefused
@@ -33,7 +33,6 @@ from postroom.store.people.audit import AuditEntry, Signature, auditing
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 # The undo of a snooze, or of several actions, puts the message back; as an action, that is adding its labels.
-_KINDS = {**INVERSES, "snooze": "apply_label", "several": "apply_label"}
 
 
 # How many later actions on a message are looked at, and how long an undo waits for theirs before it looks again.
@@ -164,7 +163,7 @@ def _new_undo(job: Job, original: Action, undo_id: UUID, now: datetime) -> Scrip
         original.account_id,
         original.message_id,
         "none",
-        known_action(_KINDS[original.action_type]),
+        undo_type(original.action_type),
         {"undo_of": str(original.id)},
         1.0,
         f"undo of {shown(original.action_type, original.parameters)}",

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postroom.core.actions.action import FOLDER
+from postroom.core.actions.label_changes import FOLDER
 from postroom.core.errors import NotFound
 from postroom.core.jobs.job import NewJob
 from postroom.core.lifecycle import AccountState

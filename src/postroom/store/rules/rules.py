@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from postroom.core.actions.action import DecidedType
+from postroom.core.actions.action import IRREVERSIBLE, DecidedType
 from postroom.core.errors import BadInput, Conflict, Fatal, NotFound
 from postroom.core.rules.draft import RuleDraft, as_document, check_rule, check_wake_times
 from postroom.core.rules.rule import Rule, RuleMode, ScopeName
@@ -251,7 +251,8 @@ def list_rules() -> Script[list[RuleView]]:
 @query
 def unconfirmed_rules() -> Script[list[RuleView]]:
     """The rules that wait for a person's confirmation, in the order of evaluation."""
-    return [view for view in read_rows(RuleView, (yield sql("select_risky_rules"))) if view.awaits_confirmation]
+    rows = yield sql("select_risky_rules", [*sorted(IRREVERSIBLE), "several"])
+    return [view for view in read_rows(RuleView, rows) if view.awaits_confirmation]
 
 
 @query

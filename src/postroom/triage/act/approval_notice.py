@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, assert_never
 
-from postroom.core.actions.action import Actor, copies_of, recipients_of
+from postroom.core.actions.action import Actor
+from postroom.core.actions.parameters import copies_of, recipients_of
 from postroom.core.actions.steps import Step, sending_step, steps_of
 from postroom.core.counted import counted
 from postroom.core.short_ids import SHOWN

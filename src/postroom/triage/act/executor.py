@@ -13,14 +13,8 @@ from datetime import datetime
 from typing import Any, assert_never
 from uuid import UUID
 
-from postroom.core.actions.action import (
-    LabelChange,
-    joint_change,
-    label_change,
-    operation_of,
-    places_in,
-    wanted_label,
-)
+from postroom.core.actions.action import label_change, wanted_label
+from postroom.core.actions.label_changes import LabelChange, joint_change, places_in
 from postroom.core.actions.snooze import wake_time
 from postroom.core.actions.steps import Step, check_action, steps_of
 from postroom.core.actions.undo import Snoozed, irreversible_hint, planned_hint, undo_hint
@@ -54,8 +48,7 @@ class Executor:
         try:
             check_action(action.action_type, action.parameters)
             *before, last = steps_of(action.action_type, action.parameters)
-            operation = operation_of(last.action_type)
-            match operation:
+            match last.spec.operation:
                 case "delete":
                     # Whatever else was to be done to the message would be deleted with it.
                     return await self._delete(mailbox, job, action)
@@ -67,7 +60,7 @@ class Executor:
                     done = await self._change(mailbox, job, action, [*before, last])
                     return store.complete_action(job, action.id, done, self.clock())
                 case _:
-                    assert_never(operation)
+                    assert_never(last.spec.operation)
         except BadInput as error:
             raise Fatal(str(error)) from None
 

@@ -1,6 +1,6 @@
 """Make a change of labels in a mailbox: in one call, and in a second one for the trash, which has calls of its own."""
 
-from postroom.core.actions.action import LabelChange, places_in
+from postroom.core.actions.label_changes import LabelChange, places_in
 from postroom.core.mail.mailbox import Mailbox, Placed
 
 

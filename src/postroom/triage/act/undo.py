@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from postroom.core.actions.action import FOLDER, LabelChange, places_in
+from postroom.core.actions.label_changes import FOLDER, LabelChange, places_in
 from postroom.core.actions.steps import steps_of
 from postroom.core.actions.undo import inverse_change, irreversible_hint, is_certain, labels_left, with_renamed
 from postroom.core.errors import Fatal, MessageGone

@@ -11,7 +11,8 @@ from datetime import timedelta
 from typing import cast
 from uuid import UUID
 
-from postroom.core.actions.action import check_parameters, recipients_of
+from postroom.core.actions.action import check_parameters
+from postroom.core.actions.parameters import recipients_of
 from postroom.core.actions.steps import sending_step
 from postroom.core.errors import BadInput, Fatal, JobError, MailboxError, NotFound
 from postroom.core.mail.auto_reply import why_not_answered

@@ -13,7 +13,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from postroom.core.access import READ
-from postroom.core.actions.action import RecordedType
+from postroom.core.actions.action import RecordedType, proposal_parameters
 from postroom.core.errors import BadInput, SafetyRefused
 from postroom.core.lifecycle import ActionState
 from postroom.core.mail.search import LONGEST_QUERY, read_query
@@ -171,9 +171,8 @@ class ProposeArguments(Arguments):
     parameters: dict[str, Any] = Field(
         {},
         max_length=16,
-        description="label, one of the user's own, for apply_label and remove_label; until, or amount and units, for "
-        "snooze; text, and subject, for auto_reply; for several, actions: up to ten objects with action and "
-        "parameters, of which at most one sends or deletes, the last; nothing for the others.",
+        description=f"{proposal_parameters()}; for several, actions: up to ten objects with action and parameters, of "
+        "which at most one sends or deletes, the last; nothing for the others.",
     )
     why: Text = Field(min_length=1, max_length=500, description="The reason, in a sentence, for the approving person.")
 

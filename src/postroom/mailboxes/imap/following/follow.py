@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from postroom.core.actions.action import PLACES
+from postroom.core.actions.label_changes import PLACES
 from postroom.core.queue.queues import LOWEST
 from postroom.mailboxes.following.ingester import MailIngester
 from postroom.mailboxes.following.knowledge import Knowledge

@@ -53,11 +53,11 @@ UPDATE rules SET confirmed_hash = NULL WHERE id = :id
 UPDATE rules SET confirmed_hash = :confirmed_hash, version = version + 1, updated_at = :now
 WHERE id = :id AND version = :version RETURNING id
 
--- name: select_risky_rules()
+-- name: select_risky_rules(action_types)
 -- Rules in use that may send or delete mail; those of several actions are looked at one by one.
 SELECT id, name, description, scope, scope_ref, priority, conditions_json, action_type AS action, parameters_json, mode,
     enabled, disabled_reason, needs_approval, continues, confirmed_hash, origin, version, created_at, updated_at
-FROM rules WHERE enabled AND mode = 'active' AND action_type IN ('delete', 'forward', 'auto_reply', 'several')
+FROM rules WHERE enabled AND mode = 'active' AND action_type {= ANY(:action_types::text[])}
 ORDER BY priority, id
 
 -- name: set_rule_origin(id, origin)
