@@ -1,5 +1,6 @@
 """Mail as people see it: found by an id of any kind, listed with what was done, and told as a story."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -12,10 +13,10 @@ from postroom.core.errors import BadInput, NotFound, SafetyRefused
 from postroom.core.jobs.job import Job
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.short_ids import short_id
-from postroom.operations.mail.mail import list_mail, read_mail, search_mail
 from postroom.operations.mail.mail_actions import read_actions, request_action, wait_for_outcome
 from postroom.operations.mail.mail_ids import find_action, find_message
-from postroom.operations.mail.mail_story import mail_story
+from postroom.operations.mail.mail_lines import MailLine, MailQuestion, list_by_date, list_lines
+from postroom.operations.mail.mail_page import show_mail
 from postroom.store.actions import decisions
 from postroom.store.actions.protection import protect
 from postroom.store.engine.database import Database, Script, Text, transaction
@@ -29,9 +30,8 @@ from postroom.store.mail.mail_changes import Change, apply_changes
 from postroom.store.people.audit import Signature
 from postroom.store.rules.outcomes import outcomes_of
 from support.clocks import ManualClock
-from support.mail import OWNER, approved_and_done, carried_out, done, keep_account, keep_mail
+from support.mail import OWNER, approved_and_done, carried_out, done, keep_account, keep_mail, story_of
 
-LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 ADA = "cli:ada"
 
 
@@ -80,8 +80,12 @@ async def decide(
     return action_id
 
 
+async def listed(database: Database, most: int = 10, *, only_kept: bool = False, **wanted: Any) -> Sequence[MailLine]:
+    return (await list_by_date(database, MailQuestion(**wanted), most, only_kept=only_kept)).lines
+
+
 async def story(database: Database, name: str) -> str:
-    return "\n".join(line.text for line in (await mail_story(database, name)).lines)
+    return "\n".join(line.text for line in await story_of(database, name))
 
 
 async def test_mail_is_found_by_an_id_of_any_kind(database: Database, clock: ManualClock):
@@ -177,22 +181,22 @@ async def test_mail_is_listed_with_what_was_done_and_by_whom(database: Database,
     gone = await keep_mail(database, clock, 6, subject="Gone", sent_at=next(days))
     await database.run(apply_changes(f"gmail:user:{OWNER}", [Change("mail-6", deleted=True)], clock()))
 
-    found = await list_mail(database, 10, LONG_AGO)
+    found = await listed(database)
     assert gone not in [each.id for each in found]
-    assert [(each.id, each.what, each.by) for each in found] == [
-        (new, "not decided yet", None),
-        (waiting, "move it to the trash: needs approval", "the model"),
+    assert [(each.id, each.outcome, each.by) for each in found] == [
+        (new, "not decided yet", ""),
+        (waiting, "move it to the trash: needs approval", "model 1.00"),
         (own, "archived", "you"),
-        (archived, "archived", "receipts"),
-        (kept, "kept", None),
+        (archived, "archived", "rule “receipts”"),
+        (kept, "kept", ""),
     ]
     (with_name,) = [each for each in found if each.id == archived]
     assert (with_name.sender_name, with_name.short_id) == ("Mara Lindqvist", short_id(archived))
-    assert {each.id for each in await list_mail(database, 10, LONG_AGO, only_kept=True)} == {kept, new}
-    assert [each.id for each in await list_mail(database, 10, LONG_AGO, tier="interactive")] == [kept]
-    assert [each.id for each in await list_mail(database, 10, LONG_AGO, account="bob@example.org")] == [new]
-    assert [each.id for each in await list_mail(database, 1, LONG_AGO)] == [new]
-    assert len(await list_mail(database, 10, datetime(2026, 11, 13, tzinfo=UTC))) == 2
+    assert {each.id for each in await listed(database, only_kept=True)} == {kept, new}
+    assert [each.id for each in await listed(database, tier="interactive")] == [kept]
+    assert [each.id for each in await listed(database, account="bob@example.org")] == [new]
+    assert [each.id for each in await listed(database, 1)] == [new]
+    assert len(await listed(database, since=datetime(2026, 11, 13, tzinfo=UTC))) == 2
 
 
 async def test_the_story_of_mail_that_was_archived_undone_and_archived_by_hand(database: Database, clock: ManualClock):
@@ -201,8 +205,8 @@ async def test_the_story_of_mail_that_was_archived_undone_and_archived_by_hand(d
     action = await decide(database, clock, id, rule_name="receipts", safety={"verdict": "allow", "reasons": []})
     assert action is not None
     await carried_out(database, clock, action)
-    told = await mail_story(database, short_id(id))
-    text = "\n".join(line.text for line in told.lines)
+    told = await show_mail(database, short_id(id), Policy())
+    text = "\n".join(line.text for line in told.story)
     for said in (
         f"It arrived in {OWNER}, from mara@lindqvist.example.",
         "Its tier is high priority: from a contact.",
@@ -213,8 +217,8 @@ async def test_the_story_of_mail_that_was_archived_undone_and_archived_by_hand(d
         "Now it is in the archive, read.",
     ):
         assert said in text
-    assert [line.command for line in told.lines if line.command] == [f"undo {short_id(action)}"]
-    assert list(told.undo) == [short_id(action)]
+    assert [line.command for line in told.story if line.command] == [f"undo {short_id(action)}"]
+    assert [each.id for each in told.actions if each.can_be_undone] == [action]
     assert "{" not in text
 
     clock.forward(3600)
@@ -240,8 +244,8 @@ async def test_the_story_names_model_confidence_reason_and_approval(database: Da
         safety={"verdict": "approve", "reasons": ["the confidence of 0.62 is under 0.70"]},
     )
     assert action is not None
-    told = await mail_story(database, str(action))
-    text = "\n".join(line.text for line in told.lines)
+    told = await story_of(database, str(action))
+    text = "\n".join(line.text for line in told)
     for said in (
         "Its tier is high priority: reply to your mail.",
         "No rule matched, so the model stand-in was asked. It says: archive it (62% sure). "
@@ -250,7 +254,7 @@ async def test_the_story_names_model_confidence_reason_and_approval(database: Da
         "It waits for your answer until 20",
     ):
         assert said in text
-    assert [line.command for line in told.lines if line.command] == [f"approvals approve {action}"]
+    assert [line.command for line in told if line.command] == [f"approvals approve {action}"]
     await approved_and_done(database, clock, action)
     text = await story(database, str(action))
     assert f"It was approved by {ADA}." in text
@@ -326,10 +330,10 @@ async def test_a_person_may_not_act_on_protected_mail_or_contradict_themselves(d
 
 
 async def test_mail_is_read_and_searched_for_people(database: Database, clock: ManualClock):
-    headers = [("Cc", "Bob <bob@example.org>"), ("Message-ID", "<one@x.example>")]
+    headers = [("cc", "Bob <bob@example.org>"), ("Message-ID", "<one@x.example>")]
     id = await keep_mail(database, clock, subject="Minutes", headers=headers, files=("minutes.pdf",))
-    read = await read_mail(database, "<one@x.example>")
+    read = await show_mail(database, "<one@x.example>", Policy())
     assert (read.id, read.text, [each.name for each in read.attachments]) == (id, "Some words.", ["minutes.pdf"])
-    assert ("Cc", "Bob <bob@example.org>") in read.headers
-    found = await search_mail(database, "to:bob has:attachment", 1)
-    assert ([each.short_id for each in found.mail], found.more) == ([short_id(id)], False)
+    assert ("cc", "Bob <bob@example.org>") in read.headers
+    found = await list_lines(database, MailQuestion("to:bob has:attachment"), 1)
+    assert ([each.short_id for each in found.lines], found.older) == ([short_id(id)], None)

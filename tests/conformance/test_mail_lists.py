@@ -14,7 +14,8 @@ from postroom.store.actions import approvals
 from postroom.store.engine.cursors import Cursor
 from postroom.store.engine.database import Database, Script, Text, transaction
 from postroom.store.mail import mail_lists
-from postroom.store.mail.mail_lists import ListedEvent, ListedMail, ListedPage, MailFilter
+from postroom.store.mail.mail_lists import ListedEvent, ListedPage, MailFilter
+from postroom.store.mail.mail_views import MailRow
 from postroom.store.people.audit import list_audit
 from postroom.store.rules.outcomes import outcomes_of, record_mistake
 from postroom.store.rules.proposals import list_proposals
@@ -63,7 +64,7 @@ async def mailbox(setup: JobSetup) -> MailSetup:
 
 
 def names(page: ListedPage) -> list[str]:
-    return [each.subject if isinstance(each, ListedMail) else each.text for each in page.items]
+    return [each.subject if isinstance(each, MailRow) else each.text for each in page.items]
 
 
 async def listed(setup: JobSetup, most: int = 50, **wanted: Any) -> list[str]:
@@ -117,9 +118,9 @@ async def test_a_row_has_the_decision_the_action_and_its_undo(setup: JobSetup) -
     await mailbox(setup)
     rows = {each.subject: each for each in (await setup.database.run(mail_lists.list_arrived(9))).items}
     parcel, bill, lunch = (rows[name] for name in ("Parcel", "Bill", "Lunch"))
-    assert isinstance(parcel, ListedMail)
-    assert isinstance(bill, ListedMail)
-    assert isinstance(lunch, ListedMail)
+    assert isinstance(parcel, MailRow)
+    assert isinstance(bill, MailRow)
+    assert isinstance(lunch, MailRow)
     assert (parcel.rule_name, parcel.action_state, parcel.undone, parcel.state) == ("shops", "completed", None, "done")
     assert (bill.action_state, bill.state) == ("approved_pending", "asking")
     assert (lunch.source, lunch.action_id, lunch.state) == ("none", None, None)

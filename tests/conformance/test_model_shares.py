@@ -134,7 +134,7 @@ async def test_it_is_recorded_whose_share_ended_and_which_message_waits(setup: J
     assert await count(setup, call, ["ann@shop.example"] * 6) == 5
     [ended] = await setup.database.run(ended_shares(TODAY))
     assert (ended.kind, ended.spent_micros, ended.cap_micros) == ("sender", 10 * CENT, 10 * CENT)
-    came = (await setup.database.run(mail_record(call.message_id))).arrival
+    came = (await setup.database.run(mail_record(call.message_id))).mail
     assert (ended.sender, ended.policy_tier) == (came.sender, came.policy_tier)
     assert (ended.messages, ended.first_at) == (1, setup.clock())
     wait = (await setup.database.run(mail_record(call.message_id))).model_wait

@@ -21,8 +21,9 @@ from postroom.store.jobs import jobs
 from postroom.store.jobs.job_builders import classify_job
 from postroom.store.jobs.new_jobs import new_job
 from postroom.store.mail import mail, retention
+from postroom.store.mail.mail_views import read_mail
 from postroom.store.mail.retention import PastMessage, PruneCounts
-from postroom.store.mail.search import read_mail, search_mail
+from postroom.store.mail.search import search_mail
 from postroom.store.people.audit import list_audit
 from postroom.triage.act.retention import Retention
 from support.clocks import ManualClock

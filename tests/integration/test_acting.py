@@ -8,7 +8,7 @@ import pytest
 
 from postroom.core.errors import BadInput
 from postroom.operations.accounts.acting import begin_acting, in_words, plan_acting
-from postroom.operations.mail.mail_story import mail_story
+from postroom.operations.mail.mail_ids import find_message
 from postroom.store.accounts.accounts import list_accounts
 from postroom.store.actions.actions import list_actions
 from postroom.store.actions.decisions import decisions_about
@@ -16,6 +16,7 @@ from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.people.audit import Signature
+from support.mail import story_of
 from support.product import OWNER, Product, raw_mail, running_product
 from support.until import until
 
@@ -58,9 +59,10 @@ async def test_the_first_start_changes_nothing_until_the_owner_says_from_when(
         rows = await product.until_decided(2)
         assert [row.action_type for row in rows] == ["none", "none"]
         assert await database.run(list_actions(9)) == []
-        story = await mail_story(database, ids["old"])
-        assert any("you have not switched on acting for mail of that time yet" in line.text for line in story.lines)
-        decided = await database.run(decisions_about(story.id))
+        old = await find_message(database, ids["old"])
+        story = await story_of(database, str(old))
+        assert any("you have not switched on acting for mail of that time yet" in line.text for line in story)
+        decided = await database.run(decisions_about(old))
         assert [(each.decision.shadow, each.decision.action_type) for each in decided] == [
             (False, "none"),
             (True, "archive"),

@@ -11,7 +11,6 @@ from uuid import UUID
 import pytest
 
 from postroom.core.jobs.job import JobView
-from postroom.operations.mail.mail_story import mail_story
 from postroom.operations.rules.model import model_status
 from postroom.settings.sections import ModelSettings
 from postroom.store.actions import decisions, protection
@@ -29,6 +28,7 @@ from postroom_sandbox.model_api import ModelApi, Raw, running_model_api
 from postroom_sandbox.model_moods import FakeAnswer, decides
 from postroom_sandbox.model_requests import ReceivedRequest
 from support.clocks import zone_at_noon
+from support.mail import story_of
 from support.message_setup import message_id_of, until_job_is
 from support.product import OWNER, Product, raw_mail, running_product
 
@@ -101,8 +101,8 @@ async def test_one_stranger_does_not_spend_the_day_of_the_model(setup: ClassifyS
         1, lambda row: row.subject == "An honest question" and row.action_type is not None
     )
     assert (honest.source, honest.action_type) == ("llm", "none")
-    story = await mail_story(setup.database, json.loads(waiting.payload_json)["message_id"])
-    assert any("This sender's mail has used up its share of today's budget" in line.text for line in story.lines)
+    story = await story_of(setup.database, json.loads(waiting.payload_json)["message_id"])
+    assert any("This sender's mail has used up its share of today's budget" in line.text for line in story)
     status = await model_status(setup.database, ModelSettings.model_validate({}), zone=zone_at_noon())
     assert [(each.kind, each.who) for each in status.ended] == [("sender", "thief@evil.example")]
     assert status.spent_today_cents < 20

@@ -8,7 +8,6 @@ from postroom.core.mail.contacts import Contact
 from postroom.mailboxes.following.knowledge import Knowledge
 from postroom.mailboxes.following.receiving_hosts import ReceivingHosts
 from postroom.operations.mail.mail_ids import find_message
-from postroom.operations.mail.mail_story import mail_story
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -19,6 +18,7 @@ from support.clocks import ManualClock
 from support.imap_server import ImapServer
 from support.imap_setup import OWNER as IMAP_OWNER
 from support.imap_setup import imap_setup
+from support.mail import story_of
 from support.product import raw_mail, running_product
 
 IDA = "ida@lindqvist.example"
@@ -50,7 +50,7 @@ async def test_a_contact_whose_authentication_failed_at_gmail_is_not_lifted(data
         for name, is_contact in {"honest": True, "forged": False, "two": False}.items():
             message = await database.run(load_message(await find_message(database, ids[name])))
             assert message.facts.sender_in_contacts is is_contact, name
-        story = [line.text for line in (await mail_story(database, ids["forged"])).lines]
+        story = [line.text for line in await story_of(database, ids["forged"])]
         assert (
             "It is from a contact's address, but authentication failed. So it does not count as mail from a contact."
             in story

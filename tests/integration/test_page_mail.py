@@ -12,7 +12,6 @@ from postroom.core.rules.model_decision import Alternative, ModelDecision
 from postroom.core.short_ids import short_id
 from postroom.interfaces.dashboard.display import shown
 from postroom.operations.mail.mail_lines import PAGE
-from postroom.operations.mail.mail_story import mail_story
 from postroom.store.actions import actions, decisions
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
@@ -22,7 +21,7 @@ from postroom.store.people.audit import list_audit
 from postroom.store.rules.proposals import list_proposals
 from postroom.triage.decide.engine import Advice
 from support.clocks import ManualClock
-from support.mail import keep_mail
+from support.mail import keep_mail, story_of
 from support.page_forms import submit
 from support.page_setup import (
     ARCHIVED,
@@ -341,7 +340,7 @@ async def test_what_else_the_model_weighed_stands_beside_its_decision(sqlite: Da
     odds = text.split('<ul class="odds"')[1].split("</ul>")[0]
     assert re.findall(r"<bdi>(.*?)</bdi>", odds) == ["archive it", "label it &#39;Travel&#39;", "leave it as it is"]
     assert re.findall(r'class="num">(.*?)<', odds) == ["0.74", "0.20", "0.06"]
-    story = " ".join(each.text for each in (await mail_story(sqlite, str(box.ids["m1"]))).lines)
+    story = " ".join(each.text for each in await story_of(sqlite, str(box.ids["m1"])))
     assert "(74% sure). It also weighed: label it 'Travel' (20%); leave it as it is (6%). Its reason: a notice" in story
 
 

@@ -5,15 +5,13 @@ import pytest
 from postroom.core.actions.safety import Policy
 from postroom.operations.actions.actions import list_actions
 from postroom.operations.actions.undo import undo_action
-from postroom.operations.mail.mail import list_mail
-from postroom.operations.mail.mail_lines import MailQuestion, list_lines
-from postroom.operations.mail.mail_page import MailDetail, show_mail
-from postroom.operations.mail.mail_story import mail_story
+from postroom.operations.mail.mail_lines import MailQuestion, list_by_date, list_lines
+from postroom.operations.mail.mail_page import show_mail
 from postroom.operations.overview.overview import Overview
 from postroom.store.actions import undos
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.mail.search import EARLIEST
+from support.mail import story_of
 from support.page_setup import PARCEL, carry_out_undo, filled_mailbox
 from support.store.fault_cases_registry import signed
 from support.store.mail_setup import MailSetup
@@ -25,8 +23,7 @@ async def words_for(database: Database, box: MailSetup) -> set[str]:
     (line,) = [each for each in await Overview(database).lines(10) if each.subject == PARCEL.subject]
     (listed,) = [each for each in (await list_lines(database, MailQuestion(kind="mail"))).lines if each.id == id]
     shown = await show_mail(database, str(id), Policy())
-    assert isinstance(shown, MailDetail)
-    (command,) = [each.what for each in await list_mail(database, 10, EARLIEST) if each.id == id]
+    (command,) = [each.outcome for each in (await list_by_date(database, MailQuestion(), 10)).lines if each.id == id]
     (action,) = shown.actions
     return {str(line.action_state), listed.state, action.state, command.partition(": ")[2] or "done"}
 
@@ -40,8 +37,8 @@ async def test_an_action_has_one_state_on_the_overview_in_the_list_in_its_story_
     await undo_action(database, action.id, signed())
     await carry_out_undo(box, action.id)
     assert await words_for(database, box) == {"undone"}
-    story = await mail_story(database, str(box.ids["done"]))
-    assert any("That was undone" in line.text for line in story.lines)
+    story = await story_of(database, str(box.ids["done"]))
+    assert any("That was undone" in line.text for line in story)
 
 
 async def test_an_action_that_is_being_undone_is_nowhere_called_done(database: Database) -> None:
@@ -59,5 +56,5 @@ async def test_the_list_and_the_story_give_the_same_reason_for_a_tier(database: 
     box = await filled_mailbox(database)
     id = box.ids[key]
     (listed,) = [each for each in (await list_lines(database, MailQuestion(kind="mail"))).lines if each.id == id]
-    story = await mail_story(database, str(id))
-    assert f"Its tier is {listed.tier.replace('_', ' ')}: {listed.why_tier}." in [line.text for line in story.lines]
+    story = await story_of(database, str(id))
+    assert f"Its tier is {listed.tier.replace('_', ' ')}: {listed.why_tier}." in [line.text for line in story]

@@ -1,16 +1,19 @@
 """Stored mail, made as in the product: ingested, leased, and dispatched; and something done with it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from postroom.core.actions.action import Actor, label_change
+from postroom.core.actions.safety import Policy
 from postroom.core.actions.undo import undo_hint
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.message import read_mail
 from postroom.core.queue.queues import EMAIL
 from postroom.intake.intake import Intake
+from postroom.operations.mail.mail_page import show_mail
+from postroom.operations.mail.mail_story import StoryLine
 from postroom.store.actions import actions, approvals, decisions
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -117,3 +120,8 @@ async def carried_out(database: Database, clock: Callable[[], datetime], action_
     hint = undo_hint("archive", before, label_change("archive").effective(before))
     await database.run(actions.complete_action(claimed, action_id, actions.DoneChange(frozenset(), hint), clock()))
     await database.run(jobs.close_lease(token, clock()))
+
+
+async def story_of(database: Database, name: str) -> Sequence[StoryLine]:
+    """The way of the message with this id of any kind."""
+    return (await show_mail(database, name, Policy())).story

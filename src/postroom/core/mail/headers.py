@@ -5,6 +5,7 @@ CR ends a line only in a message without any LF, and several before an LF belong
 """
 
 import re
+from email.utils import parseaddr
 from typing import NamedTuple
 
 from postroom.core.mail.addresses import LONGEST_VALUE, readable_addresses
@@ -40,6 +41,11 @@ def values(headers: Headers, name: str) -> list[str]:
     """Every value of a header; its `name` is given in lower case."""
     length = len(name)  # most names differ in it
     return [value for key, value in headers if len(key) == length and key.lower() == name]
+
+
+def sender_name(headers: Headers) -> str:
+    """The name of the sender, as the message gives it; empty when there is none. Anybody may write any name."""
+    return next((name for value in values(headers, "from") if (name := parseaddr(value)[0])), "")
 
 
 def with_line_ends(raw: bytes) -> bytes:

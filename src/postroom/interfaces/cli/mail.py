@@ -12,8 +12,8 @@ from postroom.interfaces.cli.output import cell, clipped, show_json, show_list, 
 from postroom.interfaces.cli.session import Session, command_group
 
 if TYPE_CHECKING:
-    from postroom.operations.mail.mail import FoundMails, MailText, MailView
-    from postroom.operations.mail.mail_story import MailStory
+    from postroom.operations.mail.mail_lines import MailLine, MailLines
+    from postroom.operations.mail.mail_page import MailDetail
 
 app = command_group(
     "List and search stored mail, read it, and ask why it is where it is.\n\n"
@@ -24,7 +24,7 @@ app = command_group(
 
 COLUMNS = ("id", "sent", "from", "subject", "tier", "done", "by")
 FOUND_COLUMNS = ("id", "sent", "from", "subject", "labels")
-TIERS = ("high_priority", "interactive", "default")
+TIERS = ("high_priority", "interactive", "default", "history")
 NOTHING_YET = "No mail is stored yet. Mail comes with `postroom serve`, once an account is connected."
 
 MessageId = Annotated[
@@ -40,7 +40,8 @@ def list_(
         str | None, typer.Option("--account", metavar="ADDRESS", help="Only mail of this account.")
     ] = None,
     tier: Annotated[
-        str | None, typer.Option("--tier", help="Only mail of this policy tier: high_priority, interactive or default.")
+        str | None,
+        typer.Option("--tier", help="Only mail of this tier: high_priority, interactive, default, or history."),
     ] = None,
     category: Annotated[
         str | None, typer.Option("--category", help="Only mail of this category, such as finance.")
@@ -52,12 +53,12 @@ def list_(
     limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")] = 20,
 ) -> None:
     """List mail, the newest first, with what was done and by whom."""
-    from postroom.operations.mail.mail import list_mail
+    from postroom.operations.mail.mail_lines import MailQuestion, list_by_date
 
-    now = datetime.now(UTC)
-    start = datetime(1, 1, 1, tzinfo=UTC) if since is None else read_moment("--since", since, now, ahead=False)
+    start = None if since is None else read_moment("--since", since, datetime.now(UTC), ahead=False)
     wanted = None if tier is None else choice("--tier", tier, TIERS)
-    found = session.call(list_mail, limit, start, account=account, tier=wanted, category=category, only_kept=kept)
+    asked = MailQuestion(kind="mail", tier=wanted, account=account, since=start, category=category)
+    found = session.call(list_by_date, asked, limit, only_kept=kept).lines
     if session.as_json:
         session.show_list(found, ())
     elif found:
@@ -80,27 +81,30 @@ def search(
     All parts must match: words, "phrases", beginnings (invo*), -excluded, and from:, to:, subject:, label:, in:, is:,
     has:attachment, account:, after:2026-11-01, before:2026-11-15.
     """
-    from postroom.operations.mail.mail import search_mail
+    from postroom.operations.mail.mail_lines import MailQuestion, list_lines
 
-    _show_found(session, session.call(search_mail, " ".join(map(_as_typed, query)), limit))
+    _show_found(session, session.call(list_lines, MailQuestion(" ".join(map(_as_typed, query))), limit))
 
 
 @app.command()
 def show(session: Session, message: MessageId) -> None:
     """Read one message: its headers, labels, attachments and text."""
-    from postroom.operations.mail.mail import read_mail
-
-    found = session.call(read_mail, message)
+    found = _load(session, message)
     show_json(found) if session.as_json else _show_text(found)
 
 
 @app.command()
 def why(session: Session, message: MessageId) -> None:
     """Tell the way of one message: how it came, what was decided and why, what was done, and how to take it back."""
-    from postroom.operations.mail.mail_story import mail_story
-
-    found = session.call(mail_story, message)
+    found = _load(session, message)
     show_json(found) if session.as_json else _show_story(session, found)
+
+
+def _load(session: Session, message: str) -> "MailDetail":
+    from postroom.operations.mail.mail_page import show_mail
+    from postroom.settings.safety import policy_of
+
+    return session.call(show_mail, message, policy_of(session.settings))
 
 
 def _as_typed(part: str) -> str:
@@ -113,64 +117,70 @@ def _as_typed(part: str) -> str:
     return f'-"{part[1:]}"' if part.startswith("-") else part
 
 
-def _row(mail: "MailView") -> dict[str, object]:
+def _row(mail: "MailLine") -> dict[str, object]:
     name = f"{mail.sender_name} <{mail.sender}>" if mail.sender_name else mail.sender
     return {
         "id": mail.short_id,
-        "sent": _minute(mail.sent_at),
+        "sent": _sent(mail),
         "from": clipped(name, 32),
         "subject": clipped(mail.subject, 40),
         "tier": mail.tier,
-        "done": clipped(mail.what, 60),
-        "by": clipped(mail.by or "", 32),
+        "done": clipped(mail.outcome, 60),
+        "by": clipped(mail.by, 32),
     }
 
 
-def _show_found(session: Session, found: "FoundMails") -> None:
+def _show_found(session: Session, found: "MailLines") -> None:
     if session.as_json:
-        session.show_list(found.mail, ())
-    elif found.mail:
+        session.show_list(found.lines, ())
+    elif found.lines:
         show_list(_found_rows(found), FOUND_COLUMNS, as_json=False)
     else:
         typer.echo("No mail matches.")
-    if found.more:
+    if found.older is not None:
         typer.echo("There is more: give --limit, or narrow the search.", err=True)
     if found.is_indexing:
         typer.echo("Older mail is still being indexed and may be missing.", err=True)
 
 
-def _found_rows(found: "FoundMails") -> Iterable[dict[str, object]]:
-    for mail in found.mail:
+def _found_rows(found: "MailLines") -> Iterable[dict[str, object]]:
+    for mail in found.lines:
         yield {
             "id": mail.short_id,
-            "sent": _minute(mail.sent_at),
+            "sent": _sent(mail),
             "from": clipped(mail.sender, 32),
             "subject": clipped(mail.subject, 50),
             "labels": clipped(", ".join(mail.labels), 40),
         }
 
 
-def _show_text(mail: "MailText") -> None:
-    for name, value in mail.headers:
-        typer.echo(f"{cell(name)}: {cell(value)}")
+def _show_text(mail: "MailDetail") -> None:
+    sender = f"{mail.sender_name} <{mail.sender}>" if mail.sender_name else mail.sender
+    head = (("From", sender), *mail.headers, ("Date", _minute(mail.sent_at)), ("Subject", mail.subject))
+    for name, value in head:
+        typer.echo(f"{cell(name.title())}: {cell(value)}")
     typer.echo(f"Labels: {cell(mail.labels)}{' (gone from the mailbox)' if mail.is_gone else ''}")
     for each in mail.attachments:
         typer.echo(f"Attachment: {cell(each.name)}{'' if each.size is None else f' ({each.size:,} bytes)'}")
     typer.echo(f"Id: {mail.short_id} ({mail.id}); Gmail id {cell(mail.provider_message_id)}; {cell(mail.account)}")
     typer.echo("")
-    for line in mail.text.splitlines():
+    for line in (mail.text or mail.no_text).splitlines():
         typer.echo("" if not line.strip() else cell(line))
     if mail.is_cut:
         typer.echo("… (cut; the whole text is in the mailbox)")
 
 
-def _show_story(session: Session, story: "MailStory") -> None:
-    typer.echo(f"{cell(story.subject)}  ({story.short_id})")
-    for line in story.lines:
+def _show_story(session: Session, mail: "MailDetail") -> None:
+    typer.echo(f"{cell(mail.subject)}  ({mail.short_id})")
+    for line in mail.story:
         when = "" if line.at is None else _minute(line.at)
         show_wrapped(f"  {when:<16}  ", cell(line.text))
         if line.command is not None:  # on one line, so that it can be copied
             typer.echo(f"{'':<20}{session.command_line(line.command)}")
+
+
+def _sent(mail: "MailLine") -> str:
+    return "" if mail.sent_at is None else _minute(mail.sent_at)
 
 
 def _minute(moment: datetime) -> str:

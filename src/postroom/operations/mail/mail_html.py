@@ -9,8 +9,7 @@ from postroom.core.mail.html_message import HtmlMessage, html_message
 from postroom.core.mail.mailbox import MailboxOf
 from postroom.operations.mail.mail_ids import find_message
 from postroom.store.engine.database import Database
-from postroom.store.mail.mail import load_message
-from postroom.store.mail.mail_views import Arrival, arrival_of, attachments_of
+from postroom.store.mail.mail_views import MailRow, attachments_of, load_mail
 
 LARGEST_FILES = 30 * 1_048_576
 PATIENCE_S = 20.0
@@ -30,7 +29,7 @@ class ShownHtml:
     why_not: str = ""
 
 
-def why_no_html(came: Arrival) -> str:
+def why_no_html(came: MailRow) -> str:
     """Why its HTML is not shown, as far as is known without asking the mailbox; empty if nothing speaks against it.
 
     Postroom shows no more of a message than it may store: retention and filters hold for looking, too.
@@ -39,7 +38,7 @@ def why_no_html(came: Arrival) -> str:
         return PRUNED.format(came.pruned_at.date())
     if came.ingestion_tier == "metadata":
         return METADATA
-    return GONE if came.deleted_at is not None else ""
+    return GONE if came.is_gone else ""
 
 
 class HtmlReader:
@@ -54,7 +53,7 @@ class HtmlReader:
     async def read(self, name: str) -> ShownHtml:
         """Read the HTML of the message with this id of any kind. Raise NotFound, BadInput."""
         id = await find_message(self._database, name)
-        came = await self._database.run(arrival_of(id))
+        came = await self._database.run(load_mail(id))
         if why_not := why_no_html(came):
             return ShownHtml(None, why_not)
         if self._mailbox_of is None:
@@ -63,7 +62,7 @@ class HtmlReader:
             return ShownHtml(None, "Its attachments are larger than 30 MiB; open it in the mailbox.")
         try:
             async with asyncio.timeout(self._patience_s), self._free:
-                return await self._from_mailbox(id, self._mailbox_of)
+                return await self._from_mailbox(came, self._mailbox_of)
         except NotInMailbox:
             return ShownHtml(None, GONE)
         except (MailboxError, JobError, AccountUnusable) as error:
@@ -74,8 +73,7 @@ class HtmlReader:
     async def _weight(self, id: UUID) -> int:
         return sum(each.size or 0 for each in await self._database.run(attachments_of(id)))
 
-    async def _from_mailbox(self, id: UUID, mailbox_of: MailboxOf) -> ShownHtml:
-        message = await self._database.run(load_message(id))
+    async def _from_mailbox(self, message: MailRow, mailbox_of: MailboxOf) -> ShownHtml:
         mailbox = await mailbox_of(message.account_id)
         raw = await mailbox.raw(message.provider_message_id)
         # Parsing megabytes takes time: the event loop must not wait for it.

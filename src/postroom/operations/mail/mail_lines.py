@@ -14,18 +14,19 @@ from postroom.core.actions.undo import why_not_undoable
 from postroom.core.days import day_began
 from postroom.core.errors import BadInput, TookTooLong
 from postroom.core.mail.categories import chosen_categories
+from postroom.core.mail.headers import sender_name
 from postroom.core.mail.search import read_query
 from postroom.core.queue.queues import EMAIL, GATEWAY
 from postroom.core.short_ids import short_id
 from postroom.operations.accounts.accounts import find_account
 from postroom.operations.actions.action_states import Mood, state_of
 from postroom.operations.connectors.tier_rules import tier_reason
-from postroom.operations.mail.mail import name_of
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.cursors import read_cursor
 from postroom.store.engine.database import Database
 from postroom.store.mail import mail_lists
-from postroom.store.mail.mail_lists import MOST_COUNTED, ListedEvent, ListedMail, ListedPage, MailFilter, StateCounts
+from postroom.store.mail.mail_lists import MOST_COUNTED, ListedEvent, ListedPage, MailFilter, StateCounts
+from postroom.store.mail.mail_views import MailRow
 from postroom.store.mail.search import EARLIEST, NEWEST
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "StateCounts",
     "count_hidden",
     "count_states",
+    "list_by_date",
     "list_lines",
     "read_since",
 ]
@@ -70,8 +72,8 @@ class MailQuestion:
 class MailLine:
     """One message or event.
 
-    `what` is what was decided, `by` who decided, `why` the reason; `state` and its mood say what became of it.
-    `undo_id` is the action that can be taken back now.
+    `what` is what was decided, `by` who decided, `why` the reason; `state` and its mood say what became of it, and
+    `outcome` says both in few words. `action_id` is the last action, `undo_id` the one that can be taken back now.
     """
 
     id: UUID
@@ -90,7 +92,11 @@ class MailLine:
     why: str
     state: str
     mood: Mood
+    outcome: str
     error: str
+    sent_at: datetime | None = None
+    labels: Sequence[str] = ()
+    action_id: UUID | None = None
     undo_id: UUID | None = None
     is_in_inbox: bool = False
     excerpt: str = ""
@@ -133,10 +139,8 @@ async def list_lines(database: Database, asked: MailQuestion, most: int = PAGE) 
 
 async def _list(database: Database, asked: MailQuestion, most: int) -> MailLines:
     before = NEWEST if asked.before is None else read_cursor(asked.before)
-    account_id = None if asked.account is None else (await find_account(database, asked.account)).id
-    since = asked.since or EARLIEST
-    wanted = MailFilter(asked.tier, asked.state, asked.by, account_id, since, asked.category)
-    _check(asked)
+    wanted = await _filter(database, asked)
+    since = wanted.since
     if asked.words is not None:
         words = read_query(asked.words)
         unbounded = replace(wanted, since=EARLIEST)
@@ -149,6 +153,21 @@ async def _list(database: Database, asked: MailQuestion, most: int) -> MailLines
     else:
         page = await database.run(mail_lists.list_mail(wanted, most, before))
     return _lines(page)
+
+
+async def list_by_date(
+    database: Database, asked: MailQuestion, most: int = PAGE, *, only_kept: bool = False
+) -> MailLines:
+    """List mail of a tier, account, category or time that is in its mailbox, by its own date; with `only_kept`, mail
+    with which nothing was done. Raise NotFound and BadInput.
+    """
+    return _lines(await database.run(mail_lists.list_by_date(await _filter(database, asked), most, only_kept)))
+
+
+async def _filter(database: Database, asked: MailQuestion) -> MailFilter:
+    account_id = None if asked.account is None else (await find_account(database, asked.account)).id
+    _check(asked)
+    return MailFilter(asked.tier, asked.state, asked.by, account_id, asked.since or EARLIEST, asked.category)
 
 
 async def count_states(database: Database, clock: Clock = wall_clock) -> StateCounts:
@@ -181,20 +200,21 @@ def line_of_event(each: ListedEvent) -> MailLine:
         "",
         state if each.members is None else f"{state}, stands for {each.members}",
         mood,
+        state,
         "" if each.reason is None or each.state == "done" else each.reason,
     )
 
 
-def line_of_mail(each: ListedMail) -> MailLine:
+def line_of_mail(each: MailRow) -> MailLine:
     state, mood = _state(each)
     return MailLine(
         each.id,
         short_id(each.id),
         "mail",
-        each.at,
+        each.stored_at,
         each.account,
         each.sender,
-        name_of(each.headers),
+        sender_name(each.headers),
         each.subject,
         each.tier,
         *tier_reason(each),
@@ -203,9 +223,14 @@ def line_of_mail(each: ListedMail) -> MailLine:
         _why(each),
         state,
         mood,
+        _outcome(each, state),
         each.action_error or "" if each.action_state == "failed" else "",
+        each.sent_at,
+        each.labels,
+        each.action_id,
         each.action_id if _can_be_undone(each) else None,
-        is_in_inbox=not each.is_gone and "INBOX" in each.labels,
+        not each.is_gone and "INBOX" in each.label_ids,
+        each.excerpt,
     )
 
 
@@ -235,17 +260,12 @@ def _check(asked: MailQuestion) -> None:
 
 
 def _lines(page: ListedPage) -> MailLines:
-    lines = [
-        replace(line_of_mail(each), excerpt=page.excerpts.get(each.id, ""))
-        if isinstance(each, ListedMail)
-        else line_of_event(each)
-        for each in page.items
-    ]
+    lines = [line_of_mail(each) if isinstance(each, MailRow) else line_of_event(each) for each in page.items]
     older = None if page.following is None else str(page.following)
     return MailLines(lines, older, page.looked_back_to, page.is_indexing)
 
 
-def _state(each: ListedMail) -> tuple[str, Mood]:
+def _state(each: MailRow) -> tuple[str, Mood]:
     if each.action_state is not None:
         return state_of(each.action_state, each.undone)
     if each.source is None:
@@ -253,7 +273,15 @@ def _state(each: ListedMail) -> tuple[str, Mood]:
     return ("refused, kept", "") if (each.safety or {}).get("verdict") == "refuse" else ("kept", "")
 
 
-def _what(each: ListedMail) -> str:
+def _outcome(each: MailRow, state: str) -> str:
+    if each.action_type is None:
+        return state
+    if each.action_state == "completed" and each.undone is None:
+        return phrases.done(each.action_type, each.parameters or {})
+    return f"{_what(each)}: {state}"
+
+
+def _what(each: MailRow) -> str:
     if each.action_type is not None:
         return phrases.asked(each.action_type, each.parameters or {})
     if each.decided_type is None:
@@ -261,7 +289,7 @@ def _what(each: ListedMail) -> str:
     return phrases.asked(each.decided_type, each.decided_parameters or {})
 
 
-def _by(each: ListedMail) -> str:
+def _by(each: MailRow) -> str:
     match each.actor:
         case "user":
             return "you"
@@ -278,12 +306,12 @@ def _by(each: ListedMail) -> str:
             return ""
 
 
-def _why(each: ListedMail) -> str:
+def _why(each: MailRow) -> str:
     asked_for = each.action_id is not None and not each.decided_action
     return (each.action_rationale if asked_for else each.rationale) or ""
 
 
-def _can_be_undone(each: ListedMail) -> bool:
+def _can_be_undone(each: MailRow) -> bool:
     if each.action_type is None or each.action_state is None or each.undone in ("queued", "executing", "completed"):
         return False
     return why_not_undoable(each.action_type, each.action_state, each.undo_hint) is None

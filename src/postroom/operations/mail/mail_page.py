@@ -11,11 +11,10 @@ from postroom.core.actions.safety import Policy
 from postroom.core.actions.steps import steps_of
 from postroom.core.actions.undo import why_not_undoable
 from postroom.core.errors import NotFound
-from postroom.core.mail.headers import values
+from postroom.core.mail.headers import sender_name, values
 from postroom.core.mail.ingestion import IngestionPolicy
 from postroom.core.short_ids import part_of_id, short_id
 from postroom.operations.actions.action_states import Mood, state_of
-from postroom.operations.mail.mail import name_of
 from postroom.operations.mail.mail_html import why_no_html
 from postroom.operations.mail.mail_ids import find_message
 from postroom.operations.mail.mail_lines import MailLine, line_of_event
@@ -24,9 +23,17 @@ from postroom.store.actions.actions import ActionView
 from postroom.store.actions.decisions import Decision, DecisionView
 from postroom.store.engine.database import Database
 from postroom.store.intake.ingestion_rules import list_ingestion_rules
-from postroom.store.mail import mail_lists, search
+from postroom.store.mail import mail_lists
 from postroom.store.mail.labels import list_labels
-from postroom.store.mail.mail_views import Arrival, AttachedFile, MailRecord, UndoView, attachments_of, mail_record
+from postroom.store.mail.mail_views import (
+    AttachedFile,
+    MailRecord,
+    MailRow,
+    UndoView,
+    attachments_of,
+    mail_record,
+    text_of,
+)
 
 HEADERS = ("to", "cc", "reply-to", "list-id")
 
@@ -128,22 +135,25 @@ class EventDetail:
     text: str
 
 
-async def show_mail(database: Database, name: str, policy: Policy) -> MailDetail | EventDetail:
+async def show_message(database: Database, name: str, policy: Policy) -> MailDetail | EventDetail:
     """Show the message with this id of any kind, or the event with this id. Raise NotFound, BadInput."""
     try:
-        id = await find_message(database, name)
+        return await show_mail(database, name, policy)
     except NotFound:
         if (event := await _event(database, name)) is not None:
             return event
         raise
+
+
+async def show_mail(database: Database, name: str, policy: Policy) -> MailDetail:
+    """Show the message with this id of any kind. Raise NotFound, BadInput."""
+    id = await find_message(database, name)
     record = await database.run(mail_record(id))
-    came = record.arrival
+    came = record.mail
     rules = [view.rule for view in await database.run(list_ingestion_rules()) if view.enabled]
     attached = await database.run(attachments_of(id)) if came.has_attachment else []
     text, is_cut, no_text = await _text(database, came)
-    account_id = record.actions[0].account_id if record.actions else None
-    account_id = record.decisions[0].decision.account_id if record.decisions else account_id
-    labels = await database.run(list_labels(account_id)) if account_id is not None else []
+    labels = await database.run(list_labels(came.account_id))
     live = [each for each in record.decisions if not each.decision.shadow]
     shadows = [each for each in record.decisions if each.decision.shadow]
     return MailDetail(
@@ -152,15 +162,15 @@ async def show_mail(database: Database, name: str, policy: Policy) -> MailDetail
         came.account,
         came.subject,
         came.sender,
-        name_of(came.headers),
+        sender_name(came.headers),
         [(name, value) for name in HEADERS for value in values(came.headers, name)],
         came.sent_at,
         came.accepted_at or came.stored_at,
-        "history" if came.is_backfilled else came.policy_tier,
+        came.tier,
         came.labels,
         sorted(each.name for each in labels if each.kind == "user"),
         attached,
-        came.deleted_at is not None,
+        came.is_gone,
         text,
         is_cut,
         no_text,
@@ -192,12 +202,12 @@ async def _event(database: Database, name: str) -> EventDetail | None:
     )
 
 
-async def _text(database: Database, came: Arrival) -> tuple[str, bool, str]:
+async def _text(database: Database, came: MailRow) -> tuple[str, bool, str]:
     if came.pruned_at is not None:
         return "", False, f"Its content is no longer kept: its retention ended on {came.pruned_at.date()}."
     if came.ingestion_tier == "metadata":
         return "", False, "Only its headers were stored, by a filter; its text stayed in the mailbox."
-    read = await database.run(search.read_mail(came.id))
+    read = await database.run(text_of(came.id))
     return read.text, read.is_cut, "" if read.text.strip() else "It has no text."
 
 

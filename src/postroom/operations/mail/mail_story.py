@@ -1,24 +1,20 @@
 """The way of one message as a story in plain sentences: arrived, decided, approved, done, undone, and what you did."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, assert_never
-from uuid import UUID
 
 from postroom.core.actions import phrases
 from postroom.core.actions.undo import why_not_undoable
 from postroom.core.budget_shares import why_share_ended
+from postroom.core.mail.headers import sender_name
 from postroom.core.mail.ingestion import IngestionFacts, IngestionPolicy
 from postroom.core.short_ids import short_id
 from postroom.operations.connectors.tier_rules import doubted_contact, tier_reason
-from postroom.operations.mail.mail import name_of
-from postroom.operations.mail.mail_ids import find_message
 from postroom.store.actions.actions import ActionView
 from postroom.store.actions.decisions import Decision, DecisionView
-from postroom.store.engine.database import Database
-from postroom.store.intake.ingestion_rules import list_ingestion_rules
-from postroom.store.mail.mail_views import Arrival, MailRecord, UndoView, mail_record
+from postroom.store.mail.mail_views import MailRecord, MailRow, UndoView
 from postroom.store.rules.outcomes import OutcomeView
 from postroom.triage.decide.engine import BEFORE_ACTING
 
@@ -37,38 +33,9 @@ class StoryLine:
     command: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MailStory:
-    """The way of a message. `undo` has the ids of the actions that can be undone now, the last one first."""
-
-    short_id: str
-    id: UUID
-    account: str
-    sender: str
-    subject: str
-    lines: Sequence[StoryLine]
-    undo: Sequence[str]
-
-
-async def mail_story(database: Database, name: str) -> MailStory:
-    """Tell the way of the message with this id of any kind. Raise NotFound."""
-    record = await database.run(mail_record(await find_message(database, name)))
-    rules = [view.rule for view in await database.run(list_ingestion_rules()) if view.enabled]
-    came = record.arrival
-    return MailStory(
-        short_id(came.id),
-        came.id,
-        came.account,
-        came.sender,
-        came.subject,
-        list(tell(record, IngestionPolicy(rules))),
-        [short_id(each.id) for each in reversed(record.actions) if _can_be_undone(each)],
-    )
-
-
 def tell(record: MailRecord, filters: IngestionPolicy) -> Iterator[StoryLine]:
     """The lines of the story in their order."""
-    came = record.arrival
+    came = record.mail
     yield from _arrived(came, filters)
     if not record.decisions and not record.actions:
         yield StoryLine(None, "Nothing has been decided about it yet.", "jobs list --type classify")
@@ -101,8 +68,8 @@ def _requests(record: MailRecord) -> Iterator[Event]:
             yield from ((action.created_at, line) for line in _carried_out(action, record.undos.get(action.id)))
 
 
-def _arrived(came: Arrival, filters: IngestionPolicy) -> Iterator[StoryLine]:
-    name = name_of(came.headers)
+def _arrived(came: MailRow, filters: IngestionPolicy) -> Iterator[StoryLine]:
+    name = sender_name(came.headers)
     sender = f"{name} <{came.sender}>" if name else came.sender
     how = "It arrived"
     if came.is_backfilled:
@@ -110,8 +77,7 @@ def _arrived(came: Arrival, filters: IngestionPolicy) -> Iterator[StoryLine]:
     elif came.on_demand:
         how = "Somebody searched the mailbox for it, which brought it here"
     yield StoryLine(came.accepted_at or came.stored_at, f"{how} in {came.account}, from {sender}.")
-    tier = "history" if came.is_backfilled else came.policy_tier
-    yield StoryLine(None, f"Its tier is {tier.replace('_', ' ')}: {tier_reason(came).words}.")
+    yield StoryLine(None, f"Its tier is {came.tier.replace('_', ' ')}: {tier_reason(came).words}.")
     if came.is_contact and (doubted := doubted_contact(came.sender_doubt)):
         yield StoryLine(None, f"It is {doubted}. So it does not count as mail from a contact.")
     if came.pruned_at is not None:
@@ -120,7 +86,7 @@ def _arrived(came: Arrival, filters: IngestionPolicy) -> Iterator[StoryLine]:
     yield StoryLine(None, _why_extent(came, filters))
 
 
-def _why_extent(came: Arrival, filters: IngestionPolicy) -> str:
+def _why_extent(came: MailRow, filters: IngestionPolicy) -> str:
     """The filter that decided how much is stored; as filters are today."""
     decided = filters.decide(IngestionFacts(came.sender, came.headers))
     by = f", by the filter {decided.rule!r}" if decided.tier == came.ingestion_tier else ""
@@ -257,8 +223,8 @@ def _reacted(outcome: OutcomeView) -> Iterator[StoryLine]:
     yield StoryLine(outcome.observed_at, f"Then you {outcome.what} yourself, {verdict}.")
 
 
-def _now(came: Arrival) -> str:
-    if came.deleted_at is not None:
+def _now(came: MailRow) -> str:
+    if came.is_gone:
         return "It is gone from the mailbox."
     places = [name for label, name in PLACES.items() if label in came.labels]
     where = " and ".join(places) if places else "the archive"

@@ -8,21 +8,20 @@ when that has too few, the page says how far back it looked, and the next page g
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from postroom.core.actions.action import Actor, DecidedType
-from postroom.core.lifecycle import ActionState, InboxState
+from postroom.core.actions.action import Actor
+from postroom.core.lifecycle import InboxState
 from postroom.core.mail.message import MailContent, read_mail
 from postroom.core.mail.search import SearchQuery
-from postroom.core.mail.sender_doubt import SenderDoubt
-from postroom.core.queue.envelope import PolicyTier, parse_envelope
+from postroom.core.queue.envelope import parse_envelope
 from postroom.core.rules.rule import DecisionSource
 from postroom.store.engine.codecs import as_time, as_uuid, from_json
 from postroom.store.engine.cursors import Cursor
 from postroom.store.engine.database import Dialect, Rows, Script, bounded_query, query, sql
-from postroom.store.engine.reading import read_row, read_rows
+from postroom.store.engine.reading import read_row
+from postroom.store.mail.mail_views import LONGEST_TEXT, LastState, MailRow, mail_rows
 from postroom.store.mail.search import EARLIEST, NEWEST, SEARCH_LIMIT_S, search_mail
 
 STRETCH = 4_000
@@ -31,18 +30,12 @@ BATCH = 200
 MOST_BATCHES = 5
 MOST_COUNTED = 1_000
 LONGEST_START = 300
-LONGEST_TEXT = 20_000
 _FIRST_ID = UUID(int=0)
 
-StateFilter = Literal["asking", "failed", "undone", "done", "hidden"]
+StateFilter = Literal[LastState, "hidden"]
 ByFilter = Literal["rule", "model", "you", "agent"]
 _SOURCES: Mapping[ByFilter, DecisionSource] = {"rule": "deterministic", "model": "llm"}
 _ACTORS: Mapping[ByFilter, Actor] = {"you": "user", "agent": "agent"}
-_STATES: Mapping[ActionState | None, StateFilter] = {
-    "approved_pending": "asking",
-    "failed": "failed",
-    "completed": "done",
-}
 _STATE_PAGES = {
     "asking": "select_asking_page",
     "failed": "select_failed_page",
@@ -63,65 +56,13 @@ class MailFilter:
     category: str | None = None
 
     @property
+    def account(self) -> str | None:
+        return None if self.account_id is None else str(self.account_id)
+
+    @property
     def is_narrow(self) -> bool:
         """Whether only some messages fit, besides those of a time."""
         return any(each is not None for each in (self.tier, self.state, self.by, self.account_id, self.category))
-
-
-@dataclass(frozen=True, slots=True)
-class ListedMail:
-    """A message, the decision that holds, and the last action on it, with the state of its undo."""
-
-    id: UUID
-    account_id: UUID
-    account: str
-    at: datetime
-    sender: str
-    headers: tuple[tuple[str, str], ...]
-    subject: str
-    labels: frozenset[str]
-    categories: frozenset[str]
-    policy_tier: PolicyTier
-    reply_to_mine: bool | None
-    sender_doubt: SenderDoubt | None
-    is_gone: bool
-    is_backfilled: bool
-    is_contact: bool
-    source: DecisionSource | None
-    rule_name: str | None
-    confidence: float | None
-    rationale: str | None
-    decided_type: DecidedType | None
-    decided_parameters: Mapping[str, Any] | None
-    safety: Mapping[str, Any] | None
-    action_id: UUID | None
-    actor: Actor | None
-    action_type: DecidedType | None
-    parameters: Mapping[str, Any] | None
-    action_state: ActionState | None
-    action_error: str | None
-    undo_hint: Mapping[str, Any] | None
-    asked_by: str | None
-    action_rationale: str | None
-    decided_action: bool
-    """Whether the decision led to the action; otherwise somebody asked for it."""
-    undone: ActionState | None
-
-    @property
-    def tier(self) -> str:
-        return "history" if self.is_backfilled else self.policy_tier
-
-    @property
-    def state(self) -> StateFilter | None:
-        """The state of its last action, as far as people filter by it."""
-        if self.undone == "completed":
-            return "undone"
-        states: Mapping[str | None, StateFilter] = {
-            "approved_pending": "asking",
-            "failed": "failed",
-            "completed": "done",
-        }
-        return states.get(self.action_state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,16 +89,12 @@ class ListedEvent:
 
 
 class ListedPage(NamedTuple):
-    """A page of a list. `following` is where the next begins; `looked_back_to` is set if not all was looked through.
+    """A page of a list. `following` is where the next begins; `looked_back_to` is set if not all was looked through."""
 
-    `excerpts` are the places that a search found, by message.
-    """
-
-    items: Sequence[ListedMail | ListedEvent]
+    items: Sequence[MailRow | ListedEvent]
     following: Cursor | None
     looked_back_to: datetime | None = None
     is_indexing: bool = False
-    excerpts: Mapping[UUID, str] = MappingProxyType({})
 
 
 class StateCounts(NamedTuple):
@@ -183,7 +120,8 @@ def list_arrived(most: int, before: Cursor = NEWEST, since: datetime = EARLIEST)
     events += _found((yield sql("select_unstored_page", STRETCH, floor, *before, most + 1)))
     chosen = sorted((*mail, *events), key=lambda each: each.place, reverse=True)
     page = chosen[:most]
-    by_id = {each.id: each for each in (yield from _mail([each.id for each in page]))}
+    by_id: dict[UUID, MailRow | ListedEvent] = {}
+    by_id |= {each.id: each for each in (yield from mail_rows([each.id for each in page]))}
     by_id |= {each.id: each for each in (yield from _events([each.id for each in page if each.id not in by_id]))}
     items = [by_id[each.id] for each in page if each.id in by_id]
     return ListedPage(items, page[-1].place if len(chosen) > most else None)
@@ -214,14 +152,23 @@ def list_mail(wanted: MailFilter, most: int, before: Cursor = NEWEST) -> Script[
     if wanted.is_narrow:
         for (at,) in (yield sql("select_mail_window", *before, STRETCH)):
             floor = as_time(at)
-    account = None if wanted.account_id is None else str(wanted.account_id)
     source, actor = (_SOURCES.get(wanted.by), _ACTORS.get(wanted.by)) if wanted.by else (None, None)
     since = max(wanted.since, floor or EARLIEST)
-    filters = (wanted.tier, account, source, actor, wanted.state == "done", wanted.category)
+    filters = (wanted.tier, wanted.account, source, actor, wanted.state == "done", wanted.category)
     found = _found((yield sql("select_mail_page", *filters, since, *before, most + 1)))
-    by_id = {each.id: each for each in (yield from _mail([each.id for each in found[:most]]))}
-    items = [by_id[each.id] for each in found[:most] if each.id in by_id]
+    items = yield from mail_rows([each.id for each in found[:most]])
     return _page(items, found, most, floor if floor is not None and floor > wanted.since else None)
+
+
+@query
+def list_by_date(wanted: MailFilter, most: int, only_kept: bool = False) -> Script[ListedPage]:
+    """Mail of a tier, account or category that is still in the mailbox, by its own date; with `only_kept`, mail on
+    which nothing was ever done.
+    """
+    filters = (wanted.tier, wanted.account, wanted.category, only_kept, wanted.since)
+    found = yield sql("select_sent_page", *filters, most + 1)
+    items = yield from mail_rows([as_uuid(id) for (id,) in found[:most]])
+    return ListedPage(items, Cursor(items[-1].sent_at, items[-1].id) if len(found) > most else None)
 
 
 @bounded_query(SEARCH_LIMIT_S)
@@ -230,11 +177,7 @@ def list_matching(
 ) -> Script[ListedPage]:
     """Mail that a search finds and the filter lets through, by its own date. Raises TookTooLong."""
     page = yield from search_mail.script(asked, dialect, most, before, wanted.account_id)
-    by_id = {each.id: each for each in (yield from _mail([each.id for each in page.found]))}
-    fits = _fits(wanted)
-    items = [by_id[each.id] for each in page.found if each.id in by_id and fits(by_id[each.id])]
-    excerpts = {each.id: each.excerpt for each in page.found}
-    return ListedPage(items, page.following, is_indexing=page.is_indexing, excerpts=excerpts)
+    return ListedPage(list(filter(_fits(wanted), page.found)), page.following, is_indexing=page.is_indexing)
 
 
 @query
@@ -261,11 +204,11 @@ def find_event(id: UUID) -> Script[ListedEvent | None]:
 
 def _in_state(statement: str, wanted: MailFilter, most: int, before: Cursor) -> Script[ListedPage]:
     """Walk through the actions in one state, newest first, until the page is full."""
-    fits, items, place = _fits(replace(wanted, state=None, since=EARLIEST)), list[ListedMail](), before
+    fits, items, place = _fits(replace(wanted, state=None, since=EARLIEST)), list[MailRow](), before
     batch = BATCH if replace(wanted, state=None).is_narrow else most + 1
     for _ in range(MOST_BATCHES):
         rows = yield sql(statement, wanted.since, *place, batch)
-        by_id = {each.id: each for each in (yield from _mail([as_uuid(id) for id, _, _ in rows]))}
+        by_id = {each.id: each for each in (yield from mail_rows([as_uuid(id) for id, _, _ in rows]))}
         for message_id, at, action_id in rows:
             if len(items) == most:
                 return ListedPage(items, place)
@@ -277,11 +220,11 @@ def _in_state(statement: str, wanted: MailFilter, most: int, before: Cursor) -> 
     return ListedPage(items, place, looked_back_to=place.at)
 
 
-def _fits(wanted: MailFilter) -> Callable[[ListedMail], bool]:
+def _fits(wanted: MailFilter) -> Callable[[MailRow], bool]:
     """Whether a message fits, by what its row says."""
     source, actor = (_SOURCES.get(wanted.by), _ACTORS.get(wanted.by)) if wanted.by else (None, None)
 
-    def fits(each: ListedMail) -> bool:
+    def fits(each: MailRow) -> bool:
         return (
             wanted.tier in (None, each.tier)
             and wanted.state in (None, each.state)
@@ -289,7 +232,7 @@ def _fits(wanted: MailFilter) -> Callable[[ListedMail], bool]:
             and (wanted.category is None or wanted.category in each.categories)
             and source in (None, each.source)
             and actor in (None, each.actor)
-            and each.at >= wanted.since
+            and each.stored_at >= wanted.since
         )
 
     return fits
@@ -307,16 +250,12 @@ def _found(rows: Rows) -> list[_Found]:
 
 
 def _page(
-    items: Sequence[ListedMail | ListedEvent], found: Sequence[_Found], most: int, floor: datetime | None
+    items: Sequence[MailRow | ListedEvent], found: Sequence[_Found], most: int, floor: datetime | None
 ) -> ListedPage:
     """The page; after a stretch with too few, the next one begins where the stretch ended."""
     if len(found) > most:
         return ListedPage(items, found[most - 1].place)
     return ListedPage(items, None if floor is None else Cursor(floor, _FIRST_ID), floor)
-
-
-def _mail(ids: Sequence[UUID]) -> Script[list[ListedMail]]:
-    return read_rows(ListedMail, (yield sql("select_listed_mail", list(ids)))) if ids else []
 
 
 def _events(ids: Sequence[UUID], length: int = LONGEST_START) -> Script[list[ListedEvent]]:

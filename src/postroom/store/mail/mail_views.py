@@ -1,9 +1,9 @@
-"""Stored mail as people see it: a list with what was done, and all that is recorded about one message."""
+"""Stored mail as people see it: the row that every list has, and all that is recorded about one message."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from postroom.core.actions.action import Actor, DecidedType
@@ -18,75 +18,92 @@ from postroom.store.actions.decisions import DecisionView, decisions_about
 from postroom.store.engine.codecs import as_uuid, from_json
 from postroom.store.engine.database import Script, query, sql
 from postroom.store.engine.reading import read_first, read_row, read_rows
-from postroom.store.mail.labels import AccountLabel, list_all_labels
 from postroom.store.rules.outcomes import OutcomeView, outcomes_of
 
 MOST_ACTIONS = 100
+LONGEST_TEXT = 20_000
+
+LastState = Literal["asking", "failed", "undone", "done"]
+_LAST_STATES: Mapping[ActionState | None, LastState] = {
+    "approved_pending": "asking",
+    "failed": "failed",
+    "completed": "done",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class ListedMail:
-    """A message, the decision about it, and the last action on it. Without an action, it was left as it is."""
+class MailRow:
+    """A stored message: as it came, the decision that holds, and the last action on it with the state of its undo.
+
+    Every list of mail has these rows, and so has all that is shown of one message.
+    """
 
     id: UUID
-    account: str
-    sender: str
-    headers: tuple[tuple[str, str], ...]
-    subject: str
-    sent_at: datetime
-    labels: tuple[str, ...]
-    policy_tier: PolicyTier
-    ingestion_tier: IngestionTier
-    source: DecisionSource | None
-    rule_name: str | None
-    action_id: UUID | None
-    actor: Actor | None
-    action_type: DecidedType | None
-    parameters: Mapping[str, Any] | None
-    action_state: ActionState | None
-    undone: ActionState | None
-
-
-@query
-def list_mail(
-    most: int,
-    since: datetime,
-    account_id: UUID | None = None,
-    tier: str | None = None,
-    only_kept: bool = False,
-    category: str | None = None,
-) -> Script[list[ListedMail]]:
-    """The newest mail that is still in the mailbox; with `only_kept`, mail on which nothing was ever done."""
-    account = None if account_id is None else str(account_id)
-    rows = yield sql("select_mail_list", account, tier, only_kept, category, since, most)
-    names = label_names((yield from list_all_labels.script()))
-    return [read_row(ListedMail, row, labels=named_labels(row, names)) for row in rows.by_name()]
-
-
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """A message as it came, and its present state. `is_contact` says whether its sender is a contact now."""
-
-    id: UUID
+    account_id: UUID
     account: str
     provider_message_id: str
+    sender: str
+    headers: tuple[tuple[str, str], ...]
+    subject: str
+    label_ids: frozenset[str]
+    labels: tuple[str, ...]
+    """By name."""
+    categories: frozenset[str]
     policy_tier: PolicyTier
     ingestion_tier: IngestionTier
-    sender: str
-    subject: str
-    headers: tuple[tuple[str, str], ...]
-    labels: tuple[str, ...]
     sent_at: datetime
     stored_at: datetime
     accepted_at: datetime | None
     deleted_at: datetime | None
     pruned_at: datetime | None
     on_demand: bool
+    has_attachment: bool
     is_backfilled: bool
     is_contact: bool
+    """Whether its sender is a contact now."""
     sender_doubt: SenderDoubt | None
     reply_to_mine: bool | None
-    has_attachment: bool
+    source: DecisionSource | None
+    rule_name: str | None
+    confidence: float | None
+    rationale: str | None
+    decided_type: DecidedType | None
+    decided_parameters: Mapping[str, Any] | None
+    safety: Mapping[str, Any] | None
+    action_id: UUID | None
+    actor: Actor | None
+    action_type: DecidedType | None
+    parameters: Mapping[str, Any] | None
+    action_state: ActionState | None
+    action_error: str | None
+    undo_hint: Mapping[str, Any] | None
+    asked_by: str | None
+    action_rationale: str | None
+    decided_action: bool
+    """Whether the decision led to the action; otherwise somebody asked for it."""
+    undone: ActionState | None
+    excerpt: str = ""
+    """The place that a search found."""
+
+    @property
+    def tier(self) -> str:
+        return "history" if self.is_backfilled else self.policy_tier
+
+    @property
+    def state(self) -> LastState | None:
+        """The state of its last action, as far as people look for it."""
+        return "undone" if self.undone == "completed" else _LAST_STATES.get(self.action_state)
+
+    @property
+    def is_gone(self) -> bool:
+        return self.deleted_at is not None
+
+
+class MailText(NamedTuple):
+    """The text of a message, truncated if long."""
+
+    text: str
+    is_cut: bool
 
 
 class UndoView(NamedTuple):
@@ -110,7 +127,7 @@ class ModelWait(NamedTuple):
 class MailRecord:
     """All that is recorded about a message: decisions and actions in the order in which they were made."""
 
-    arrival: Arrival
+    mail: MailRow
     decisions: Sequence[DecisionView]
     actions: Sequence[ActionView]
     undos: Mapping[UUID, UndoView]
@@ -121,12 +138,12 @@ class MailRecord:
 @query
 def mail_record(id: UUID) -> Script[MailRecord]:
     """Read all about a message in one snapshot. Raises NotFound."""
-    arrival = yield from arrival_of.script(id)
+    mail = yield from load_mail.script(id)
     decided = yield from decisions_about.script(id)
     done = yield from list_actions.script(MOST_ACTIONS, message_id=id)
     undos = read_rows(UndoView, (yield sql("select_undos_on", id)))
     return MailRecord(
-        arrival,
+        mail,
         sorted(decided, key=lambda each: (each.decision.generation, each.decision.shadow, each.created_at)),
         list(reversed(done)),
         {each.action_id: each for each in undos},
@@ -154,23 +171,50 @@ def attachments_of(id: UUID) -> Script[list[AttachedFile]]:
 
 
 @query
-def arrival_of(id: UUID) -> Script[Arrival]:
-    """A message as it came. Raises NotFound."""
-    for row in (yield sql("select_arrival", id)).by_name():
-        names = label_names((yield from list_all_labels.script()))
-        return read_row(Arrival, row, labels=named_labels(row, names))
-    raise NotFound(f"there is no message {id}")
+def load_mail(id: UUID, account_id: UUID | None = None) -> Script[MailRow]:
+    """A message. Raises NotFound, also for a message of another account."""
+    for found in (yield from mail_rows([id])):
+        if account_id in (None, found.account_id):
+            return found
+    raise no_such_message(id)
 
 
-LabelNames = dict[tuple[UUID, str], str]
+@query
+def read_mail(id: UUID, account_id: UUID | None = None) -> Script[tuple[MailRow, MailText]]:
+    """A message and its text. Raises NotFound, also for a message of another account, and for one no longer kept."""
+    mail = yield from load_mail.script(id, account_id)
+    if mail.pruned_at is not None:
+        raise NotFound(f"the content of message {id} is no longer kept: its retention ended on {mail.pruned_at.date()}")
+    return mail, (yield from text_of.script(id))
 
 
-def label_names(labels: Sequence[AccountLabel]) -> LabelNames:
-    """The names of labels by account and id."""
-    return {(each.account_id, each.provider_label_id): each.name for each in labels}
+@query
+def text_of(id: UUID) -> Script[MailText]:
+    """The text of a message that exists."""
+    text, length = (yield sql("select_text", id, LONGEST_TEXT))[0]
+    return MailText(text, length > LONGEST_TEXT)
 
 
-def named_labels(row: Mapping[str, Any], names: LabelNames) -> tuple[str, ...]:
-    """The labels of a message by name."""
+def no_such_message(id: UUID) -> NotFound:
+    return NotFound(f"there is no message {id}")
+
+
+def mail_rows(ids: Sequence[UUID]) -> Script[list[MailRow]]:
+    """The messages with these ids that exist, in the same order."""
+    if not ids:
+        return []
+    rows = list((yield sql("select_mail_rows", list(ids))).by_name())
+    names = yield from _label_names({as_uuid(row["account_id"]) for row in rows})
+    found = {row.id: row for row in (read_row(MailRow, each, labels=_named_labels(each, names)) for each in rows)}
+    return [found[id] for id in ids if id in found]
+
+
+def _label_names(accounts: set[UUID]) -> Script[Mapping[tuple[UUID, str], str]]:
+    """The names of the accounts' labels, by account and id."""
+    rows = yield sql("select_label_names", list(accounts))
+    return {(as_uuid(account_id), str(id)): name for account_id, id, name in rows}
+
+
+def _named_labels(row: Mapping[str, Any], names: Mapping[tuple[UUID, str], str]) -> tuple[str, ...]:
     account_id = as_uuid(row["account_id"])
-    return tuple(sorted(names.get((account_id, str(id)), str(id)) for id in from_json(row["labels_json"])))
+    return tuple(sorted(names.get((account_id, str(id)), str(id)) for id in from_json(row["label_ids_json"])))

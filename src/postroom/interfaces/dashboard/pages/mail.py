@@ -39,7 +39,7 @@ from postroom.operations.mail.mail_lines import (
     list_lines,
     read_since,
 )
-from postroom.operations.mail.mail_page import EventDetail, MailDetail, show_mail
+from postroom.operations.mail.mail_page import EventDetail, MailDetail, show_message
 from postroom.operations.mail.reclassify import reclassify
 from postroom.operations.overview.watching import mail_changes
 from postroom.settings.reading import Settings
@@ -114,7 +114,7 @@ class MailPage(Page):
         if name is None:
             return {"opened": False, "why_not_opened": "", "chosen_id": ""}
         try:
-            shown = await show_mail(self._database, name, self._policy)
+            shown = await show_message(self._database, name, self._policy)
         except (NotFound, BadInput) as error:
             return {"opened": False, "why_not_opened": str(error), "chosen_id": ""}
         id = shown.id if isinstance(shown, MailDetail) else shown.line.id
@@ -148,7 +148,7 @@ class MessagePage(Page):
         self._patience = patience
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
-        return _values(await show_mail(self._database, visit.parameters["message"], self._policy), visit)
+        return _values(await show_message(self._database, visit.parameters["message"], self._policy), visit)
 
     def changes(self) -> AsyncIterator[None]:
         return mail_changes(self._database)

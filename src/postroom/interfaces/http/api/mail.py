@@ -19,7 +19,7 @@ from postroom.operations.actions.undo import undo_action, undo_words
 from postroom.operations.mail.mail_actions import read_actions, request_action
 from postroom.operations.mail.mail_ids import find_message
 from postroom.operations.mail.mail_lines import TIERS, MailQuestion, count_states, list_lines, read_since
-from postroom.operations.mail.mail_page import EventDetail, show_mail
+from postroom.operations.mail.mail_page import EventDetail, show_message
 from postroom.operations.mail.reclassify import reclassify
 
 MAIL = Noun("Mail and events")
@@ -294,7 +294,7 @@ async def read_mail_counts(call: Call) -> MailCounts:
 @MAIL.get("/mail/{message}")
 async def read_message(call: Call, path: MessagePath) -> MessageAnswer:
     """One message or event: its content, the decisions about it, its actions, and its story."""
-    shown = await show_mail(call.database, path.message, call.parts.policy)
+    shown = await show_message(call.database, path.message, call.parts.policy)
     if isinstance(shown, EventDetail):
         return MessageAnswer(message=EventForm.of(shown))
     await call.audit_read("mail.read", "message", str(shown.id), level="full")

@@ -1,10 +1,15 @@
--- name: select_mail_page(tier, account_id, source, actor, only_done, category, since, at, id, most)
--- Messages by when they were stored, newest first. Backfilled mail has the tier `history`.
-SELECT m.id, m.created_at FROM messages m
-WHERE m.pruned_at IS NULL AND m.created_at >= :since AND (m.created_at, m.id) < (:at, :id)
-    AND (CAST(:tier AS text) IS NULL OR (CAST(:tier AS text) IN ('history', m.policy_tier)
+-- part: narrowed
+-- Backfilled mail has the tier `history`.
+(CAST(:tier AS text) IS NULL OR (CAST(:tier AS text) IN ('history', m.policy_tier)
         AND (CAST(:tier AS text) = 'history') = EXISTS (SELECT 1 FROM backfill_mail b WHERE b.message_id = m.id)))
     AND (CAST(:account_id AS text) IS NULL OR CAST(m.account_id AS text) = CAST(:account_id AS text))
+    AND (CAST(:category AS text) IS NULL OR EXISTS (SELECT 1 FROM message_categories c
+        WHERE c.message_id = m.id AND c.category = CAST(:category AS text)))
+
+-- name: select_mail_page(tier, account_id, source, actor, only_done, category, since, at, id, most)
+-- Messages by when they were stored, newest first.
+SELECT m.id, m.created_at FROM messages m
+WHERE m.pruned_at IS NULL AND m.created_at >= :since AND (m.created_at, m.id) < (:at, :id) AND {narrowed}
     AND (CAST(:source AS text) IS NULL OR EXISTS (SELECT 1 FROM decisions d
         WHERE d.message_id = m.id AND NOT d.shadow AND d.source = CAST(:source AS text)))
     AND (CAST(:actor AS text) IS NULL OR EXISTS (SELECT 1 FROM actions o
@@ -13,9 +18,14 @@ WHERE m.pruned_at IS NULL AND m.created_at >= :since AND (m.created_at, m.id) < 
         WHERE o.message_id = m.id AND o.state = 'completed' AND o.actor <> 'undo'
             AND NOT EXISTS (SELECT 1 FROM action_links l JOIN actions u ON u.id = l.cause_action_id
                 WHERE l.effect_action_id = o.id AND l.relation_type = 'undo_of' AND u.state = 'completed')))
-    AND (CAST(:category AS text) IS NULL OR EXISTS (SELECT 1 FROM message_categories c
-        WHERE c.message_id = m.id AND c.category = CAST(:category AS text)))
 ORDER BY m.created_at DESC, m.id DESC LIMIT :most
+
+-- name: select_sent_page(tier, account_id, category, only_kept, since, most)
+-- Mail that is still in its mailbox, by its own date, newest first.
+SELECT m.id FROM messages m
+WHERE m.deleted_at IS NULL AND m.sent_at >= :since AND {narrowed}
+    AND (NOT CAST(:only_kept AS boolean) OR NOT EXISTS (SELECT 1 FROM actions o WHERE o.message_id = m.id))
+ORDER BY m.sent_at DESC, m.id DESC LIMIT :most
 
 -- name: select_mail_window(at, id, size)
 -- From when on there are that many messages; nothing if there are fewer.
@@ -99,27 +109,6 @@ SELECT count(*) FROM (SELECT 1 FROM actions WHERE state = 'failed' AND created_a
 -- name: count_undone(since, most)
 SELECT count(*) FROM (SELECT 1 FROM actions WHERE actor = 'undo' AND state = 'completed' AND created_at >= :since
     LIMIT :most) AS found
-
--- name: select_listed_mail(ids)
-SELECT m.id, m.account_id, a.email AS account, m.created_at AS at, m.sender, m.headers_json, m.subject, m.policy_tier,
-    m.labels_json, m.reply_to_mine, m.sender_doubt, m.deleted_at IS NOT NULL AS is_gone,
-    (SELECT COALESCE('["' || string_agg(c.category, '","') || '"]', '[]') FROM message_categories c
-        WHERE c.message_id = m.id) AS categories_json,
-    EXISTS (SELECT 1 FROM backfill_mail b WHERE b.message_id = m.id) AS is_backfilled,
-    EXISTS (SELECT 1 FROM contacts c WHERE c.address = m.sender
-        AND c.endpoint_identity IN ('', a.endpoint_identity)) AS is_contact,
-    d.source, d.rule_name, d.confidence, d.rationale, d.action_type AS decided_type,
-    d.parameters_json AS decided_parameters_json, d.safety_json AS safety,
-    x.id AS action_id, x.actor, x.action_type, x.parameters_json, x.state AS action_state, x.error AS action_error,
-    x.undo_hint_json, x.asked_by, x.rationale AS action_rationale, x.decision_id IS NOT NULL AS decided_action,
-    (SELECT u.state FROM action_links l JOIN actions u ON u.id = l.cause_action_id
-        WHERE l.effect_action_id = x.id AND l.relation_type = 'undo_of') AS undone
-FROM messages m JOIN accounts a ON a.id = m.account_id
-LEFT JOIN decisions d ON d.message_id = m.id AND NOT d.shadow
-    AND d.generation = (SELECT max(generation) FROM decisions WHERE message_id = m.id AND NOT shadow)
-LEFT JOIN actions x ON x.id = (SELECT o.id FROM actions o WHERE o.message_id = m.id AND o.actor <> 'undo'
-    ORDER BY o.created_at DESC, o.id DESC LIMIT 1)
-WHERE m.id {= ANY(:ids::uuid[])}
 
 -- name: select_listed_events(ids, length)
 -- Of an event, the beginning of its text; of mail that is not stored, the envelope.

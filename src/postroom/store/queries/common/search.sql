@@ -10,12 +10,6 @@ UPDATE search_backlog SET below = :below
 -- name: end_search_backlog()
 DELETE FROM search_backlog
 
--- name: select_mail(id)
-SELECT m.id, m.account_id, a.email AS account, m.sender, m.subject, m.sent_at, m.labels_json, m.headers_json,
-    m.ingestion_tier, m.deleted_at IS NOT NULL AS is_gone, m.pruned_at, substr(m.body_text, 1, 20000) AS text,
-    length(m.body_text) AS length
-FROM messages m JOIN accounts a ON a.id = m.account_id WHERE m.id = :id
-
 -- name: select_account_of(message_id)
 SELECT account_id FROM messages WHERE id = :message_id
 

@@ -13,8 +13,7 @@ UPDATE messages m SET words = words_of_mail(m.sender, m.headers_json, m.subject,
 WHERE m.id >= :lowest AND m.id < :below AND m.pruned_at IS NULL
 
 -- part: columns
-m.id, m.account_id, a.email AS account, m.sender, m.subject, m.sent_at, m.labels_json, m.snippet,
-    substr(m.body_text, 1, 20000) AS text
+m.id, m.sent_at, m.snippet, substr(m.body_text, 1, 20000) AS text
 
 -- part: chosen
 m.account_id = ANY(:accounts::uuid[])
@@ -47,7 +46,6 @@ SELECT {columns} FROM (
             ORDER BY m.sent_at DESC, m.id DESC LIMIT CAST(:window AS bigint)) m
         WHERE {chosen} AND {labelled} ORDER BY m.sent_at DESC, m.id DESC OFFSET 0) m
     WHERE {matching} ORDER BY m.sent_at DESC, m.id DESC LIMIT :most) m
-JOIN accounts a ON a.id = m.account_id
 ORDER BY m.sent_at DESC, m.id DESC
 
 -- part: newest_of_candidates
@@ -55,7 +53,6 @@ ORDER BY m.sent_at DESC, m.id DESC
     WHERE {chosen} AND {within} ORDER BY m.sent_at DESC, m.id DESC OFFSET 0) candidate
     CROSS JOIN LATERAL (SELECT * FROM messages m WHERE m.id = candidate.id AND {labelled} OFFSET 0) m
     WHERE {matching} ORDER BY candidate.sent_at DESC, candidate.id DESC LIMIT :most) m
-JOIN accounts a ON a.id = m.account_id
 ORDER BY m.sent_at DESC, m.id DESC
 
 -- name: search_by_words(indexed, words, in_head, accounts, labels, other_labels, has_attachment, after, before, cursor_at, cursor_id, most)

@@ -15,8 +15,7 @@ SELECT header_id, message_id FROM named_header_ids WHERE message_id >= :lowest A
 
 -- part: found
 -- Matches are sorted by columns of the small table; only the page is looked up in the large one.
-SELECT m.id, m.account_id, a.email AS account, m.sender, m.subject, m.sent_at, m.labels_json, m.snippet,
-    substr(m.body_text, 1, 20000) AS text
+SELECT m.id, m.sent_at, m.snippet, substr(m.body_text, 1, 20000) AS text
 FROM (SELECT d.message_id, d.sent_at
 
 -- part: chosen
@@ -30,7 +29,7 @@ d.account_id IN (SELECT value FROM json_each(:accounts))
             SELECT 1 FROM messages o, json_each(o.labels_json) held, json_each(:other_labels) key
             WHERE o.id = d.message_id AND key.value IN (lower(held.value), d.account_id || '/' || held.value)))
     ORDER BY d.sent_at DESC, d.message_id DESC LIMIT :most) found
-JOIN messages m ON m.id = found.message_id JOIN accounts a ON a.id = m.account_id
+JOIN messages m ON m.id = found.message_id
 ORDER BY found.sent_at DESC, found.message_id DESC
 
 -- name: search_words(words, accounts, labels, other_labels, has_attachment, after, before, cursor_at, cursor_id, most)
