@@ -29,7 +29,7 @@ from typing import Any
 import uvloop
 
 from postroom.compose.tasks import settle_memory
-from postroom.core.mail.accounts import imap_endpoint
+from postroom.core.mail.accounts import endpoint_of
 from postroom.core.roles import Principal, Role
 from postroom.interfaces.http.mcp.mcp_server import build_server
 from postroom.interfaces.http.services import Services
@@ -89,7 +89,7 @@ class Bench:
         self._stack = AsyncExitStack()
 
     async def connector(self, user: str, watching: bool = False) -> ImapConnector:
-        endpoint = imap_endpoint(address_of(user))
+        endpoint = endpoint_of("imap", address_of(user))
         await self.database.run(keep_account(new_id(), "imap", endpoint, address_of(user), wall_clock()))
         account, own = account_on(self.server, user), self.folder / user
         index, sent = PlaceIndex(own / "places.db"), SentIndex(own / "sent.db")

@@ -19,7 +19,7 @@ from random import Random
 import uvloop
 
 from postroom.compose.serve import run_product
-from postroom.core.mail.accounts import gmail_endpoint
+from postroom.core.mail.accounts import endpoint_of
 from postroom.core.rules.draft import RuleDraft
 from postroom.settings.reading import Settings
 from postroom.store.actions import decisions
@@ -145,7 +145,7 @@ async def travel(at_once: int, per_second: int, seconds: int) -> Outcome:
         stack.push_async_callback(database.close)
         rule = (new_id(), RuleDraft("Shop", {"sender_domain": DOMAIN}, "archive", {}))
         await database.run(add_rules([rule], wall_clock()))
-        await database.run(keep_account(new_id(), "gmail", gmail_endpoint(USER), USER, wall_clock()))
+        await database.run(keep_account(new_id(), "gmail", endpoint_of("gmail", USER), USER, wall_clock()))
         emulator = await stack.enter_async_context(told_emulator("bench.road"))
         stop, ready = asyncio.Event(), asyncio.Event()
         settings = product_settings(folder, emulator.said["address"])

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
-from postroom.core.mail.accounts import imap_endpoint
+from postroom.core.mail.accounts import endpoint_of
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
@@ -25,7 +25,7 @@ from support.switchboard import Served, served, services_on
 
 CONNECTOR = "support.crash.imap_process"
 OWNER = "mara@lindqvist.example"
-ENDPOINT = imap_endpoint(OWNER)
+ENDPOINT = endpoint_of("imap", OWNER)
 NEWSLETTERS, KILLS = scale(500, 5_000), scale(3, 20)
 PADDING = b"This and that is cheaper today.\r\n" * 250
 AT_MOST_S = 15.0

@@ -16,7 +16,7 @@ from postroom.mailboxes.gmail.scopes import FULL, MODIFY, READONLY, SEND
 from postroom.operations.accounts.accounts import find_account
 from postroom.operations.accounts.connecting import connect
 from postroom.store.accounts import accounts, secret_keys
-from postroom.store.accounts.accounts import REFRESH_TOKEN, AccountView
+from postroom.store.accounts.accounts import REFRESH_TOKEN, AccountView, GivenAccess
 from postroom.store.accounts.secret_keys import Resealed, StoredSecret
 from postroom.store.engine.database import Database, Script, Text, Verb, transaction
 from postroom.store.engine.ids import new_id
@@ -129,9 +129,9 @@ async def test_two_who_connect_the_same_mailbox_at_once_make_one_account(
                 database.run(
                     accounts.connect_account(
                         new_id(),
+                        "gmail",
                         address.format(number),
-                        consent(setup.clock()),
-                        Sealed("k", "s"),
+                        GivenAccess({REFRESH_TOKEN: Sealed("k", "s")}, consent(setup.clock())),
                         signed(),
                         setup.clock(),
                     )
@@ -371,7 +371,12 @@ async def test_whoever_drops_a_key_and_whoever_seals_with_it_do_not_miss_each_ot
         known_by = await connected(setup, f"earlier{number}@example.com", key)
         await setup.database.run(accounts.remove_account(known_by.id, signed(), setup.clock()))
         storing = accounts.connect_account(
-            new_id(), email, consent(setup.clock()), Sealed(key, "s"), signed(), setup.clock()
+            new_id(),
+            "gmail",
+            email,
+            GivenAccess({REFRESH_TOKEN: Sealed(key, "s")}, consent(setup.clock())),
+            signed(),
+            setup.clock(),
         )
         outcomes = await asyncio.gather(
             setup.database.run(storing),
@@ -448,7 +453,12 @@ async def test_a_new_account_acts_from_when_its_owner_says_and_renewing_it_chang
         view = await setup.database.run(accounts.act_from(account.id, since, signed(), setup.clock()))
         assert view.acts_from == since
     again = accounts.connect_account(
-        account.id, ADA, consent(setup.clock()), Sealed("key1", "x"), signed(), setup.clock()
+        account.id,
+        "gmail",
+        ADA,
+        GivenAccess({REFRESH_TOKEN: Sealed("key1", "x")}, consent(setup.clock())),
+        signed(),
+        setup.clock(),
     )
     assert (await setup.database.run(again)).acts_from == since
     written = [each.action for each in await setup.database.run(list_audit(limit=99))]
@@ -466,5 +476,12 @@ async def test_an_account_that_is_connected_anew_does_not_act_yet(setup: JobSetu
             await setup.database.run(mail.keep_account(new_id(), "gmail", f"gmail:user:{ADA}", ADA, setup.clock()))
         ).id
     assert (await setup.database.run(accounts.load_account(id))).acts_from is not None
-    connecting = accounts.connect_account(id, ADA, consent(setup.clock()), Sealed("key1", "x"), signed(), setup.clock())
+    connecting = accounts.connect_account(
+        id,
+        "gmail",
+        ADA,
+        GivenAccess({REFRESH_TOKEN: Sealed("key1", "x")}, consent(setup.clock())),
+        signed(),
+        setup.clock(),
+    )
     assert (await setup.database.run(connecting)).acts_from is None

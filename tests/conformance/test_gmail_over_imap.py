@@ -12,7 +12,7 @@ from postroom.core.actions.action import ActionType, label_change
 from postroom.core.actions.label_changes import joint_change
 from postroom.core.actions.undo import inverse_change, undo_hint
 from postroom.core.errors import LabelMissing
-from postroom.core.mail.accounts import imap_endpoint
+from postroom.core.mail.accounts import endpoint_of
 from postroom.core.mail.categories import chosen_categories, queries_of
 from postroom.core.mail.mailbox import Mailbox, Placed
 from postroom.core.roles import Principal, Role
@@ -152,7 +152,7 @@ async def test_gmail_reads_searches_itself(opened: Opened) -> None:
 async def test_following_hands_in_once_what_many_folders_show_and_reports_what_others_do(
     migrated_sqlite: Path, tmp_path: Path, clock: ManualClock
 ) -> None:
-    gmail, endpoint = GmailOverImap(), imap_endpoint(OWNER)
+    gmail, endpoint = GmailOverImap(), endpoint_of("imap", OWNER)
     database = await new_sqlite(tmp_path, migrated_sqlite)
     await database.run(keep_account(new_id(), "imap", endpoint, OWNER, clock()))
     services = services_on(database, clock)

@@ -6,7 +6,7 @@ import pytest
 
 from postroom.core.errors import Conflict
 from postroom.store.accounts import accounts
-from postroom.store.accounts.accounts import PASSWORD, SMTP_PASSWORD
+from postroom.store.accounts.accounts import PASSWORD, SMTP_PASSWORD, GivenAccess
 from postroom.store.engine.ids import new_id
 from postroom.store.people.audit import list_audit
 from postroom.vault.sealing import Sealed
@@ -36,7 +36,9 @@ async def test_connecting_again_replaces_servers_and_secrets_and_releases_the_jo
     now = setup.clock.forward(60)
     changed = replace(servers(now), smtp_host=None, smtp_port=None, smtp_security=None, files_sent_mail=False)
     secrets = {SMTP_PASSWORD: Sealed("key1", "another")}
-    again = await setup.database.run(accounts.connect_imap_account(account.id, ADA, changed, secrets, signed(), now))
+    again = await setup.database.run(
+        accounts.connect_account(account.id, "imap", ADA, GivenAccess(secrets, servers=changed), signed(), now)
+    )
     assert (again.id, again.state, again.state_reason, again.servers) == (account.id, "active", None, changed)
     assert (await setup.database.run(accounts.account_with_secret(account.id, PASSWORD))).sealed is None
     assert (await setup.database.run(accounts.account_with_secret(account.id, SMTP_PASSWORD))).sealed is not None
@@ -47,7 +49,9 @@ async def test_a_refusal_of_an_older_password_changes_nothing(setup: JobSetup) -
     account = await connected_imap(setup)
     before, now = setup.clock(), setup.clock.forward(60)
     secrets = {PASSWORD: Sealed("key1", "new")}
-    await setup.database.run(accounts.connect_imap_account(account.id, ADA, servers(now), secrets, signed(), now))
+    await setup.database.run(
+        accounts.connect_account(account.id, "imap", ADA, GivenAccess(secrets, servers=servers(now)), signed(), now)
+    )
     assert not await setup.database.run(accounts.refuse_sign_in(account.id, before, "wrong; x", signed(), now))
     assert (await setup.database.run(accounts.load_account(account.id))).state == "active"
 
@@ -75,11 +79,15 @@ async def test_one_mailbox_under_two_addresses_is_refused(setup: JobSetup) -> No
     for _ in range(2):
         with pytest.raises(Conflict, match=f"signs in to the mailbox of {ADA}"):
             await setup.database.run(
-                accounts.connect_imap_account(new_id(), "alias@example.com", same, {}, signed(), now)
+                accounts.connect_account(
+                    new_id(), "imap", "alias@example.com", GivenAccess({}, servers=same), signed(), now
+                )
             )
     assert [each.email for each in await setup.database.run(accounts.list_accounts())] == [ADA]
     await setup.database.run(accounts.remove_account(first.id, signed(), now))
-    connecting = accounts.connect_imap_account(new_id(), "alias@example.com", same, {}, signed(), now)
+    connecting = accounts.connect_account(
+        new_id(), "imap", "alias@example.com", GivenAccess({}, servers=same), signed(), now
+    )
     assert (await setup.database.run(connecting)).state == "active"
 
 
@@ -87,5 +95,7 @@ async def test_an_id_that_is_not_the_accounts_is_refused(setup: JobSetup) -> Non
     await connected_imap(setup)
     with pytest.raises(Conflict, match="connected in the meantime"):
         await setup.database.run(
-            accounts.connect_imap_account(new_id(), ADA, servers(setup.clock()), {}, signed(), setup.clock())
+            accounts.connect_account(
+                new_id(), "imap", ADA, GivenAccess({}, servers=servers(setup.clock())), signed(), setup.clock()
+            )
         )

@@ -218,7 +218,7 @@ async def test_a_database_that_has_all_migrations_from_before_the_schema_is_take
     assert await pending(database) == _names(database)
     sides = [database, opening()]
     applied = await asyncio.gather(*(migrate(side) for side in sides))
-    assert sorted(name for names in applied for name in names) == _names(database)
+    assert sorted(name for names in applied for name in names) == sorted(_names(database))
     assert await pending(database) == []
     after, table = await dump(database), next(name for name in before if name.endswith("schema_migrations"))
     assert {name: rows for name, rows in after.items() if name != table} == {

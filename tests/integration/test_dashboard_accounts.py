@@ -12,7 +12,15 @@ from postroom.core.mail.account_repair import repair_for
 from postroom.mailboxes.gmail.oauth import AppRefused
 from postroom.mailboxes.gmail.scopes import LEVELS
 from postroom.operations.accounts.account_status import AccountLine, account_lines
-from postroom.store.accounts.accounts import Consent, connect_account, lose_consent, pause_account, remove_account
+from postroom.store.accounts.accounts import (
+    REFRESH_TOKEN,
+    Consent,
+    GivenAccess,
+    connect_account,
+    lose_consent,
+    pause_account,
+    remove_account,
+)
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
@@ -50,8 +58,12 @@ async def test_an_account_is_shown_from_its_consent_to_its_removal(database: Dat
     id, granted_at = new_id(), clock()
     dies_at = granted_at + timedelta(days=7)
     consent = Consent("app", "organise", frozenset(LEVELS["organise"]), granted_at, dies_at=dies_at)
-    await database.run(connect_account(id, MARA, consent, Sealed("key", "sealed"), signed(), granted_at))
-    assert await account_lines(database, clock()) == [AccountLine(MARA, "active", level="organise")]
+    await database.run(
+        connect_account(
+            id, "gmail", MARA, GivenAccess({REFRESH_TOKEN: Sealed("key", "sealed")}, consent), signed(), granted_at
+        )
+    )
+    assert await account_lines(database, clock()) == [AccountLine(MARA, "active", level="organise", provider="gmail")]
 
     await database.run(record_heartbeat(parse_heartbeat(report(clock)), heard_at := clock()))
     [shown] = await account_lines(database, clock())
@@ -83,7 +95,11 @@ async def test_an_account_whose_app_was_refused_is_shown_with_what_helps_there(
 ) -> None:
     id, granted_at = new_id(), clock()
     consent = Consent("app", "organise", frozenset(LEVELS["organise"]), granted_at)
-    await database.run(connect_account(id, MARA, consent, Sealed("key", "sealed"), signed(), granted_at))
+    await database.run(
+        connect_account(
+            id, "gmail", MARA, GivenAccess({REFRESH_TOKEN: Sealed("key", "sealed")}, consent), signed(), granted_at
+        )
+    )
     reason = repair_for(str(AppRefused("invalid_client")), MARA)
     await database.run(lose_consent(id, granted_at, reason, signed(), clock()))
     [shown] = await account_lines(database, clock())

@@ -15,7 +15,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from postroom.core.mail.accounts import gmail_endpoint
+from postroom.core.mail.accounts import endpoint_of
 from postroom.interfaces.http.hooks import GmailHook, GoogleKeys, PushTerms
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -58,7 +58,7 @@ class Hooked:
         return self.sandbox.emulator.pubsub._signer.sign(self.claims(**changed))
 
     async def syncs(self) -> list[Any]:
-        leased = lease_requests(gmail_endpoint(OWNER), 10, new_id(), timedelta(seconds=0), self.sandbox.clock())
+        leased = lease_requests(endpoint_of("gmail", OWNER), 10, new_id(), timedelta(seconds=0), self.sandbox.clock())
         return [request.kind for request in await self.database.run(leased)]
 
 
@@ -83,7 +83,7 @@ async def serving(app: Starlette) -> AsyncGenerator[str]:
 @pytest.fixture
 async def hooked(database: Database, clock: ManualClock) -> AsyncIterator[Hooked]:
     async with running_sandbox(clock) as sandbox:
-        await database.run(keep_account(new_id(), "gmail", gmail_endpoint(OWNER), OWNER, clock()))
+        await database.run(keep_account(new_id(), "gmail", endpoint_of("gmail", OWNER), OWNER, clock()))
         keys = GoogleKeys(sandbox.http, f"{sandbox.url}/oauth2/v3/certs")
         terms = PushTerms(AUDIENCE, PUSHER)
         hook = GmailHook(database, terms, keys, clock)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from postroom.core.errors import PostroomError, SwitchboardUnavailable
-from postroom.core.mail.authentication import receiving_hosts
+from postroom.core.mail.providers import facts_of
 from postroom.mailboxes.following import connector as mail_connector
 from postroom.mailboxes.following.knowledge import Knowledge
 from postroom.mailboxes.following.receiving_hosts import ReceivingHosts
@@ -123,7 +123,7 @@ async def test_the_tier_is_that_of_the_message_and_not_that_of_the_search(setup:
         mail(FRIEND, f"Authentication-Results: mx.google.com; dmarc=fail header.from={FRIEND}")
     )
     order = watched(setup)
-    hosts = ReceivingHosts(receiving_hosts("gmail", None))
+    hosts = ReceivingHosts(facts_of("gmail").receiving_hosts(None))
     await setup.connector(knowledge=Knowledge([OWNER], contacts=setup.contacts, hosts=hosts)).sync()
     assert order[0] == forged.id
     assert (await arrived(setup))[forged.id] != "high_priority"

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from postroom.operations.accounts.connecting_imap import connect_imap, imap_account
-from postroom.store.accounts.accounts import Consent, connect_account
+from postroom.store.accounts.accounts import REFRESH_TOKEN, Consent, GivenAccess, connect_account
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -202,7 +202,16 @@ def test_a_mailbox_connected_through_gmails_api_is_refused_before_the_password_i
 async def _connect_gmail(database: Database) -> None:
     consent = Consent("app", "read", frozenset(), wall_clock())
     signed = Signature(new_id(), "test", "cli")
-    await database.run(connect_account(new_id(), "bo@gmail.com", consent, Sealed("key", "x"), signed, wall_clock()))
+    await database.run(
+        connect_account(
+            new_id(),
+            "gmail",
+            "bo@gmail.com",
+            GivenAccess({REFRESH_TOKEN: Sealed("key", "x")}, consent),
+            signed,
+            wall_clock(),
+        )
+    )
 
 
 def test_a_preview_stores_nothing(user: NewUser) -> None:

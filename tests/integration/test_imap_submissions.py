@@ -12,6 +12,7 @@ from postroom.mailboxes.accounts.imap_sign_in import ImapSignIns
 from postroom.mailboxes.accounts.imap_submission import REFUSED_FOR, Submissions
 from postroom.mailboxes.imap.errors import SignInRefused
 from postroom.store.accounts import accounts
+from postroom.store.accounts.accounts import GivenAccess
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.vault.sealing import Vault
@@ -38,7 +39,9 @@ class Connected:
             "127.0.0.1", 143, "plain", host, port, security, "mara", "password", "keywords", False, now
         )
         secrets = {accounts.PASSWORD: self.vault.seal(self.id, accounts.PASSWORD, password)}
-        await self.database.run(accounts.connect_imap_account(self.id, OWNER, servers, secrets, signed(), now))
+        await self.database.run(
+            accounts.connect_account(self.id, "imap", OWNER, GivenAccess(secrets, servers=servers), signed(), now)
+        )
         return servers
 
     async def submit(self) -> None:

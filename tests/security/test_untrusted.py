@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.core.mail.accounts import gmail_endpoint
+from postroom.core.mail.accounts import endpoint_of
 from postroom.core.roles import Principal, Role
 from postroom.interfaces.http.mcp.registry import ALL_TOOLS, TOOLS_BY_NAME
 from postroom.interfaces.http.mcp.untrusted import harmless, marked_envelope
@@ -53,7 +53,7 @@ async def arguments(tool: str, message: UUID, action: UUID, services: Services) 
         case "email_search_and_ingest":
             answering = asyncio.create_task(answer_searches(services))
             answering.add_done_callback(lambda done: done.cancelled() or done.result())
-            return {"query": "words", "endpoint_identity": gmail_endpoint(OWNER)}
+            return {"query": "words", "endpoint_identity": endpoint_of("gmail", OWNER)}
         case "actions.undo":
             return {"action_id": str(action)}
         case "queue.ack" | "queue.nack" | "queue.replay" | "ingest" | "ingest.batch" | "contacts.add":
@@ -75,7 +75,7 @@ async def arguments(tool: str, message: UUID, action: UUID, services: Services) 
 
 async def answer_searches(services: Services) -> None:
     """Answers for the mailbox's connector, one call of each role."""
-    identity = gmail_endpoint(OWNER)
+    identity = endpoint_of("gmail", OWNER)
     found = {"id": "18c0", "date": EVIL, "from": EVIL, "subject": EVIL, "end": "skipped", "reason": EVIL}
     for reply in (
         Reply({"messages": [found, {**found, "id": EVIL}, EVIL], "more": EVIL}),

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from postroom.core.mail.accounts import gmail_endpoint
+from postroom.core.mail.accounts import endpoint_of
 from postroom.store.accounts.accounts import act_from, list_accounts
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
@@ -22,7 +22,7 @@ async def act_on_all_mail(database: Database) -> None:
 
 async def keep_acting_account(database: Database, email: str) -> None:
     """The Gmail account of this address exists and acts, before `serve` would create it."""
-    await database.run(keep_account(new_id(), "gmail", gmail_endpoint(email), email, wall_clock()))
+    await database.run(keep_account(new_id(), "gmail", endpoint_of("gmail", email), email, wall_clock()))
     await act_on_all_mail(database)
 
 

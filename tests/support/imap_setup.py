@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from postroom.core.mail.accounts import imap_endpoint
+from postroom.core.mail.accounts import endpoint_of
 from postroom.core.roles import Principal, Role
 from postroom.interfaces.http.mcp.mcp_server import build_server
 from postroom.interfaces.http.services import Services
@@ -28,7 +28,7 @@ from support.imap_server import ImapServer
 from support.switchboard import services_on
 
 OWNER = "mara@lindqvist.example"
-ENDPOINT = imap_endpoint(OWNER)
+ENDPOINT = endpoint_of("imap", OWNER)
 
 
 @dataclass

@@ -30,7 +30,7 @@ from postroom.mailboxes.gmail.scopes import LEVELS
 from postroom.operations.connectors.connector_cards import ConnectorLimits
 from postroom.operations.installation.long_tasks import LongTasks
 from postroom.operations.jobs.job_bulk import BulkOutcome
-from postroom.store.accounts.accounts import Consent, connect_account
+from postroom.store.accounts.accounts import REFRESH_TOKEN, Consent, GivenAccess, connect_account
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.intake.connectors import record_heartbeat
@@ -102,7 +102,11 @@ class IntakeSetup:
         """An account with a consent."""
         id, consent = new_id(), Consent("app", "organise", frozenset(LEVELS["organise"]), self.clock())
         signed = Signature(new_id(), "cli:mara", "admin")
-        account = await self.database.run(connect_account(id, email, consent, Sealed("key", "x"), signed, self.clock()))
+        account = await self.database.run(
+            connect_account(
+                id, "gmail", email, GivenAccess({REFRESH_TOKEN: Sealed("key", "x")}, consent), signed, self.clock()
+            )
+        )
         return account.id
 
     async def report(

@@ -14,9 +14,10 @@ from random import Random
 from pydantic import SecretStr
 
 from postroom.core.errors import BadInput, DatabaseReadOnly
-from postroom.core.mail.accounts import gmail_endpoint
+from postroom.core.mail.accounts import endpoint_of
 from postroom.core.mail.files import mail_in
 from postroom.core.rules.draft import RuleDraft
+from postroom.mailboxes.gmail.facts import NAME
 from postroom.operations.installation.demo import MARKER, demo_folder
 from postroom.settings.reading import FILE_NAME, Settings
 from postroom.settings.sections import ModelSettings, Section
@@ -177,8 +178,8 @@ def demo_settings(settings: Settings, mailbox: DemoMailbox, folder: Path, port: 
 
 async def act_on_all_mail(database: Database, mailbox: DemoMailbox) -> None:
     """Create the demo's account as one that acts: nobody has to be asked about a sample."""
-    endpoint = gmail_endpoint(mailbox.owner)
-    await database.run(keep_account(new_id(), "gmail", endpoint, mailbox.owner, wall_clock(), ACTS_ON_ALL))
+    endpoint = endpoint_of(NAME, mailbox.owner)
+    await database.run(keep_account(new_id(), NAME, endpoint, mailbox.owner, wall_clock(), ACTS_ON_ALL))
 
 
 async def add_sample_rules(database: Database) -> None:

@@ -21,7 +21,8 @@ from postroom.compose.mail_connector import (
     refresh,
     run_within,
 )
-from postroom.core.mail.accounts import gmail_endpoint
+from postroom.core.mail.accounts import endpoint_of
+from postroom.mailboxes.gmail.facts import FACTS, NAME
 
 if TYPE_CHECKING:
     import asyncio
@@ -73,10 +74,10 @@ async def run_gmail_source(settings: Settings, stop: asyncio.Event, **watching: 
     from postroom.store.engine.clock import wall_clock
 
     email = watching["email"].lower()
-    identity = gmail_endpoint(email)
+    identity = endpoint_of(NAME, email)
     token = connector_token(settings, identity)
     health = ConnectorHealth(wall_clock)
-    with held_folder(connector_folder(settings, "gmail", email)) as folder:
+    with held_folder(connector_folder(settings, NAME, email)) as folder:
         async with (
             exporting_alone(settings) as tally,
             httpx2.AsyncClient(timeout=30) as http,
@@ -123,9 +124,9 @@ async def watch_within(
     from postroom.store.engine.clock import wall_clock
 
     health = ConnectorHealth(wall_clock)
-    heartbeats = heartbeats_of(switchboard, gmail_endpoint(email), health)
+    heartbeats = heartbeats_of(switchboard, endpoint_of(NAME, email), health)
     with (
-        held_folder(connector_folder(settings, "gmail", email)) as folder,
+        held_folder(connector_folder(settings, NAME, email)) as folder,
         connector_parts(
             settings, switchboard, http, folder, health, [email], tally=tally, quota=quota, polls=polls
         ) as parts,
@@ -148,7 +149,6 @@ def connector_parts(
     polls: dict[str, float] | None = None,
 ) -> Generator[ConnectorParts]:
     from postroom.compose.google import quota_terms
-    from postroom.core.mail.authentication import receiving_hosts
     from postroom.mailboxes.following.knowledge import Knowledge
     from postroom.mailboxes.following.receiving_hosts import ReceivingHosts
     from postroom.mailboxes.following.sent_index import SentIndex
@@ -172,7 +172,7 @@ def connector_parts(
             switchboard,
             Checkpoint(folder / "checkpoint.json"),
             email=email,
-            endpoint_identity=gmail_endpoint(email),
+            endpoint_identity=endpoint_of(NAME, email),
             clock=wall_clock,
             tally=tally,
             health=health,
@@ -183,12 +183,12 @@ def connector_parts(
                 contacts=contacts.addresses,
                 policy=filters.policy,
                 fetch_policy=filters.refresh,
-                hosts=ReceivingHosts(receiving_hosts("gmail", None)),
+                hosts=ReceivingHosts(FACTS.receiving_hosts(None)),
             ),
             folder=folder,
             hints=_hints(settings, http, email, tokens),
         )
-        backfills = backfill_worker(settings, switchboard, gmail_endpoint(email), connector, folder, polls)
+        backfills = backfill_worker(settings, switchboard, endpoint_of(NAME, email), connector, folder, polls)
         yield ConnectorParts(
             connector=connector,
             source=client,

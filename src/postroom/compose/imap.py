@@ -16,7 +16,8 @@ from postroom.compose.mail_connector import (
     held_folder,
     run_within,
 )
-from postroom.core.mail.accounts import imap_endpoint
+from postroom.core.mail.accounts import endpoint_of
+from postroom.mailboxes.imap.facts import NAME
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,9 +47,9 @@ async def watch_within(
     from postroom.store.engine.clock import wall_clock
 
     health = ConnectorHealth(wall_clock)
-    heartbeats = heartbeats_of(switchboard, imap_endpoint(email), health)
+    heartbeats = heartbeats_of(switchboard, endpoint_of(NAME, email), health)
     with (
-        held_folder(connector_folder(settings, "imap", email)) as folder,
+        held_folder(connector_folder(settings, NAME, email)) as folder,
         connector_parts(
             settings, switchboard, account, open_session, folder, health, [email], tally=tally, polls=polls, hosts=hosts
         ) as parts,
@@ -91,7 +92,7 @@ def connector_parts(
             switchboard,
             index,
             email=email,
-            endpoint_identity=imap_endpoint(email),
+            endpoint_identity=endpoint_of(NAME, email),
             clock=wall_clock,
             tally=tally,
             health=health,
@@ -106,5 +107,5 @@ def connector_parts(
             folder=folder,
             hints=hints,
         )
-        backfills = backfill_worker(settings, switchboard, imap_endpoint(email), connector, folder, polls)
+        backfills = backfill_worker(settings, switchboard, endpoint_of(NAME, email), connector, folder, polls)
         yield ConnectorChores(connector, connector.source, contacts, filters, backfills)

@@ -13,11 +13,11 @@ from uuid import UUID
 
 from postroom.compose.google import vault_of
 from postroom.compose.imap import watch_within
-from postroom.core.mail.authentication import receiving_hosts
 from postroom.mailboxes.accounts.imap_sign_in import ImapSignIns
 from postroom.mailboxes.accounts.imap_submission import Submissions
 from postroom.mailboxes.accounts.imap_tokens import MailTokens
 from postroom.mailboxes.imap.account import ImapAccount, ImapConnectionLimits, WaitingConnection
+from postroom.mailboxes.imap.facts import FACTS
 from postroom.mailboxes.imap.labels import Keywords
 from postroom.mailboxes.imap.mailbox import ImapMailbox
 from postroom.mailboxes.imap.places import KnownPlaces
@@ -109,7 +109,7 @@ class ImapProvider:
                 waiting.open,
                 tally=tally,
                 polls=self._backfill_polls,
-                hosts=receiving_hosts(account.provider, account.servers),
+                hosts=FACTS.receiving_hosts(account.servers),
             )
 
     async def aclose(self) -> None:

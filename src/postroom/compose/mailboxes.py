@@ -17,7 +17,7 @@ from postroom.compose.gmail_provider import GmailProvider
 from postroom.compose.imap_provider import ImapProvider
 from postroom.core.actions.permits import Permit
 from postroom.core.errors import Fatal, NotFound, PostroomError, SettingsError
-from postroom.core.mail.accounts import gmail_endpoint
+from postroom.core.mail.accounts import endpoint_of
 from postroom.core.mail.carrier import Carrier, SentMailbox
 from postroom.core.mail.gate import Gate
 from postroom.core.mail.mailbox import Mailbox
@@ -25,6 +25,7 @@ from postroom.core.mail.servers import MailServers
 from postroom.core.tally import Tally
 from postroom.mailboxes.accounts.credentials import AccessTokens
 from postroom.mailboxes.following.source import MailSource
+from postroom.mailboxes.gmail import facts as gmail
 from postroom.settings.reading import Settings
 from postroom.sources.mcp_switchboard import McpSwitchboard
 from postroom.store.accounts import accounts
@@ -157,7 +158,9 @@ async def keep_sandbox_account(settings: Settings, database: Database) -> None:
     if settings.account.email is None:
         raise SettingsError("account.email is not set; give the mailbox's address in POSTROOM_ACCOUNT_EMAIL")
     email = settings.account.email
-    await database.run(keep_account(new_id(), "gmail", gmail_endpoint(email), email, wall_clock(), acts_from=None))
+    await database.run(
+        keep_account(new_id(), gmail.NAME, endpoint_of(gmail.NAME, email), email, wall_clock(), acts_from=None)
+    )
 
 
 async def watch_accounts(database: Database, mailboxes: Mailboxes, watch: Watch) -> None:

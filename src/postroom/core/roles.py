@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
-from postroom.core.queue.envelope import PROVIDERS
+from postroom.core.mail.providers import PROVIDERS
+from postroom.core.queue import envelope
+from postroom.core.queue.envelope import MAIL
 
-CHANNELS = frozenset(PROVIDERS)
-MAIL = "email"
-MAIL_SOURCES = frozenset({"gmail", "imap", "email"})
+CHANNELS = frozenset(envelope.CHANNELS)
 # A stream carries the events of whichever program writes to it.
 STREAMS = frozenset({"redis"})
 
@@ -24,7 +24,7 @@ STREAMS = frozenset({"redis"})
 def channels_of(identity: str) -> frozenset[str]:
     """The default channels of an endpoint. Only mailboxes have the mail channel."""
     source = identity.partition(":")[0].lower()
-    if source in MAIL_SOURCES:
+    if source == MAIL or source in PROVIDERS:
         return frozenset({MAIL})
     return frozenset({source}) if source in CHANNELS - STREAMS else CHANNELS - {MAIL}
 

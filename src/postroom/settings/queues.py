@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import BeforeValidator, Field, field_validator
 
 from postroom.core.errors import SettingsError
-from postroom.core.queue.envelope import PROVIDERS
+from postroom.core.queue.envelope import CHANNELS
 from postroom.core.queue.queues import EMAIL, GATEWAY, GUARD, ClassRule, Policy, Queues, Route
 from postroom.core.suggestions import did_you_mean
 from postroom.settings.sections import Seconds, Section, Whole, from_json
@@ -51,8 +51,8 @@ class ClassSettings(Section):
     @classmethod
     def _exist(cls, channels: tuple[str, ...]) -> tuple[str, ...]:
         for channel in channels:
-            if channel not in PROVIDERS:
-                raise ValueError(f"there is no channel {channel!r}; use {', '.join(PROVIDERS)}")
+            if channel not in CHANNELS:
+                raise ValueError(f"there is no channel {channel!r}; use {', '.join(CHANNELS)}")
         return channels
 
 

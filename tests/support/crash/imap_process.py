@@ -19,7 +19,7 @@ from typing import Any
 from postroom.core.actions.action import label_change
 from postroom.core.actions.label_changes import places_in
 from postroom.core.errors import MailboxLater
-from postroom.core.mail.accounts import imap_endpoint
+from postroom.core.mail.accounts import endpoint_of
 from postroom.mailboxes.following.knowledge import Knowledge
 from postroom.mailboxes.following.sent_index import SentIndex
 from postroom.mailboxes.imap.account import ImapAccount, open_session
@@ -63,7 +63,7 @@ async def main(arguments: argparse.Namespace) -> None:
             switchboard,
             PlaceIndex(folder / "places.db"),
             email=arguments.email,
-            endpoint_identity=imap_endpoint(arguments.email),
+            endpoint_identity=endpoint_of("imap", arguments.email),
             clock=wall_clock,
             knowledge=Knowledge(
                 [arguments.email], sent=SentIndex(folder / "sent.db"), contacts=lambda: frozenset(contacts)

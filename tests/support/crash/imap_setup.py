@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from postroom.core.mail.accounts import imap_endpoint
+from postroom.core.mail.accounts import endpoint_of
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
@@ -26,7 +26,7 @@ from support.switchboard import Served, served, services_on
 
 CONNECTOR = "support.crash.imap_process"
 OWNER = "mara@lindqvist.example"
-ENDPOINT = imap_endpoint(OWNER)
+ENDPOINT = endpoint_of("imap", OWNER)
 _NUMBER = re.compile(r"number (\d+)")
 
 Placed = tuple[int, str, frozenset[str]]

@@ -7,7 +7,7 @@ from uuid import UUID
 from postroom.core.mail.accounts import parking_key
 from postroom.core.mail.servers import MailServers
 from postroom.store.accounts import accounts, secret_keys
-from postroom.store.accounts.accounts import AccountView, Consent
+from postroom.store.accounts.accounts import REFRESH_TOKEN, AccountView, Consent, GivenAccess
 from postroom.store.accounts.secret_keys import Resealed, StoredSecret
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
@@ -28,7 +28,9 @@ def consent(granted_at: datetime) -> Consent:
 async def connected(setup: JobSetup, email: str = ADA, key_id: str = "key1") -> AccountView:
     id, sealed = new_id(), Sealed(key_id, f"sealed {email}")
     return await setup.database.run(
-        accounts.connect_account(id, email, consent(setup.clock()), sealed, signed(), setup.clock())
+        accounts.connect_account(
+            id, "gmail", email, GivenAccess({REFRESH_TOKEN: sealed}, consent(setup.clock())), signed(), setup.clock()
+        )
     )
 
 
@@ -51,8 +53,8 @@ def servers(given_at: datetime, user_name: str = ADA) -> MailServers:
 
 async def connected_imap(setup: JobSetup, email: str = ADA, key_id: str = "key1") -> AccountView:
     sealed = {accounts.PASSWORD: Sealed(key_id, f"sealed {email}")}
-    connecting = accounts.connect_imap_account(
-        new_id(), email, servers(setup.clock(), email), sealed, signed(), setup.clock()
+    connecting = accounts.connect_account(
+        new_id(), "imap", email, GivenAccess(sealed, servers=servers(setup.clock(), email)), signed(), setup.clock()
     )
     return await setup.database.run(connecting)
 
@@ -71,18 +73,8 @@ async def connect_account(setup: JobSetup) -> Transaction[Any]:
     )
     await parked_job(setup, account.id)
     now = setup.clock.forward(60)
-    return accounts.connect_account(account.id, ADA, consent(now), Sealed("key2", "new"), signed(), now)
-
-
-async def connect_imap_account(setup: JobSetup) -> Transaction[Any]:
-    account = await connected_imap(setup)
-    await setup.database.run(
-        accounts.refuse_sign_in(account.id, setup.clock(), "wrong; give a new one", signed(), setup.clock())
-    )
-    await parked_job(setup, account.id)
-    now = setup.clock.forward(60)
-    sealed = {accounts.PASSWORD: Sealed("key2", "new"), accounts.SMTP_PASSWORD: Sealed("key1", "another")}
-    return accounts.connect_imap_account(account.id, ADA, servers(now), sealed, signed(), now)
+    given = GivenAccess({REFRESH_TOKEN: Sealed("key2", "new")}, consent(now), servers(now))
+    return accounts.connect_account(account.id, "gmail", ADA, given, signed(), now)
 
 
 async def act_from(setup: JobSetup) -> Transaction[Any]:
@@ -135,7 +127,6 @@ async def drop_key(setup: JobSetup) -> Transaction[Any]:
 
 CASES: list[Case] = [
     connect_account,
-    connect_imap_account,
     act_from,
     pause_account,
     resume_account,

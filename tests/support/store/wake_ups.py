@@ -27,7 +27,7 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
     ("accounts",): ("act_from", "lose_consent", "refuse_sign_in"),
     ("accounts", "pauses"): ("pause_account",),
     ("accounts", "pauses", "rules"): ("begin_paused",),
-    ("accounts", "jobs"): ("connect_account", "connect_imap_account", "resume_account"),
+    ("accounts", "jobs"): ("connect_account", "resume_account"),
     ("accounts", "jobs", "pauses"): ("remove_account",),
     ("actions",): (
         "revoke_token",

@@ -10,25 +10,12 @@ DIES_SOON = timedelta(days=2)
 PUBLISH = "publish the app in the Google Cloud console (Audience, Publish app), so that consents last"
 
 
-def connect_command(provider: str, email: str) -> str:
-    """The command to connect the account again: with a new consent, or a new password."""
-    return password_command(email) if provider == "imap" else consent_command(email, None)
-
-
-def password_command(email: str) -> str:
-    """The command to give a new password for a mailbox that is reached over IMAP."""
-    return f"postroom account add imap --email {shlex.quote(email)}"
-
-
-def sign_in_command(email: str, app: str) -> str:
-    """The command to consent again to a mailbox that is reached over IMAP with access tokens."""
-    return f"{password_command(email)} --sign-in {app}"
-
-
-def consent_command(email: str, level: str | None) -> str:
-    """The command to consent again, at the same level or a higher one."""
+def connect_command(provider: str, email: str, level: str | None = None) -> str:
+    """The command to connect the account again, with a new password or a new consent, to this level of it or the one
+    that it has.
+    """
     wanted = "" if level is None else f" --level {shlex.quote(level)}"
-    return f"postroom account add gmail --email {shlex.quote(email)}{wanted}"
+    return f"postroom account add {provider} --email {shlex.quote(email)}{wanted}"
 
 
 def resume_command(email: str) -> str:
@@ -40,11 +27,11 @@ def act_command(email: str) -> str:
     return f"postroom account act {shlex.quote(email)} --from now"
 
 
-def reactivate_command(state: str, email: str, level: str | None, provider: str = "gmail") -> str:
+def reactivate_command(state: str, email: str, level: str | None, provider: str) -> str:
     """The command that makes an inactive account active again."""
     if state == "paused":
         return resume_command(email)
-    return password_command(email) if provider == "imap" else consent_command(email, level)
+    return connect_command(provider, email, level)
 
 
 def retry_command(email: str) -> str:

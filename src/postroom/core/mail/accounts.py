@@ -1,13 +1,11 @@
 """Names of an account: its normalised address, its endpoint identity, and the key under which its jobs are parked."""
 
 import re
-from typing import Literal
 from uuid import UUID
 
 from postroom.core.errors import BadInput
 from postroom.core.mail.addresses import canonical
 
-Provider = Literal["gmail", "imap"]
 LONGEST_ADDRESS = 320
 _ADDRESS = re.compile(r"[^\s@]+@[^\s@]+")
 
@@ -33,14 +31,14 @@ def mailbox_name(address: str) -> str:
     return f"{local}@{domain}"
 
 
-def gmail_endpoint(address: str) -> str:
-    """The endpoint identity of a Gmail mailbox."""
-    return f"gmail:user:{address}"
+def endpoint_of(provider: str, address: str) -> str:
+    """The endpoint identity of a mailbox."""
+    return f"{provider}:user:{address}"
 
 
-def imap_endpoint(address: str) -> str:
-    """The endpoint identity of a mailbox that is reached over IMAP."""
-    return f"imap:user:{address}"
+def address_at(endpoint_identity: str) -> str:
+    """The address in the endpoint identity of a mailbox."""
+    return endpoint_identity.removeprefix(endpoint_of(provider_of(endpoint_identity), ""))
 
 
 def provider_of(endpoint_identity: str) -> str:

@@ -8,15 +8,8 @@ in its plainest form ends the reading, and so does the one of SPF, which quotes 
 import re
 from collections.abc import Iterator
 
-from postroom.core.mail.accounts import Provider
 from postroom.core.mail.addresses import canonical_domain
 from postroom.core.mail.headers import raw_values, searchable
-from postroom.core.mail.servers import MailServers
-
-SERVERS = {"gmail": "mx.google.com"}
-"""For each provider of mailboxes, the name that its servers give themselves in `Authentication-Results`."""
-_SERVERS_AT = {"imap.gmail.com": SERVERS["gmail"], "imap.googlemail.com": SERVERS["gmail"]}
-"""The same by the host that a mailbox is read from over IMAP."""
 
 LONGEST_RESULTS = 8_192
 _RESULT = re.compile(
@@ -30,15 +23,6 @@ _NAMED_BY = {
     "dkim": ("header.i", "header.d"),
     "spf": ("smtp.helo", "smtp.mailfrom"),
 }
-
-
-def receiving_hosts(provider: Provider, servers: MailServers | None) -> frozenset[str]:
-    """The hosts that report on the authentication of a mailbox's mail, as far as they are known or were named."""
-    if servers is None:
-        return frozenset({SERVERS[provider]} if provider in SERVERS else ())
-    named = servers.authserv_ids.split()
-    known = _SERVERS_AT.get(servers.imap_host.lower())
-    return frozenset(named or ([known] if known else []))
 
 
 def proven_domains(head: bytes, server: str) -> frozenset[str]:

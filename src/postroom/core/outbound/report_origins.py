@@ -13,15 +13,15 @@ from uuid import UUID
 
 from postroom.core.mail.accounts import mailbox_name, provider_of
 from postroom.core.mail.addresses import addresses
-from postroom.core.mail.authentication import SERVERS, proven_domains
+from postroom.core.mail.authentication import proven_domains
 from postroom.core.mail.headers import head_of, read_head, values, with_line_ends
+from postroom.core.mail.providers import facts_of
 from postroom.core.outbound.bounce_letters import MAIL_SYSTEMS
 
 ReportKind = Literal["delivery", "complaint"]
 
 # Google's mail systems sign as googlemail.com. So do some of its users, but not under these names.
 _ALSO = {"googlemail.com": "google.com"}
-_PROVIDERS = {"gmail": "google.com"}
 _COMPLAINT_DESKS = re.compile(r"abuse|arf|complaints?|fbl|feedback|feedback-?loop|postmaster|mailer-daemon")
 _HOST = re.compile(r"((?:[a-z0-9_-]+\.)+[a-z0-9-]+)(?:\[[^\]]*\])?: ", re.IGNORECASE)
 
@@ -43,7 +43,7 @@ class ReportOrigin:
 
     def speaks_for(self, address: str, taken_by: str | None, *, through_mailbox: bool) -> bool:
         """Whether the writer can know what became of the recipient, whose mail the server `taken_by` took."""
-        if through_mailbox and _PROVIDERS.get(self.provider) in self.domains:
+        if through_mailbox and facts_of(self.provider).mail_system in self.domains:
             return True
         domain = address.rpartition("@")[2].lower()
         return any(
@@ -59,7 +59,8 @@ def origin_of(raw: bytes, kind: ReportKind, account_id: UUID, endpoint_identity:
     provider = provider_of(endpoint_identity)
     head = head_of(with_line_ends(raw))
     headers = read_head(head).headers
-    proven = proven_domains(head.block, SERVERS[provider]) if provider in SERVERS else frozenset[str]()
+    hosts = facts_of(provider).receiving_hosts(None)
+    proven = frozenset[str]().union(*(proven_domains(head.block, each) for each in hosts))
     authors = [each for value in values(headers, "from") for each in addresses(value)]
     if len(values(headers, "from")) != 1 or len(authors) != 1:
         return ReportOrigin(account_id, email, provider)

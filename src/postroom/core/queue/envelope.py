@@ -23,6 +23,7 @@ from pydantic import (
 from pydantic_core import PydanticSerializationError
 
 from postroom.core.errors import BadInput
+from postroom.core.mail.providers import PROVIDERS
 from postroom.core.mail.sender_doubt import SenderDoubt
 from postroom.core.strict import MOST_KEYS, Strict, fits_64_bits, is_crowded, problem_in
 
@@ -60,8 +61,8 @@ def _in_utc(moment: datetime) -> datetime:
 
 Moment = Annotated[AwareDatetime, BeforeValidator(_text_or_time), AfterValidator(_in_utc)]
 
-PROVIDERS: Mapping[str, frozenset[str]] = {
-    "email": frozenset({"gmail", "imap"}),
+MAIL = "email"
+_PROGRAMS: Mapping[str, frozenset[str]] = {
     "api": frozenset({"internal"}),
     "mcp": frozenset({"internal"}),
     "telegram": frozenset({"telegram", "internal"}),
@@ -70,6 +71,12 @@ PROVIDERS: Mapping[str, frozenset[str]] = {
     "webhook": frozenset({"webhook", "internal"}),
     "redis": frozenset({"redis", "internal"}),
 }
+CHANNELS = (MAIL, *_PROGRAMS)
+
+
+def providers_on(channel: str) -> frozenset[str]:
+    """The providers that go with a channel: those of mailboxes, or programs."""
+    return frozenset(PROVIDERS) if channel == MAIL else _PROGRAMS[channel]
 
 
 def limit_size(value: object) -> object:
@@ -88,11 +95,11 @@ class Source(Strict):
 
     @model_validator(mode="after")
     def _provider_fits_channel(self) -> "Source":
-        if self.channel not in PROVIDERS:
-            raise ValueError(f"channel {self.channel!r} is unknown; use one of {', '.join(PROVIDERS)}")
-        if self.provider not in PROVIDERS[self.channel]:
-            fitting = " or ".join(sorted(PROVIDERS[self.channel]))
-            raise ValueError(f"provider {self.provider!r} does not go with channel {self.channel!r}; use {fitting}")
+        if self.channel not in CHANNELS:
+            raise ValueError(f"channel {self.channel!r} is unknown; use one of {', '.join(CHANNELS)}")
+        if self.provider not in (fitting := providers_on(self.channel)):
+            known = " or ".join(sorted(fitting))
+            raise ValueError(f"provider {self.provider!r} does not go with channel {self.channel!r}; use {known}")
         return self
 
 

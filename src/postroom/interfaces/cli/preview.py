@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -11,10 +11,10 @@ from typing import Annotated, NamedTuple
 import typer
 
 from postroom.core.errors import BadInput
-from postroom.core.mail.authentication import SERVERS
 from postroom.core.mail.contacts import LARGEST_FILE, read_contacts
 from postroom.core.mail.files import mail_in
 from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionPolicy, IngestionRule
+from postroom.core.mail.providers import known_receiving_hosts
 from postroom.core.rules.draft import RuleDraft
 from postroom.interfaces.cli.filter_files import rules_in
 from postroom.interfaces.cli.output import cell, show_json
@@ -125,7 +125,7 @@ class _Known(NamedTuple):
     people: frozenset[str] | None
     ingestion: IngestionPolicy
     filters_source: str
-    hosts: frozenset[str] = frozenset(SERVERS.values())
+    hosts: frozenset[str] = field(default_factory=known_receiving_hosts)
 
 
 def _previewed(

@@ -19,7 +19,7 @@ from uuid import UUID
 import structlog
 
 from postroom.core.errors import AccountUnusable, Fatal, Parked, Retryable, StoreError
-from postroom.core.mail.account_repair import consent_command, repair_for, resume_command
+from postroom.core.mail.account_repair import connect_command, repair_for, resume_command
 from postroom.core.mail.accounts import parking_key
 from postroom.mailboxes.accounts.sealing import with_newest_key
 from postroom.mailboxes.gmail.errors import ConsentLost, TokenUnavailable
@@ -252,7 +252,9 @@ def _unusable(account: AccountView) -> AccountUnusable:
             return _needs_consent(account.state_reason or "")
         case "removed":
             return AccountUnusable(
-                "removed", f"{account.email} was removed", f"connect it with `{consent_command(account.email, None)}`"
+                "removed",
+                f"{account.email} was removed",
+                f"connect it with `{connect_command(account.provider, account.email)}`",
             )
         case "active":
             return _not_connected(account.email)

@@ -29,10 +29,8 @@ from postroom.core.errors import (
 )
 from postroom.core.mail.account_repair import (
     connect_command,
-    password_command,
     repair_for,
     resume_command,
-    sign_in_command,
 )
 from postroom.core.mail.servers import AppName, MailServers
 from postroom.mailboxes.accounts.imap_tokens import HeldConsent, MailTokens
@@ -41,6 +39,7 @@ from postroom.mailboxes.imap.connection import CONNECT_S
 from postroom.mailboxes.imap.errors import REMEDIES, ImapError, NotOffered, SignInRefused
 from postroom.mailboxes.imap.identity import read_id
 from postroom.mailboxes.imap.presets import preset_at
+from postroom.mailboxes.imap.repair import password_command, sign_in_command
 from postroom.mailboxes.imap.session import Session
 from postroom.mailboxes.imap.sign_in import Credentials
 from postroom.mailboxes.imap.wire import Endpoint
@@ -292,6 +291,5 @@ def _unusable(account: AccountView) -> ImapError:
         case "needs_consent":
             return AccountWaits(account.state_reason or f"run `{password_command(account.email)}`")
         case "removed" | "active":
-            return AccountGone(
-                f"{account.email} is not connected; connect it with `{connect_command('imap', account.email)}`"
-            )
+            command = connect_command(account.provider, account.email)
+            return AccountGone(f"{account.email} is not connected; connect it with `{command}`")

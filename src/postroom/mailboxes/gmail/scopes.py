@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from postroom.core.mail.account_repair import consent_command
+from postroom.core.mail.account_repair import connect_command
+from postroom.mailboxes.gmail.facts import NAME
 
 READONLY = "https://www.googleapis.com/auth/gmail.readonly"
 MODIFY = "https://www.googleapis.com/auth/gmail.modify"
@@ -96,7 +97,7 @@ def needs_more(
     if consented is not None:
         scopes = ", ".join(sorted(consented.scopes)) or "nothing"
         granted = f"and {consented.account} has granted {scopes} ({f'the level {has}' if has else 'less than read'})"
-        command = consent_command(consented.account, wanted)
+        command = connect_command(NAME, consented.account, wanted)
     return f"{needed}, {granted}; run `{command}`, and leave every box on Google's page ticked"
 
 

@@ -16,14 +16,15 @@ from postroom.core.hosts import bare_name
 from postroom.core.mail.account_repair import (
     PUBLISH,
     act_command,
-    consent_command,
+    connect_command,
     dies_soon,
     reactivate_command,
     repair_in,
     resume_command,
     retry_command,
 )
-from postroom.core.mail.accounts import gmail_endpoint, imap_endpoint
+from postroom.core.mail.accounts import address_at
+from postroom.core.mail.providers import PROVIDERS, facts_of
 from postroom.core.rules.rule import Rule
 from postroom.mailboxes.gmail.scopes import LEVELS, Level, missing_scopes
 from postroom.operations.installation.checks import Check, passes_if
@@ -144,7 +145,11 @@ def _state_of(account: AccountView, client_id: str | None, now: datetime) -> Che
         remedy = f"{mending.remedy}, then run `{resume_command(email)}`"
         return Check(name, "fail", f"{email}: {mending.problem}", remedy)
     if account.state == "needs_consent":
-        gone = "its password is not accepted" if account.provider == "imap" else "its consent is gone"
+        gone = (
+            "its password is not accepted"
+            if facts_of(account.provider).sign_in == "password"
+            else "its consent is gone"
+        )
         return Check(name, "fail", f"{email}: {gone}{why}", again)
     if account.state == "paused":
         return Check(name, "warn", f"{email}: paused{why}", f"run `{resume_command(email)}` to use it again")
@@ -200,7 +205,7 @@ def _levels_of(account: AccountView, scopes: Collection[str], rules: Sequence[Ru
     names = [f"“{name}”" for level in lacking for name in lacking[level]]
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     found = f"{account.email}: too low for the rules {', '.join(names[:3])}{more}"
-    remedy = f"run `{consent_command(account.email, highest)}`, or disable those rules"
+    remedy = f"run `{connect_command(account.provider, account.email, highest)}`, or disable those rules"
     return [Check("level", "fail", found, remedy)]
 
 
@@ -246,8 +251,8 @@ def _left_behind(connector: ConnectorView) -> list[Check]:
     """Report messages that were refused, which a person has to look at, or set aside, which arrive late."""
     who, found = connector.endpoint_identity, list[Check]()
     remedy = "they are in its stream's companion, whose name ends in :refused, with the reason"
-    if connector.connector_type in ("gmail", "imap"):
-        again = retry_command(who.removeprefix(gmail_endpoint("")).removeprefix(imap_endpoint("")))
+    if connector.connector_type in PROVIDERS:
+        again = retry_command(address_at(who))
         remedy = f"`postroom connector refused` lists them with the reason; `{again}` tries them again"
     if refused := connector.counters.get("refused", 0):
         found.append(Check("refused", "warn", f"{who}: {refused:,} messages were refused", remedy))

@@ -5,13 +5,14 @@ from datetime import datetime
 
 from postroom.core.heartbeat import liveness
 from postroom.core.mail.account_repair import (
-    consent_command,
+    connect_command,
     dies_soon,
     reactivate_command,
     repair_in,
     resume_command,
     retry_command,
 )
+from postroom.core.mail.providers import SignIn, facts_of
 from postroom.store.accounts import accounts
 from postroom.store.engine.database import Database
 from postroom.store.intake import connectors
@@ -43,7 +44,9 @@ class AccountLine:
     """The command that fixes it, if there is something to fix."""
     retry: str | None = None
     """The command that retries mail that was not ingested, if there is any."""
-    provider: str = "gmail"
+    provider: str = ""
+    sign_in: SignIn = "consent"
+    """What its owner renews if the mailbox can no longer be opened."""
     server: str | None = None
     """The server that the mail is read from, over IMAP."""
     acts_from: datetime | None = None
@@ -72,6 +75,7 @@ def _line(account: accounts.AccountView, now: datetime) -> AccountLine:
         account.state_reason,
         level,
         provider=account.provider,
+        sign_in=facts_of(account.provider).sign_in,
         server=server,
         acts_from=account.acts_from,
     )
@@ -84,7 +88,7 @@ def _line(account: accounts.AccountView, now: datetime) -> AccountLine:
         case "needs_consent":
             return replace(line, command=again)
         case _ if dies_at is not None:
-            return replace(line, dies_at=dies_at, command=consent_command(account.email, level))
+            return replace(line, dies_at=dies_at, command=connect_command(account.provider, account.email, level))
         case _:
             return line
 

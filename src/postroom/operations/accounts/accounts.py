@@ -6,6 +6,7 @@ from uuid import UUID
 from postroom.core.errors import BadInput, Conflict, NotFound
 from postroom.core.mail.account_repair import connect_command, reactivate_command, repair_in, resume_command
 from postroom.core.mail.accounts import normalised_address
+from postroom.core.mail.providers import facts_of
 from postroom.core.suggestions import did_you_mean
 from postroom.operations.actions.pausing import forbid_and_wait
 from postroom.store.accounts import accounts
@@ -19,9 +20,9 @@ __all__ = [
     "AccountSync",
     "AccountView",
     "account_for",
+    "account_of",
     "check_in_use",
     "find_account",
-    "gmail_account",
     "list_accounts",
     "pause_account",
     "resume_account",
@@ -41,10 +42,10 @@ async def list_accounts(database: Database) -> list[AccountView]:
     return await database.run(accounts.list_accounts())
 
 
-async def gmail_account(database: Database, email: str) -> AccountView | None:
-    """Return the Gmail account of an address, in any spelling, removed or not; None if there is none."""
+async def account_of(database: Database, provider: str, email: str) -> AccountView | None:
+    """Return the provider's account of an address, in any spelling, removed or not; None if there is none."""
     found = await database.run(accounts.accounts_with_address(normalised_address(email)))
-    return next((account for account in found if account.provider == "gmail"), None)
+    return next((account for account in found if account.provider == provider), None)
 
 
 async def find_account(database: Database, name: str) -> AccountView:
@@ -122,7 +123,11 @@ def _not_in_use(account: AccountView) -> str:
         case _:
             if repair is not None:
                 return f"cannot be used: {repair.problem}"
-            return "waits for a new password" if account.provider == "imap" else "has lost its consent"
+            return (
+                "waits for a new password"
+                if facts_of(account.provider).sign_in == "password"
+                else "has lost its consent"
+            )
 
 
 def _use_again(account: AccountView) -> str:

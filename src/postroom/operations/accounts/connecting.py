@@ -8,11 +8,12 @@ from typing import NamedTuple, Protocol, cast
 import httpx2
 
 from postroom.core.errors import VaultError
-from postroom.core.mail.account_repair import consent_command
+from postroom.core.mail.account_repair import connect_command
 from postroom.core.mail.accounts import normalised_address, same_mailbox
 from postroom.mailboxes.accounts.imap_tokens import HeldConsent
 from postroom.mailboxes.accounts.sealing import with_newest_key
 from postroom.mailboxes.gmail.errors import GmailError
+from postroom.mailboxes.gmail.facts import NAME
 from postroom.mailboxes.gmail.oauth import (
     ConsentRefused,
     ConsentRequest,
@@ -32,11 +33,11 @@ from postroom.mailboxes.gmail.scopes import (
     missing_scopes,
     needs_more,
 )
-from postroom.operations.accounts.accounts import find_account, gmail_account
+from postroom.operations.accounts.accounts import account_of, find_account
 from postroom.operations.actions.pausing import forbid_and_wait
 from postroom.operations.installation.database import prepare
 from postroom.store.accounts import accounts, secret_keys
-from postroom.store.accounts.accounts import REFRESH_TOKEN, AccountView, Consent
+from postroom.store.accounts.accounts import REFRESH_TOKEN, AccountView, Consent, GivenAccess
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
@@ -94,7 +95,7 @@ async def add_gmail(
     """Ask for consent to a Gmail mailbox and connect it, or renew its account's consent."""
     await prepare(database)
     email = wanted.email
-    before = None if email is None else await gmail_account(database, email)
+    before = None if email is None else await account_of(database, NAME, email)
     level = wanted.level or DEFAULT_LEVEL
     if before is not None:
         if before.consent is not None and wanted.level is None:
@@ -106,7 +107,7 @@ async def add_gmail(
         address = normalised_address(await address_of(http, gmail_url, grant.access_token))
     if email is not None and not same_mailbox(email, address):
         raise ConsentRefused(f"the consent is for {address}, not for {email}; start again and choose that one")
-    if before is None and (found := await gmail_account(database, address)) is not None:
+    if before is None and (found := await account_of(database, NAME, address)) is not None:
         if wanted.level is None:
             _refuse_less(found, grant, level)
         dialog.renewing(found)
@@ -118,7 +119,7 @@ def _refuse_less(account: AccountView, grant: Grant, level: Level) -> None:
     """Refuse a narrower consent for an account that was only identified on Google's page."""
     consent = account.consent
     if consent is not None and is_lower(granted_level(grant.scopes), consent.level):
-        command = consent_command(account.email, None)
+        command = connect_command(account.provider, account.email)
         raise ConsentRefused(
             f"{account.email} is already connected with level {consent.level}, and this consent allows less; "
             f"run `{command}` to renew it as it is, or with `--level {level}` to narrow it"
@@ -157,7 +158,7 @@ async def connect(
         raise ConsentRefused("Google gave no refresh token; remove Postroom at myaccount.google.com and start again")
     if level is None:
         raise ConsentRefused("reading was not granted; start again and leave every box on Google's page ticked")
-    found = await gmail_account(database, email)
+    found = await account_of(database, NAME, email)
     account_id = new_id() if found is None else found.id
     uses = await database.run(secret_keys.list_key_uses())
     vault.prepare([use.id for use in uses if use.secrets], now)
@@ -167,7 +168,8 @@ async def connect(
 
     def storing() -> Transaction[AccountView]:
         sealed = vault.seal(account_id, REFRESH_TOKEN, secret)
-        return accounts.connect_account(account_id, address, consent, sealed, signed, now)
+        given = GivenAccess({REFRESH_TOKEN: sealed}, consent)
+        return accounts.connect_account(account_id, NAME, address, given, signed, now)
 
     return await with_newest_key(database, storing)
 

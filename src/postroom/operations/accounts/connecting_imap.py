@@ -14,6 +14,7 @@ from postroom.mailboxes.accounts.imap_tokens import HeldConsent
 from postroom.mailboxes.accounts.sealing import with_newest_key
 from postroom.mailboxes.imap.account import open_session
 from postroom.mailboxes.imap.errors import ImapError
+from postroom.mailboxes.imap.facts import NAME
 from postroom.mailboxes.imap.same_server import is_same_inbox, is_same_machine, is_same_service, may_be_same_user
 from postroom.mailboxes.imap.sign_in import Credentials
 from postroom.mailboxes.oauth.errors import ConsentRefused
@@ -22,7 +23,7 @@ from postroom.mailboxes.oauth.tokens import exchange
 from postroom.operations.accounts.connecting import TIMEOUT_S, CodeDialog
 from postroom.operations.installation.database import prepare
 from postroom.store.accounts import accounts, secret_keys
-from postroom.store.accounts.accounts import PASSWORD, REFRESH_TOKEN, SMTP_PASSWORD, AccountView
+from postroom.store.accounts.accounts import PASSWORD, REFRESH_TOKEN, SMTP_PASSWORD, AccountView, GivenAccess
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
@@ -36,8 +37,8 @@ async def imap_account(database: Database, email: str) -> AccountView | None:
     """
     await prepare(database)
     found = await database.run(accounts.accounts_with_address(normalised_address(email)))
-    accounts.refuse_second_way(found, "imap")
-    return next((account for account in found if account.provider == "imap"), None)
+    accounts.refuse_second_way(found, NAME)
+    return next((account for account in found if account.provider == NAME), None)
 
 
 async def connect_imap(
@@ -108,7 +109,8 @@ async def _store(
 
     def storing() -> Transaction[AccountView]:
         sealed = {field: vault.seal(account_id, field, secret) for field, secret in secrets.items()}
-        return accounts.connect_imap_account(account_id, address, servers, sealed, signed, clock())
+        given = GivenAccess(sealed, servers=servers)
+        return accounts.connect_account(account_id, NAME, address, given, signed, clock())
 
     return await with_newest_key(database, storing)
 

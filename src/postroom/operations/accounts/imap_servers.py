@@ -11,13 +11,13 @@ from typing import NamedTuple, Self
 
 from postroom.core.errors import BadInput
 from postroom.core.hosts import DnsServer
-from postroom.core.mail.authentication import receiving_hosts
 from postroom.core.mail.servers import AppName, LabelsAs, MailServers, Security, SignInKind
 from postroom.mailboxes.accounts.imap_sign_in import imap_endpoint_of, submission_endpoint_of, trusting
 from postroom.mailboxes.imap.account import CredentialsProvider, ImapAccount, open_session
 from postroom.mailboxes.imap.connection import Connection
 from postroom.mailboxes.imap.discovery import Attempt, Candidate, Records, ServiceRecord, domain_of, find_server
 from postroom.mailboxes.imap.errors import ImapError, Unreachable
+from postroom.mailboxes.imap.facts import FACTS, NAME
 from postroom.mailboxes.imap.labels import Keywords
 from postroom.mailboxes.imap.places import KnownPlaces
 from postroom.mailboxes.imap.presets import Preset, files_copies, preset_at, preset_for
@@ -235,10 +235,10 @@ async def fetch_to_preview(
     credentials = _giving(Credentials(servers.user_name, password, servers.sign_in))
     account = ImapAccount(partial(open_session, imap_endpoint_of(servers), credentials, context, TRY_S))
     try:
-        found = await fetch_newest(ImapSource(account, KnownPlaces(), Keywords()), "imap", most, progress)
+        found = await fetch_newest(ImapSource(account, KnownPlaces(), Keywords()), NAME, most, progress)
     finally:
         await account.log_out()
-    return FetchedMail(email, found, frozenset(), receiving_hosts("imap", servers))
+    return FetchedMail(email, found, frozenset(), FACTS.receiving_hosts(servers))
 
 
 def checked_authserv_ids(given: Sequence[str]) -> str:

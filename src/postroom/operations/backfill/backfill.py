@@ -12,6 +12,7 @@ from postroom.core.errors import BadInput, ModelRefused, NotFound
 from postroom.core.lifecycle import BACKFILL
 from postroom.core.mail.accounts import provider_of
 from postroom.core.mail.categories import chosen_categories
+from postroom.core.mail.providers import PROVIDERS
 from postroom.core.money import MICROS_PER_CENT
 from postroom.core.suggestions import did_you_mean
 from postroom.settings.mailboxes import BackfillSettings
@@ -28,7 +29,6 @@ from postroom.store.engine.ids import new_id
 from postroom.store.people.audit import Signature
 from postroom.triage.decide.model_prices import prices_of
 
-CONNECTOR_TYPES = ("gmail", "imap")
 MOST_LISTED = 500
 
 
@@ -67,8 +67,8 @@ class Backfills:
             raise BadInput("target_categories", "is empty", "name at least one category, such as finance")
         names = tuple(each.name for each in chosen_categories(new.target_categories, "target_categories"))
         checked_window(new.date_from, new.date_to, self.zone, day_in(self.clock(), self.zone))
-        if new.connector_type not in CONNECTOR_TYPES:
-            remedy = did_you_mean(new.connector_type, CONNECTOR_TYPES, f"use {', '.join(CONNECTOR_TYPES)}")
+        if new.connector_type not in PROVIDERS:
+            remedy = did_you_mean(new.connector_type, PROVIDERS, f"use {', '.join(PROVIDERS)}")
             raise BadInput("connector_type", f"{new.connector_type[:80]!r} is unknown", remedy)
         known = [each.endpoint_identity for each in await self.database.run(accounts.list_accounts())
                  if each.state != "removed"]  # fmt: skip

@@ -15,6 +15,7 @@ from postroom.core.errors import BadInput
 from postroom.core.mail.account_repair import connect_command
 from postroom.core.mail.accounts import same_mailbox
 from postroom.core.mail.mailbox_requests import is_message_id
+from postroom.core.mail.providers import PROVIDERS
 from postroom.mailboxes.following.refused import refused_in
 from postroom.mailboxes.following.set_aside import set_aside_in
 from postroom.operations.accounts.accounts import find_account
@@ -23,7 +24,6 @@ from postroom.store.accounts.mailbox_jobs import ask_for_messages
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 
-PROVIDERS = ("gmail", "imap")
 # Per transaction.
 AT_ONCE = 1_000
 

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from postroom.core.heartbeat import Liveness
 from postroom.core.mail.headers import Headers, values
+from postroom.core.mail.providers import PROVIDERS
 from postroom.core.mail.sender_doubt import SenderDoubt
 from postroom.core.queue.envelope import PolicyTier
 from postroom.core.queue.queues import EMAIL, GUARD
@@ -175,7 +176,7 @@ async def load_tier_rules(database: Database, settings: Settings, clock: Clock =
             _freshness(each.connector.contacts_generated_at, stale, now),
         )
         for each in await list_connectors(database, clock)
-        if each.connector.connector_type in ("gmail", "imap")
+        if each.connector.connector_type in PROVIDERS
     ]
     refresh = timedelta(seconds=settings.connector.contacts_refresh_s)
     is_more = sum(each.count for each in sources) >= MOST_COUNTED

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from postroom.core.mail.accounts import gmail_endpoint
+from postroom.core.mail.accounts import endpoint_of
 from postroom.core.mail.addresses import addresses
 from postroom.core.mail.auto_reply import AUTOMATIC_HEADERS, is_automatic
 from postroom.core.mail.dates import written_at
@@ -20,6 +20,7 @@ from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionPolicy
 from postroom.core.mail.ingestion import Decision as IngestionDecision
 from postroom.core.mail.message import read_mail
 from postroom.core.mail.mime import ParsedMessage, parse_message
+from postroom.core.mail.providers import PROVIDERS
 from postroom.core.mail.stored_categories import stored_categories
 from postroom.core.mail.tiers import Assignment, Known, message_ids, sender_address
 from postroom.core.queue.envelope import parse_envelope
@@ -160,7 +161,7 @@ def arrive(incoming: IncomingMessage, recipient: Recipient, now: datetime) -> Ar
     parsed = parse_message(raw)
     sent_at = incoming.at or written_at(parsed.headers)
     source = _Source("preview", len(raw), sent_at or now, labels, parsed)
-    endpoint = gmail_endpoint(recipient.email)
+    endpoint = endpoint_of(next(iter(PROVIDERS)), recipient.email)  # a file does not tell
     ready = prepare(source, endpoint, recipient.known, sent_at or now, recipient.filters, parsed)
     stored = None
     if ready.envelope is not None:

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from postroom.core.errors import MailboxError
-from postroom.core.mail.authentication import receiving_hosts
 from postroom.core.mail.files import MailFile
+from postroom.core.mail.providers import facts_of
 from postroom.mailboxes.following.source import CHUNK, MailSource, SourceMessage
 from postroom.operations.accounts.accounts import check_in_use, find_account
 from postroom.operations.accounts.contacts import list_contacts
@@ -18,8 +18,6 @@ from postroom.store.mail.contacts import EVERY_MAILBOX
 
 PAGE = 100
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
-# Drafts and chats are no mail that arrives; spam and trash are not listed anyway.
-QUERIES = {"gmail": "-in:drafts -in:chats", "imap": "-in:drafts"}
 # A message that was archived since arrived in the inbox like any other.
 NOT_ON_ARRIVAL = frozenset({"STARRED", "IMPORTANT"})
 
@@ -49,12 +47,12 @@ async def fetch_mail(
     )
     async with open_source(database, view.id) as source:
         found = await fetch_newest(source, view.provider, most, progress)
-    return FetchedMail(view.email, found, contacts, receiving_hosts(view.provider, view.servers))
+    return FetchedMail(view.email, found, contacts, facts_of(view.provider).receiving_hosts(view.servers))
 
 
 async def fetch_newest(source: MailSource, provider: str, most: int, progress: Progress) -> list[IncomingMessage]:
     """The newest messages of a mailbox, oldest first."""
-    ids = await _newest(source, QUERIES.get(provider, ""), most)
+    ids = await _newest(source, facts_of(provider).arrived, most)
     found: list[IncomingMessage] = []
     for at in range(0, len(ids), CHUNK):
         for message in await source.get_messages(ids[at : at + CHUNK], "raw"):

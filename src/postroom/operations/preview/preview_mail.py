@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from postroom.core.errors import BadInput
 from postroom.core.mail.addresses import canonical
-from postroom.core.mail.authentication import SERVERS
 from postroom.core.mail.ingestion import IngestionPolicy
+from postroom.core.mail.providers import known_receiving_hosts
 from postroom.core.mail.tiers import Known
 from postroom.operations.preview.arrivals import MailHistory, Recipient
 from postroom.operations.preview.preview import Previewed
@@ -20,17 +20,18 @@ def recipient_of(
     users: Sequence[str],
     contacts: frozenset[str] | None,
     filters: IngestionPolicy,
-    hosts: frozenset[str] = frozenset(SERVERS.values()),
+    hosts: frozenset[str] | None = None,
 ) -> Recipient:
     """The mailbox that the mail is for: of the given address, or of the one that most messages are for. People whom the
-    user wrote to are contacts, as they are for live mail; `hosts` are those that receive mail for it.
+    user wrote to are contacts, as they are for live mail; `hosts` are those that receive mail for it, by
+    default all that are known.
     """
     mine = list(map(own_address, users)) or [address for address, _ in history.recipients.most_common(1)]
     addresses = frozenset(mine)
     sent = history.sent_by(addresses)
     if contacts is not None or sent.correspondents:
         contacts = (contacts or frozenset()) | sent.correspondents
-    known = Known(addresses, contacts or frozenset(), sent.ids, hosts)
+    known = Known(addresses, contacts or frozenset(), sent.ids, known_receiving_hosts() if hosts is None else hosts)
     return Recipient(mine[0] if mine else NOBODY, known, contacts, history.first_sent, filters=filters)
 
 

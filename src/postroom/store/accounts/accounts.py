@@ -18,7 +18,8 @@ from uuid import UUID
 from postroom.core.audited_actions import AuditedAction
 from postroom.core.errors import Conflict, NotFound
 from postroom.core.lifecycle import ACCOUNT, AccountState
-from postroom.core.mail.accounts import Provider, gmail_endpoint, imap_endpoint, parking_key, same_mailbox
+from postroom.core.mail.accounts import endpoint_of, parking_key, same_mailbox
+from postroom.core.mail.providers import facts_of
 from postroom.core.mail.servers import MailServers
 from postroom.store.accounts.secret_keys import using_key
 from postroom.store.actions.pauses import recalling
@@ -57,7 +58,7 @@ class AccountView:
     """
 
     id: UUID
-    provider: Provider
+    provider: str
     endpoint_identity: str
     email: str
     state: AccountState
@@ -77,38 +78,59 @@ class AccountWithSecret(NamedTuple):
     sealed: Sealed | None
 
 
+@dataclass(frozen=True, slots=True)
+class GivenAccess:
+    """What opens a mailbox: sealed secrets by field, and the consent or the servers that they belong to."""
+
+    secrets: Mapping[str, Sealed]
+    consent: Consent | None = None
+    servers: MailServers | None = None
+
+
 @transaction
 def connect_account(
-    id: UUID, email: str, consent: Consent, sealed: Sealed, signed: Signature, now: datetime
+    id: UUID, provider: str, email: str, given: GivenAccess, signed: Signature, now: datetime
 ) -> Script[AccountView]:
-    """Store the consent to a Gmail mailbox, and resume its jobs. `id` is the account's, or that of a new one.
+    """Store the access to a mailbox, and resume its jobs. `id` is the account's, or that of a new one.
 
-    A mailbox has one account, however its address is spelled: connecting it again renews that account's consent.
-    Connecting the same mailbox is serialised, so that two spellings of it are not both taken for new.
+    A mailbox has one account, however its address is spelled: connecting it again renews all of that account's access,
+    and a secret that is not given again is deleted. Connecting the same mailbox is serialised, so that two spellings of
+    it are not both taken for new.
     """
-    before = yield from _connecting(id, "gmail", gmail_endpoint(email), email, now)
-    scopes = json_text(sorted(consent.scopes))
-    yield from using_key(sealed.key_id, now)
-    yield sql("upsert_consent", id, consent.client_id, consent.level, scopes, consent.granted_at, consent.dies_at)
-    yield sql("upsert_credential", id, REFRESH_TOKEN, *sealed, now)
-    after = {"state": "active", "email": email, "level": consent.level, "scopes": sorted(consent.scopes)}
-    return (yield from _connected(id, before, after, signed, now))
-
-
-@transaction
-def connect_imap_account(
-    id: UUID, email: str, servers: MailServers, secrets: Mapping[str, Sealed], signed: Signature, now: datetime
-) -> Script[AccountView]:
-    """Store the servers of a mailbox and its secrets by field, and resume its jobs. Connecting it again renews them
-    all: a secret that is not among these is deleted.
-    """
-    before = yield from _connecting(id, "imap", imap_endpoint(email), email, now)
-    _refuse_second_account(id, servers, read_rows(AccountView, (yield sql("select_account_views"))))
+    before = yield from _connecting(id, provider, endpoint_of(provider, email), email, now)
+    if given.servers is not None:
+        _refuse_second_account(id, given.servers, read_rows(AccountView, (yield sql("select_account_views"))))
     yield sql("delete_credentials", id)
-    for key_id in sorted({each.key_id for each in secrets.values()}):
+    for key_id in sorted({each.key_id for each in given.secrets.values()}):
         yield from using_key(key_id, now)
-    for field, sealed in sorted(secrets.items()):
+    for field, sealed in sorted(given.secrets.items()):
         yield sql("upsert_credential", id, field, *sealed, now)
+    after: dict[str, Any] = {"state": "active", "email": email}
+    if given.consent is not None:
+        after |= yield from _storing_consent(id, given.consent)
+    if given.servers is not None:
+        after |= yield from _storing_servers(id, given.servers)
+    yield from _goes_on(id, now)
+    yield from auditing(signed.under("account.connect", "account", str(id), before=_state(before), after=after), now)
+    yield Notify(CHANNEL, str(id))
+    return (yield from _view(id))
+
+
+def _storing_consent(id: UUID, consent: Consent) -> Script[dict[str, Any]]:
+    scopes = sorted(consent.scopes)
+    yield sql(
+        "upsert_consent",
+        id,
+        consent.client_id,
+        consent.level,
+        json_text(scopes),
+        consent.granted_at,
+        consent.dies_at,
+    )
+    return {"level": consent.level, "scopes": scopes}
+
+
+def _storing_servers(id: UUID, servers: MailServers) -> Script[dict[str, Any]]:
     yield sql(
         "upsert_mail_servers",
         id,
@@ -126,8 +148,7 @@ def connect_imap_account(
         servers.trusted_certificates,
         servers.authserv_ids,
     )
-    after = {"state": "active", "email": email, "imap": servers.imap_host, "smtp": servers.smtp_host}
-    return (yield from _connected(id, before, after, signed, now))
+    return {"imap": servers.imap_host, "smtp": servers.smtp_host}
 
 
 @transaction
@@ -232,12 +253,12 @@ def account_with_secret(id: UUID, field: str = REFRESH_TOKEN) -> Script[AccountW
     return AccountWithSecret(view, read_first(Sealed, rows))
 
 
-def refuse_second_way(same_address: Sequence[AccountView], provider: Provider) -> None:
+def refuse_second_way(same_address: Sequence[AccountView], provider: str) -> None:
     """Raise Conflict if a mailbox, of which these are the accounts, is connected in another way than this."""
     others = [each for each in same_address if each.provider != provider and each.state != "removed"]
-    # One over IMAP without servers was never connected, and works on nothing.
-    if others and (others[0].provider == "gmail" or others[0].servers is not None):
-        way = "over IMAP" if others[0].provider == "imap" else "through Gmail's API"
+    # One without servers that has to have some was never connected, and works on nothing.
+    if others and (others[0].servers is not None or not facts_of(others[0].provider).has_servers):
+        way = facts_of(others[0].provider).way
         problem = f"{others[0].email} is already connected {way}, and two accounts would work on one mailbox"
         raise Conflict("email", problem, f"keep that one, or run `postroom account remove {others[0].id}` first")
 
@@ -260,7 +281,7 @@ def _mailbox(servers: MailServers) -> tuple[str, int, str]:
 
 
 def _connecting(
-    id: UUID, provider: Provider, endpoint_identity: str, email: str, now: datetime
+    id: UUID, provider: str, endpoint_identity: str, email: str, now: datetime
 ) -> Script[AccountState | None]:
     """Make the account active, or create it; return the state that it had."""
     yield sql("lock_connecting")
@@ -279,16 +300,6 @@ def _connecting(
     if not (yield sql("insert_new_account", id, provider, endpoint_identity, email, now)):
         raise Conflict("email", f"{email} is being connected by someone else", "see `postroom account list`")
     return None
-
-
-def _connected(
-    id: UUID, before: AccountState | None, after: dict[str, Any], signed: Signature, now: datetime
-) -> Script[AccountView]:
-    """Resume what waited for the account, with an entry in the audit log."""
-    yield from _goes_on(id, now)
-    yield from auditing(signed.under("account.connect", "account", str(id), before=_state(before), after=after), now)
-    yield Notify(CHANNEL, str(id))
-    return (yield from _view(id))
 
 
 def _moved(

@@ -185,7 +185,7 @@ def _refusal(permit: Permit, row: Mapping[str, Any], pauses: Mapping[str, str]) 
             return Parked(f"{PAUSE}{scope}", f"Postroom is paused: {pauses[scope]}; `postroom resume` continues")
     state, email = row["account_state"], row["email"]
     if state in ("paused", "needs_consent"):
-        why = row["state_reason"] or f"run `{reactivate_command(state, email, None)}`"
+        why = row["state_reason"] or f"run `{reactivate_command(state, email, None, row['provider'])}`"
         return Parked(parking_key(permit.account_id), f"{email} is {state.replace('_', ' ')}: {why}")
     if state != "active":
         return Fatal("the account was removed; connect it again with `postroom account add`")

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from postroom.core.errors import BadInput, NotFound
 from postroom.core.mail.mailbox import MailboxLabel
+from postroom.core.mail.providers import facts_of
 from postroom.core.rules.rule import labels_used
 from postroom.store.actions.protection import resolve_protected
 from postroom.store.engine.codecs import as_time, as_uuid, from_json, rows_text
@@ -140,7 +141,7 @@ def sync_labels(
         yield sql("delete_labels", account_id, sorted(gone))
     others = {id: name for id, name, _ in rows if id not in known}
     ((provider,),) = yield sql("select_provider", account_id)
-    lost_here = _lost(known, others | present, "Gmail" if provider == "gmail" else "the mailbox")
+    lost_here = _lost(known, others | present, facts_of(provider).owner)
     disabled: list[UUID] = []
     if lost_here:
         yield sql("upsert_lost_labels", account_id, rows_text(sorted(lost_here.items())), now)

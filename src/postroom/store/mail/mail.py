@@ -10,7 +10,6 @@ from postroom.core.actions.label_changes import FOLDER
 from postroom.core.errors import NotFound
 from postroom.core.jobs.job import NewJob
 from postroom.core.lifecycle import AccountState
-from postroom.core.mail.accounts import Provider
 from postroom.core.mail.message import MailContent
 from postroom.core.mail.own_mail import is_own_mail
 from postroom.core.mail.sender_doubt import SenderDoubt
@@ -35,7 +34,7 @@ class Account:
     """A mailbox that Postroom works on."""
 
     id: UUID
-    provider: Provider
+    provider: str
     endpoint_identity: str
     email: str
     state: AccountState

@@ -6,6 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from postroom.core.mail.accounts import provider_of
+from postroom.core.mail.providers import facts_of
 from postroom.core.rules.agreement import OwnerLabelChange
 from postroom.store.actions import decisions
 from postroom.store.engine.codecs import as_uuid, from_json, json_text
@@ -28,10 +29,10 @@ class Change:
 def apply_changes(endpoint_identity: str, changes: Sequence[Change], now: datetime) -> Script[int]:
     """Update stored messages; return how many changed. Unknown messages are skipped.
 
-    Safe to repeat: a label that is on is not added again. A message over IMAP may come back after it was deleted, with
-    the same id: from a backup, or from a folder that was away. One whose labels change is there.
+    Safe to repeat: a label that is on is not added again. With some providers a message may come back after it was
+    deleted, with the same id. One whose labels change is there.
     """
-    may_return = provider_of(endpoint_identity) == "imap"
+    may_return = facts_of(provider_of(endpoint_identity)).messages_return
     rows = yield sql("select_messages_of", endpoint_identity, sorted({each.message_id for each in changes}))
     moves: dict[UUID, OwnerLabelChange] = {}
     for id, provider_id, labels_json, deleted_at, account_id in rows:

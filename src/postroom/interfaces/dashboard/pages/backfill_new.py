@@ -11,6 +11,7 @@ from postroom.core.backfill.plan import planned_backfills
 from postroom.core.backfill.window import day_in
 from postroom.core.errors import BadInput
 from postroom.core.mail.categories import CATEGORIES
+from postroom.core.mail.providers import PROVIDERS
 from postroom.interfaces.dashboard.backfill_words import WORDS
 from postroom.interfaces.dashboard.charts import Part
 from postroom.interfaces.dashboard.forms import Done, Form, form_route
@@ -18,7 +19,7 @@ from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.accounts.accounts import list_accounts
-from postroom.operations.backfill.backfill import CONNECTOR_TYPES, backfills_of
+from postroom.operations.backfill.backfill import backfills_of
 from postroom.operations.backfill.backfill_estimate import estimates_of
 from postroom.operations.backfill.estimate_runs import LONGEST_WAIT, Agreement, EstimateRuns, create_agreed, wanted_of
 from postroom.operations.installation.database import Database
@@ -58,7 +59,7 @@ class NewBackfillPage(Page):
         accounts = [
             each
             for each in await list_accounts(self._backfills.database)
-            if each.state != "removed" and each.provider in CONNECTOR_TYPES
+            if each.state != "removed" and each.provider in PROVIDERS
         ]
         return {
             "run": run,
@@ -84,7 +85,7 @@ class NewBackfillPage(Page):
         first = planned[category].date_from if category in planned else date(self._today().year, 1, 1)
         limits = self._backfills.settings
         return NewBackfill(
-            "gmail", "", (category,), first, self._today(), limits.rate_limit_per_hour, limits.daily_cost_cap_cents
+            "", "", (category,), first, self._today(), limits.rate_limit_per_hour, limits.daily_cost_cap_cents
         )
 
     def actions(self) -> list[Route]:

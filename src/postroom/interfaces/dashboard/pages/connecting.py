@@ -11,8 +11,9 @@ from postroom.interfaces.dashboard.forms import Done, Form, form_route
 from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
+from postroom.mailboxes.gmail.facts import NAME
 from postroom.mailboxes.gmail.scopes import DEFAULT_LEVEL, LEVELS, Level
-from postroom.operations.accounts.accounts import gmail_account
+from postroom.operations.accounts.accounts import account_of
 from postroom.operations.accounts.pending_consents import PendingConsents
 from postroom.operations.installation.database import Database
 from postroom.settings.reading import Settings
@@ -40,7 +41,7 @@ class ConnectPage(Page):
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         email = visit.text("email")
-        known = None if email is None else await gmail_account(self._database, _address(email))
+        known = None if email is None else await account_of(self._database, NAME, _address(email))
         return {
             "is_possible": self._consents.is_possible,
             "pending": self._consents.of(visit.visitor.form_token) if visit.may("admin") else None,

@@ -6,7 +6,7 @@ SELECT 1
 SELECT 1
 
 -- name: select_departing(rows)
-SELECT c.state AS account_state, c.email, c.state_reason, COALESCE(j.cancel_requested, o.cancel_requested) AS cancel_requested, j.seq AS job_seq, o.id AS delivery_id,
+SELECT c.state AS account_state, c.provider, c.email, c.state_reason, COALESCE(j.cancel_requested, o.cancel_requested) AS cancel_requested, j.seq AS job_seq, o.id AS delivery_id,
     a.state AS action_state, a.approved_by, a.action_hash, a.action_type, a.parameters_json, m.id AS message_id,
     m.provider_message_id, m.sender, m.labels_json
 FROM json_each(:rows) AS p

@@ -1,0 +1,17 @@
+"""What everything outside may know of Gmail."""
+
+from postroom.core.mail.providers import ProviderFacts
+
+NAME = "gmail"
+RECEIVING_HOST = "mx.google.com"
+"""The name that Google's servers give themselves in `Authentication-Results`."""
+
+FACTS = ProviderFacts(
+    NAME,
+    "through Gmail's API",
+    owner="Gmail",
+    sign_in="consent",
+    arrived="-in:drafts -in:chats",
+    receiving_hosts=lambda _servers: frozenset({RECEIVING_HOST}),
+    mail_system="google.com",
+)
