@@ -241,13 +241,13 @@ async def test_few_estimates_run_at_once_and_end_with_the_server(sqlite: Databas
     runs = EstimateRuns(
         backfills, BackfillEstimates(backfills, model, quota_pace(GmailSettings.model_validate({}))), clock
     )
-    ids = [await runs.start(replace(FINANCE, rate_limit_per_hour=1 + each), signed()) for each in range(MOST_RUNNING)]
+    begun = [await runs.start(replace(FINANCE, rate_limit_per_hour=1 + each), signed()) for each in range(MOST_RUNNING)]
     with pytest.raises(Refused):
         await runs.start(FINANCE, signed())
     runs.close()
     async with asyncio.timeout(PATIENCE_S):
         async for _ in runs.changes():
-            if all(runs.find(id).state == "canceled" for id in ids):
+            if all(run.state == "canceled" for run in begun):
                 break
 
 

@@ -1,6 +1,7 @@
 """Simulations beside the server: with progress, one at a time, canceled at once, and kept under their request."""
 
 import asyncio
+import multiprocessing
 
 import pytest
 
@@ -29,8 +30,8 @@ async def test_a_run_ends_with_results_of_every_order_and_is_kept(sqlite: Databa
     runs = SimulationRuns(sqlite)
     await runs.start(SMALL)
     run = await ended(runs, SMALL)
-    assert (run.state, run.error, run.steps_done) == ("done", "", len(STEPS))
-    assert [each.discipline for each in run.results] == list(STEPS)
+    assert (run.state, run.problem) == ("done", "")
+    assert [each.discipline for each in run.result or ()] == list(STEPS)
     await runs.start(SMALL)
     assert runs.find(SMALL) is run
 
@@ -59,16 +60,24 @@ async def test_mail_that_was_really_sent_is_simulated(sqlite: Database) -> None:
 async def test_a_run_that_takes_too_long_or_dies_fails_with_words(sqlite: Database) -> None:
     runs = SimulationRuns(sqlite, longest_s=0.01)
     await runs.start(LONG)
-    assert "use less mail" in (await ended(runs, LONG)).error
+    assert "use less mail" in (await ended(runs, LONG)).problem
     runs = SimulationRuns(sqlite)
     await runs.start(LONG)
     async with asyncio.timeout(PATIENCE_S):
         async for _ in runs.changes():
-            runs.close()  # as soon as its process lives
-            if (found := runs.find(LONG)) is not None and (found.begun or found.state != "running"):
+            for process in multiprocessing.active_children():
+                process.kill()
+            if (found := runs.find(LONG)) is not None and (found.about.begun or found.state != "running"):
                 break
+    found = await ended(runs, LONG)
+    assert (found.state, found.problem) == ("failed", "it ended early; start it again")
+
+
+async def test_a_run_ends_with_the_server(sqlite: Database) -> None:
+    runs = SimulationRuns(sqlite)
+    await runs.start(LONG)
     runs.close()
-    assert (await ended(runs, LONG)).state == "failed"
+    assert (await ended(runs, LONG)).state == "canceled"
 
 
 @pytest.mark.parametrize(
@@ -87,9 +96,10 @@ def test_nonsense_is_refused(request_: SimulationRequest) -> None:
         request_.check()
 
 
-def test_only_the_last_results_are_kept(sqlite: Database) -> None:
+async def test_only_the_last_results_are_kept(sqlite: Database) -> None:
     runs = SimulationRuns(sqlite)
-    for seed in range(KEPT + 3):
-        runs._keep(SimulationRun(SimulationRequest(seed=seed), "done", wall_clock()))  # pyright: ignore[reportPrivateUsage]
+    for seed in range(KEPT + 1):
+        await runs.start(SimulationRequest(seed=seed))
+        await runs.cancel(SimulationRequest(seed=seed))
     assert runs.find(SimulationRequest(seed=0)) is None
-    assert runs.find(SimulationRequest(seed=KEPT + 2)) is not None
+    assert runs.find(SimulationRequest(seed=KEPT)) is not None

@@ -28,7 +28,7 @@ from postroom.interfaces.http.application import create_application
 from postroom.jobs.counting import JobCounter
 from postroom.mailboxes.gmail.scopes import LEVELS
 from postroom.operations.connectors.connector_cards import ConnectorLimits
-from postroom.operations.installation.long_tasks import LongTasks
+from postroom.operations.installation.long_tasks import FromPage, LongTasks
 from postroom.operations.jobs.job_bulk import BulkOutcome
 from postroom.store.accounts.accounts import REFRESH_TOKEN, Consent, GivenAccess, connect_account
 from postroom.store.engine.database import Database
@@ -52,7 +52,7 @@ LEASE = timedelta(minutes=5)
 def intake_pages(
     site: Site, database: Database, data_dir: Path, clock: ManualClock, patience_s: float = PATIENCE_S
 ) -> list[Page]:
-    runs = LongTasks[BulkOutcome](unwatched_s=None)
+    runs = LongTasks[FromPage, BulkOutcome](unwatched_s=None)
     limits = ConnectorLimits(data_dir, 6_000, timedelta(hours=1))
     return [
         ConnectorsPage(site, database, limits, clock),

@@ -9,14 +9,16 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
-from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeVar
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import structlog
 
-from postroom.core.errors import BadInput, NotFound
+from postroom.core.errors import BadInput, MailboxError, NotFound, Refused
+from postroom.store.engine.clock import Clock, wall_clock
 
-__all__ = ["LongTask", "LongTasks", "Report"]
+__all__ = ["FromPage", "LongTask", "LongTasks", "Report"]
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -24,67 +26,81 @@ MOST_RUNNING = 2
 MOST_REMEMBERED = 20
 UNWATCHED_S = 120.0
 
+About = TypeVar("About")
 T = TypeVar("T")
 Report = Callable[[int, int], None]
 """Called with how much is done, and how much there is."""
 TaskState = Literal["running", "done", "failed", "canceled"]
 
 
+class FromPage(NamedTuple):
+    """What a task started on a page is called, and the address of that page."""
+
+    title: str
+    back: str
+
+
 @dataclass(slots=True)
-class LongTask(Generic[T]):
+class LongTask(Generic[About, T]):
     """One piece of work. `result` is there when it is done; `problem` says why it failed."""
 
     id: str
-    title: str
-    back: str
-    """The address of the page that it was started from."""
+    about: About
+    started_at: datetime
+    looked_at: float
     state: TaskState = "running"
     done: int = 0
     total: int = 0
     result: T | None = None
     problem: str = ""
-    looked_at: float = field(default_factory=time.monotonic)
 
 
-class LongTasks(Generic[T]):
+class LongTasks(Generic[About, T]):
     def __init__(
         self,
         clock: Callable[[], float] = time.monotonic,
         most_running: int = MOST_RUNNING,
         unwatched_s: float | None = UNWATCHED_S,
+        *,
+        most_remembered: int = MOST_REMEMBERED,
+        now: Clock = wall_clock,
     ) -> None:
         """`unwatched_s` is None for work that goes on when nobody looks."""
         self._clock = clock
+        self._now = now
         self._most_running = most_running
+        self._most_remembered = most_remembered
         self._unwatched_s = unwatched_s
-        self._tasks: dict[str, LongTask[T]] = {}
+        self._tasks: dict[str, LongTask[About, T]] = {}
         self._running: dict[str, asyncio.Task[TaskState]] = {}
         self._news = asyncio.Event()
 
     def start(
-        self, title: str, work: Callable[[Report], Coroutine[Any, Any, T]], back: str = "/", id: str | None = None
-    ) -> LongTask[T]:
-        """Start the work. Raises BadInput if enough is running."""
+        self, about: About, work: Callable[[Report], Coroutine[Any, Any, T]], id: str | None = None
+    ) -> LongTask[About, T]:
+        """Start the work, in place of earlier work of this id that has ended. Raises Refused if enough is running."""
         self.cancel_unwatched()
-        if len(self._running) >= self._most_running:
-            problem = f"cannot start: {len(self._running)} others are running"
-            raise BadInput(title, problem, "wait for one of them, or cancel it")
-        task = LongTask[T](id or secrets.token_urlsafe(9), title, back, looked_at=self._clock())
+        if (count := len(self._running)) >= self._most_running:
+            others = "another one is" if count == 1 else f"{count} others are"
+            raise Refused(f"cannot start: {others} running; wait for it to end, or cancel it")
+        task = LongTask[About, T](id or secrets.token_urlsafe(9), about, self._now(), self._clock())
+        self._tasks.pop(task.id, None)
         self._tasks[task.id] = task
         self._forget_oldest()
         running = asyncio.create_task(self._run(task, work), name="long-task")
         self._running[task.id] = running
         running.add_done_callback(lambda ended: self._end(task, ended))
+        self._announce()
         return task
 
-    def look(self, id: str) -> LongTask[T]:
+    def look(self, id: str) -> LongTask[About, T]:
         """Return the task for somebody who looks at it. Raises NotFound if it was forgotten."""
         task = self.find(id)
         if task is None:
             raise NotFound("this work is over and forgotten, or Postroom was restarted; start it again")
         return task
 
-    def find(self, id: str) -> LongTask[T] | None:
+    def find(self, id: str) -> LongTask[About, T] | None:
         """Return the task for somebody who looks at it; None if it was forgotten."""
         self.cancel_unwatched()
         task = self._tasks.get(id)
@@ -92,18 +108,19 @@ class LongTasks(Generic[T]):
             task.looked_at = self._clock()
         return task
 
-    async def wait(self, id: str, patience_s: float) -> LongTask[T]:
+    async def wait(self, id: str, patience_s: float) -> LongTask[About, T]:
         """Return the task when it has ended, or after the given time."""
         if (running := self._running.get(id)) is not None:
             await asyncio.wait([running], timeout=patience_s)
         return self.look(id)
 
-    def cancel(self, id: str) -> LongTask[T]:
-        """Cancel the task, if it still runs. Safe to repeat."""
-        task = self.look(id)
-        if (running := self._running.get(id)) is not None:
-            running.cancel()
-        return task
+    async def cancel(self, id: str) -> bool:
+        """Cancel the task and wait for its end. False if it had ended before, or nothing is known of it."""
+        if (running := self._running.get(id)) is None:
+            return False
+        running.cancel()
+        await asyncio.wait([running])
+        return True
 
     def cancel_unwatched(self) -> None:
         """Cancel what nobody has looked at for a while."""
@@ -122,7 +139,7 @@ class LongTasks(Generic[T]):
             yield
             await news.wait()
 
-    async def _run(self, task: LongTask[T], work: Callable[[Report], Coroutine[Any, Any, T]]) -> TaskState:
+    async def _run(self, task: LongTask[About, T], work: Callable[[Report], Coroutine[Any, Any, T]]) -> TaskState:
         def report(done: int, total: int) -> None:
             task.done, task.total = done, total
             self.cancel_unwatched()
@@ -130,7 +147,7 @@ class LongTasks(Generic[T]):
 
         try:
             task.result = await work(report)
-        except (BadInput, NotFound) as error:
+        except (BadInput, MailboxError, NotFound, Refused) as error:
             task.problem = str(error)
             return "failed"
         except Exception as error:
@@ -140,13 +157,13 @@ class LongTasks(Generic[T]):
             return "failed"
         return "done"
 
-    def _end(self, task: LongTask[T], ended: asyncio.Task[TaskState]) -> None:
+    def _end(self, task: LongTask[About, T], ended: asyncio.Task[TaskState]) -> None:
         self._running.pop(task.id, None)
         task.state = "canceled" if ended.cancelled() else ended.result()
         self._announce()
 
     def _forget_oldest(self) -> None:
-        for id in list(self._tasks)[: max(0, len(self._tasks) - MOST_REMEMBERED)]:
+        for id in list(self._tasks)[: max(0, len(self._tasks) - self._most_remembered)]:
             if id not in self._running:
                 del self._tasks[id]
 

@@ -8,18 +8,18 @@ import asyncio
 import multiprocessing
 import os
 from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
-from typing import Literal, NamedTuple
+from typing import NamedTuple, cast
 
 from postroom.core.errors import BadInput, Refused
 from postroom.core.outbound.simulation.disciplines import DISCIPLINES, DisciplineName
 from postroom.core.outbound.simulation.presets import PRESETS
 from postroom.core.outbound.simulation.scenario import Destination
 from postroom.core.outbound.simulation.simulator import ALONE, Result, Workload, compare
+from postroom.operations.installation.long_tasks import LongTask, LongTasks, Report
 from postroom.operations.outbound.outbound_simulation import (
     changed_scenario,
     history_workload,
@@ -42,8 +42,6 @@ LONGEST_S = 300.0
 NICENESS = 10
 STEPS = (ALONE, *DISCIPLINES)
 
-RunState = Literal["running", "done", "canceled", "failed"]
-
 
 @dataclass(frozen=True, slots=True)
 class SimulationRequest:
@@ -64,23 +62,18 @@ class SimulationRequest:
                 raise BadInput(name, f"{value:,} is out of range", f"use {least} to {most:,}")
 
 
-@dataclass(frozen=True, slots=True)
-class SimulationRun:
-    """How far a simulation has come, and its results in the order of STEPS."""
+@dataclass(slots=True)
+class Simulating:
+    """What is simulated, and how many mails have begun to be delivered in the step that runs."""
 
     request: SimulationRequest
-    state: RunState
-    started_at: datetime
-    step: str = ALONE
+    slots: int
     begun: int = 0
-    """Mails whose delivery has begun in this step."""
-    slots: int = 0
-    results: tuple[Result, ...] = ()
-    error: str = ""
 
-    @property
-    def steps_done(self) -> int:
-        return len(STEPS) if self.state == "done" else STEPS.index(self.step)
+
+Results = tuple[Result, ...]
+SimulationRun = LongTask[Simulating, Results]
+"""A simulation: how many of STEPS are done, and in the end the results in their order."""
 
 
 class SimulationRuns:
@@ -90,48 +83,31 @@ class SimulationRuns:
         self._database = database
         self._clock = clock
         self._longest_s = longest_s
-        self._runs: dict[SimulationRequest, SimulationRun] = {}
-        self._task: asyncio.Task[None] | None = None
-        self._process: BaseProcess | None = None
-        self._changed = asyncio.Event()
+        self._tasks = LongTasks[Simulating, Results](most_running=1, unwatched_s=None, most_remembered=KEPT, now=clock)
 
     def find(self, request: SimulationRequest) -> SimulationRun | None:
-        return self._runs.get(request)
+        return self._tasks.find(str(request))
 
     async def start(self, request: SimulationRequest) -> None:
         """Begin a run, unless there is a result of it. Raises BadInput, and Refused while another runs."""
         request.check()
-        found = self._runs.get(request)
+        found = self.find(request)
         if found is not None and found.state in ("running", "done"):
             return
         work = await self._workload(request)
-        if any(each.state == "running" for each in self._runs.values()):
-            raise Refused("another simulation is running: wait for it, or cancel it")
-        self._keep(SimulationRun(request, "running", self._clock(), slots=work.slots))
-        self._task = asyncio.create_task(self._follow(request, work), name="outbound-simulation")
-        await asyncio.sleep(0)  # it has begun, so that it hears of its end
+        about = Simulating(request, work.slots)
+        self._tasks.start(about, partial(self._simulate, about, work), str(request))
 
     async def cancel(self, request: SimulationRequest) -> bool:
         """End a run. False if it had ended before."""
-        found = self._runs.get(request)
-        if found is None or found.state != "running" or self._task is None:
-            return False
-        self._task.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._task
-        return True
+        return await self._tasks.cancel(str(request))
 
-    async def changes(self) -> AsyncIterator[None]:
-        """Yield at once, and then after each change of a run."""
-        while True:
-            changed = self._changed
-            yield
-            await changed.wait()
+    def changes(self) -> AsyncIterator[None]:
+        return self._tasks.changes()
 
     def close(self) -> None:
         """End what runs, with the server."""
-        if self._process is not None and self._process.is_alive():
-            self._process.kill()
+        self._tasks.close()
 
     async def _workload(self, request: SimulationRequest) -> Workload:
         if request.source != HISTORY:
@@ -145,24 +121,20 @@ class SimulationRuns:
             raise BadInput("source", problem, "choose one of the examples")
         return history_workload(history, request.slots or USUAL_SLOTS, Destination(), request.seed, request.flood)
 
-    async def _follow(self, request: SimulationRequest, work: Workload) -> None:
+    async def _simulate(self, about: Simulating, work: Workload, report: Report) -> Results:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe(duplex=False)
         process = context.Process(target=_simulate, args=(theirs, work, DISCIPLINES), daemon=True)
-        self._process = process
         started = asyncio.ensure_future(asyncio.to_thread(process.start))
         try:
             await asyncio.shield(started)
             theirs.close()
             async with asyncio.timeout(self._longest_s):
-                await self._receive(request, ours)
-        except asyncio.CancelledError:
-            self._change(request, state="canceled")
-            raise
+                return await self._receive(about, ours, report)
         except TimeoutError:
-            self._change(request, state="failed", error=f"it took more than {self._longest_s:.0f} s; use less mail")
-        except Exception as error:
-            self._change(request, state="failed", error=f"it ended early ({type(error).__name__})")
+            raise Refused(f"it took more than {self._longest_s:.0f} s; use less mail") from None
+        except EOFError:
+            raise Refused("it ended early; start it again") from None
         finally:
             await asyncio.wait({started})
             theirs.close()
@@ -170,28 +142,12 @@ class SimulationRuns:
                 process.kill()
                 await asyncio.to_thread(process.join)
             ours.close()
-            if self._process is process:
-                self._process = None
 
-    async def _receive(self, request: SimulationRequest, connection: Connection) -> None:
-        while True:
-            heard: Heard = await asyncio.to_thread(connection.recv)
-            if isinstance(heard, _Progress):
-                self._change(request, step=heard.step, begun=heard.begun)
-            else:
-                self._change(request, state="done", results=tuple(heard))
-                return
-
-    def _change(self, request: SimulationRequest, **changes: object) -> None:
-        self._keep(replace(self._runs[request], **changes))  # type: ignore[arg-type]
-
-    def _keep(self, run: SimulationRun) -> None:
-        self._runs.pop(run.request, None)
-        self._runs[run.request] = run
-        while len(self._runs) > KEPT:
-            self._runs.pop(next(iter(self._runs)))
-        changed, self._changed = self._changed, asyncio.Event()
-        changed.set()
+    async def _receive(self, about: Simulating, connection: Connection, report: Report) -> Results:
+        while isinstance(heard := cast(Heard, await asyncio.to_thread(connection.recv)), _Progress):
+            about.begun = heard.begun
+            report(STEPS.index(heard.step), len(STEPS))
+        return tuple(heard)
 
 
 class _Progress(NamedTuple):

@@ -53,9 +53,9 @@ class NewBackfillPage(Page):
     async def read(self, visit: Visit) -> Mapping[str, object]:
         run = self._runs.find(_id("run", given)) if (given := visit.text("run")) else None
         shown = visit.text("estimate")
-        estimate_id = _id("estimate", shown) if shown else run.estimate_id if run else None
+        estimate_id = _id("estimate", shown) if shown else run.result.id if run and run.result else None
         estimate = None if estimate_id is None else await self._estimates.load(estimate_id)
-        wanted = wanted_of(estimate) if estimate else run.wanted if run else None
+        wanted = wanted_of(estimate) if estimate else run.about if run else None
         accounts = [
             each
             for each in await list_accounts(self._backfills.database)
@@ -106,9 +106,9 @@ class NewBackfillPage(Page):
             rate_limit_per_hour=_rate(form),
             daily_cost_cap_cents=_cap(form),
         )
-        id = await self._runs.start(wanted, form.signed())
+        run = await self._runs.start(wanted, form.signed())
         return Done(
-            "The connector counts and reads a sample. Nothing is kept, and nothing is spent.", f"{ADDRESS}?run={id}"
+            "The connector counts and reads a sample. Nothing is kept, and nothing is spent.", f"{ADDRESS}?run={run.id}"
         )
 
     async def _cancel(self, form: Form) -> Done:

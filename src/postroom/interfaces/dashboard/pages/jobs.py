@@ -17,7 +17,7 @@ from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.interfaces.dashboard.windows import WINDOW_CHOICES, chosen_window
 from postroom.operations.installation.database import Clock, Database, wall_clock
-from postroom.operations.installation.long_tasks import LongTasks, Report
+from postroom.operations.installation.long_tasks import FromPage, LongTasks, Report
 from postroom.operations.jobs import job_board
 from postroom.operations.jobs.job_board import JobFigures, JobFilters
 from postroom.operations.jobs.job_bulk import (
@@ -51,7 +51,7 @@ WORDS: Mapping[str, object] = {"moods": MOODS, "verbs": VERBS, "consequences": C
 
 
 def pages(site: Site, database: Database, settings: Settings) -> list[Page]:
-    runs = LongTasks[BulkOutcome](unwatched_s=None)
+    runs = LongTasks[FromPage, BulkOutcome](unwatched_s=None)
     return [JobsPage(site, database, runs=runs), BulkPage(site, database, runs), JobPage(site, database)]
 
 
@@ -63,13 +63,13 @@ class JobsPage(Page):
         site: Site,
         database: Database,
         clock: Clock = wall_clock,
-        runs: LongTasks[BulkOutcome] | None = None,
+        runs: LongTasks[FromPage, BulkOutcome] | None = None,
         patience_s: float = PATIENCE_S,
     ) -> None:
         super().__init__(site)
         self._database = database
         self._clock = clock
-        self._runs = runs or LongTasks[BulkOutcome](unwatched_s=None)
+        self._runs = runs or LongTasks[FromPage, BulkOutcome](unwatched_s=None)
         self._patience_s = patience_s
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
@@ -147,7 +147,7 @@ class JobsPage(Page):
             return await apply_to_chosen(self._database, chosen, signed, self._clock, run_id=run_id, report=report)
 
         title = f"{BUSY_WORDS[chosen.verb]} {_counted(len(chosen.ids))}"
-        task = self._runs.start(title, work, form.back, str(run_id))
+        task = self._runs.start(FromPage(title, form.back), work, str(run_id))
         task = await self._runs.wait(task.id, self._patience_s)
         if task.state != "done" or (ended := task.result) is None:
             return RedirectResponse(f"/jobs/runs/{task.id}", SEE_OTHER)
@@ -159,7 +159,7 @@ class BulkPage(Page):
 
     address, title, template = "/jobs/runs/{run}", "Jobs", "jobs/bulk.html"
 
-    def __init__(self, site: Site, database: Database, runs: LongTasks[BulkOutcome]) -> None:
+    def __init__(self, site: Site, database: Database, runs: LongTasks[FromPage, BulkOutcome]) -> None:
         super().__init__(site)
         self._database = database
         self._runs = runs
@@ -196,7 +196,7 @@ class BulkPage(Page):
         super().close()
 
     async def _cancel(self, form: Form) -> Done:
-        self._runs.cancel(form.parameters["run"])
+        await self._runs.cancel(self._runs.look(form.parameters["run"]).id)
         return Done("It stops where it is; what was done stays done.")
 
 

@@ -26,8 +26,9 @@ from postroom.operations.outbound.simulation_runs import (
     MOST_SLOTS,
     SOURCES,
     STEPS,
+    Results,
+    Simulating,
     SimulationRequest,
-    SimulationRun,
     SimulationRuns,
 )
 from postroom.settings.reading import Settings
@@ -78,8 +79,8 @@ class SimulationPage(Page):
         return {
             "wanted": wanted,
             "run": run,
-            "drawn": _drawn(run) if run is not None and run.results else None,
-            "groups": _groups(run) if run is not None else [],
+            "drawn": _drawn(run.about, run.result) if run is not None and run.result else None,
+            "groups": _groups(run.result) if run is not None and run.result else [],
             "steps": STEPS,
             "source_words": SOURCE_WORDS,
             "order_words": ORDER_WORDS,
@@ -122,14 +123,13 @@ def _address(wanted: SimulationRequest) -> str:
     return f"{ADDRESS}?{urlencode({name: value for name, value in query.items() if value != ''})}"
 
 
-def _drawn(run: SimulationRun) -> Markup:
-    return simulation_picture(f"{run.request.source}, {run.slots} deliveries at once", run.results)
+def _drawn(about: Simulating, results: Results) -> Markup:
+    return simulation_picture(f"{about.request.source}, {about.slots} deliveries at once", results)
 
 
-def _groups(run: SimulationRun) -> list[tuple[str, list[tuple[str, GroupResult]]]]:
+def _groups(results: Results) -> list[tuple[str, list[tuple[str, GroupResult]]]]:
     """Each group of tenants with its waits under each order."""
-    names = [group.name for group in run.results[0].groups] if run.results else []
     return [
-        (name, [(result.discipline, each) for result in run.results for each in result.groups if each.name == name])
-        for name in names
+        (name, [(result.discipline, each) for result in results for each in result.groups if each.name == name])
+        for name in [group.name for group in results[0].groups]
     ]

@@ -1,7 +1,7 @@
 """Backfills: estimate one, agree to its cost, follow it, pause, resume and cancel it."""
 
 from datetime import date, datetime
-from typing import Literal
+from typing import Literal, Self
 from uuid import UUID
 
 from pydantic import Field
@@ -14,7 +14,7 @@ from postroom.interfaces.http.api.call import Call
 from postroom.interfaces.http.api.cursors import opened, sealed
 from postroom.interfaces.http.api.forms import Answer, Arguments, Filter, Json, Nothing, Page, Paged, Reason, Seconds
 from postroom.interfaces.http.api.operation import Noun
-from postroom.operations.backfill.estimate_runs import Agreement, create_agreed
+from postroom.operations.backfill.estimate_runs import Agreement, EstimateRun, create_agreed
 
 BACKFILL = Noun("Backfills")
 LIST = "backfill"
@@ -169,6 +169,11 @@ class EstimateRunForm(Answer):
     estimate_id: UUID | None
     error: str
 
+    @classmethod
+    def of_run(cls, run: EstimateRun) -> Self:
+        made = None if run.result is None else run.result.id
+        return cls(id=UUID(run.id), state=run.state, started_at=run.started_at, estimate_id=made, error=run.problem)
+
 
 class EstimateForm(Answer):
     """An estimate as it was made: `result` has the counts, the cost and what they are based on (reference/mcp.md,
@@ -231,14 +236,13 @@ async def begin_estimate(call: Call, body: EstimateBody) -> EstimateRunForm:
         rate_limit_per_hour=body.rate_limit_per_hour,
         daily_cost_cap_cents=body.daily_cost_cap_cents,
     )
-    runs = call.parts.estimate_runs
-    return EstimateRunForm.of(runs.find(await runs.start(wanted, call.signed())))
+    return EstimateRunForm.of_run(await call.parts.estimate_runs.start(wanted, call.signed()))
 
 
 @BACKFILL.get("/backfill/estimates/runs/{run}")
 async def read_estimate_run(call: Call, path: RunPath) -> EstimateRunForm:
     """An estimate in progress, or one that has ended."""
-    return EstimateRunForm.of(call.parts.estimate_runs.find(path.run))
+    return EstimateRunForm.of_run(call.parts.estimate_runs.find(path.run))
 
 
 @BACKFILL.post("/backfill/estimates/runs/{run}/cancel", STEER)

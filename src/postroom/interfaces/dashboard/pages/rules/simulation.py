@@ -7,7 +7,7 @@ from datetime import timedelta
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from postroom.core.errors import BadInput, NotFound
+from postroom.core.errors import BadInput, NotFound, Refused
 from postroom.core.rules.documents import write_rule
 from postroom.core.rules.draft import RuleDraft
 from postroom.interfaces.dashboard.charts import Part
@@ -18,7 +18,7 @@ from postroom.interfaces.dashboard.pages.rules.editor import WINDOWS, EditorPart
 from postroom.interfaces.dashboard.pages.rules.listing import Now, current_time
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
-from postroom.operations.installation.long_tasks import LongTasks, Report
+from postroom.operations.installation.long_tasks import FromPage, LongTasks, Report
 from postroom.operations.rules.rule_views import load_line
 from postroom.operations.rules.simulation import (
     ChangeOfRules,
@@ -54,7 +54,7 @@ class SimulationPage(Page):
         self._parts = parts
         self._settings = settings
         self._now = now
-        self._tasks = LongTasks[Simulated]()
+        self._tasks = LongTasks[FromPage, Simulated]()
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         task = self._tasks.look(visit.parameters["task"])
@@ -102,8 +102,8 @@ class SimulationPage(Page):
                 return Simulated(edited, write_rule(draft), draft.name, window, found, cost)
 
             back = f"{edited.address}?draft={self._parts.drafts.keep(edited)}"
-            task = self._tasks.start(f"Simulate “{draft.name}” over {window}", work, back)
-        except (BadInput, NotFound) as error:
+            task = self._tasks.start(FromPage(f"Simulate “{draft.name}” over {window}", back), work)
+        except (BadInput, NotFound, Refused) as error:
             return self._parts.kept(edited, str(error))
         return RedirectResponse(f"/rules/simulations/{task.id}", SEE_OTHER)
 
@@ -116,5 +116,6 @@ class SimulationPage(Page):
         return ChangeOfRules([active], without=[before] if before != draft.name else [])
 
     async def _cancel(self, form: Form) -> Done:
-        task = self._tasks.cancel(form.parameters["task"])
-        return Done("Canceled; nothing was changed.", to=task.back)
+        task = self._tasks.look(form.parameters["task"])
+        await self._tasks.cancel(task.id)
+        return Done("Canceled; nothing was changed.", to=task.about.back)

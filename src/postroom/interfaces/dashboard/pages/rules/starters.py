@@ -32,8 +32,8 @@ class StartersPage(Page):
         self._database = database
         self._settings = settings
         self._now = now
-        self._tasks = LongTasks[Figures](most_running=1)
-        self._counting: LongTask[Figures] | None = None
+        self._tasks = LongTasks[None, Figures](most_running=1)
+        self._counting: LongTask[None, Figures] | None = None
         self._counted_at = 0.0
         self._counted_since: datetime | None = None
 
@@ -57,7 +57,7 @@ class StartersPage(Page):
         self._tasks.close()
         super().close()
 
-    def _count(self) -> LongTask[Figures]:
+    def _count(self) -> LongTask[None, Figures]:
         """Return the counting: the one that runs, a recent one, or a new one."""
         found = self._counting
         if found is not None and (found.state == "running" or time.monotonic() - self._counted_at < GOOD_FOR_S):
@@ -69,7 +69,7 @@ class StartersPage(Page):
             views = await list_starters(self._database, self._settings, self._now(), report)
             return {view.name: view for view in views}
 
-        self._counting, self._counted_at = self._tasks.start("Starter rules", work), time.monotonic()
+        self._counting, self._counted_at = self._tasks.start(None, work), time.monotonic()
         self._counted_since = self._now()
         return self._counting
 
