@@ -13,7 +13,7 @@ import pytest
 from postroom.core.errors import IntakeRefused
 from postroom.core.metrics import SUBMISSION_ACCEPTED, SUBMISSION_CONNECTION, SUBMISSION_LOGIN
 from postroom.core.outbound.limits import DailyLimits
-from postroom.core.submission.login_throttle import LoginLimits
+from postroom.core.sign_in.throttle import SignInLimits
 from postroom.outbound.submission.smtp_connection import SessionLimits
 from postroom.outbound.submission.smtp_server import ConnectionLimits
 from postroom.outbound.submission.submissions import SubmissionLimits
@@ -454,7 +454,7 @@ async def test_a_wrong_name_and_a_wrong_password_get_the_same_answer(sqlite: Dat
 async def test_after_too_many_failures_no_password_is_tried_until_some_time_has_passed(sqlite: Database) -> None:
     await added_sender(sqlite)
     now = [1000.0]
-    limits = LoginLimits(of_address=100, of_user=3, window_s=600)
+    limits = SignInLimits.of_window(of_name=3, of_address=100, window_s=600)
     async with submission_server(sqlite, logins=limits, monotonic=lambda: now[0]) as server:
 
         async def log_in(password: str) -> str:

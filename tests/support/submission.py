@@ -12,7 +12,7 @@ from uuid import UUID
 import trustme
 
 from postroom.compose.submission import listeners_of
-from postroom.core.submission.login_throttle import LoginLimits
+from postroom.core.sign_in.throttle import SignInLimits
 from postroom.core.tally import Tally
 from postroom.outbound.submission.logins import Logins
 from postroom.outbound.submission.smtp_connection import SessionLimits
@@ -94,7 +94,7 @@ async def submission_server(
     limits: SubmissionLimits | None = None,
     session: SessionLimits | None = None,
     connections: ConnectionLimits | None = None,
-    logins: LoginLimits | None = None,
+    logins: SignInLimits | None = None,
     monotonic: Callable[[], float] | None = None,
     check_room: Callable[[], None] = lambda: None,
     clock: Clock = wall_clock,

@@ -70,3 +70,31 @@ def test_after_a_day_all_is_forgotten_and_memory_is_bounded() -> None:
     for number in range(MOST_KEPT + 10):
         throttle.tries(f"{number}", f"{number}", 0)
     assert len(throttle._names) == len(throttle._addresses) == MOST_KEPT
+
+
+def test_guessing_from_many_addresses_closes_the_name_but_not_for_its_own_address() -> None:
+    throttle = SignInThrottle(SignInLimits.of_window(of_name=5, of_address=3, window_s=60))
+    throttle.recognise("ada", "home")
+    for number in range(5):
+        assert throttle.wait_s("ada", f"a{number}", 0) == 0
+        throttle.tries("ada", f"a{number}", 0)
+    assert throttle.wait_s("ada", "elsewhere", 59) == 1
+    assert throttle.wait_s("ada", "home", 0) == 0
+    assert throttle.wait_s("ada", "elsewhere", 60) == 0
+
+
+def test_a_name_that_is_only_recognised_keeps_its_failures() -> None:
+    """A client that connects for every mail does not give a guesser new tries."""
+    throttle = SignInThrottle(SignInLimits.of_window(of_name=3, of_address=9, window_s=60))
+    failing(throttle, "ada", THERE, 3)
+    throttle.recognise("ada", HERE)
+    assert throttle.wait_s("ada", THERE, 0) == 60
+    assert throttle.wait_s("ada", HERE, 0) == 0
+
+
+def test_guessing_many_names_from_one_address_closes_the_address() -> None:
+    throttle = SignInThrottle(SignInLimits.of_window(of_name=5, of_address=3, window_s=60))
+    for number in range(3):
+        throttle.tries(f"user{number}", "a", 0)
+    assert throttle.wait_s("another", "a", 0) == 60
+    assert throttle.wait_s("another", "b", 0) == 0

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from postroom.core.errors import SubmissionRefused
 from postroom.core.submission.envelope import Recipient, read_mail, read_rcpt
-from postroom.core.submission.login_throttle import LoginLimits, LoginThrottle
 from postroom.core.submission.message import MOST_HOPS, Trace, check_message
 from postroom.core.submission.rates import Rates
 from postroom.store.engine.ids import new_id
@@ -115,22 +114,3 @@ def test_a_sender_may_submit_a_minutes_worth_at_once_and_then_at_that_pace() -> 
     assert rates.take(2, 0.0) == 0.0
     assert rates.take(1, 1.0) == 0.0
     assert rates.take(1, 1.5) == 0.5
-
-
-def test_guessing_from_many_addresses_closes_the_user_but_not_for_the_users_own_address() -> None:
-    throttle = LoginThrottle(LoginLimits(of_address=3, of_user=5, window_s=60))
-    throttle.succeeded("ada", "home")
-    for number in range(5):
-        assert not throttle.is_closed("ada", f"a{number}", 0)
-        throttle.failed("ada", f"a{number}", 0)
-    assert throttle.is_closed("ada", "elsewhere", 59)
-    assert not throttle.is_closed("ada", "home", 0)
-    assert not throttle.is_closed("ada", "elsewhere", 60)
-
-
-def test_guessing_many_users_from_one_address_closes_the_address() -> None:
-    throttle = LoginThrottle(LoginLimits(of_address=3, of_user=5, window_s=60))
-    for number in range(3):
-        throttle.failed(f"user{number}", "a", 0)
-    assert throttle.is_closed("another", "a", 0)
-    assert not throttle.is_closed("another", "b", 0)

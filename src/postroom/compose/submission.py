@@ -9,7 +9,7 @@ from pathlib import Path
 from postroom.compose.switchboard import reserve_of, submissions_of
 from postroom.compose.tasks import settle_memory, share_with_threads
 from postroom.core.errors import SettingsError
-from postroom.core.submission.login_throttle import LoginLimits
+from postroom.core.sign_in.throttle import SignInLimits
 from postroom.core.tally import Gauges, Tally
 from postroom.outbound.submission.certificates import LOOK_EVERY_S, BadCertificate, Certificates
 from postroom.outbound.submission.logins import Logins
@@ -66,7 +66,9 @@ async def running_submission(
     connections = Connections(
         ConnectionLimits(given.max_connections, given.max_connections_per_address, given.max_memory_mib * MIB), tally
     )
-    login_limits = LoginLimits(given.failed_logins_per_address, given.failed_logins_per_user, given.failed_logins_s)
+    login_limits = SignInLimits.of_window(
+        given.failed_logins_per_user, given.failed_logins_per_address, given.failed_logins_s
+    )
     logins = Logins(submissions.database, login_limits, tally=tally)
     service = Service(
         submissions,

@@ -1,13 +1,13 @@
-"""Growing waits after failed sign-ins, per name and per address.
+"""Waits after failed sign-ins, per name and per address: of people on the pages, and of senders over SMTP.
 
-A few tries are free. Then each failure doubles the wait, up to an hour, and while it lasts no password is tried, right
-or wrong, so that guessing tells nothing. It makes no difference whether there is a person of that name. From an address
-where a person has signed in before, only the count of that address matters: strangers cannot lock them out.
+A few tries are free. Then each failure doubles the wait, up to the longest, and while it lasts no password is tried,
+right or wrong, so that guessing tells nothing. It makes no difference whether there is anybody of that name. From an
+address that has signed in with a name before, only the count of that address matters: strangers cannot lock them out.
 """
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 MOST_KEPT = 50_000
 
@@ -20,6 +20,11 @@ class SignInLimits(NamedTuple):
     first_wait_s: float = 60.0
     longest_wait_s: float = 3600.0
     forget_s: float = 86_400.0
+
+    @classmethod
+    def of_window(cls, of_name: int, of_address: int, window_s: float) -> Self:
+        """Return limits without growth: after so many failures, wait until there was none for the window."""
+        return cls(of_name, of_address, window_s, window_s, window_s)
 
 
 @dataclass(slots=True)
@@ -52,7 +57,7 @@ class SignInThrottle:
         return max(0, min(left))
 
     def tries(self, name: str, address: str, now: float) -> None:
-        """Count a try as failed before it is made, so that many at the same time do not get around the limits."""
+        """Count a try as failed: before it is made, if many at the same time must not get around the limits."""
         for kept, key in ((self._addresses, address), (self._names, name)):
             kept[key] = _Failures(self._count(kept, key, now) + 1, now)
             kept.move_to_end(key)
@@ -64,6 +69,10 @@ class SignInThrottle:
         self._names.pop(name, None)
         if (failures := self._addresses.get(address)) is not None:
             failures.count -= 1
+        self.recognise(name, address)
+
+    def recognise(self, name: str, address: str) -> None:
+        """Remember that the name has signed in from the address. Its failures elsewhere stay counted."""
         self._known[name, address] = None
         self._known.move_to_end((name, address))
         while len(self._known) > MOST_KEPT:

@@ -15,7 +15,7 @@ from typing import Literal, TypeVar
 
 from postroom.core.errors import DatabaseUnavailable
 from postroom.core.metrics import SUBMISSION_LOGIN
-from postroom.core.submission.login_throttle import LoginLimits, LoginThrottle
+from postroom.core.sign_in.throttle import SignInLimits, SignInThrottle
 from postroom.core.tally import Tally
 from postroom.outbound.submission.submissions import PATIENCE_S
 from postroom.store.engine.database import Database, Transaction
@@ -26,6 +26,7 @@ from postroom.vault.password_threads import PasswordThreads
 REMEMBER_S = 300.0
 MOST_REMEMBERED = 10_000
 LONGEST = 512
+USUAL_LIMITS = SignInLimits.of_window(of_name=10, of_address=20, window_s=600.0)
 
 T = TypeVar("T")
 Refusal = Literal["wrong", "throttled", "busy"]
@@ -48,7 +49,7 @@ class Logins:
     def __init__(
         self,
         database: Database,
-        limits: LoginLimits | None = None,
+        limits: SignInLimits | None = None,
         *,
         tally: Tally | None = None,
         monotonic: Callable[[], float] = since_boot,
@@ -56,7 +57,7 @@ class Logins:
     ) -> None:
         self._database = database
         self._patience_s = patience_s
-        self._throttle = LoginThrottle(limits or LoginLimits())
+        self._throttle = SignInThrottle(limits or USUAL_LIMITS)
         self._tally = tally or Tally()
         self._monotonic = monotonic
         self._passwords = PasswordThreads()
@@ -73,7 +74,7 @@ class Logins:
         return answer
 
     async def _log_in(self, username: str, password: str, address: str) -> SenderLogin | Refusal:
-        if self._throttle.is_closed(username, address, self._monotonic()):
+        if self._throttle.wait_s(username, address, self._monotonic()):
             return "throttled"
         if self._passwords.is_busy:
             return "busy"
@@ -85,9 +86,9 @@ class Logins:
         with self._passwords.waiting():
             right = len(password) <= LONGEST and await self._is_right(found, password)
         if found is None or not right or found.state != "active":
-            self._throttle.failed(username, address, self._monotonic())
+            self._throttle.tries(username, address, self._monotonic())
             return "wrong"
-        self._throttle.succeeded(username, address)
+        self._throttle.recognise(username, address)
         return found
 
     async def _is_right(self, found: SenderLogin | None, password: str) -> bool:
