@@ -44,7 +44,7 @@ SEED = 2026
 # What tests and sources import that is not ours: loaded once, before anything is forked.
 LOADED = (
     *("pytest", "pytest_asyncio", "pytest_timeout", "hypothesis", "hypothesis.strategies", "apsw", "asyncpg", "orjson"),
-    *("pydantic", "re2", "structlog", "httpx2", "fastapi", "typer", "cryptography", "time_machine", "mcp"),
+    *("pydantic", "re2", "structlog", "httpx2", "starlette", "typer", "cryptography", "time_machine", "mcp"),
 )
 REWRITTEN = "ignore::pytest.PytestAssertRewriteWarning"
 ARGUMENTS = ("-x", "--no-header", "-p", "no:xdist", "-k", "not postgres", "-W", REWRITTEN)

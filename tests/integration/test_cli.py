@@ -25,7 +25,7 @@ from support.patience import PATIENCE_S
 from support.shell import Shell
 
 HEAVY = """
-    pydantic fastapi starlette asyncpg apsw structlog rich uvicorn httpx2 orjson
+    pydantic starlette asyncpg apsw structlog rich uvicorn httpx2 orjson
     mcp opentelemetry prometheus_client redis pydantic_ai openai anthropic genai_prices
 """
 GROUPS = ["Look", "Mail", "Rules", "Run", "Operate"]

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import httpx2
 import orjson
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.requests import Request
 
 from postroom.core.heartbeat import parse_heartbeat
@@ -66,7 +66,7 @@ def intake_pages(
 
 def intake_application(
     database: Database, data_dir: Path, clock: ManualClock, intervals: UpdateIntervals | None = None
-) -> FastAPI:
+) -> Starlette:
     site = Site("owner@example.org", clock(), intervals)
     pages = intake_pages(site, database, data_dir, clock)
     return create_application(site, pages, allowed_hosts=("127.0.0.1",))

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import httpx2
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from postroom.core.actions.action import action_hash
@@ -122,7 +122,7 @@ def visitor(role: PersonRole, *, is_fresh: bool = True) -> Visitor:
     return Visitor("ida", role, f"token-of-{role}", is_fresh)
 
 
-def mail_application(database: Database, mailbox_of: MailboxOf | None = None) -> FastAPI:
+def mail_application(database: Database, mailbox_of: MailboxOf | None = None) -> Starlette:
     """The application, in which everyone is the owner."""
     site = Site("ada@example.com", wall_clock(), UpdateIntervals(between_updates=0.01, reread=3600))
     site.count_waiting = partial(count_waiting, database)

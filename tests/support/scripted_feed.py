@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 
 from postroom.interfaces.dashboard.broadcast import UpdateIntervals
@@ -47,7 +47,7 @@ def overview_application(
     account: str | Callable[[], Awaitable[str]] = "owner@example.org",
     intervals: UpdateIntervals | None = None,
     routes: Sequence[BaseRoute] = (),
-) -> FastAPI:
+) -> Starlette:
     """The application with the overview alone, over this feed."""
     site = Site(account, NOON, intervals)
     page = OverviewPage(site, feed)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
@@ -40,7 +40,7 @@ class Pages:
     """Running pages, and what a test asks of them."""
 
     address: str
-    app: FastAPI
+    app: Starlette
     database: Database
     services: Services
     clock: ManualClock

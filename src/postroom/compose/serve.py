@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx2
 import structlog
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Route
 
 from postroom.compose.approvals import approval_routes, run_discord_bot
@@ -158,7 +158,7 @@ async def _serving(
 @contextlib.asynccontextmanager
 async def pages_application(
     settings: Settings, services: Services, routes: Sequence[BaseRoute], mailbox_of: MailboxOf | None = None
-) -> AsyncGenerator[FastAPI]:
+) -> AsyncGenerator[Starlette]:
     """Create the application: the pages with their sign-in, and these other routes.
 
     `mailbox_of` opens mailboxes for reading what is not stored, such as the HTML of a message.

@@ -3,11 +3,12 @@
 from collections.abc import Collection, Sequence
 from http import HTTPStatus
 
-from fastapi import FastAPI, Request
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.routing import BaseRoute
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import BaseRoute, Route
 
 from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
@@ -28,16 +29,19 @@ def create_application(
     proxies: Sequence[str] = (),
     only_tls: bool = False,
     gate: Middleware | None = None,
-) -> FastAPI:
+) -> Starlette:
     """Create the application from the pages and the product's other routes.
 
     `allowed_hosts` are names without port. Any other Host is refused; the routes in `own_doors` check that themselves.
     `proxies` are believed who the visitor is. The `gate` asks for a sign-in.
     """
-    app = FastAPI(
-        title="Postroom",
-        openapi_url=None,
-        redirect_slashes=False,
+    app = Starlette(
+        routes=[
+            *(route for page in pages for route in page.routes()),
+            Route("/static/{digest}/{name:path}", site.asset),
+            Route("/healthz", _healthz),
+            *routes,
+        ],
         middleware=[
             Middleware(SecurityHeaders),
             Middleware(TrustedProxies, proxies=proxies, only_tls=only_tls),
@@ -45,12 +49,8 @@ def create_application(
             *([] if gate is None else [gate]),
         ],
     )
+    app.router.redirect_slashes = False
     app.state.pages = pages
-    for page in pages:
-        app.router.routes.extend(page.routes())
-    app.add_route("/static/{digest}/{name:path}", site.asset)
-    app.add_route("/healthz", _healthz)
-    app.router.routes.extend(routes)
     _answer_errors_plainly(app, site)
     return app
 
@@ -76,7 +76,7 @@ def _api_error(status: int) -> object:
             return error_form(INTERNAL.code, INTERNAL.problem, INTERNAL.field, INTERNAL.remedy)
 
 
-def _answer_errors_plainly(app: FastAPI, site: Site) -> None:
+def _answer_errors_plainly(app: Starlette, site: Site) -> None:
     async def refused(request: Request, error: Exception) -> Response:
         status, headers = (error.status_code, error.headers) if isinstance(error, HTTPException) else (500, None)
         if is_of_api(request.url.path):

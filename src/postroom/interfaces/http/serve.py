@@ -4,7 +4,7 @@ import contextlib
 import ssl
 from collections.abc import AsyncGenerator, Callable, Sequence
 
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from postroom.interfaces.dashboard.page import Page
 from postroom.system.http_server.limits import ConnectionLimits
@@ -14,7 +14,7 @@ from postroom.system.http_server.serving import serving_on
 
 @contextlib.asynccontextmanager
 async def serving(
-    app: FastAPI,
+    app: Starlette,
     *,
     host: str,
     port: int,
