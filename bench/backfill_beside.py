@@ -26,11 +26,9 @@ import uvloop
 
 from postroom.compose.serve import run_product
 from postroom.core.backfill.job import BackfillJob
-from postroom.core.jobs.types import CATALOGUE
 from postroom.core.rules.draft import RuleDraft
 from postroom.operations.backfill.backfill import Backfills, backfills_of
 from postroom.settings.reading import Settings
-from postroom.store.backfill.backfill_slices import enqueue_slices
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Script, Statement, Step, Transaction
 from postroom.store.engine.ids import new_id
@@ -177,7 +175,7 @@ async def _measure(
     told = await emulator.tell({"new_mail": new_mail})
     alone = await database.latencies(told["delivered_at"])
     backfills = backfills_of(database, settings)
-    await _start(backfills, database)
+    await _start(backfills)
     await asyncio.sleep(before_s)
     read, began_at = _read(await _only(backfills)), time.monotonic()
     told = await emulator.tell({"new_mail": new_mail})
@@ -187,11 +185,10 @@ async def _measure(
     return Outcome(alone, beside, a_minute, job.status, told["most_units"], told["refused"])
 
 
-async def _start(backfills: Backfills, database: _TimedDatabase) -> None:
-    """Create the backfill, and wait until it brings in mail. Within a minute its jobs are enqueued; here at once."""
+async def _start(backfills: Backfills) -> None:
+    """Create the backfill, and wait until it brings in mail."""
     now = wall_clock()
     await create_backfill(backfills, oldest_day(now), now.date() - timedelta(days=1))
-    await database.run(enqueue_slices(CATALOGUE, new_id(), now))
     async with asyncio.timeout(PATIENCE_S):
         while not (await _only(backfills)).rows_processed:  # noqa: ASYNC110 - no event tells it
             await asyncio.sleep(LOOK_EVERY_S)

@@ -195,12 +195,14 @@ async def test_when_an_account_is_removed_its_backfills_are_canceled(setup: JobS
     assert await setup.database.run(handing_out(setup)) is None
 
 
-async def test_a_new_job_asks_for_a_slice_at_once_and_a_resumed_one_wakes_the_one_that_sleeps(setup: JobSetup) -> None:
+async def test_a_new_job_calls_the_connector_at_once_and_a_resumed_one_wakes_a_sleeping_call(
+    setup: JobSetup,
+) -> None:
     job = await active(setup)
-    slice = await setup.claim_one()
-    assert slice.type == "backfill.gmail"
-    await setup.retry_later(slice, 600)
+    call = await setup.claim_one()
+    assert call.type == "backfill.gmail"
+    await setup.retry_later(call, 600)
     assert await setup.claim() == []
     await setup.database.run(backfill.pause_backfill(job.id, setup.clock(), signed()))
     await setup.database.run(backfill.resume_backfill(job.id, setup.clock(), signed()))
-    assert [each.id for each in await setup.claim()] == [slice.id]
+    assert [each.id for each in await setup.claim()] == [call.id]

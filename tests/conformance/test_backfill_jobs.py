@@ -1,173 +1,128 @@
-"""The `backfill.gmail` job: slice after slice, each enqueued with the end of the one before."""
+"""The `backfill.gmail` job: it calls the connector of a mailbox to its backfills, which then works by itself."""
 
 import asyncio
-from datetime import date, timedelta
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 import pytest
 
 from postroom.core.actions.permits import HeldLease
-from postroom.core.backfill.job import NewBackfill
-from postroom.core.errors import LeaseLost, Parked
+from postroom.core.errors import Parked, Retryable
 from postroom.core.jobs.job import Job
-from postroom.core.jobs.types import CATALOGUE
 from postroom.jobs.run import JobRun
 from postroom.store.accounts import accounts
-from postroom.store.backfill import backfill, backfill_slices
-from postroom.store.engine.database import Database
+from postroom.store.backfill import backfill
+from postroom.store.backfill.backfill_work import LEASE, call_connectors
 from postroom.store.engine.ids import new_id
 from postroom.store.intake import connector_requests as requests
 from postroom.store.intake.connector_requests import Reply
-from postroom.store.jobs import jobs
-from postroom.store.jobs.job_builders import backfill_job
-from postroom.store.mail import mail
-from postroom.store.people.audit import Signature
 from postroom.triage.handlers.backfill_gmail import BackfillGmail
-from support.clocks import ManualClock
-from support.store.job_setup import LEASE
-from support.switchboard import OWNER
-
-ENDPOINT = f"gmail:user:{OWNER}"
+from support.store.fault_cases_backfill import ENDPOINT, FINANCE, active, created, handing_out, reporting
+from support.store.fault_cases_registry import signed
+from support.store.job_setup import JobSetup
 
 
-class BackfillJobs:
-    """One account, its backfill job, and a connector that answers as it is told."""
-
-    def __init__(self, database: Database, clock: ManualClock, account_id: UUID) -> None:
-        self.database = database
-        self.clock = clock
-        self.account_id = account_id
-
-    async def enqueue(self) -> None:
-        await self.database.run(jobs.enqueue_many([backfill_job(CATALOGUE, self.account_id)], self.clock()))
-
-    async def claim(self) -> Job | None:
-        token = new_id()
-        await self.database.run(jobs.open_lease(token, "worker", self.clock(), self.clock() + LEASE))
-        claimed = await self.database.run(jobs.claim(token, 1, self.clock()))
-        return claimed[0] if claimed else None
-
-    async def run(self, job: Job, answer: dict[str, Any]) -> JobRun:
-        """One attempt, and the connector's answer to it."""
-        run = JobRun(job, self.database, self.clock, HeldLease(0.0))
-        answering = asyncio.create_task(self._answer(Reply(answer)))
-        try:
-            await BackfillGmail(self.database, self.clock)(run)
-        finally:
-            answering.cancel()
-            await asyncio.wait({answering})
-        return run
-
-    async def _answer(self, reply: Reply) -> None:
-        asked, token = asyncio.Event(), new_id()
-        subscription = self.database.subscribe(requests.ASKED, lambda _message: asked.set())
-        lease = requests.lease_requests(ENDPOINT, 1, token, timedelta(seconds=60), self.clock())
-        try:
-            while not (found := await self.database.run(lease)):
-                await asked.wait()
-                asked.clear()
-        finally:
-            subscription.close()
-        assert (found[0].kind, found[0].arguments) == ("backfill", {"seconds": 45})
-        await self.database.run(requests.end_request(found[0].id, ENDPOINT, token, reply, self.clock()))
-
-    async def waiting(self) -> list[Any]:
-        return await self.database.run(jobs.list_jobs("queued", "backfill.gmail"))
+async def call(setup: JobSetup, job: Job, reply: Reply | None = None) -> None:
+    """One attempt of the job, and the connector's answer to it."""
+    run = JobRun(job, setup.database, setup.clock, HeldLease(0.0))
+    answering = asyncio.create_task(_answer(setup, reply or Reply({"status": "idle", "asks_in_s": 0.0})))
+    try:
+        await BackfillGmail(setup.database, setup.clock)(run)
+    finally:
+        answering.cancel()
+        await asyncio.wait({answering})
 
 
-@pytest.fixture
-async def backfills(database: Database, clock: ManualClock) -> BackfillJobs:
-    account = await database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, OWNER, clock()))
-    return BackfillJobs(database, clock, account.id)
+async def _answer(setup: JobSetup, reply: Reply) -> None:
+    asked, token = asyncio.Event(), new_id()
+    subscription = setup.database.subscribe(requests.ASKED, lambda _message: asked.set())
+    lease = requests.lease_requests(ENDPOINT, 1, token, timedelta(seconds=60), setup.clock())
+    try:
+        while not (found := await setup.database.run(lease)):
+            await asked.wait()
+            asked.clear()
+    finally:
+        subscription.close()
+    assert (found[0].kind, found[0].arguments) == ("backfill", {})
+    await setup.database.run(requests.end_request(found[0].id, ENDPOINT, token, reply, setup.clock()))
 
 
-async def test_the_next_slice_is_enqueued_with_the_end_of_the_one_before(backfills: BackfillJobs) -> None:
-    await backfills.enqueue()
-    job = await backfills.claim()
-    assert job is not None
-    assert (await backfills.run(job, {"status": "active", "again_in_s": 0.0})).ended
-    (following,) = await backfills.waiting()
-    assert following.id != job.id
-    shown = await backfills.database.run(jobs.show_job(job.id))
-    assert shown is not None
-    assert shown.state == "completed"
-    again = await backfills.claim()
-    assert again is not None
-    assert (again.id, again.attempts) == (following.id, 1)
+async def called(setup: JobSetup) -> int:
+    return await setup.database.run(call_connectors(new_id(), setup.clock()))
 
 
-async def test_the_next_slice_waits_for_as_long_as_the_connector_says(backfills: BackfillJobs) -> None:
-    await backfills.enqueue()
-    job = await backfills.claim()
-    assert job is not None
-    await backfills.run(job, {"status": "active", "again_in_s": 30.0})
-    (following,) = await backfills.waiting()
-    assert following.not_before == backfills.clock() + timedelta(seconds=30)
-    assert await backfills.claim() is None
+async def test_the_job_ends_with_the_answer_of_the_connector_and_has_no_successor(setup: JobSetup) -> None:
+    await created(setup)
+    job = await setup.claim_one()
+    await call(setup, job)
+    await setup.finish(job)
+    assert await setup.counts() == {"completed": 1}
 
 
-@pytest.mark.parametrize("again", [None, -1.0, "soon", True])
-async def test_without_work_there_is_no_next_slice(backfills: BackfillJobs, again: object) -> None:
-    await backfills.enqueue()
-    job = await backfills.claim()
-    assert job is not None
-    assert not (await backfills.run(job, {"status": "idle", "again_in_s": again})).ended
-    assert await backfills.waiting() == []
+async def test_a_connector_that_cannot_be_called_is_called_again(setup: JobSetup) -> None:
+    await created(setup)
+    with pytest.raises(Retryable, match="is broken"):
+        await call(setup, await setup.claim_one(), Reply(error="it is broken"))
 
 
-async def test_an_account_has_one_backfill_job_at_a_time(backfills: BackfillJobs) -> None:
-    await backfills.enqueue()
-    await backfills.enqueue()
-    job = await backfills.claim()
-    assert job is not None
-    await backfills.enqueue()
-    assert await backfills.waiting() == []
-    await backfills.run(job, {"status": "active", "again_in_s": 5})
-    await backfills.enqueue()
-    assert len(await backfills.waiting()) == 1
-
-
-async def test_a_worker_that_was_taken_for_dead_enqueues_nothing(backfills: BackfillJobs) -> None:
-    await backfills.enqueue()
-    job = await backfills.claim()
-    assert job is not None
-    await backfills.database.run(jobs.close_lease(job.token, backfills.clock()))
-    with pytest.raises(LeaseLost):
-        await backfills.run(job, {"status": "active", "again_in_s": 0})
-    assert [each.id for each in await backfills.waiting()] == [job.id]
-
-
-async def test_the_job_of_a_paused_account_is_parked(backfills: BackfillJobs) -> None:
-    await backfills.enqueue()
-    job = await backfills.claim()
-    assert job is not None
-    signed = Signature(new_id(), "test", "admin")
-    await backfills.database.run(accounts.pause_account(backfills.account_id, signed, backfills.clock()))
+async def test_the_job_of_a_paused_account_is_parked(setup: JobSetup) -> None:
+    await created(setup)
+    job = await setup.claim_one()
+    [account] = await setup.database.run(accounts.list_accounts())
+    await setup.database.run(accounts.pause_account(account.id, signed(), setup.clock()))
     with pytest.raises(Parked):
-        await backfills.run(job, {"status": "active", "again_in_s": 0})
+        await call(setup, job)
 
 
-async def test_each_mailbox_with_a_backfill_to_work_on_has_one_slice(backfills: BackfillJobs) -> None:
-    database, clock = backfills.database, backfills.clock
+async def test_a_mailbox_has_one_call_at_a_time(setup: JobSetup) -> None:
+    await created(setup)
+    await created(setup)
+    assert await called(setup) == 0
+    job = await setup.claim_one()
+    assert await setup.claim() == []
+    assert await called(setup) == 0
+    await setup.finish(job)
+    assert await called(setup) == 1
 
-    async def enqueue_slices() -> int:
-        return await database.run(backfill_slices.enqueue_slices(CATALOGUE, new_id(), clock()))
 
-    assert await enqueue_slices() == 0
-    new = NewBackfill("gmail", ENDPOINT, ("finance",), date(2024, 1, 1), date(2024, 1, 31), consent=True)
-    id, other = new_id(), new_id()
-    for each in (id, other):
-        await database.run(backfill.create_backfill(each, new, 0, clock(), Signature(new_id(), "test", "admin")))
-    assert await enqueue_slices() == 0  # there is one since the first was created
-    job = await backfills.claim()
-    assert job is not None
-    assert await enqueue_slices() == 0
-    await backfills.run(job, {"status": "idle", "again_in_s": None})
-    await database.run(jobs.finish([job.claim], [job.seq], clock()))
-    assert await enqueue_slices() == 1
-    (waiting,) = await backfills.waiting()
-    await database.run(jobs.cancel_job(waiting.id, clock()))
-    for each in (id, other):
-        await database.run(backfill.pause_backfill(each, clock(), Signature(new_id(), "test", "admin")))
-    assert await enqueue_slices() == 0
+async def test_a_connector_is_called_while_nobody_holds_a_backfill_of_its_mailbox(setup: JobSetup) -> None:
+    assert await called(setup) == 0
+    job = await active(setup)
+    await setup.finish(await setup.claim_one())
+    await created(setup, replace(FINANCE, target_categories=("travel",)))
+    await setup.finish(await setup.claim_one())
+    assert await called(setup) == 0  # the first is held, and the second waits for it
+    setup.clock.forward(LEASE.total_seconds() / 2)
+    await setup.database.run(reporting(setup, job))
+    setup.clock.forward(LEASE.total_seconds() / 2 + 1)
+    assert await called(setup) == 0  # the report has renewed the lease
+    setup.clock.forward(LEASE.total_seconds())
+    assert await called(setup) == 1  # its connector has died
+
+
+async def test_a_lease_written_by_a_wrong_clock_keeps_no_connector_from_being_called(setup: JobSetup) -> None:
+    setup.clock.forward(86_400)
+    await active(setup)
+    await setup.finish(await setup.claim_one())
+    setup.clock.forward(-86_400)
+    assert await called(setup) == 1
+    assert await setup.database.run(handing_out(setup)) is not None
+
+
+@pytest.mark.parametrize("verb", [backfill.pause_backfill, backfill.cancel_backfill])
+async def test_a_backfill_that_was_stopped_calls_nobody(setup: JobSetup, verb: Callable[..., Any]) -> None:
+    job = await active(setup)
+    await setup.finish(await setup.claim_one())
+    await setup.database.run(verb(job.id, setup.clock(), signed()))
+    setup.clock.forward(2 * LEASE.total_seconds())
+    assert await called(setup) == 0
+
+
+async def test_a_connector_whose_account_is_paused_is_not_called(setup: JobSetup) -> None:
+    await created(setup)
+    await setup.finish(await setup.claim_one())
+    [account] = await setup.database.run(accounts.list_accounts())
+    await setup.database.run(accounts.pause_account(account.id, signed(), setup.clock()))
+    assert await called(setup) == 0

@@ -190,7 +190,7 @@ async def _estimated(product: Product, planned: PlannedBackfill) -> MadeEstimate
 
 
 async def _backfill(product: Product, made: MadeEstimate, finished: Finished) -> None:
-    """Create the backfill, and let a connector that has just started work on it, slice by slice."""
+    """Create the backfill, and let a connector that has just started work on it."""
     (category,) = made.backfill.target_categories
     finished.estimates[category] = made.form
     job = (await product.services.backfills.create(made.agreed, signed())).job
@@ -203,9 +203,8 @@ async def _backfill(product: Product, made: MadeEstimate, finished: Finished) ->
 
     product.switchboard.ingest_batch = noting
     begin = product.live.backfill(product.switchboard, 50, time.monotonic).begin
-    worker = BackfillWorker(product.switchboard, "gmail", ENDPOINT, begin, poll_interval_s=60, clock=time.monotonic)
-    while (await worker.work_for(45)).status == "active":
-        pass
+    worker = BackfillWorker(product.switchboard, "gmail", ENDPOINT, begin, clock=time.monotonic)
+    await worker.work()
     product.switchboard.ingest_batch = real
     finished.jobs[category] = await product.services.backfills.load(job.id)
 
@@ -338,8 +337,8 @@ async def test_mail_at_the_borders_of_days_is_on_the_right_side_in_the_zone_of_t
             made = await setup.services.estimates.estimate(new, signed())
         job = (await setup.services.backfills.create(made.agreed, signed())).job
         begin = setup.connector().backfill(setup.board, 50, time.monotonic).begin
-        worker = BackfillWorker(setup.board, "gmail", ENDPOINT, begin, poll_interval_s=60, clock=time.monotonic)
-        assert (await worker.work_for(45)).status == "completed"
+        worker = BackfillWorker(setup.board, "gmail", ENDPOINT, begin, clock=time.monotonic)
+        assert await worker.work() == "completed"
         print(f"\n{zone}: {len(inside)} of {len(days)} messages are in {first} to {last}")
         assert 0 < len(inside) < len(days)
         assert set(await setup.waiting()) == inside

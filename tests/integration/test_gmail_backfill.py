@@ -14,7 +14,7 @@ import pytest
 from postroom.core.backfill.job import BackfillJob, NewBackfill
 from postroom.core.errors import Conflict, LeaseLost, SwitchboardUnavailable
 from postroom.mailboxes.backfill.walk import JobStopped, Walk
-from postroom.mailboxes.backfill.worker import BackfillWorker, SliceResult
+from postroom.mailboxes.backfill.worker import BackfillWorker
 from postroom.operations.people.audit import signature
 from postroom.sources.switchboard_client import BackfillProgress
 from postroom.store.engine.database import Database
@@ -62,7 +62,7 @@ class Backfilling:
 
     def worker(self) -> BackfillWorker:
         begin = self.setup.connector().backfill(self.setup.board, self.interval, time.monotonic).begin
-        return BackfillWorker(self.setup.board, "gmail", ENDPOINT, begin, poll_interval_s=60, clock=time.monotonic)
+        return BackfillWorker(self.setup.board, "gmail", ENDPOINT, begin, clock=time.monotonic)
 
     def deliver(self, count: int, label: str = "INBOX", month: int = 2) -> list[str]:
         first = datetime(2025, month, 3, tzinfo=UTC)
@@ -233,13 +233,13 @@ async def test_lost_answers_of_the_switchboard_count_nothing_twice(backfilling: 
     assert set(await backfilling.setup.waiting()) == set(ids)
 
 
-async def test_slices_keep_the_job_between_them(backfilling: Backfilling) -> None:
+async def test_the_worker_does_the_whole_job_and_asks_for_no_other_within_a_minute(backfilling: Backfilling) -> None:
     ids = backfilling.deliver(20)
     worker = backfilling.worker()
-    result = await worker.work_for(45)
-    assert result == SliceResult("completed", 20, 0, result.again_in_s)
+    assert await worker.work() == "completed"
+    assert (await backfilling.job()).rows_processed == 20
     assert set(await backfilling.setup.waiting()) == set(ids)
-    again = await worker.work_for(45)
-    assert (again.status, again.processed) == ("idle", 0)
-    assert again.again_in_s is not None
-    assert 0 < again.again_in_s <= 60
+    again = worker.call()
+    assert again.status == "idle"
+    assert again.asks_in_s is not None
+    assert 0 < again.asks_in_s <= 60

@@ -336,4 +336,4 @@ async def walk(setup: BackfillSetup) -> str:
         await setup.mailbox().begin(assignment).work()
     except JobStopped as stopped:
         return stopped.status
-    raise AssertionError("a walk without a time limit ends with the job")
+    raise AssertionError("a walk ends with the job")

@@ -99,7 +99,7 @@ async def run_gmail_source(settings: Settings, stop: asyncio.Event, **watching: 
                         [
                             *chores(settings, parts, switchboard, stop),
                             *_more_chores(settings, parts),
-                            parts.backfills.run(stop),
+                            parts.backfills.run(settings.backfill.poll_interval_s),
                         ]
                     ),
                 ):
@@ -117,8 +117,8 @@ async def watch_within(
     quota: Quota,
     polls: dict[str, float] | None = None,
 ) -> None:
-    """Watch the mailbox inside the switchboard's process, until canceled. Jobs drive its backfills; `polls` are the
-    times at which each endpoint asked for one.
+    """Watch the mailbox inside the switchboard's process, until canceled. `polls` are the times at which each endpoint
+    asked for a backfill.
     """
     from postroom.sources.runtime import ConnectorHealth
     from postroom.store.engine.clock import wall_clock

@@ -40,8 +40,8 @@ async def watch_within(
     polls: dict[str, float] | None = None,
     hosts: Collection[str] = (),
 ) -> None:
-    """Watch the mailbox inside the switchboard's process, until canceled. Jobs drive its backfills; `polls` are the
-    times at which each endpoint asked for one; `hosts` are the known ones that receive its mail.
+    """Watch the mailbox inside the switchboard's process, until canceled. `polls` are the times at which each endpoint
+    asked for a backfill; `hosts` are the known ones that receive its mail.
     """
     from postroom.sources.runtime import ConnectorHealth
     from postroom.store.engine.clock import wall_clock

@@ -80,7 +80,6 @@ def backfill_worker(
         provider_of(identity),
         identity,
         connector.backfill(switchboard, settings.backfill.progress_interval, since_boot).begin,
-        poll_interval_s=settings.backfill.poll_interval_s,
         clock=since_boot,
         polls=polls,
         lease=KeptLease(folder / "backfill-lease.json"),
@@ -109,7 +108,7 @@ async def run_within(
     poll: timedelta,
     more: Callable[[], Sequence[Coroutine[Any, Any, None]]] = tuple,
 ) -> None:
-    """Run the connector inside the switchboard's process, until canceled. Jobs drive its backfills."""
+    """Run the connector inside the switchboard's process, until canceled. Jobs call it when there is a backfill."""
     from postroom.sources.runtime import sending_heartbeats
 
     stop = asyncio.Event()
@@ -117,7 +116,7 @@ async def run_within(
     await refresh(parts)
     async with (
         sending_heartbeats(heartbeats, heartbeat_every(settings)),
-        beside([*chores(settings, parts, switchboard, stop), *more()]),
+        beside([*chores(settings, parts, switchboard, stop), *more(), parts.backfills.run()]),
     ):
         await parts.connector.run(poll, stop)
 

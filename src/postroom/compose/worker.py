@@ -29,7 +29,7 @@ from postroom.outbound.queue.queue_watch import QueueWatch
 from postroom.settings.queues import queues_of
 from postroom.settings.reading import Settings
 from postroom.store.actions.model_calls import forget_shares
-from postroom.store.backfill.backfill_slices import enqueue_slices
+from postroom.store.backfill.backfill_work import call_connectors
 from postroom.store.engine.clock import clock_of
 from postroom.store.engine.clock_jumps import Longest
 from postroom.store.engine.database import Database
@@ -121,7 +121,7 @@ async def running_jobs(
     )
     chores = maintenance_tasks(settings.safety.hourly_cap)
     by_minute: dict[str, Chore] = {
-        "backfill.slices_enqueued": lambda now: enqueue_slices(CATALOGUE, new_id(), now),
+        "backfill.connectors_called": lambda now: call_connectors(new_id(), now),
         "model.shares_forgotten": forget_shares,
     }
     watch = restore_watch(settings, database, mailboxes)

@@ -17,7 +17,8 @@ from typing import Any
 
 import httpx2
 
-from postroom.mailboxes.backfill.worker import BackfillWorker
+from postroom.mailboxes.backfill.lease import KeptLease
+from postroom.mailboxes.backfill.worker import SHORTEST_POLL_S, BackfillWorker
 from postroom.mailboxes.following.knowledge import Knowledge
 from postroom.mailboxes.following.sent_index import SentIndex
 from postroom.mailboxes.gmail.client import GmailClient
@@ -79,9 +80,10 @@ async def main(arguments: argparse.Namespace) -> None:
         )
         reports = AnnouncingReports(switchboard)
         begin = connector.backfill(reports, INTERVAL, time.monotonic).begin
-        worker = BackfillWorker(reports, "gmail", endpoint, begin, poll_interval_s=60, clock=time.monotonic)
+        lease = KeptLease(folder / "backfill-lease.json")
+        worker = BackfillWorker(reports, "gmail", endpoint, begin, clock=time.monotonic, lease=lease)
         announce("ready")
-        await asyncio.gather(connector.run(POLL), worker.run(asyncio.Event()))
+        await asyncio.gather(connector.run(POLL), worker.run(SHORTEST_POLL_S))
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:

@@ -13,7 +13,7 @@ from postroom.core.jobs.types import CATALOGUE
 from postroom.core.queue.queues import EMAIL
 from postroom.intake.dispatcher import Dispatcher
 from postroom.intake.intake import Intake
-from postroom.store.backfill import backfill, backfill_slices, backfill_spend, backfill_work
+from postroom.store.backfill import backfill, backfill_spend, backfill_work
 from postroom.store.engine.database import Script, Transaction, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.mail import mail
@@ -133,10 +133,10 @@ def _reserve_too_much(charge: backfill_spend.BackfillCharge, setup: JobSetup) ->
     return reserve()
 
 
-async def enqueue_slices(setup: JobSetup) -> Transaction[Any]:
+async def call_connectors(setup: JobSetup) -> Transaction[Any]:
     await created(setup)
     await setup.finish(await setup.claim_one())
-    return backfill_slices.enqueue_slices(CATALOGUE, new_id(), setup.clock())
+    return backfill_work.call_connectors(new_id(), setup.clock())
 
 
 CASES: list[Case] = [
@@ -149,5 +149,5 @@ CASES: list[Case] = [
     continue_capped,
     release_held,
     release_undecided,
-    enqueue_slices,
+    call_connectors,
 ]

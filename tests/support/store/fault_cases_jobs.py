@@ -48,12 +48,6 @@ async def ask_for_messages(setup: JobSetup) -> Transaction[Any]:
     return mailbox_jobs.ask_for_messages(account_id, ids, _signed(), setup.clock())
 
 
-async def complete_and_enqueue(setup: JobSetup) -> Transaction[Any]:
-    job = await setup.claimed("sync", key="k")
-    later = setup.clock() + timedelta(seconds=9)
-    return jobs.complete_and_enqueue(job, setup.new("sync", key="k", not_before=later), setup.clock())
-
-
 async def open_lease(setup: JobSetup) -> Transaction[Any]:
     return jobs.open_lease(new_id(), "worker", setup.clock(), setup.clock() + LEASE)
 
@@ -208,7 +202,6 @@ CHANGES_NOTHING = {"_sqlite_facts", "prune_receipts"}
 CASES: list[Case] = [
     enqueue_many,
     enqueue_plain,
-    complete_and_enqueue,
     ask_for_messages,
     open_lease,
     heartbeat,

@@ -75,7 +75,7 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
         "disown",
         "enqueue_decisions",
         "enqueue_plain",
-        "enqueue_slices",
+        "call_connectors",
         "continue_undos",
         "request_undo",
         "enqueue_undos",
@@ -136,7 +136,7 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
         "remove_rule",
         "switch_rule",
     ),
-    ("scheduler",): ("complete_and_enqueue", "retry_later"),
+    ("scheduler",): ("retry_later",),
 }
 WOKEN = {verb: frozenset(channels) for channels, verbs in _WOKEN.items() for verb in verbs}
 

@@ -102,7 +102,7 @@ def is_counted_wait(type: str, payload: Mapping[str, Any]) -> bool:
 
     Otherwise a person may have chosen the time, as that of a snooze until nine.
     """
-    return type in (APPROVAL_NOTIFY.name, BACKFILL_GMAIL.name) or bool(payload.get(BY_AMOUNT))
+    return type == APPROVAL_NOTIFY.name or bool(payload.get(BY_AMOUNT))
 
 
 def check_priority(priority: object) -> None:

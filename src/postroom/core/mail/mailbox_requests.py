@@ -21,7 +21,6 @@ MOST_INGESTED = 100
 MOST_FOUND = 50
 FOUND = 20
 LONGEST_QUERY = 1_000
-LONGEST_SLICE_S = 45
 # The requester knows which day it is; here only days that exist matter.
 LATEST = date(9000, 1, 1)
 # Gmail's ids, and those of IMAP (mailboxes/imap/identity.py), which may end with a Message-ID.
@@ -31,7 +30,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,128}|[gemd]-[!-~]{1,300}")
 def checked_arguments(kind: RequestKind, given: Mapping[str, Any]) -> dict[str, Any]:
     """The checked arguments of a request. Raises BadInput, which names the wrong one."""
     match kind:
-        case "sync_now":
+        case "sync_now" | "backfill":
             refuse_unknown_arguments(given, ())
             return {}
         case "ingest":
@@ -44,9 +43,6 @@ def checked_arguments(kind: RequestKind, given: Mapping[str, Any]) -> dict[str, 
             refuse_unknown_arguments(given, ("query", "max", "ingest"))
             search = {"query": search_query(given.get("query")), "max": most_found(given.get("max", FOUND))}
             return {**search, "ingest": True} if _flag("ingest", given.get("ingest", False)) else search
-        case "backfill":
-            refuse_unknown_arguments(given, ("seconds",))
-            return {"seconds": slice_seconds(given.get("seconds", LONGEST_SLICE_S))}
         case "backfill_sample":
             refuse_unknown_arguments(given, ("categories", "date_from", "date_to", "time_zone"))
             return sampled_backfill(given)
@@ -100,12 +96,6 @@ def most_found(given: object) -> int:
     if type(given) is not int or not 1 <= given <= MOST_FOUND:
         raise BadInput("max", f"is {str(given)[:80]!r}", f"use a whole number from 1 to {MOST_FOUND}")
     return given
-
-
-def slice_seconds(given: object) -> float:
-    if not isinstance(given, int | float) or isinstance(given, bool) or not 1 <= given <= LONGEST_SLICE_S:
-        raise BadInput("seconds", f"is {str(given)[:80]!r}", f"use a number from 1 to {LONGEST_SLICE_S}")
-    return float(given)
 
 
 def sampled_backfill(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,15 +8,13 @@ ingested. So a message that has just come is ingested as live mail, and the walk
 
 **Only where mail is.** After a span without mail, the walk looks whether anything is older. So a window from 1970 on
 does not cost hundreds of searches in the years before the first message.
-
-**Slices.** With a time limit the walk does not wait: it returns how long to wait, and is continued later.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, NoReturn, Protocol, TypeVar
 
 import structlog
 
@@ -49,8 +47,6 @@ T = TypeVar("T")
 # Errors that waiting does not fix: the user or the operator must act.
 NEEDS_A_PERSON = (Refused, AccountUnusable, NeedsPerson, NotAllowed)
 LONGEST_PAUSE_S = 60.0
-# A slice waits for no longer than this; a longer wait is left to the next one.
-SHORT_WAIT_S = 2.0
 
 
 class JobStopped(PostroomError):
@@ -71,13 +67,6 @@ class LiveMail(Protocol):
     async def idle(self) -> None:
         """Wait until live mail is not being ingested."""
         ...
-
-
-class _SliceOver(Exception):
-    """The time of the slice is over, or the next step has to wait for this long."""
-
-    def __init__(self, wait_s: float) -> None:
-        self.wait_s = wait_s
 
 
 class Walk:
@@ -102,30 +91,22 @@ class Walk:
         self._delivery = delivery
         self._reporting = reporting
         self._live = live
-        self._clock = clock
         self._pace = Pace(assignment.rate_limit_per_hour, clock, assignment.wait_s)
         self._ids: deque[str] | None = None
         """The messages of the span that are left; None before it was listed."""
         self._batch: Batch | None = None
         """Messages that were read and are not all ingested yet."""
-        self._until: float | None = None
-        self.processed = self.skipped = 0
 
-    async def work(self, until: float | None = None) -> float:
-        """Work until the job is completed. With `until`, stop at that moment, or at the first wait that is not short:
-        return how long to wait then. Raises JobStopped; an error that needs a person is raised too, and the job stays
-        as it is.
+    async def work(self) -> NoReturn:
+        """Work until the job has ended or has to stop, and raise JobStopped. An error that needs a person is raised
+        too, and the job stays as it is: it is continued by working again.
         """
-        self._until = until
         try:
             if not self._reporting.is_current:
                 await self._report()
             while not self._cursor.at_end(self._window):
                 await self._walk_span()
             await self._report("completed")
-        except _SliceOver as over:
-            await self.flush()
-            return over.wait_s
         except NEEDS_A_PERSON:
             await self.flush()
             raise
@@ -173,8 +154,6 @@ class Walk:
     async def _turn(self) -> int:
         """Wait until messages may be read; return how many."""
         while True:
-            if self._until is not None and self._clock() >= self._until:
-                raise _SliceOver(0.0)
             if not self._reporting.is_current or (self._affordable() <= 0 and self._reporting.has_news):
                 await self._report()
             if self._assignment.in_background:
@@ -223,8 +202,6 @@ class Walk:
             if (end := batch.ends.get(id)) is None:
                 break
             self._reporting.done.add(id, end)
-            self.processed += end.kind == "processed"
-            self.skipped += end.kind in ("skipped", "failed")
             self._cursor = self._cursor.done(id)
             ids.popleft()
         self._batch = None
@@ -234,10 +211,7 @@ class Walk:
         failures = 0
         while (trouble := await self._try_to_report(status, error)) is not None:
             failures += 1
-            pause_s = _pause_after(trouble, failures)
-            if self._until is not None:
-                raise _SliceOver(pause_s)
-            await asyncio.sleep(pause_s)
+            await asyncio.sleep(_pause_after(trouble, failures))
 
     async def _try_to_report(
         self, status: Literal["active", "completed", "error"] = "active", error: str = ""
@@ -256,9 +230,6 @@ class Walk:
         return None
 
     async def _wait(self, seconds: float) -> None:
-        """Wait; if the slice cannot wait for so long, it is over."""
-        if self._until is not None and (seconds > SHORT_WAIT_S or self._clock() + seconds > self._until):
-            raise _SliceOver(min(seconds, self._reporting.due_in_s()))
         await self._meanwhile(lambda: asyncio.sleep(seconds))
 
     async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:

@@ -1,5 +1,5 @@
-"""Handles the requests to a mail connector: sync now, ingest given messages, count or list search results, work on a
-backfill, or sample one.
+"""Handles the requests to a mail connector: sync now, ingest given messages, count or list search results, ask for a
+backfill to work on, or sample one.
 
 The requester is not trusted, so arguments are checked as strictly as a tool's. Counting and listing are bulk use: they
 take the quota that live mail leaves. No request takes longer than the requester waits.
@@ -135,9 +135,9 @@ class RequestHandlers:
 
 
 async def _backfill(worker: BackfillWorker, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Work on a backfill for some seconds."""
-    seconds: float = checked_arguments("backfill", arguments)["seconds"]
-    return (await worker.work_for(seconds))._asdict()
+    """Have the worker ask for a backfill, and work on it beside."""
+    checked_arguments("backfill", arguments)
+    return worker.call()._asdict()
 
 
 @asynccontextmanager

@@ -16,12 +16,12 @@ from postroom.core.audited_actions import AuditedAction
 from postroom.core.backfill.job import MOST_OPEN, BackfillJob, FailedMessage, FoundMail, NewBackfill
 from postroom.core.errors import NotFound, TooManyRequests
 from postroom.core.lifecycle import BACKFILL, BackfillStatus
-from postroom.store.backfill.backfill_slices import beginning
-from postroom.store.engine.codecs import json_text
+from postroom.store.engine.codecs import as_uuid, json_text
 from postroom.store.engine.cursors import Cursor
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_rows
-from postroom.store.jobs.jobs import unpark
+from postroom.store.jobs.job_builders import backfill_job
+from postroom.store.jobs.jobs import enqueue_many, hastening, unpark
 from postroom.store.people.audit import Signature, auditing
 
 CHANNEL = "backfill"
@@ -80,7 +80,7 @@ def create_backfill(
     }
     yield from auditing(signed.under("backfill.create", "backfill", str(id), after=after), now)
     yield Notify(CHANNEL, str(id))
-    yield from beginning(id, signed.entry_id, now)
+    yield from calling(id, signed.entry_id, now)
     return [each.id for each in others if each.overlaps(new)]
 
 
@@ -107,7 +107,7 @@ def resume_backfill(id: UUID, now: datetime, signed: Signature) -> Script[Backfi
     yield from moving(id, before, "pending", now, signed, "backfill.resume")
     yield sql("end_backfill_lease", id)
     yield from releasing(id, now)
-    yield from beginning(id, signed.entry_id, now)
+    yield from calling(id, signed.entry_id, now)
     return "pending"
 
 
@@ -150,6 +150,19 @@ def releasing(id: UUID, now: datetime) -> Script[None]:
     """Part of a transaction: let the decisions about a job's mail continue."""
     yield sql("release_backfill", id)
     yield from unpark.script(parking_key(id), now)
+
+
+def calling(id: UUID, seed: UUID, now: datetime) -> Script[None]:
+    """Part of a transaction: call the connector, so that work begins at once, also if a call sleeps until it is tried
+    again. The id of the call's job derives from the seed.
+
+    The minute's check (`call_connectors`) is for what this misses: a call that is just being answered.
+    """
+    for (account_id,) in (yield sql("select_account_to_backfill", id)):
+        call = backfill_job(as_uuid(account_id))._replace(id=uuid5(seed, str(account_id)), traceparent=None)
+        [enqueued] = yield from enqueue_many.script([call], now)
+        if enqueued.duplicate:
+            yield from hastening(enqueued.id, now)
 
 
 def canceling_all(endpoint_identity: str, now: datetime, signed: Signature) -> Script[None]:

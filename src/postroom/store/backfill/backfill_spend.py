@@ -14,8 +14,16 @@ from uuid import UUID
 from postroom.core.backfill.rate import allowed, due_from, spacing, too_early
 from postroom.core.errors import BadInput, Refused, TooFast
 from postroom.core.money import MICROS_PER_CENT
-from postroom.store.backfill.backfill import capping, locked, moving, parking_key, reading, releasing, showing_spend
-from postroom.store.backfill.backfill_slices import beginning
+from postroom.store.backfill.backfill import (
+    calling,
+    capping,
+    locked,
+    moving,
+    parking_key,
+    reading,
+    releasing,
+    showing_spend,
+)
 from postroom.store.engine.codecs import as_optional_time, as_uuid, rows_text
 from postroom.store.engine.database import Script, query, sql, transaction
 from postroom.store.engine.reading import read_rows
@@ -217,5 +225,5 @@ def continue_capped(id: UUID, day: str, now: datetime, signed: Signature) -> Scr
     if status != "cost_capped" or not job.resume_daily or job.capped_on == day:
         return False
     yield from moving(id, status, "pending", now, signed, "backfill.resume")
-    yield from beginning(id, signed.entry_id, now)
+    yield from calling(id, signed.entry_id, now)
     return True

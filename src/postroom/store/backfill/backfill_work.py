@@ -8,7 +8,7 @@ started again. A report of work done before a pause or a cancellation still coun
 
 from datetime import datetime, timedelta
 from typing import NamedTuple
-from uuid import UUID
+from uuid import UUID, uuid5
 from zoneinfo import ZoneInfo
 
 from postroom.core.backfill.job import BackfillJob, Progress, check_progress
@@ -20,6 +20,8 @@ from postroom.core.queue.queues import HISTORY, Policy
 from postroom.store.backfill.backfill import CHANNEL, capping, locked, moving, reading, showing_spend
 from postroom.store.engine.codecs import as_optional_time, as_uuid, json_text, rows_text
 from postroom.store.engine.database import Notify, Script, sql, transaction
+from postroom.store.jobs.job_builders import backfill_job
+from postroom.store.jobs.jobs import enqueue_many
 from postroom.store.people.audit import Signature
 
 LEASE = timedelta(minutes=5)
@@ -69,6 +71,19 @@ def hand_out(
         yield sql("lease_backfill", job_id, token, now + LEASE, signed.actor)
         return HeldJob((yield from reading(job_id, day, now)), backlog)
     return None
+
+
+@transaction
+def call_connectors(seed: UUID, now: datetime) -> Script[int]:
+    """Call the connector of each mailbox that has a backfill to work on, none that is held, and no call yet; return
+    how many. The ids of the jobs derive from the seed.
+    """
+    accounts = [as_uuid(id) for (id,) in (yield sql("select_accounts_with_backfills", now, now + LEASE))]
+    if not accounts:
+        return 0
+    calls = [backfill_job(id)._replace(id=uuid5(seed, str(id)), traceparent=None) for id in accounts]
+    enqueued = yield from enqueue_many.script(calls, now)
+    return sum(not each.duplicate for each in enqueued)
 
 
 def _is_held(token: object, until: object, own: UUID | None, now: datetime) -> bool:

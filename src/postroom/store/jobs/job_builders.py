@@ -147,10 +147,9 @@ def sync_job(account_id: UUID) -> NewJob:
     return _about_account(HISTORY_SYNC_GMAIL, account_id)
 
 
-def backfill_job(catalogue: Catalogue, account_id: UUID, not_before: datetime | None = None) -> NewJob:
-    """Work on the backfills of the mailbox for a slice; the job enqueues the next one while there is work."""
-    payload, key = {"account_id": str(account_id)}, _key(BACKFILL_GMAIL, account_id)
-    return new_job(catalogue, BACKFILL_GMAIL.name, payload, key=key, priority=BACKFILL_PRIORITY, not_before=not_before)
+def backfill_job(account_id: UUID) -> NewJob:
+    """Call the connector of the mailbox to its backfills."""
+    return _about_account(BACKFILL_GMAIL, account_id, priority=BACKFILL_PRIORITY)
 
 
 def labels_job(account_id: UUID) -> NewJob:
@@ -182,8 +181,8 @@ def _about_action(
     return new_job(catalogue, type.name, about, key=_key(type, account_id, action_id, *more), **options)
 
 
-def _about_account(type: JobType, account_id: UUID) -> NewJob:
-    return new_job(CATALOGUE, type.name, {"account_id": str(account_id)}, key=_key(type, account_id))
+def _about_account(type: JobType, account_id: UUID, **options: Any) -> NewJob:
+    return new_job(CATALOGUE, type.name, {"account_id": str(account_id)}, key=_key(type, account_id), **options)
 
 
 def _key(type: JobType, *about: object) -> str:

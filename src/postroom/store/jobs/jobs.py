@@ -143,13 +143,6 @@ def completing_one(job: Job, now: datetime) -> Script[None]:
 
 
 @transaction
-def complete_and_enqueue(job: Job, following: NewJob, now: datetime) -> Script[None]:
-    """Complete a job and enqueue the one that follows it, which may take over its key. Raises if it is not ours."""
-    yield from completing_one(job, now)
-    yield from enqueue_many.script([following], now)
-
-
-@transaction
 def fail(job: Job, error: str, now: datetime) -> Script[bool]:
     """End the job as failed, with the reason."""
     return (yield from _end(job, "failed", error, now))

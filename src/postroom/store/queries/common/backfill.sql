@@ -126,9 +126,12 @@ SELECT category, year, messages FROM backfill_found WHERE job_id = :id ORDER BY 
 SELECT provider_message_id AS message_id, reason FROM backfill_failures WHERE job_id = :id
 ORDER BY at DESC, provider_message_id LIMIT :most
 
--- name: select_accounts_with_backfills()
-SELECT DISTINCT a.id FROM backfill_jobs j JOIN accounts a ON a.endpoint_identity = j.endpoint_identity
-WHERE j.status IN ('pending', 'active') AND a.state = 'active' ORDER BY a.id
+-- name: select_accounts_with_backfills(now, latest)
+-- Those whose connector has none in hand. A lease that ends later than one can last was written by a wrong clock.
+SELECT a.id FROM backfill_jobs j JOIN backfill_runs r ON r.job_id = j.id
+JOIN accounts a ON a.endpoint_identity = j.endpoint_identity
+WHERE j.status IN ('pending', 'active') AND a.state = 'active'
+GROUP BY a.id HAVING count(CASE WHEN r.lease_until > :now AND r.lease_until <= :latest THEN 1 END) = 0 ORDER BY a.id
 
 -- name: select_account_to_backfill(id)
 SELECT a.id FROM backfill_jobs j JOIN accounts a ON a.endpoint_identity = j.endpoint_identity
