@@ -64,9 +64,9 @@ async def requests(call: Call, arguments: RequestsArguments) -> RequestsAnswer:
     """Leases up to max requests to the connector that this token is bound to, the oldest first: sync_now asks it to
     look for new mail at once, ingest to ingest the messages in message_ids, estimate and search to count and to list
     the messages that match query; search with ingest true also ingests them, and marks those that are older than live
-    mail with event.kind mail.on_demand; backfill to work on a backfill for some seconds, backfill_sample to count and
-    sample what one would find. With wait_s the call waits for a request to arrive. Answer each with connector.reply
-    before lease_until, else it is delivered again.
+    mail with event.kind mail.on_demand; backfill to ask for one with backfill.poll, unless it works on one;
+    backfill_sample to count and sample what one would find. With wait_s the call waits for a request to arrive. Answer
+    each with connector.reply before lease_until, else it is delivered again.
     """
     wait = timedelta(seconds=arguments.wait_s)
     async with call.caller_left(wait) as left:
