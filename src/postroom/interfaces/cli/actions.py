@@ -12,8 +12,8 @@ from postroom.interfaces.cli.options import Limit
 from postroom.interfaces.cli.output import show_json, show_one
 from postroom.interfaces.cli.session import Session, command_group
 from postroom.operations.actions import actions
-from postroom.operations.actions.action_states import state_of
 from postroom.operations.actions.actions import ActionView, ExplainedDecision
+from postroom.words.states import state_of
 
 app = command_group("Show what was done with messages, and why.")
 

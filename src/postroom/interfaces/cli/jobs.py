@@ -14,6 +14,7 @@ from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.options import Limit, choice
 from postroom.interfaces.cli.output import show_json, show_list, show_one
 from postroom.interfaces.cli.session import Session, command_group
+from postroom.words.jobs import PAST
 
 if TYPE_CHECKING:
     from postroom.core.jobs.job import JobView
@@ -25,7 +26,6 @@ COLUMNS = ("id", "type", "state", "priority", "attempts", "not_before", "updated
 STEP_COLUMNS = ("name", "attempt", "started_at", "finished_at", "result_json")
 
 STATES: tuple[JobState, ...] = get_args(JobState)
-PAST = {"retry": "queued again", "cancel": "canceled", "dismiss": "dismissed"}
 OneJob = Annotated[
     UUID | None, typer.Argument(metavar="ID", help="The id of one job, as `postroom jobs list` shows it.")
 ]

@@ -11,6 +11,7 @@ from postroom.core.errors import BadInput
 from postroom.interfaces.cli.moments import read_moment
 from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.session import Session
+from postroom.words.outbound import MANY
 
 if TYPE_CHECKING:
     from postroom.operations.outbound.outbound_many import ManyAct
@@ -29,13 +30,6 @@ Since = Annotated[
 ]
 Until = Annotated[str | None, typer.Option("--until", metavar="WHEN", help="Many: asked for before then.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Many: do it. Without this, only count what would be done.")]
-
-WORDS: "dict[ManyAct, tuple[str, str]]" = {
-    "sent": ("recorded as sent", "Recorded as sent"),
-    "not_sent": ("sent again", "To be sent again"),
-    "retry": ("tried now", "Due now"),
-    "cancel": ("canceled", "Canceled or stopping"),
-}
 
 
 class Wanted(NamedTuple):
@@ -77,7 +71,7 @@ def _settle_many(session: Session, wanted: Wanted, act: "ManyAct", yes: bool, re
     last = None if until is None else read_moment("--until", until, now, ahead=False)
     ids = session.call(find_mail, act, MailFilter(tenant, destination, state, first, last))
     mails = f"{len(ids):,} mail{'' if len(ids) == 1 else 's'}"
-    future, done = WORDS[act]
+    future, done = MANY[act]
     if not yes:
         line = f"{mails} would be {future}. Add --yes to do it." if ids else "No mail fits."
         session.show_line({"mails": len(ids), "done": 0}, line)

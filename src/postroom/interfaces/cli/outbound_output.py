@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, get_args
 
 from postroom.core.outbound.fairness import Discipline, ServedLevel
 from postroom.interfaces.cli.output import cell
+from postroom.words.outbound import DISCIPLINES
 
 if TYPE_CHECKING:
     from postroom.operations.outbound.outbound_stats import DisciplineStats, OutboundStats, Spread, TimedLane
@@ -16,7 +17,6 @@ STAGES = {
     "share": "share: the fair queue for {share:.0%} of the tenants, first in, first out for the others",
     "all": "all: the fair queue for all",
 }
-NAMES = {"fair": "fair queue", "fifo": "first in, first out"}
 
 
 def stats_lines(stats: "OutboundStats") -> Iterator[str]:
@@ -40,7 +40,7 @@ def stats_lines(stats: "OutboundStats") -> Iterator[str]:
 def _disciplines(disciplines: "Mapping[Discipline, DisciplineStats]", both: "Spread | None") -> Iterator[str]:
     columns = list(disciplines.values())
     yield from _table(
-        ("", *(NAMES[name].upper() for name in disciplines)),
+        ("", *(DISCIPLINES[name].upper() for name in disciplines)),
         [
             ("mails leased", *(str(each.leased) for each in columns)),
             ("recipients delivered", *(str(each.delivered) for each in columns)),

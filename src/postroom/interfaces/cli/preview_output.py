@@ -6,21 +6,13 @@ from dataclasses import dataclass
 import typer
 
 from postroom.interfaces.cli.output import cell, show_list
-from postroom.operations.preview.preview import Previewed, Result
+from postroom.operations.preview.preview import Previewed
 from postroom.operations.preview.preview_summary import ModelCost, Summary, Tally
+from postroom.words.mail import PREVIEWED
 
 LONGEST_SUBJECT = 60
 LONGEST_SENDER = 34
 MOST_RULES = 30
-WORDS: Mapping[Result, str] = {
-    "done": "",
-    "waits": "waits for your yes",
-    "refused": "refused",
-    "stays": "stays",
-    "model": "ask the model",
-    "own": "your own mail",
-    "skipped": "not taken in",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +51,7 @@ def outcome(row: Previewed) -> str:
         case "refused":
             return f"{action} (refused)"
         case _:
-            return WORDS[row.result]
+            return PREVIEWED[row.result]
 
 
 def headline(summary: Summary) -> str:

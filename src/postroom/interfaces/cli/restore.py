@@ -10,29 +10,12 @@ from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.output import show_json, show_line
 from postroom.interfaces.cli.running import run_briefly
 from postroom.interfaces.cli.session import Session, one_command
+from postroom.words.backups import RESTORED, TO_LOOK_AT
 
 if TYPE_CHECKING:
     from postroom.operations.installation.backups import Manifest, Restored
 
 app = one_command()
-
-_WORDS = {
-    "pauses": "pauses",
-    "protected": "protected senders and labels",
-    "shadows": "shadows",
-    "tokens": "revoked tokens",
-    "accounts": "accounts that are paused or removed",
-    "rules": "rules that are disabled",
-}
-_TO_LOOK_AT = {
-    "protect list": "protected senders and labels",
-    "rules list": "enabled rules",
-    "account list": "connected accounts",
-    "token list": "valid tokens",
-    "approvals list": "what waits for your approval",
-    "jobs list": "what will run when you resume",
-    "outbound list --state unknown": "mail that may already have been sent, after the comparison",
-}
 
 
 @app.command()
@@ -89,7 +72,7 @@ def restore(
 
 def _show_paused(done: "Restored") -> None:
     if done.carried is not None:
-        kept = ", ".join(f"{_WORDS[name]} ({count})" for name, count in done.carried.as_counts().items() if count)
+        kept = ", ".join(f"{RESTORED[name]} ({count})" for name, count in done.carried.as_counts().items() if count)
         typer.echo(f"kept from the replaced database, forbidden since the backup: {kept or 'nothing'}")
     elif done.set_aside:
         typer.echo("the replaced database could not be read: what you have forbidden since the backup is unknown")
@@ -97,7 +80,7 @@ def _show_paused(done: "Restored") -> None:
         "paused: start Postroom, which compares sent mail with the restored database and changes nothing. All is "
         "as it was at the time of the backup. Review it, then run `postroom resume`:"
     )
-    for command, what in _TO_LOOK_AT.items():
+    for command, what in TO_LOOK_AT.items():
         typer.echo(f"  postroom {command:<33} {what}")
 
 

@@ -16,6 +16,7 @@ from postroom.interfaces.dashboard.broadcast import UpdateIntervals
 from postroom.interfaces.dashboard.flow import flow
 from postroom.interfaces.dashboard.navigation import ON_A_PHONE, Group, groups_of, place_of
 from postroom.interfaces.dashboard.rendering import make_environment
+from postroom.words.problems import PAGE_ERRORS, UNKNOWN_PAGE_ERROR
 
 if TYPE_CHECKING:
     from postroom.interfaces.dashboard.boards import Boards
@@ -28,16 +29,6 @@ AskAgain = Callable[["Request", "LiveSession", "KeptForm"], Awaitable["Response"
 CarryOut = Callable[["Request", "LiveSession", "KeptForm"], Awaitable["Response"]]
 """Carries out a form that was kept, by its address."""
 A_YEAR = "public, max-age=31536000, immutable"
-ERRORS = {
-    400: ("Not understood", "A part of this address makes no sense."),
-    401: ("Signed out", "Sign in again, then open the page again."),
-    403: ("Not allowed", "This is only accepted from Postroom's own page."),
-    404: ("Nothing here", "There is no page at this address."),
-    405: ("Not possible", "This address does not accept that kind of request."),
-    500: ("Something went wrong", "Postroom could not create this page. Its log has the cause."),
-    503: ("Not available right now", "Postroom cannot read its data at the moment. Your mail is safe; try again soon."),
-}
-UNKNOWN_ERROR = ("Not possible", "Postroom could not answer this request.")
 
 
 class Site:
@@ -94,7 +85,7 @@ class Site:
 
     def error(self, status: int, detail: str = "") -> str:
         """Render a page that says what happened in the reader's words, and reveals nothing internal."""
-        title, sentence = ERRORS.get(status, UNKNOWN_ERROR)
+        title, sentence = PAGE_ERRORS.get(status, UNKNOWN_PAGE_ERROR)
         return self.render("error.html", title=title, sentence=detail or sentence)
 
     async def asset(self, request: Request) -> Response:

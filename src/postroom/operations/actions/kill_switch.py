@@ -1,7 +1,5 @@
 """The kill switch: stop all changes to mailboxes, everywhere or in one account, and allow them again."""
 
-from collections.abc import Mapping
-
 from postroom.operations.accounts.accounts import find_account
 from postroom.operations.actions.pausing import Stopped, stop
 from postroom.store.actions import pauses
@@ -9,8 +7,7 @@ from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.people.audit import Signature
 from postroom.triage.act.approval_notice import cause_of
-
-_KINDS: Mapping[str, str] = {"undo.action": "undo", "unsnooze.gmail": "waking of snoozed mail"}
+from postroom.words.jobs import WAITING_WORK
 
 
 async def pause_changes(
@@ -39,7 +36,7 @@ def _in_words(waiting: pauses.WaitingWork) -> str:
     if waiting.actor is not None:
         what = waiting.kind.replace("_", " ")
         return f"{waiting.number:,} × {what}, asked for by {cause_of(waiting.actor, waiting.agent)}"
-    return f"{waiting.number:,} × {_KINDS.get(waiting.kind, waiting.kind)}"
+    return f"{waiting.number:,} × {WAITING_WORK.get(waiting.kind, waiting.kind)}"
 
 
 async def _scope(database: Database, account: str | None) -> str:

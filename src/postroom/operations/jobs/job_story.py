@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
 from postroom.core.jobs.job import JobView, StepView
@@ -12,14 +12,10 @@ from postroom.store.accounts import accounts
 from postroom.store.engine.codecs import from_json
 from postroom.store.engine.database import Database
 from postroom.store.jobs.job_lists import Stage
+from postroom.words.jobs import EVENTS
+from postroom.words.states import Mood
 
-Mood = Literal["", "good", "bad", "ask", "busy"]
 MOST_MOMENTS = 300
-_EVENTS: Mapping[str, tuple[str, Mood]] = {
-    "retried": ("A person asked to try it again", "ask"),
-    "rescued": ("Its worker died, and another took it over", "ask"),
-    "dismissed": ("A person dismissed it", ""),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +90,7 @@ def _moments(job: JobView) -> Iterator[JobMoment]:
 
 def _step(step: StepView) -> JobMoment:
     if step.kind == "event":
-        what, mood = _EVENTS.get(step.name, (step.name, ""))
+        what, mood = EVENTS.get(step.name, (step.name, ""))
         return JobMoment(step.started_at, what, mood)
     if step.finished_at is None:
         return JobMoment(step.started_at, step.name, "busy", f"attempt {step.attempt}, began and has not ended")

@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from postroom.core.actions import phrases
 from postroom.core.actions.safety import Policy
 from postroom.core.actions.steps import Step, combined, is_irreversible, read_steps
 from postroom.core.actions.undo import why_not_undoable
@@ -24,6 +23,7 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.listeners import signalled
 from postroom.store.people.audit import Signature
 from postroom.triage.act.action_requests import ActionRequests
+from postroom.words import actions as phrases
 
 __all__ = [
     "ActionOutcome",

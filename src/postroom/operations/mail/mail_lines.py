@@ -3,13 +3,12 @@
 Every text may come from a stranger's mail. Nothing here is trusted; the page makes it safe to show.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Literal, get_args
 from uuid import UUID
 
-from postroom.core.actions import phrases
 from postroom.core.actions.undo import why_not_undoable
 from postroom.core.days import day_began
 from postroom.core.errors import BadInput, TookTooLong
@@ -19,8 +18,6 @@ from postroom.core.mail.search import read_query
 from postroom.core.queue.queues import EMAIL, GATEWAY
 from postroom.core.short_ids import short_id
 from postroom.operations.accounts.accounts import find_account
-from postroom.operations.actions.action_states import Mood, state_of
-from postroom.operations.connectors.tier_rules import tier_reason
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.cursors import read_cursor
 from postroom.store.engine.database import Database
@@ -28,6 +25,9 @@ from postroom.store.mail import mail_lists
 from postroom.store.mail.mail_lists import MOST_COUNTED, ListedEvent, ListedPage, MailFilter, StateCounts
 from postroom.store.mail.mail_views import MailRow
 from postroom.store.mail.search import EARLIEST, NEWEST
+from postroom.words import actions as phrases
+from postroom.words.states import EVENT_STATES, Mood, state_of
+from postroom.words.tiers import tier_reason
 
 __all__ = [
     "MOST_COUNTED",
@@ -182,7 +182,7 @@ async def count_hidden(database: Database, since: datetime) -> int:
 
 def line_of_event(each: ListedEvent) -> MailLine:
     is_mail = each.subject is not None
-    state, mood = _EVENT_STATES.get(each.state, (each.state, ""))
+    state, mood = EVENT_STATES.get(each.state, (each.state, ""))
     return MailLine(
         each.id,
         short_id(each.id),
@@ -232,17 +232,6 @@ def line_of_mail(each: MailRow) -> MailLine:
         not each.is_gone and "INBOX" in each.label_ids,
         each.excerpt,
     )
-
-
-_EVENT_STATES: Mapping[str, tuple[str, Mood]] = {
-    "waiting": ("waiting", "busy"),
-    "leased": ("being handled", "busy"),
-    "done": ("handled", "good"),
-    "failed": ("failed", "bad"),
-    "coalesced": ("part of a summary", ""),
-    "auto_acked": ("ended unread", ""),
-    "duplicate": ("duplicate", ""),
-}
 
 
 def _check(asked: MailQuestion) -> None:

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from postroom.core.actions import phrases
 from postroom.core.actions.safety import Policy
 from postroom.core.actions.steps import steps_of
 from postroom.core.actions.undo import why_not_undoable
@@ -14,7 +13,6 @@ from postroom.core.errors import NotFound
 from postroom.core.mail.headers import sender_name, values
 from postroom.core.mail.ingestion import IngestionPolicy
 from postroom.core.short_ids import part_of_id, short_id
-from postroom.operations.actions.action_states import Mood, state_of
 from postroom.operations.mail.mail_html import why_no_html
 from postroom.operations.mail.mail_ids import find_message
 from postroom.operations.mail.mail_lines import MailLine, line_of_event
@@ -34,6 +32,8 @@ from postroom.store.mail.mail_views import (
     mail_record,
     text_of,
 )
+from postroom.words import actions as phrases
+from postroom.words.states import Mood, state_of
 
 HEADERS = ("to", "cc", "reply-to", "list-id")
 

@@ -5,20 +5,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, assert_never
 
-from postroom.core.actions import phrases
 from postroom.core.actions.undo import why_not_undoable
 from postroom.core.budget_shares import why_share_ended
 from postroom.core.mail.headers import sender_name
 from postroom.core.mail.ingestion import IngestionFacts, IngestionPolicy
 from postroom.core.short_ids import short_id
-from postroom.operations.connectors.tier_rules import doubted_contact, tier_reason
 from postroom.store.actions.actions import ActionView
 from postroom.store.actions.decisions import Decision, DecisionView
 from postroom.store.mail.mail_views import MailRecord, MailRow, UndoView
 from postroom.store.rules.outcomes import OutcomeView
 from postroom.triage.decide.engine import BEFORE_ACTING
+from postroom.words import actions as phrases
+from postroom.words.mail import PLACES
+from postroom.words.tiers import doubted_contact, tier_reason
 
-PLACES = {"INBOX": "the inbox", "TRASH": "the trash", "SPAM": "spam", "SENT": "sent mail", "DRAFT": "the drafts"}
 HIDDEN = frozenset({*PLACES, "UNREAD", "STARRED", "IMPORTANT"})
 
 

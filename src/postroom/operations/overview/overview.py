@@ -12,7 +12,6 @@ from uuid import UUID
 from postroom.core.actions.steps import shown
 from postroom.core.days import day_began
 from postroom.operations.accounts.account_status import AccountLine, account_lines
-from postroom.operations.actions.action_states import Mood, state_of
 from postroom.operations.actions.kill_switch import pause_changes, released_by_resuming, resume_changes
 from postroom.operations.actions.pausing import Stopped
 from postroom.operations.mail.mail_lines import MailLine, MailQuestion, count_hidden, list_lines
@@ -30,6 +29,7 @@ from postroom.store.intake import acceptance, history
 from postroom.store.jobs import jobs
 from postroom.store.mail import feed
 from postroom.store.people.audit import Signature
+from postroom.words.states import Mood, state_of
 
 CHANNELS = (acceptance.CHANNEL, accounts.CHANNEL, decisions.CHANNEL, jobs.CHANNEL, pauses.CHANNEL)
 

@@ -16,6 +16,7 @@ from postroom.core.errors import BadInput
 from postroom.core.outbound.destinations import smtp_address
 from postroom.core.outbound.replies import Reply
 from postroom.core.outbound.transport import Notify
+from postroom.words.outbound import REPORT_SENTENCES, REPORT_SUBJECTS
 
 LARGEST_HEAD = 32_768
 LARGEST_WHOLE = 1_048_576
@@ -23,16 +24,6 @@ LONGEST_LINE = 900
 
 Action = Literal["failed", "delayed", "relayed"]
 
-_SUBJECTS: dict[Action, str] = {
-    "failed": "Your mail was not delivered",
-    "delayed": "Your mail is delayed",
-    "relayed": "Your mail was delivered",
-}
-_SENTENCES: dict[Action, str] = {
-    "failed": "Your mail could not be delivered to these recipients:",
-    "delayed": "Your mail could not be delivered yet. It is tried again, and you need not send it once more:",
-    "relayed": "Your mail was taken by the servers of these recipients, which do not report what becomes of it:",
-}
 _NOTIFIED: dict[Action, Notify] = {"failed": "failure", "delayed": "delay", "relayed": "success"}
 
 
@@ -69,7 +60,7 @@ def delivery_report(
     to = smtp_address(mail.envelope_sender)
     if to is None or not recipients:
         raise BadInput("report", "there is nobody to report to, or about", "ask only for mail that has both")
-    worst: Action = next(each for each in _SUBJECTS if any(recipient.action == each for recipient in recipients))
+    worst: Action = next(each for each in _NOTIFIED if any(recipient.action == each for recipient in recipients))
     boundary = f"report-{id.hex}"
     # A whole mail is returned only if it fits into seven bits without change; otherwise its head is.
     whole = mail.return_full and worst == "failed" and _is_plain(mail.content, boundary)
@@ -77,7 +68,7 @@ def delivery_report(
     head = [
         f"From: Mail Delivery System <mailer-daemon@{hostname}>",
         f"To: {to}" if to.is_ascii else "To: undisclosed-recipients:;",
-        f"Subject: {_SUBJECTS[worst]}",
+        f"Subject: {REPORT_SUBJECTS[worst]}",
         f"Date: {format_datetime(now)}",
         f"Message-ID: <{id.hex}@{hostname}>",
         "Auto-Submitted: auto-replied",
@@ -97,7 +88,7 @@ def delivery_report(
 
 def _explained(hostname: str, recipients: Sequence[ReportedRecipient]) -> str:
     lines = [f"This is the mail system at {hostname}.", ""]
-    for action, sentence in _SENTENCES.items():
+    for action, sentence in REPORT_SENTENCES.items():
         those = [each for each in recipients if each.action == action]
         if those:
             lines += [sentence, ""]

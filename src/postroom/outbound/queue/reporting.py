@@ -14,12 +14,7 @@ from postroom.store.engine.ids import new_id
 from postroom.store.outbound.outbound import MailSender, NewMail, NewRecipient
 from postroom.store.outbound.outbound_recipients import LeasedRecipient, OutgoingContent, RecipientChange
 from postroom.store.outbound.sender_notices import report_sender
-
-SUBJECTS: Mapping[Action, str] = {
-    "failed": "Your mail was not delivered",
-    "delayed": "Your mail is delayed",
-    "relayed": "Your mail was delivered",
-}
+from postroom.words.outbound import REPORT_SUBJECTS
 
 
 def reports_about(
@@ -78,4 +73,4 @@ def _report(
     id = new_id()
     content = delivery_report(id, hostname, mail, recipients, now)
     to = (NewRecipient(mail.envelope_sender, ("never",)),)
-    return NewMail(id, None, None, sender, "report", to, SUBJECTS[action], content)
+    return NewMail(id, None, None, sender, "report", to, REPORT_SUBJECTS[action], content)

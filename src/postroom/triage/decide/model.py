@@ -57,6 +57,7 @@ from postroom.triage.decide.model_circuit_breaker import CircuitBreaker
 from postroom.triage.decide.model_prices import Prices, most_tokens, prices_of
 from postroom.triage.decide.model_replies import CallFailed, Client, Reply
 from postroom.triage.decide.prompt import Prompt
+from postroom.words.problems import HELD_BACKFILL
 
 if TYPE_CHECKING:
     from postroom.settings.sections import ModelSettings
@@ -70,11 +71,6 @@ WAITING = "model"
 BUDGET = "model:budget"
 LONGEST_PAUSE = timedelta(minutes=5)
 UTC = ZoneInfo("UTC")
-HELD = {
-    "capped": "the backfill that brought this message in has reached its cap for today; it is decided tomorrow",
-    "paused": "the backfill that brought this message in is paused; it is decided when that is resumed",
-    "cancelled": "the backfill that brought this message in was canceled, so no model is asked about it",
-}
 # Allowance for what a provider adds to a request.
 EXTRA_TOKENS = 500
 
@@ -227,7 +223,7 @@ class Model:
         if isinstance(held, Share) and request.spender is not None:
             raise ShareSpent(why_share_ended(held.kind, request.spender.tier), next_day(now, self._caps.zone))
         if isinstance(held, Held):
-            raise BackfillHeld(HELD[held.why], held.key)
+            raise BackfillHeld(HELD_BACKFILL[held.why], held.key)
         return call
 
     def _charge(self, backfill_job_id: UUID | None) -> BackfillCharge | None:

@@ -7,7 +7,6 @@ from uuid import UUID
 from starlette.routing import Route
 
 from postroom.core.errors import NotFound
-from postroom.interfaces.dashboard.backfill_words import MICROS_PER_DOLLAR, WORDS
 from postroom.interfaces.dashboard.charts import Part, Series
 from postroom.interfaces.dashboard.forms import Done, Form, form_route
 from postroom.interfaces.dashboard.page import Page
@@ -18,6 +17,7 @@ from postroom.operations.backfill.backfill_progress import MOST_DAYS, BackfillRe
 from postroom.operations.installation.database import Database
 from postroom.operations.people.audit import Signature
 from postroom.settings.reading import Settings
+from postroom.words.backfill import MICROS_PER_DOLLAR, WORDS
 
 JOBS_SHOWN = 25
 CENTS_PER_DOLLAR = 100

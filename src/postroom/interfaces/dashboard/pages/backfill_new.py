@@ -12,7 +12,6 @@ from postroom.core.backfill.window import day_in
 from postroom.core.errors import BadInput
 from postroom.core.mail.categories import CATEGORIES
 from postroom.core.mail.providers import PROVIDERS
-from postroom.interfaces.dashboard.backfill_words import WORDS
 from postroom.interfaces.dashboard.charts import Part
 from postroom.interfaces.dashboard.forms import Done, Form, form_route
 from postroom.interfaces.dashboard.page import Page
@@ -24,6 +23,7 @@ from postroom.operations.backfill.backfill_estimate import estimates_of
 from postroom.operations.backfill.estimate_runs import LONGEST_WAIT, Agreement, EstimateRuns, create_agreed, wanted_of
 from postroom.operations.installation.database import Database
 from postroom.settings.reading import Settings
+from postroom.words.backfill import WORDS
 
 ADDRESS = "/backfill/new"
 MOST_DOLLARS = 100_000

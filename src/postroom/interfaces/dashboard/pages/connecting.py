@@ -17,13 +17,7 @@ from postroom.operations.accounts.accounts import account_of
 from postroom.operations.accounts.pending_consents import PendingConsents
 from postroom.operations.installation.database import Database
 from postroom.settings.reading import Settings
-
-LEVEL_WORDS: Mapping[Level, str] = {
-    "read": "read mail, and change nothing",
-    "organise": "read, label, archive, mark and trash; nothing that cannot be undone",
-    "send": "also write and send mail",
-    "full": "also delete for good",
-}
+from postroom.words.connectors import CONSENT_LEVELS
 
 
 def page(site: Site, database: Database, settings: Settings) -> Page:
@@ -48,7 +42,7 @@ class ConnectPage(Page):
             "email": email or "",
             "known": known,
             "level": known.consent.level if known is not None and known.consent is not None else DEFAULT_LEVEL,
-            "level_words": LEVEL_WORDS,
+            "level_words": CONSENT_LEVELS,
         }
 
     def actions(self) -> list[Route]:

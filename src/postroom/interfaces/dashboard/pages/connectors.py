@@ -20,15 +20,16 @@ from postroom.operations.connectors.not_ingested import check_message_ids, retry
 from postroom.operations.installation.database import Clock, Database, wall_clock
 from postroom.operations.overview.channels import changes_on
 from postroom.settings.reading import Settings
+from postroom.words import connectors as words
 
 WORDS: Mapping[str, Mapping[str, str]] = {
-    "account_words": {"active": "in use", "needs_consent": "needs your consent"},
-    "account_moods": {"active": "good", "paused": "ask", "needs_consent": "bad"},
-    "liveness_words": {"never": "no report yet"},
-    "liveness_moods": {"online": "good", "stale": "ask", "offline": "bad", "never": "ask"},
-    "report_moods": {"healthy": "good", "degraded": "ask", "error": "bad"},
-    "left_out_words": {"refused": "refused", "set_aside": "set aside"},
-    "left_out_moods": {"refused": "bad", "set_aside": "ask"},
+    "account_words": words.ACCOUNT_STATES,
+    "account_moods": words.ACCOUNT_MOODS,
+    "liveness_words": words.LIVENESS,
+    "liveness_moods": words.LIVENESS_MOODS,
+    "report_moods": words.REPORT_MOODS,
+    "left_out_words": words.NOT_INGESTED,
+    "left_out_moods": words.NOT_INGESTED_MOODS,
 }
 
 

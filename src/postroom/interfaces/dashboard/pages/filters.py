@@ -10,15 +10,9 @@ from postroom.operations.connectors.filters import filter_page
 from postroom.operations.connectors.tier_rules import load_tier_rules
 from postroom.operations.installation.database import Database
 from postroom.settings.reading import Settings
+from postroom.words.connectors import CONTACT_SOURCES, STORED
 
 MOST_SHOWN = 200
-SOURCES = {
-    "vcard": "address books (vCard)",
-    "csv": "address books (CSV)",
-    "mcp": "programs",
-    "sent": "people you have written to",
-}
-STORED = {"full": "all of it", "metadata": "only metadata", "skip": "nothing"}
 
 
 def page(site: Site, database: Database, settings: Settings) -> Page:
@@ -39,7 +33,7 @@ class FiltersPage(Page):
             "tiers": await load_tier_rules(self._database, self._settings),
             "filters": [(each, _words(each.rule)) for each in page.filters],
             "more_after": page.more_after,
-            "sources": SOURCES,
+            "sources": CONTACT_SOURCES,
             "stored": STORED,
         }
 

@@ -31,22 +31,15 @@ from postroom.operations.jobs.job_bulk import (
 )
 from postroom.operations.jobs.job_causes import job_causes
 from postroom.operations.jobs.job_story import load_story
-from postroom.operations.jobs.jobs import Verb, bulk_record, cancel_job, dismiss_job, retry_job
+from postroom.operations.jobs.jobs import bulk_record, cancel_job, dismiss_job, retry_job
 from postroom.operations.overview.channels import changes_on
 from postroom.operations.overview.windows import window_of
 from postroom.settings.reading import Settings
+from postroom.words.jobs import BUSY, CONSEQUENCES, MOODS, PAST
 
-MOODS = {"running": "busy", "retrying": "ask", "parked": "ask", "failed": "bad", "completed": "good"}
-CONSEQUENCES: Mapping[Verb, str] = {
-    "retry": "They are queued again at once, with all their attempts. What they did before is not done twice.",
-    "cancel": "Those that wait never run; those that run stop at their next step. They can be retried later.",
-    "dismiss": "They count as canceled, so that nobody is asked about them again. They can still be retried.",
-}
 LATENCY_UNITS = (("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1))
 PATIENCE_S = 1.5
 """How long a form waits for the end of a bulk act before it shows the progress on a page."""
-BUSY_WORDS = {"retry": "Queueing again", "cancel": "Canceling", "dismiss": "Dismissing"}
-PAST: Mapping[Verb, str] = {"retry": "queued again", "cancel": "canceled", "dismiss": "dismissed"}
 WORDS: Mapping[str, object] = {"moods": MOODS, "verbs": VERBS, "consequences": CONSEQUENCES}
 
 
@@ -146,7 +139,7 @@ class JobsPage(Page):
         async def work(report: Report) -> BulkOutcome:
             return await apply_to_chosen(self._database, chosen, signed, self._clock, run_id=run_id, report=report)
 
-        title = f"{BUSY_WORDS[chosen.verb]} {_counted(len(chosen.ids))}"
+        title = f"{BUSY[chosen.verb]} {_counted(len(chosen.ids))}"
         task = self._runs.start(FromPage(title, form.back), work, str(run_id))
         task = await self._runs.wait(task.id, self._patience_s)
         if task.state != "done" or (ended := task.result) is None:

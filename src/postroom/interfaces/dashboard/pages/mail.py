@@ -13,7 +13,6 @@ from starlette.routing import Route
 from postroom.core.actions.safety import Policy
 from postroom.core.counted import counted
 from postroom.core.errors import BadInput, NotFound
-from postroom.interfaces.dashboard.backfill_words import CATEGORY_WORDS
 from postroom.interfaces.dashboard.forms import Done, Form, form_route
 from postroom.interfaces.dashboard.mail_frame import frame_route
 from postroom.interfaces.dashboard.page import Page
@@ -44,16 +43,9 @@ from postroom.operations.mail.reclassify import reclassify
 from postroom.operations.overview.watching import mail_changes
 from postroom.settings.reading import Settings
 from postroom.settings.safety import policy_of
+from postroom.words.backfill import CATEGORY_WORDS
+from postroom.words.mail import DECIDERS, LIST_STATES, SPANS
 
-SPAN_WORDS = {TODAY: "today", "1h": "last hour", "24h": "last 24 hours", "7d": "last 7 days", "30d": "last 30 days"}
-STATE_WORDS = {
-    "asking": "needs approval",
-    "failed": "failed",
-    "undone": "undone",
-    "done": "done",
-    "hidden": "hidden",
-}
-DECIDERS = {"rule": "a rule", "model": "the model", "you": "you", "agent": "an agent"}
 FILTERS = ("q", "kind", "tier", "category", "state", "by", "account", "since")
 PATIENCE = timedelta(seconds=1.5)
 """How long a form waits for its action, so that the page can say that it is done."""
@@ -101,8 +93,8 @@ class MailPage(Page):
             "chosen": {name: visit.filters[name] for name in FILTERS if name in visit.filters},
             "tiers": TIERS,
             "categories": CATEGORY_WORDS,
-            "spans": SPAN_WORDS,
-            "states": STATE_WORDS,
+            "spans": SPANS,
+            "states": LIST_STATES,
             "deciders": DECIDERS,
             "older": None if page.older is None else visit.with_filters(before=page.older),
             "newest": visit.with_filters(before=None) if "before" in visit.filters else None,

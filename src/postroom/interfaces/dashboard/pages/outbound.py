@@ -11,7 +11,7 @@ from starlette.routing import Route
 from postroom.core.errors import BadInput, NotFound
 from postroom.interfaces.dashboard.charts import Part, Series
 from postroom.interfaces.dashboard.forms import Done, Form, form_route
-from postroom.interfaces.dashboard.outbound_words import CLASSES_OF_FAILURE, MAIL_WORDS, WORDS, Counts
+from postroom.interfaces.dashboard.outbound_counts import CLASSES_OF_FAILURE, Counts
 from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
@@ -20,6 +20,7 @@ from postroom.operations.outbound.destinations import pause_destination, resume_
 from postroom.operations.outbound.outbound import cancel_mail, resolve_mail, send_mail_now
 from postroom.operations.outbound.outbound_overview import (
     MAIL_STATES,
+    MOST_DESTINATIONS,
     MOST_RECIPIENTS,
     WINDOWS,
     EvennessHour,
@@ -33,7 +34,21 @@ from postroom.operations.outbound.suppressions import suppress, suppression_page
 from postroom.operations.outbound.tenants import TenantView, load_tenant, pause_tenant, resume_tenant
 from postroom.operations.people.audit import Signature
 from postroom.settings.reading import Settings
+from postroom.words import outbound as words
 
+WORDS: Mapping[str, object] = {
+    "windows": tuple((name, name.replace("h", " h").replace("d", " d")) for name in WINDOWS),
+    "states": tuple((name, name) for name in MAIL_STATES),
+    "stages": words.STAGES,
+    "conditions": words.CONDITIONS,
+    "lane_words": words.LANES,
+    "moods": words.MAIL_MOODS,
+    "cause_words": words.SUPPRESSION_CAUSES,
+    "result_words": words.RESULTS,
+    "class_words": words.BOUNCE_CLASSES,
+    "most_destinations": MOST_DESTINATIONS,
+}
+MAIL_WORDS: Mapping[str, object] = {name: WORDS[name] for name in ("moods", "class_words")}
 ORDERS: tuple[TenantOrder, ...] = ("share", "wait")
 TENANTS_SHOWN = 25
 SENDERS_SHOWN = 50

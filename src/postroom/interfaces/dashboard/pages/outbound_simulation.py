@@ -32,22 +32,9 @@ from postroom.operations.outbound.simulation_runs import (
     SimulationRuns,
 )
 from postroom.settings.reading import Settings
+from postroom.words.outbound import ORDERS, SIMULATED
 
 ADDRESS = "/outbound/simulate"
-SOURCE_WORDS = {
-    "flood": "A flood: one tenant sends 10,000 mails just when ten small ones have something to say",
-    "many-small": "Many small tenants beside one big one",
-    "slow-destination": "A destination that answers after a minute",
-    "newcomers": "Tenants that come and go beside two busy ones",
-    "history": f"Your own mail of the last {HISTORY_DAYS} days (at most {MOST_HISTORY:,} mails)",
-}
-ORDER_WORDS = {
-    "alone": "alone, without the others",
-    "fair": "the fair queue",
-    "fifo": "first in, first out",
-    "priority": "strict priority",
-    "single-pass": "one pass over domains",
-}
 
 
 def page(site: Site, database: Database, settings: Settings) -> Page:
@@ -82,8 +69,10 @@ class SimulationPage(Page):
             "drawn": _drawn(run.about, run.result) if run is not None and run.result else None,
             "groups": _groups(run.result) if run is not None and run.result else [],
             "steps": STEPS,
-            "source_words": SOURCE_WORDS,
-            "order_words": ORDER_WORDS,
+            "source_words": {
+                name: said.format(days=HISTORY_DAYS, most=MOST_HISTORY) for name, said in SIMULATED.items()
+            },
+            "order_words": ORDERS,
             "limits": {"flood": MOST_FLOOD, "slots": MOST_SLOTS, "seed": MOST_SEED},
             "part": Part,
         }

@@ -23,30 +23,20 @@ from postroom.operations.overview.overview import Overview
 from postroom.operations.overview.road import Road
 from postroom.operations.rules.model import ModelStatus
 from postroom.settings.reading import Settings
+from postroom.words.connectors import ACCOUNT_MOODS, ACCOUNT_STATES, LIVENESS_MOODS
+from postroom.words.road import DECIDERS, ENDINGS, SOURCES
 
 LINES_SHOWN = 50
 WINDOWS = {"24h": timedelta(hours=24), "7d": timedelta(days=7), "30d": timedelta(days=30)}
 WORDS: Mapping[str, Mapping[str, str]] = {
-    "deciders": {"deterministic": "rule", "model": "model", "llm": "model", "user": "you"},
-    "account_words": {"active": "in use", "needs_consent": "needs your consent"},
-    "account_moods": {"active": "good", "paused": "ask", "needs_consent": "bad"},
+    "deciders": SOURCES,
+    "account_words": ACCOUNT_STATES,
+    "account_moods": ACCOUNT_MOODS,
     "connector_words": {"never": "no connector yet"},
-    "connector_moods": {"online": "good", "stale": "ask", "offline": "bad"},
+    "connector_moods": LIVENESS_MOODS,
 }
 TITLES = ("Came in", "Tier, and its wait", "Decided", "Done")
 TIERS = (*EMAIL.tiers, HISTORY, *GATEWAY.tiers)
-DECIDERS = {"rule": "By rule", "model": "By the model", "nobody": "No rule matched", "agents": "Agents’ queue"}
-ENDINGS = {
-    "ask": "Need approval",
-    "none": "Kept in inbox",
-    "archive": "Archived",
-    "apply_label": "Labelled",
-    "several": "Several actions",
-    "done": "Taken by agents",
-    "coalesced": "Joined with others",
-    "auto_acked": "Expired",
-    "failed": "Failed",
-}
 
 
 def page(site: Site, database: Database, settings: Settings) -> Page:

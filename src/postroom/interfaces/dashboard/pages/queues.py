@@ -36,12 +36,11 @@ from postroom.operations.overview.channels import changes_on
 from postroom.operations.overview.windows import window_of
 from postroom.settings.queues import queues_of
 from postroom.settings.reading import Settings
+from postroom.words.states import QUEUED_MOODS, QUEUED_STATES
 
 ENDED_CHOICES = (("summaries", "Coalesced"), ("auto_acked", "Auto-acked"), ("failed", "Failed"))
 DEFAULT_KIND: EndedKind = "summaries"
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
-STATE_WORDS = {"waiting": "waiting", "leased": "being processed", "done": "processed", "auto_acked": "auto-acked"}
-STATE_MOODS = {"waiting": "ask", "leased": "busy", "done": "good", "failed": "bad"}
 
 
 def page(site: Site, database: Database, settings: Settings) -> Page:
@@ -84,8 +83,8 @@ class QueuesPage(Page):
             "opened": None if summary is None else await load_members(self._database, _id("summary", summary)),
             "most_members": MOST_MEMBERS,
             "read_at": now,
-            "state_words": STATE_WORDS,
-            "state_moods": STATE_MOODS,
+            "state_words": QUEUED_STATES,
+            "state_moods": QUEUED_MOODS,
         }
 
     def changes(self) -> AsyncIterator[None]:

@@ -1,4 +1,4 @@
-"""The words and numbers in which the backfill pages speak: states, money, lengths of time."""
+"""Words for backfills: their states, categories, money and lengths of time."""
 
 from collections.abc import Mapping
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The state of an action in few words: the same on every page, in the commands and in the API."""
+"""States in few words, each with its mood: the same on every page, in the commands and in the API."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 from postroom.core.lifecycle import ActionState
 
 Mood = Literal["", "good", "bad", "ask", "busy"]
-_WORDS: Mapping[ActionState, tuple[str, Mood]] = {
+_ACTION_STATES: Mapping[ActionState, tuple[str, Mood]] = {
     "queued": ("in line", "busy"),
     "approved_pending": ("needs approval", "ask"),
     "executing": ("in progress", "busy"),
@@ -16,6 +16,22 @@ _WORDS: Mapping[ActionState, tuple[str, Mood]] = {
     "rejected": ("rejected", ""),
     "expired": ("expired, not done", ""),
 }
+EVENT_STATES: Mapping[str, tuple[str, Mood]] = {
+    "waiting": ("waiting", "busy"),
+    "leased": ("being handled", "busy"),
+    "done": ("handled", "good"),
+    "failed": ("failed", "bad"),
+    "coalesced": ("part of a summary", ""),
+    "auto_acked": ("ended unread", ""),
+    "duplicate": ("duplicate", ""),
+}
+QUEUED_STATES: Mapping[str, str] = {
+    "waiting": "waiting",
+    "leased": "being processed",
+    "done": "processed",
+    "auto_acked": "auto-acked",
+}
+QUEUED_MOODS: Mapping[str, Mood] = {"waiting": "ask", "leased": "busy", "done": "good", "failed": "bad"}
 
 
 def state_of(state: ActionState, undone: ActionState | None = None) -> tuple[str, Mood]:
@@ -26,6 +42,6 @@ def state_of(state: ActionState, undone: ActionState | None = None) -> tuple[str
         case "queued" | "executing" | "approved_pending":
             return "being undone", "busy"
         case None:
-            return _WORDS[state]
+            return _ACTION_STATES[state]
         case _:
-            return f"{_WORDS[state][0]}; could not be undone", "bad"
+            return f"{_ACTION_STATES[state][0]}; could not be undone", "bad"

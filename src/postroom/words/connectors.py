@@ -1,0 +1,26 @@
+"""Words for accounts, their connectors, and mail that was not ingested."""
+
+from collections.abc import Mapping
+
+from postroom.words.states import Mood
+
+ACCOUNT_STATES: Mapping[str, str] = {"active": "in use", "needs_consent": "needs your consent"}
+ACCOUNT_MOODS: Mapping[str, Mood] = {"active": "good", "paused": "ask", "needs_consent": "bad"}
+LIVENESS: Mapping[str, str] = {"never": "no report yet"}
+LIVENESS_MOODS: Mapping[str, Mood] = {"online": "good", "stale": "ask", "offline": "bad", "never": "ask"}
+REPORT_MOODS: Mapping[str, Mood] = {"healthy": "good", "degraded": "ask", "error": "bad"}
+NOT_INGESTED: Mapping[str, str] = {"refused": "refused", "set_aside": "set aside"}
+NOT_INGESTED_MOODS: Mapping[str, Mood] = {"refused": "bad", "set_aside": "ask"}
+STORED: Mapping[str, str] = {"full": "all of it", "metadata": "only metadata", "skip": "nothing"}
+CONTACT_SOURCES: Mapping[str, str] = {
+    "vcard": "address books (vCard)",
+    "csv": "address books (CSV)",
+    "mcp": "programs",
+    "sent": "people you have written to",
+}
+CONSENT_LEVELS: Mapping[str, str] = {
+    "read": "read mail, and change nothing",
+    "organise": "read, label, archive, mark and trash; nothing that cannot be undone",
+    "send": "also write and send mail",
+    "full": "also delete for good",
+}

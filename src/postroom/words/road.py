@@ -1,0 +1,22 @@
+"""Words for the road of messages, from who decided to where they ended."""
+
+from collections.abc import Mapping
+
+DECIDERS: Mapping[str, str] = {
+    "rule": "By rule",
+    "model": "By the model",
+    "nobody": "No rule matched",
+    "agents": "Agents’ queue",
+}
+ENDINGS: Mapping[str, str] = {
+    "ask": "Need approval",
+    "none": "Kept in inbox",
+    "archive": "Archived",
+    "apply_label": "Labelled",
+    "several": "Several actions",
+    "done": "Taken by agents",
+    "coalesced": "Joined with others",
+    "auto_acked": "Expired",
+    "failed": "Failed",
+}
+SOURCES: Mapping[str, str] = {"deterministic": "rule", "model": "model", "llm": "model", "user": "you"}
