@@ -173,7 +173,7 @@ async def test_everything_works_without_javascript(browser: Browser, database: D
         await page.get_by_label("Another action").select_option("apply_label")
         await page.get_by_label("Label, where the action needs one").fill("Travel")
         await page.get_by_role("button", name="Do it").click()
-        await expect(page.get_by_role("region", name="Actions")).to_contain_text("label it 'Travel'")
+        await expect(page.get_by_role("region", name="Actions")).to_contain_text("label it “Travel”")
         await page.goto(f"{address}/approvals")
         await page.get_by_role("button", name="Approve", exact=True).click()
         await expect(page.locator(".toast")).to_contain_text("Approved: it is being done.")

@@ -54,7 +54,7 @@ def samples(*senders: str, **more: Any) -> list[Sample]:
     ("then", "label", "add", "remove", "answer"),
     [
         ("archive", None, "", "INBOX", [(True, "archived it")]),
-        ("archive", None, "TRASH", "INBOX", [(False, "put it into the trash")]),
+        ("archive", None, "TRASH", "INBOX", [(False, "moved it to the trash")]),
         ("archive", None, "", "UNREAD", []),
         ("apply_label", "receipts", "Label_1", "", [(True, "gave it this label")]),
         ("apply_label", "Receipts", "Label_2", "", [(False, "gave it another label")]),
@@ -84,7 +84,7 @@ async def test_a_message_put_back_answers_the_decision_and_an_exception_is_propo
     mail_setup = await a_room(setup, ARCHIVE)
     await mail_setup.acted(Sample("a"), UNREAD)
     await mail_setup.user("a", "INBOX")
-    assert await the_outcomes(mail_setup, "a") == [(False, "put it back into the inbox")]
+    assert await the_outcomes(mail_setup, "a") == [(False, "moved it back to the inbox")]
     [found] = await proposed(setup)
     draft = found.draft
     assert draft.conditions == {"and": [{"sender_email": "ida@shop.example"}, {"sender_domain": "shop.example"}]}
@@ -98,7 +98,7 @@ async def test_nothing_is_learned_from_mail_whose_sender_is_in_doubt(setup: JobS
     mail_setup = await a_room(setup, ARCHIVE)
     await mail_setup.acted(Sample("a", sender_doubt=doubt), UNREAD)
     await mail_setup.user("a", "INBOX")
-    assert await the_outcomes(mail_setup, "a") == [(False, "put it back into the inbox")]
+    assert await the_outcomes(mail_setup, "a") == [(False, "moved it back to the inbox")]
     forged = samples(*["ida@home.example"] * 3, headers={"List-Id": "<friends.example>"}, sender_doubt=doubt)
     await by_hand(mail_setup, *forged, add="STARRED")
     assert await proposed(setup) == []
@@ -131,7 +131,7 @@ async def test_a_message_moved_elsewhere_is_proposed_to_go_there(setup: JobSetup
     mail_setup = await a_room(setup, tag)
     await mail_setup.acted(Sample("a"), frozenset({"INBOX", "UNREAD", "Label_1"}))
     await mail_setup.user("a", "Label_2", "Label_1")
-    assert await the_outcomes(mail_setup, "a") == [(False, "took the label off")]
+    assert await the_outcomes(mail_setup, "a") == [(False, "removed this label")]
     [found] = await proposed(setup)
     assert (found.draft.action_type, found.draft.parameters) == ("apply_label", {"label": "Travel"})
 
@@ -183,7 +183,7 @@ async def test_snoozed_mail_that_comes_back_at_its_time_was_not_put_back_by_the_
     setup.clock.forward(3600)
     await mail_setup.user("a", "INBOX", "Label_2")
     assert await the_outcomes(mail_setup, "a") == []
-    assert await the_outcomes(mail_setup, "b") == [(False, "put it back into the inbox")], "an hour too early for us"
+    assert await the_outcomes(mail_setup, "b") == [(False, "moved it back to the inbox")], "an hour too early for us"
 
 
 async def test_the_same_done_three_times_by_hand_is_proposed_as_a_rule(setup: JobSetup) -> None:

@@ -226,7 +226,7 @@ async def test_the_story_of_mail_that_was_archived_undone_and_archived_by_hand(d
     await database.run(apply_changes(f"gmail:user:{OWNER}", [back], clock()))
     assert await database.run(outcomes_of(id))
     text = await story(database, short_id(id))
-    assert "Then you put it back into the inbox yourself, against what had been decided." in text
+    assert "Then you moved it back to the inbox yourself, against what had been decided." in text
     assert "Now it is in the inbox, read." in text
 
 
@@ -281,7 +281,7 @@ async def test_the_story_of_mail_that_was_kept_refused_or_only_watched(database:
     await decide(database, clock, kept, "none", source="none", rationale="no rule matched", shadows=(shadow,))
     text = await story(database, str(kept))
     assert "It was left as it is: no rule matched." in text
-    assert "The rule 'new' runs in shadow: it would label it 'Receipts'." in text
+    assert "The rule 'new' runs in shadow: it would label it “Receipts”." in text
 
     refused = await keep_mail(
         database, clock, 2, tier="metadata", headers=[("List-Unsubscribe", "<https://x.example>")]
@@ -308,12 +308,12 @@ async def test_a_person_acts_on_mail_and_waits_for_the_outcome(database: Databas
     await deciding(database, clock)  # out of the way
     steps = read_actions(["archive", "apply_label Receipts"])
     asked = await request_action(database, short_id(id), steps, Policy(), signed(), clock)
-    assert (asked.state, asked.what) == ("queued", "queued: it will be archived and labelled 'Receipts'")
+    assert (asked.state, asked.what) == ("queued", "queued: it will be archived and labelled “Receipts”")
     assert await wait_for_outcome(database, asked, timedelta(0)) == asked
-    assert "You (cli:ada) asked to archive it and label it 'Receipts'." in await story(database, str(id))
+    assert "You (cli:ada) asked to archive it and label it “Receipts”." in await story(database, str(id))
     await carried_out(database, clock, asked.action_id)
     ended = await wait_for_outcome(database, asked)
-    assert (ended.state, ended.what) == ("completed", "archived and labelled 'Receipts'")
+    assert (ended.state, ended.what) == ("completed", "archived and labelled “Receipts”")
 
 
 async def test_a_person_may_not_act_on_protected_mail_or_contradict_themselves(database: Database, clock: ManualClock):

@@ -118,7 +118,7 @@ def test_what_a_rule_decided_in_shadow_is_shown_beside_what_the_user_did(shell: 
     [report] = shell.json()
     assert (report["agreed"], report["disagreed"], report["undecided"]) == (1, 1, 1)
     samples = [(each["subject"], each["agreed"], each["you"]) for each in report["samples"]]
-    assert samples == [("other", False, "put it into the trash"), ("same", True, "archived it")]
+    assert samples == [("other", False, "moved it to the trash"), ("same", True, "archived it")]
     assert shell("shadow", "report", "--rule", "dark") == 0
     assert "not proven yet: only 2 of its 3 decisions" in shell.out
 
@@ -133,7 +133,7 @@ def test_how_the_user_answered_a_decision_is_explained(shell: Shell, inhabited: 
     inhabited(answered)
     told = {
         "same": {"agreed": True, "you": "archived it"},
-        "other": {"agreed": False, "you": "put it into the trash"},
+        "other": {"agreed": False, "you": "moved it to the trash"},
         "untouched": {"agreed": None, "you": None},
     }
     for name, answer in told.items():

@@ -71,8 +71,8 @@ async def test_what_the_user_takes_back_is_an_answer_and_a_proposal(database: Da
         await product.live.sync()
         found = {word: await answers(product, view.message_id) for word, view in done.items()}
         assert found == {
-            "one": ["put it back into the inbox"],
-            "two": ["took the label off"],
+            "one": ["moved it back to the inbox"],
+            "two": ["removed this label"],
             "three": ["took it out of the trash"],
         }
         assert await proposed(product) == {

@@ -239,7 +239,7 @@ async def test_those_that_lapse_later_are_on_the_next_page(page: httpx2.AsyncCli
     later = re.search(r'href="([^"]+)" rel="next"', first)
     assert later is not None
     second = (await page.get(later[1].replace("&amp;", "&"))).text
-    assert [f"L{number}&#39;" in second for number in (PAGE - 1, PAGE, PAGE + 1)] == [False, True, True]
+    assert [f"L{number}”" in second for number in (PAGE - 1, PAGE, PAGE + 1)] == [False, True, True]
     assert (await page.get("/approvals?after=7")).status_code == 400
 
 

@@ -338,10 +338,10 @@ async def test_what_else_the_model_weighed_stands_beside_its_decision(sqlite: Da
     async with browsing(sqlite) as page:
         text = (await page.get(f"/mail/{box.ids['m1']}")).text
     odds = text.split('<ul class="odds"')[1].split("</ul>")[0]
-    assert re.findall(r"<bdi>(.*?)</bdi>", odds) == ["archive it", "label it &#39;Travel&#39;", "leave it as it is"]
+    assert re.findall(r"<bdi>(.*?)</bdi>", odds) == ["archive it", "label it “Travel”", "leave it as it is"]
     assert re.findall(r'class="num">(.*?)<', odds) == ["0.74", "0.20", "0.06"]
     story = " ".join(each.text for each in await story_of(sqlite, str(box.ids["m1"])))
-    assert "(74% sure). It also weighed: label it 'Travel' (20%); leave it as it is (6%). Its reason: a notice" in story
+    assert "(74% sure). It also weighed: label it “Travel” (20%); leave it as it is (6%). Its reason: a notice" in story
 
 
 async def test_a_message_is_opened_beside_the_list_by_its_address(page: httpx2.AsyncClient, box: MailSetup) -> None:

@@ -156,16 +156,16 @@ async def test_every_state_of_an_account_has_its_words_and_its_remedy() -> None:
         "fine@x.example level organise in use connector online reported 04 Mar, 12:00:00 UTC "
         "1,234 ingested · 0 refused by then",
         "late@x.example in use connector stale reported 04 Mar, 12:00:00 UTC quota 0 ingested · 2 refused by then",
-        "left@x.example in use no connector yet 0 ingested · 0 refused · 3 set aside "
+        "left@x.example in use no report yet 0 ingested · 0 refused · 3 set aside "
         "Some mail was not ingested. postroom connector refused lists it with the reason; to try again, run "
         "postroom connector retry --all",
-        "app@x.example needs your consent no app no connector yet 0 ingested · 0 refused "
+        "app@x.example needs your consent no app no report yet 0 ingested · 0 refused "
         "Its consent is valid. First, check the app, then run postroom resume",
-        "off@x.example paused on holiday no connector yet 0 ingested · 0 refused "
+        "off@x.example paused on holiday no report yet 0 ingested · 0 refused "
         "To use it again, run postroom account resume off@x.example",
-        "gone@x.example needs your consent no connector yet 0 ingested · 0 refused "
+        "gone@x.example needs your consent no report yet 0 ingested · 0 refused "
         "To consent again, run postroom account add gmail --email gone@x.example",
-        "soon@x.example in use no connector yet 0 ingested · 0 refused "
+        "soon@x.example in use no report yet 0 ingested · 0 refused "
         "Its consent ends 04 Mar, 12:00:00 UTC , because the app is in testing. "
         "Publish the app at Google, then run postroom account add gmail",
     ]

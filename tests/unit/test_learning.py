@@ -74,7 +74,7 @@ def test_what_is_changed_weeks_later_is_no_answer_to_an_action() -> None:
     assert how_reversed(PastAction("archive", NOW, hint), OwnerLabelChange(frozenset({"UNREAD"})), NOW) is None
 
 
-@pytest.mark.parametrize(("action", "answer"), [("mark_read", "took it back"), ("archive", None)])
+@pytest.mark.parametrize(("action", "answer"), [("mark_read", "marked it as unread"), ("archive", None)])
 def test_to_have_it_unread_again_answers_only_an_action_that_was_about_that(
     action: ActionType, answer: str | None
 ) -> None:
@@ -83,7 +83,7 @@ def test_to_have_it_unread_again_answers_only_an_action_that_was_about_that(
     assert how_reversed(done, OwnerLabelChange(frozenset({"UNREAD"})), NOW + timedelta(hours=1)) == answer
     assert (
         how_reversed(done, OwnerLabelChange(frozenset({"INBOX"})), NOW + timedelta(hours=1))
-        == "put it back into the inbox"
+        == "moved it back to the inbox"
     )
 
 

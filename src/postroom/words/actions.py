@@ -1,28 +1,78 @@
-"""Actions in plain words: what somebody asks for ("archive it"), and what was done ("archived")."""
+"""Actions in plain words: what somebody asks for ("archive it"), what was done ("archived"), and what forms offer.
 
-from collections.abc import Iterable, Mapping
+The words of each action stand in its declaration, `core/actions/action.py`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from postroom.core.actions.action import SPECS, ActionSpec
 from postroom.core.actions.parameters import recipients_of
 from postroom.core.actions.steps import Step, steps_of
+from postroom.core.errors import Fatal
+
+NAME_A_LABEL = frozenset[str](name for name, spec in SPECS.items() if spec.names_label)
+# Actions that a page offers for one message, as `postroom do` takes them; archive and delete have their own buttons.
+OFFERED: Mapping[str, str] = {
+    **{
+        name: spec.button
+        for name, spec in SPECS.items()
+        if spec.operation == "relabel" and name != "archive" and (spec.names_label or not spec.parameters)
+    },
+    "snooze 3h": "Snooze for 3 hours",
+    "snooze 1d": "Snooze for a day",
+    "snooze 1w": "Snooze for a week",
+}
 
 
 def asked(action_type: str, parameters: Mapping[str, Any]) -> str:
-    """The action as something to do, such as "label it 'Receipts' and archive it"."""
-    steps = steps_of(action_type, parameters)
-    return _listed(_with_detail(step.spec.asked, step) for step in steps) or "leave it as it is"
+    """The action as something to do, such as `label it “Receipts” and archive it`."""
+    return _listed(_said(action_type, parameters, lambda spec: spec.asked)) or "leave it as it is"
 
 
 def done(action_type: str, parameters: Mapping[str, Any]) -> str:
-    """The action as something that was done, such as "labelled 'Receipts' and archived"."""
-    steps = steps_of(action_type, parameters)
-    return _listed(_with_detail(step.spec.done, step) for step in steps) or "left as it was"
+    """The action as something that was done, such as `labelled “Receipts” and archived`."""
+    return _listed(_said(action_type, parameters, lambda spec: spec.done)) or "left as it was"
 
 
-def _with_detail(words: str, step: Step) -> str:
-    given = step.parameters
-    label, to = repr(str(given.get("label"))), ", ".join(recipients_of(given))
-    return f"{words} {step.spec.detail.format(label=label, to=to, when=_when(given))}".rstrip()
+def in_brief(action_type: str, parameters: Mapping[str, Any]) -> str:
+    """The action as its button says it, without recipients, such as `apply the label “Receipts”, then archive`."""
+    said = [_button(step) for step in steps_of(action_type, parameters)]
+    return ", then ".join(f"{each[:1].lower()}{each[1:]}" for each in said) or "leave as it is"
+
+
+def _button(step: Step) -> str:
+    is_sent = step.spec.operation == "send"
+    return step.spec.button if is_sent else _with_detail(step.spec.button, step.spec, step.parameters)
+
+
+def rule_does(action_type: str, parameters: Mapping[str, Any]) -> str:
+    """What a rule does, whose stored actions may be broken."""
+    try:
+        return "leave it as it is; no later rule is tried" if action_type == "none" else asked(action_type, parameters)
+    except Fatal:
+        return "something that is not valid"
+
+
+def kind_done(action_type: str) -> str:
+    """What was done to messages that are counted together, such as `Archived`."""
+    match action_type:
+        case "none":
+            return "Kept in inbox"
+        case "several":
+            return "Several actions"
+        case _:
+            return next((spec.done.capitalize() for name, spec in SPECS.items() if name == action_type), action_type)
+
+
+def _said(action_type: str, parameters: Mapping[str, Any], words: Callable[[ActionSpec], str]) -> Iterable[str]:
+    return [_with_detail(words(step.spec), step.spec, step.parameters) for step in steps_of(action_type, parameters)]
+
+
+def _with_detail(words: str, spec: ActionSpec, given: Mapping[str, Any]) -> str:
+    named = {"label": f"“{given['label']}”" if "label" in given else "", "to": ", ".join(recipients_of(given))}
+    detail = spec.detail.format(**named, when=_when(given)) if given else ""
+    return f"{words} {detail}".rstrip()
 
 
 def _when(parameters: Mapping[str, Any]) -> str:

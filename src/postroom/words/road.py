@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping
 
+from postroom.core.actions.action import SPECS
+from postroom.words.actions import kind_done
+
 DECIDERS: Mapping[str, str] = {
     "rule": "By rule",
     "model": "By the model",
@@ -10,10 +13,7 @@ DECIDERS: Mapping[str, str] = {
 }
 ENDINGS: Mapping[str, str] = {
     "ask": "Need approval",
-    "none": "Kept in inbox",
-    "archive": "Archived",
-    "apply_label": "Labelled",
-    "several": "Several actions",
+    **{name: kind_done(name) for name in ("none", *SPECS, "several")},
     "done": "Taken by agents",
     "coalesced": "Joined with others",
     "auto_acked": "Expired",

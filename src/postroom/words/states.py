@@ -18,20 +18,13 @@ _ACTION_STATES: Mapping[ActionState, tuple[str, Mood]] = {
 }
 EVENT_STATES: Mapping[str, tuple[str, Mood]] = {
     "waiting": ("waiting", "busy"),
-    "leased": ("being handled", "busy"),
-    "done": ("handled", "good"),
+    "leased": ("being processed", "busy"),
+    "done": ("processed", "good"),
     "failed": ("failed", "bad"),
     "coalesced": ("part of a summary", ""),
-    "auto_acked": ("ended unread", ""),
+    "auto_acked": ("expired unread", ""),
     "duplicate": ("duplicate", ""),
 }
-QUEUED_STATES: Mapping[str, str] = {
-    "waiting": "waiting",
-    "leased": "being processed",
-    "done": "processed",
-    "auto_acked": "auto-acked",
-}
-QUEUED_MOODS: Mapping[str, Mood] = {"waiting": "ask", "leased": "busy", "done": "good", "failed": "bad"}
 
 
 def state_of(state: ActionState, undone: ActionState | None = None) -> tuple[str, Mood]:

@@ -75,12 +75,14 @@ class Parameter:
 class ActionSpec:
     """All that is known of one type of action.
 
-    `asked` is what somebody wants ("archive it"), `done` what was done ("archived"); `detail` follows either and may
-    name the {label}, the recipients {to} and the time {when}. `by_hand` is the same done by the user in the mailbox.
+    `asked` is what somebody wants ("archive it"), `done` what was done ("archived"), `button` what forms offer.
+    `detail` follows each and may name the {label}, the recipients {to} and the time {when}. `by_hand` is the same done
+    by the user in the mailbox.
     """
 
     asked: str
     done: str
+    button: str
     detail: str = ""
     by_hand: str = ""
     change: LabelChange | None = None
@@ -98,6 +100,8 @@ class ActionSpec:
     """Checks parameters that depend on each other."""
     argument: str | None = None
     """The parameter that a text after the name of the action stands for."""
+    example: str = ""
+    """What a form shows in the field for its value; empty if it takes none."""
     proposal: str = ""
     """The parameters that an agent may give, in words."""
     is_offered_to_model: bool = True
@@ -128,6 +132,7 @@ SPECS: Mapping[ActionType, ActionSpec] = {
     "archive": ActionSpec(
         "archive it",
         "archived",
+        "Archive",
         by_hand="archived it",
         change=LabelChange(remove=frozenset({"INBOX"})),
         inverse="apply_label",
@@ -138,6 +143,7 @@ SPECS: Mapping[ActionType, ActionSpec] = {
     "apply_label": ActionSpec(
         "label it",
         "labelled",
+        "Apply the label",
         "{label}",
         by_hand="gave it this label",
         change=LabelChange(add=frozenset({THE_LABEL})),
@@ -146,23 +152,27 @@ SPECS: Mapping[ActionType, ActionSpec] = {
         contrary=_THROWN_AWAY,
         parameters=_LABEL,
         argument="label",
+        example="Receipts",
         proposal="label, one of the user's own",
     ),
     "remove_label": ActionSpec(
-        "take the label off",
-        "freed of the label",
+        "remove the label",
+        "removed from the label",
+        "Remove the label",
         "{label}",
-        by_hand="took this label off",
+        by_hand="removed this label",
         change=LabelChange(remove=frozenset({THE_LABEL})),
         inverse="apply_label",
         hides="if_folder",
         parameters=_LABEL,
         argument="label",
+        example="Receipts",
         proposal="label, one of the user's own",
     ),
     "mark_read": ActionSpec(
         "mark it as read",
         "marked as read",
+        "Mark as read",
         by_hand="read it",
         change=LabelChange(remove=frozenset({"UNREAD"})),
         inverse="mark_unread",
@@ -171,6 +181,7 @@ SPECS: Mapping[ActionType, ActionSpec] = {
     "mark_unread": ActionSpec(
         "mark it as unread",
         "marked as unread",
+        "Mark as unread",
         by_hand="marked it as unread",
         change=LabelChange(add=frozenset({"UNREAD"})),
         inverse="mark_read",
@@ -178,22 +189,25 @@ SPECS: Mapping[ActionType, ActionSpec] = {
     "star": ActionSpec(
         "star it",
         "starred",
+        "Star",
         by_hand="starred it",
         change=LabelChange(add=frozenset({"STARRED"})),
         inverse="unstar",
         contrary=_THROWN_AWAY,
     ),
     "unstar": ActionSpec(
-        "take its star off",
-        "freed of its star",
-        by_hand="took its star off",
+        "remove its star",
+        "unstarred",
+        "Remove the star",
+        by_hand="removed its star",
         change=LabelChange(remove=frozenset({"STARRED"})),
         inverse="star",
     ),
     "trash": ActionSpec(
         "move it to the trash",
         "moved to the trash",
-        by_hand="put it into the trash",
+        "Move to the trash",
+        by_hand="moved it to the trash",
         change=LabelChange(add=frozenset({"TRASH"})),
         inverse="restore",
         hides="always",
@@ -203,6 +217,7 @@ SPECS: Mapping[ActionType, ActionSpec] = {
     "restore": ActionSpec(
         "take it out of the trash",
         "taken out of the trash",
+        "Take out of the trash",
         by_hand="took it out of the trash",
         change=LabelChange(remove=frozenset({"TRASH"})),
         inverse="trash",
@@ -210,7 +225,8 @@ SPECS: Mapping[ActionType, ActionSpec] = {
     "delete": ActionSpec(
         "delete it for good",
         "deleted for good",
-        by_hand="put it into the trash",
+        "Delete for good",
+        by_hand="moved it to the trash",
         operation="delete",
         ends_in="trash",
         contrary=_KEPT,
@@ -218,6 +234,7 @@ SPECS: Mapping[ActionType, ActionSpec] = {
     "snooze": ActionSpec(
         "snooze it",
         "snoozed",
+        "Snooze",
         "{when}",
         change=LabelChange(frozenset({THE_LABEL}), frozenset({"INBOX"})),
         operation="snooze",
@@ -232,11 +249,13 @@ SPECS: Mapping[ActionType, ActionSpec] = {
             ),
         },
         check_together=check_snooze,
+        example="2 days",
         proposal="until, or amount and units",
     ),
     "forward": ActionSpec(
         "forward it",
         "forwarded",
+        "Forward",
         "to {to}",
         operation="send",
         parameters={
@@ -248,11 +267,13 @@ SPECS: Mapping[ActionType, ActionSpec] = {
             "attachments": Parameter(check_attachments),
         },
         argument="to",
+        example="books@example.com",
         is_offered_to_model=False,
     ),
     "auto_reply": ActionSpec(
-        "answer it",
-        "answered",
+        "reply to it",
+        "replied to",
+        "Reply",
         operation="send",
         parameters={
             "text": Parameter(
@@ -264,6 +285,7 @@ SPECS: Mapping[ActionType, ActionSpec] = {
             "attachments": Parameter(check_attachments),
         },
         argument="text",
+        example="I am away until Monday.",
         proposal="text, and subject",
     ),
 }

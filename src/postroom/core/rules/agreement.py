@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from postroom.core.actions.action import SPECS, ActionType, DecidedType, Place, label_change
+from postroom.core.actions.action import INVERSES, SPECS, ActionType, DecidedType, Place, label_change
 
 # No user reacts sooner: a change reported this soon had already begun when the action was done.
 SETTLING = timedelta(seconds=10)
@@ -16,10 +16,10 @@ SETTLING = timedelta(seconds=10)
 ANSWERED_WITHIN = timedelta(days=14)
 
 _PLACED: Mapping[Place, str] = {
-    "archive": "archived it",
-    "trash": "put it into the trash",
-    "spam": "called it spam",
-    "inbox": "put it back into the inbox",
+    "archive": SPECS["archive"].by_hand,
+    "trash": SPECS["trash"].by_hand,
+    "spam": "marked it as spam",
+    "inbox": "moved it back to the inbox",
 }
 
 
@@ -128,17 +128,8 @@ def how_reversed(done: PastAction, change: OwnerLabelChange, now: datetime) -> s
 def _words(action_type: str, back: frozenset[str]) -> str:
     if "INBOX" in back:
         return _PLACED["inbox"]
-    match action_type:
-        case "trash":
-            return "took it out of the trash"
-        case "apply_label":
-            return "took the label off"
-        case "remove_label":
-            return "put the label back"
-        case "star":
-            return "took its star off"
-        case _:
-            return "took it back"
+    inverse = INVERSES.get(action_type)
+    return next((spec.by_hand for name, spec in SPECS.items() if name == inverse), "reversed it")
 
 
 def _until(hint: Mapping[str, Any]) -> datetime | None:

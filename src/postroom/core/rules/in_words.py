@@ -1,10 +1,7 @@
-"""A rule in words, for people who read pages: its conditions and what it does, bounded in length."""
+"""The conditions of a rule in words, for people who read pages, bounded in length."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
-
-from postroom.core.actions.steps import Step, steps_of
-from postroom.core.errors import Fatal
 
 MOST_PARTS = 8
 DEEPEST = 4
@@ -56,17 +53,6 @@ _YES_OR_NO: Mapping[str, tuple[str, str]] = {
     "reply_to_mine": ("it answers a message of mine", "it answers no message of mine"),
     "has_attachment": ("it has an attachment", "it has no attachment"),
 }
-_DOES: Mapping[str, str] = {
-    "archive": "archive it",
-    "mark_read": "mark it read",
-    "mark_unread": "mark it unread",
-    "star": "star it",
-    "unstar": "remove its star",
-    "trash": "move it to the trash",
-    "restore": "take it out of the trash",
-    "delete": "delete it for good",
-    "auto_reply": "answer it",
-}
 
 
 def conditions_in_words(conditions: object, depth: int = 0) -> str:
@@ -85,15 +71,6 @@ def conditions_in_words(conditions: object, depth: int = 0) -> str:
             return f"not ({conditions_in_words(inner, depth + 1)})" if depth < DEEPEST else "not (…)"
         case _:
             return _leaf(str(kind), argument)
-
-
-def actions_in_words(action_type: str, parameters: Mapping[str, Any]) -> str:
-    """Return what the rule does, such as `label it “Receipts”, archive it`."""
-    try:
-        steps = steps_of(action_type, parameters)
-    except Fatal:
-        return "something that is not valid"
-    return ", ".join(map(_step, steps)) or "leave it as it is; no later rule is tried"
 
 
 def _joined(word: str, parts: Sequence[object], depth: int) -> str:
@@ -121,15 +98,3 @@ def _leaf(kind: str, argument: object) -> str:
         name, pattern = given.get("name"), given.get("pattern")
         return f"the header {name} is present" if pattern is None else f"the header {name} matches {pattern}"
     return f"{kind} {argument}"
-
-
-def _step(step: Step) -> str:
-    match step.action_type:
-        case "apply_label":
-            return f"label it “{step.parameters.get('label')}”"
-        case "remove_label":
-            return f"remove the label “{step.parameters.get('label')}”"
-        case "forward" | "snooze":
-            return str(step)
-        case other:
-            return _DOES[other]

@@ -6,17 +6,10 @@ from typing import TYPE_CHECKING, get_args
 
 from postroom.core.outbound.fairness import Discipline, ServedLevel
 from postroom.interfaces.cli.output import cell
-from postroom.words.outbound import DISCIPLINES
+from postroom.words.outbound import DISCIPLINES, STAGES
 
 if TYPE_CHECKING:
     from postroom.operations.outbound.outbound_stats import DisciplineStats, OutboundStats, Spread, TimedLane
-
-STAGES = {
-    "off": "off: first in, first out for all, and nothing is measured",
-    "measure": "measure: first in, first out for all",
-    "share": "share: the fair queue for {share:.0%} of the tenants, first in, first out for the others",
-    "all": "all: the fair queue for all",
-}
 
 
 def stats_lines(stats: "OutboundStats") -> Iterator[str]:
@@ -25,7 +18,7 @@ def stats_lines(stats: "OutboundStats") -> Iterator[str]:
         name: each for name, each in stats.disciplines.items() if each.leased or each.delivered
     }
     yield f"since {cell(stats.since)}"
-    yield f"stage {STAGES[stats.stage].format(share=stats.share or 0)}"
+    yield f"stage {stats.stage}: {STAGES[stats.stage].format(share=stats.share or 0)}"
     yield ""
     if shown:
         yield from _disciplines(shown, stats.choosing_both)

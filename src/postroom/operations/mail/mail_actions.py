@@ -23,7 +23,7 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.listeners import signalled
 from postroom.store.people.audit import Signature
 from postroom.triage.act.action_requests import ActionRequests
-from postroom.words import actions as phrases
+from postroom.words import actions as action_words
 
 __all__ = [
     "ActionOutcome",
@@ -64,7 +64,7 @@ def cannot_be_undone(steps: Sequence[Step]) -> bool:
 
 
 def in_words(steps: Sequence[Step]) -> str:
-    return phrases.asked(*combined(steps))
+    return action_words.asked(*combined(steps))
 
 
 async def request_action(
@@ -121,7 +121,7 @@ def _outcome(view: ActionView) -> ActionOutcome:
 
 
 def _what(view: ActionView) -> str:
-    done = phrases.done(view.action_type, view.parameters)
+    done = action_words.done(view.action_type, view.parameters)
     match view.state:
         case "completed" if (view.undo_hint or {}).get("no_op"):
             return f"nothing had to be changed: it was {done} already"

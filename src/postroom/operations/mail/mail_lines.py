@@ -25,7 +25,7 @@ from postroom.store.mail import mail_lists
 from postroom.store.mail.mail_lists import MOST_COUNTED, ListedEvent, ListedPage, MailFilter, StateCounts
 from postroom.store.mail.mail_views import MailRow
 from postroom.store.mail.search import EARLIEST, NEWEST
-from postroom.words import actions as phrases
+from postroom.words import actions as action_words
 from postroom.words.states import EVENT_STATES, Mood, state_of
 from postroom.words.tiers import tier_reason
 
@@ -266,16 +266,16 @@ def _outcome(each: MailRow, state: str) -> str:
     if each.action_type is None:
         return state
     if each.action_state == "completed" and each.undone is None:
-        return phrases.done(each.action_type, each.parameters or {})
+        return action_words.done(each.action_type, each.parameters or {})
     return f"{_what(each)}: {state}"
 
 
 def _what(each: MailRow) -> str:
     if each.action_type is not None:
-        return phrases.asked(each.action_type, each.parameters or {})
+        return action_words.asked(each.action_type, each.parameters or {})
     if each.decided_type is None:
         return ""
-    return phrases.asked(each.decided_type, each.decided_parameters or {})
+    return action_words.asked(each.decided_type, each.decided_parameters or {})
 
 
 def _by(each: MailRow) -> str:

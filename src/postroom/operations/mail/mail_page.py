@@ -32,7 +32,7 @@ from postroom.store.mail.mail_views import (
     mail_record,
     text_of,
 )
-from postroom.words import actions as phrases
+from postroom.words import actions as action_words
 from postroom.words.states import Mood, state_of
 
 HEADERS = ("to", "cc", "reply-to", "list-id")
@@ -223,7 +223,7 @@ def _decided(view: DecisionView, policy: Policy) -> DecidedLine:
     is_model = decision.source == "llm"
     return DecidedLine(
         view.created_at,
-        phrases.asked(action_type, parameters),
+        action_words.asked(action_type, parameters),
         _decider(decision),
         decision.rationale,
         decision.model,
@@ -261,7 +261,7 @@ def _action(each: ActionView, record: MailRecord) -> ActionLine:
         each.id,
         short_id(each.id),
         each.executed_at or each.created_at,
-        phrases.asked(each.action_type, each.parameters),
+        action_words.asked(each.action_type, each.parameters),
         _doer(each),
         state,
         mood,

@@ -15,7 +15,7 @@ from postroom.store.actions.decisions import Decision, DecisionView
 from postroom.store.mail.mail_views import MailRecord, MailRow, UndoView
 from postroom.store.rules.outcomes import OutcomeView
 from postroom.triage.decide.engine import BEFORE_ACTING
-from postroom.words import actions as phrases
+from postroom.words import actions as action_words
 from postroom.words.mail import PLACES
 from postroom.words.tiers import doubted_contact, tier_reason
 
@@ -110,10 +110,10 @@ def _decided(view: DecisionView) -> Iterator[StoryLine]:
 def _deciding(decision: Decision) -> str:
     match decision.source:
         case "deterministic":
-            wish = phrases.asked(*_wished(decision))
+            wish = action_words.asked(*_wished(decision))
             return f"The rule {decision.rule_name or '(removed)'!r} matched; it says: {wish}."
         case "llm":
-            wish = phrases.asked(*_wished(decision))
+            wish = action_words.asked(*_wished(decision))
             model = f"the model {decision.model}" if decision.model else "the model"
             sure = f"{decision.confidence:.0%} sure"
             others = "; ".join(f"{what} ({confidence:.0%})" for what, confidence in weighed(decision))
@@ -129,7 +129,7 @@ def _deciding(decision: Decision) -> str:
 def weighed(decision: Decision) -> list[tuple[str, float]]:
     """Other actions that the model weighed, in words, with its confidence in each."""
     return [
-        (phrases.asked(str(each["action"]), each["parameters"]), float(each["confidence"]))
+        (action_words.asked(str(each["action"]), each["parameters"]), float(each["confidence"]))
         for each in decision.alternatives or ()
     ]
 
@@ -143,7 +143,7 @@ def _wished(decision: Decision) -> tuple[str, Mapping[str, Any]]:
 
 
 def _in_shadow(decision: Decision) -> str:
-    wish = phrases.asked(decision.action_type, decision.parameters)
+    wish = action_words.asked(decision.action_type, decision.parameters)
     why = str((decision.safety or {}).get("shadow", ""))
     if why == BEFORE_ACTING:
         return f"The rules or the model would {wish}; you have not switched on acting for mail of that time yet."
@@ -169,13 +169,13 @@ def _safety(decision: Decision) -> str | None:
 
 
 def _requested(action: ActionView) -> str:
-    wish = phrases.asked(action.action_type, action.parameters)
+    wish = action_words.asked(action.action_type, action.parameters)
     who = {"user": "You", "agent": "An agent"}.get(action.actor, "Somebody")
     return f"{who} ({action.asked_by}) asked to {wish}." if action.asked_by else f"{who} asked to {wish}."
 
 
 def _carried_out(action: ActionView, undo: UndoView | None) -> Iterator[StoryLine]:
-    done = phrases.done(action.action_type, action.parameters)
+    done = action_words.done(action.action_type, action.parameters)
     if action.approved_by is not None:
         yield StoryLine(None, f"It was approved by {action.approved_by}.")
     match action.state:

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.lifecycle import ProposalState
-from postroom.core.rules.in_words import actions_in_words, conditions_in_words
+from postroom.core.rules.in_words import conditions_in_words
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.people.audit import Signature
 from postroom.store.rules import proposals as store
 from postroom.store.rules.proposals import ProposalView
+from postroom.words.actions import rule_does
 
 __all__ = [
     "AcceptedProposal",
@@ -58,7 +59,7 @@ async def open_lines(database: Database) -> list[ProposalLine]:
             each.draft.name,
             each.account,
             conditions_in_words(each.draft.conditions),
-            actions_in_words(each.draft.action_type, each.draft.parameters),
+            rule_does(each.draft.action_type, each.draft.parameters),
             _because(each.evidence),
             each.updated_at,
         )

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from postroom.core.errors import BadInput
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.exchange import Verdict
-from postroom.core.rules.in_words import actions_in_words, conditions_in_words
+from postroom.core.rules.in_words import conditions_in_words
 from postroom.operations.people.audit import next_entry
 from postroom.operations.rules.rule_exchange import IMPORTED, RuleFormat, import_rules, import_table, read_rules
 from postroom.operations.rules.rules import switch_rule
 from postroom.store.engine.database import Database
 from postroom.store.people.audit import Signature
+from postroom.words.actions import rule_does
 
 __all__ = ["ImportRow", "ReadImport", "enable_import", "format_of", "keep_import", "read_import"]
 
@@ -99,4 +100,4 @@ async def enable_import(database: Database, names: Sequence[str], signed: Signat
 def _words(draft: RuleDraft | None) -> tuple[str, str]:
     if draft is None:
         return "", ""
-    return conditions_in_words(draft.conditions), actions_in_words(draft.action_type, draft.parameters)
+    return conditions_in_words(draft.conditions), rule_does(draft.action_type, draft.parameters)

@@ -9,7 +9,7 @@ from uuid import UUID
 from postroom.core.errors import BadInput
 from postroom.core.rules.documents import write_documents
 from postroom.core.rules.draft import PRIORITIES, check_rule
-from postroom.core.rules.in_words import actions_in_words, conditions_in_words
+from postroom.core.rules.in_words import conditions_in_words
 from postroom.core.rules.order import RulePlace
 from postroom.core.rules.rule import ScopeName
 from postroom.operations.accounts.accounts import list_accounts
@@ -22,6 +22,7 @@ from postroom.store.rules import rule_lists, rules
 from postroom.store.rules.rule_lists import NumberedRule, RuleCounts, RuleState
 from postroom.store.rules.rules import RuleView
 from postroom.store.rules.shadow_reports import Tally, shadow_tallies
+from postroom.words.actions import rule_does
 
 __all__ = [
     "DAYS",
@@ -163,7 +164,7 @@ async def _lines(
                 number,
                 _whose(view, accounts),
                 conditions_in_words(view.conditions),
-                actions_in_words(view.action, view.parameters),
+                rule_does(view.action, view.parameters),
                 _by_day(hits.get(str(view.id), NO_HITS), now),
                 last.get(view.id),
                 shadows.get(view.id, Tally()) if view.mode == "shadow" else None,

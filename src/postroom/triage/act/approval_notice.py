@@ -12,10 +12,11 @@ from typing import Any, assert_never
 
 from postroom.core.actions.action import Actor
 from postroom.core.actions.parameters import copies_of, recipients_of
-from postroom.core.actions.steps import Step, sending_step, steps_of
+from postroom.core.actions.steps import Step, sending_step
 from postroom.core.counted import counted
 from postroom.core.short_ids import SHOWN
 from postroom.store.actions.approvals import Approval, WaitingCount
+from postroom.words.actions import in_brief
 
 LONGEST_LINE = 200
 LONGEST_TEXT = 700
@@ -49,7 +50,7 @@ class ApprovalNotice:
 
 def notice_of(approval: Approval) -> ApprovalNotice:
     why = [one_line(approval.rationale)] if approval.rationale else []
-    what, to_whom = what_is_done(approval.action_type, approval.parameters), whom_it_reaches(approval)
+    what, to_whom = what_is_done(approval), whom_it_reaches(approval)
     sender, subject = one_line(approval.sender), one_line(approval.subject) or "(no subject)"
     sending = sending_step(approval.action_type, approval.parameters) or Step("archive")
     content = _content(sending.parameters)
@@ -78,30 +79,9 @@ def whole_content(approval: Approval, longest: int) -> str:
     return several_lines(_content(sending.parameters), longest) if sending is not None else ""
 
 
-def what_is_done(action_type: str, parameters: Any) -> str:
-    """Describe the action in words, without its recipients."""
-    match action_type:
-        case "apply_label" | "remove_label":
-            verb = "apply the label" if action_type == "apply_label" else "remove the label"
-            return f"{verb} {one_line(str(parameters.get('label', '')))!r}"
-        case "snooze":
-            until = parameters.get("until")
-            span = f"for {parameters.get('amount')} {parameters.get('units')}"
-            return one_line(f"snooze {f'until {until}' if until else span}")
-        case "delete":
-            return "delete for good"
-        case "trash":
-            return "move to the trash"
-        case "restore":
-            return "take out of the trash"
-        case "auto_reply":
-            return "answer"
-        case "several":
-            return ", then ".join(
-                what_is_done(step.action_type, step.parameters) for step in steps_of(action_type, parameters)
-            )
-        case _:
-            return action_type.replace("_", " ")
+def what_is_done(approval: Approval) -> str:
+    """Describe the action on one line, without its recipients; never cut, since people approve what they read."""
+    return " ".join(_visible(in_brief(approval.action_type, approval.parameters)).split())
 
 
 def whom_it_reaches(approval: Approval) -> tuple[str, ...]:

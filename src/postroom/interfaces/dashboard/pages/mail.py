@@ -43,27 +43,14 @@ from postroom.operations.mail.reclassify import reclassify
 from postroom.operations.overview.watching import mail_changes
 from postroom.settings.reading import Settings
 from postroom.settings.safety import policy_of
+from postroom.words.actions import NAME_A_LABEL, OFFERED
 from postroom.words.backfill import CATEGORY_WORDS
 from postroom.words.mail import DECIDERS, LIST_STATES, SPANS
 
 FILTERS = ("q", "kind", "tier", "category", "state", "by", "account", "since")
 PATIENCE = timedelta(seconds=1.5)
 """How long a form waits for its action, so that the page can say that it is done."""
-ACTIONS = {
-    "star": "Star",
-    "unstar": "Take the star off",
-    "mark_read": "Mark as read",
-    "mark_unread": "Mark as unread",
-    "apply_label": "Add the label",
-    "remove_label": "Take the label off",
-    "snooze 3h": "Snooze for 3 hours",
-    "snooze 1d": "Snooze for a day",
-    "snooze 1w": "Snooze for a week",
-    "trash": "Move to the trash",
-    "restore": "Take out of the trash",
-}
 VIEWS = ("text", "html")
-NEED_A_LABEL = ("apply_label", "remove_label")
 
 
 def pages(site: Site, database: Database, settings: Settings) -> list[Page]:
@@ -152,7 +139,7 @@ class MessagePage(Page):
 
     async def _do(self, form: Form) -> Done:
         name = form.required("action", "choose what to do")
-        if name in NEED_A_LABEL:
+        if name in NAME_A_LABEL:
             name = f"{name} {form.required('label', 'name the label')}"
         steps = read_actions([name])
         message = form.parameters["message"]
@@ -185,7 +172,7 @@ def _values(shown: MailDetail | EventDetail, visit: Visit) -> Mapping[str, objec
     return {
         "mail": shown if is_mail else None,
         "event": None if is_mail else shown,
-        "others": ACTIONS,
+        "others": OFFERED,
         "rule_address": _rule_address(shown) if is_mail else "",
         "view": visit.choice("view", VIEWS, VIEWS[0]),
     }

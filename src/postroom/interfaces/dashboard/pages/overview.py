@@ -23,7 +23,7 @@ from postroom.operations.overview.overview import Overview
 from postroom.operations.overview.road import Road
 from postroom.operations.rules.model import ModelStatus
 from postroom.settings.reading import Settings
-from postroom.words.connectors import ACCOUNT_MOODS, ACCOUNT_STATES, LIVENESS_MOODS
+from postroom.words.connectors import ACCOUNT_MOODS, ACCOUNT_STATES, LIVENESS, LIVENESS_MOODS
 from postroom.words.road import DECIDERS, ENDINGS, SOURCES
 
 LINES_SHOWN = 50
@@ -32,7 +32,7 @@ WORDS: Mapping[str, Mapping[str, str]] = {
     "deciders": SOURCES,
     "account_words": ACCOUNT_STATES,
     "account_moods": ACCOUNT_MOODS,
-    "connector_words": {"never": "no connector yet"},
+    "connector_words": LIVENESS,
     "connector_moods": LIVENESS_MOODS,
 }
 TITLES = ("Came in", "Tier, and its wait", "Decided", "Done")

@@ -36,7 +36,7 @@ from postroom.operations.overview.channels import changes_on
 from postroom.operations.overview.windows import window_of
 from postroom.settings.queues import queues_of
 from postroom.settings.reading import Settings
-from postroom.words.states import QUEUED_MOODS, QUEUED_STATES
+from postroom.words.states import EVENT_STATES
 
 ENDED_CHOICES = (("summaries", "Coalesced"), ("auto_acked", "Auto-acked"), ("failed", "Failed"))
 DEFAULT_KIND: EndedKind = "summaries"
@@ -83,8 +83,7 @@ class QueuesPage(Page):
             "opened": None if summary is None else await load_members(self._database, _id("summary", summary)),
             "most_members": MOST_MEMBERS,
             "read_at": now,
-            "state_words": QUEUED_STATES,
-            "state_moods": QUEUED_MOODS,
+            "event_states": EVENT_STATES,
         }
 
     def changes(self) -> AsyncIterator[None]:

@@ -7,11 +7,12 @@ from uuid import UUID
 from postroom.core.errors import BadInput, NotFound
 from postroom.core.rules.documents import read_documents, write_rule
 from postroom.core.rules.draft import RuleDraft, read_draft
-from postroom.core.rules.in_words import actions_in_words, conditions_in_words
+from postroom.core.rules.in_words import conditions_in_words
 from postroom.interfaces.dashboard.forms import Form
 from postroom.interfaces.dashboard.pages.rules.fields import RuleFields, as_fields, document_of, fields_of
 from postroom.operations.rules.rule_matches import Matches, RuleMatcher
 from postroom.operations.rules.rules import RuleView
+from postroom.words.actions import rule_does
 
 LARGEST_TEXT = 64 * 1024
 Way = Literal["form", "text"]
@@ -104,5 +105,5 @@ async def check(edited: EditedRule, matcher: RuleMatcher) -> CheckedRule:
         matches = await matcher.find(draft)
     except (BadInput, NotFound) as error:
         return CheckedRule(problem=str(error))
-    does = actions_in_words(draft.action_type, draft.parameters)
+    does = rule_does(draft.action_type, draft.parameters)
     return CheckedRule("", conditions_in_words(draft.conditions), does, write_rule(draft), matches)

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from starlette.datastructures import FormData
 
+from postroom.core.actions.action import SPECS
 from postroom.core.actions.steps import Step, steps_of
 from postroom.core.errors import BadInput
 from postroom.core.rules.draft import RuleDraft
@@ -55,23 +56,11 @@ CONDITIONS = (
     Choice("language", "Language", "de"),
 )
 ACTIONS = (
-    Choice("archive", "Archive"),
-    Choice("apply_label", "Apply the label", "Receipts"),
-    Choice("mark_read", "Mark read"),
-    Choice("star", "Star"),
+    *(Choice(name, spec.button, spec.example) for name, spec in SPECS.items()),
     Choice("none", "Leave it, and try no later rule"),
-    Choice("remove_label", "Remove the label", "Old"),
-    Choice("mark_unread", "Mark unread"),
-    Choice("unstar", "Remove the star"),
-    Choice("snooze", "Snooze for", "2 days"),
-    Choice("trash", "Move to the trash"),
-    Choice("restore", "Take out of the trash"),
-    Choice("forward", "Forward to", "books@example.com"),
-    Choice("auto_reply", "Answer with the text", "I am away until Monday."),
-    Choice("delete", "Delete for good"),
 )
 _KINDS = {each.kind: each for each in CONDITIONS}
-_ARGUMENTS = {"apply_label": "label", "remove_label": "label", "forward": "to", "auto_reply": "text"}
+_ARGUMENTS = {name: spec.argument for name, spec in SPECS.items() if spec.argument is not None}
 
 
 class ConditionRow(NamedTuple):

@@ -7,7 +7,7 @@ from datetime import datetime
 from starlette.routing import Route
 
 from postroom.core.rules.draft import RuleDraft
-from postroom.core.rules.in_words import actions_in_words, conditions_in_words
+from postroom.core.rules.in_words import conditions_in_words
 from postroom.core.rules.starter import starters
 from postroom.interfaces.dashboard.forms import Done, Form, form_route
 from postroom.interfaces.dashboard.page import Page
@@ -18,6 +18,7 @@ from postroom.operations.installation.database import Database
 from postroom.operations.installation.long_tasks import LongTask, LongTasks, Report
 from postroom.operations.rules.starter_rules import StarterView, add_starters, list_starters, plain_starters
 from postroom.settings.reading import Settings
+from postroom.words.actions import rule_does
 
 GOOD_FOR_S = 600.0
 """The figures are counted again after this time."""
@@ -83,5 +84,5 @@ class StartersPage(Page):
 
 def _words(rule: RuleDraft) -> tuple[str, str, str]:
     """The name of a rule, when it matches, and what it does."""
-    does = actions_in_words(rule.action_type, rule.parameters)
+    does = rule_does(rule.action_type, rule.parameters)
     return rule.name, rule.description or conditions_in_words(rule.conditions), does
