@@ -10,13 +10,14 @@ import pytest
 
 from postroom.core.errors import Conflict, IllegalMove, KeyMissing, NotFound, SealBroken, VaultError
 from postroom.core.mail.accounts import parking_key
+from postroom.core.mail.secret_fields import REFRESH_TOKEN
 from postroom.mailboxes.accounts.sealing import drop_other_keys, reseal_all
 from postroom.mailboxes.gmail.oauth import ConsentRefused, Grant
 from postroom.mailboxes.gmail.scopes import FULL, MODIFY, READONLY, SEND
 from postroom.operations.accounts.accounts import find_account
 from postroom.operations.accounts.connecting import connect
 from postroom.store.accounts import accounts, secret_keys
-from postroom.store.accounts.accounts import REFRESH_TOKEN, AccountView, GivenAccess
+from postroom.store.accounts.accounts import AccountView, GivenAccess
 from postroom.store.accounts.secret_keys import Resealed, StoredSecret
 from postroom.store.engine.database import Database, Script, Text, Verb, transaction
 from postroom.store.engine.ids import new_id

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from postroom.core.errors import Conflict
+from postroom.core.mail.secret_fields import PASSWORD, SMTP_PASSWORD
 from postroom.store.accounts import accounts
-from postroom.store.accounts.accounts import PASSWORD, SMTP_PASSWORD, GivenAccess
+from postroom.store.accounts.accounts import GivenAccess
 from postroom.store.engine.ids import new_id
 from postroom.store.people.audit import list_audit
 from postroom.vault.sealing import Sealed

@@ -57,7 +57,7 @@ async def setup(sqlite: Database, clock: ManualClock, tmp_path: Path) -> AsyncIt
 def estimates(setup: GmailSetup, **model: Any) -> BackfillEstimates:
     settings = ModelSettings.model_validate(model)
     backfills = Backfills(setup.services.database, BackfillSettings.model_validate({}), settings, setup.clock)
-    return BackfillEstimates(backfills, settings, QuotaPace(4_800, 20, 5, 500))
+    return BackfillEstimates(backfills, settings, lambda _provider: QuotaPace(4_800, 20, 5, 500))
 
 
 def finance(setup: GmailSetup, days: int = 365, **changes: Any) -> NewBackfill:

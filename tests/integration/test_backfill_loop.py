@@ -9,9 +9,9 @@ from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
-from postroom.compose.mail_connector import beside
 from postroom.core.backfill.job import BackfillJob, NewBackfill
 from postroom.mailboxes.following.request_handlers import RequestHandlers
+from postroom.mailboxes.following.running import beside
 from postroom.sources.request_server import RequestServer
 from postroom.store.backfill import backfill
 from postroom.store.engine.clock import wall_clock

@@ -9,11 +9,11 @@ import pytest
 
 from postroom.core.heartbeat import parse_heartbeat
 from postroom.core.mail.account_repair import repair_for
+from postroom.core.mail.secret_fields import REFRESH_TOKEN
 from postroom.mailboxes.gmail.oauth import AppRefused
 from postroom.mailboxes.gmail.scopes import LEVELS
 from postroom.operations.accounts.account_status import AccountLine, account_lines
 from postroom.store.accounts.accounts import (
-    REFRESH_TOKEN,
     Consent,
     GivenAccess,
     connect_account,

@@ -15,7 +15,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from postroom.mailboxes.accounts.credentials import AccessTokens
+from postroom.mailboxes.accounts.book import AccountBook
+from postroom.mailboxes.gmail.credentials import AccessTokens
 from postroom.mailboxes.gmail.oauth import GoogleOAuth
 from postroom.mailboxes.gmail.scopes import PUBSUB
 from postroom.operations.accounts.connecting import connect
@@ -156,7 +157,7 @@ async def consented(tmp_path: Path, database: Database) -> AsyncIterator[Consent
     vault = Vault(tmp_path / "keys")
     async with running_google() as google, httpx2.AsyncClient(timeout=PATIENCE_S) as http:
         oauth = GoogleOAuth(http, google.app)
-        tokens = AccessTokens(database, vault, oauth)
+        tokens = AccessTokens(AccountBook(database, lambda: vault), oauth)
         grant = await google.consent(oauth, "organise", ADA)
         signed, client_id = Signature(new_id(), "test", "admin"), google.app.client_id
         account = await connect(database, vault, grant, ADA, client_id, signed, wall_clock())

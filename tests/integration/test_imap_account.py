@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 
+from postroom.core.mail.secret_fields import REFRESH_TOKEN
 from postroom.operations.accounts.connecting_imap import connect_imap, imap_account
-from postroom.store.accounts.accounts import REFRESH_TOKEN, Consent, GivenAccess, connect_account
+from postroom.store.accounts.accounts import Consent, GivenAccess, connect_account
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from postroom.mailboxes.accounts.imap_sign_in import ImapSignIns
+from postroom.mailboxes.accounts.book import AccountBook
 from postroom.mailboxes.imap.errors import NotOffered
 from postroom.mailboxes.imap.folders import FolderMap
 from postroom.mailboxes.imap.labels import Keywords
 from postroom.mailboxes.imap.places import Finder, KnownPlaces
 from postroom.mailboxes.imap.session import Session
+from postroom.mailboxes.imap.sign_ins import ImapSignIns
 from postroom.operations.accounts.connecting_imap import connect_imap
 from postroom.store.engine.database import Database
 from postroom.vault.sealing import Vault
@@ -42,7 +43,7 @@ async def opened(server: Server, database: Database, folder: Path, clock: Manual
     async with scripted_imap(server.talk) as port:
         at = replace(servers(clock.forward(1)), imap_host="127.0.0.1", imap_port=port, imap_security="plain")
         account = await connect_imap(database, vault, ADA, at, "a password", signed(), clock=clock)
-        session = await ImapSignIns(database, lambda: vault, clock).open(account.id)
+        session = await ImapSignIns(AccountBook(database, lambda: vault, clock)).open(account.id)
         session.connection.close()
         return session
 

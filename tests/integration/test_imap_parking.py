@@ -9,8 +9,9 @@ import pytest
 
 from postroom.core.errors import Parked
 from postroom.core.mail.mailbox import job_error_of
-from postroom.mailboxes.accounts.imap_sign_in import AccountGone, AccountUnreadable, AccountWaits, ImapSignIns
+from postroom.mailboxes.accounts.book import AccountBook
 from postroom.mailboxes.imap.errors import ServerFailed
+from postroom.mailboxes.imap.sign_ins import AccountGone, AccountUnreadable, AccountWaits, ImapSignIns
 from postroom.operations.accounts.connecting_imap import connect_imap
 from postroom.store.accounts import accounts
 from postroom.store.accounts.accounts import AccountView
@@ -54,7 +55,7 @@ class Setup:
         self.clock = clock
         self.vault = Vault(folder)
         self.port = port
-        self.sign_ins = ImapSignIns(database, lambda: self.vault, clock)
+        self.sign_ins = ImapSignIns(AccountBook(database, lambda: self.vault, clock))
 
     async def give(self, password: str) -> AccountView:
         at = replace(servers(self.clock.forward(1)), imap_host="127.0.0.1", imap_port=self.port, imap_security="plain")
@@ -160,7 +161,7 @@ async def test_a_password_whose_key_is_gone_waits_for_a_person(
     async with scripted_imap(server.talk) as port:
         setup = Setup(database, tmp_path, clock, port)
         account = await setup.give(RIGHT)
-        elsewhere = ImapSignIns(database, lambda: Vault(tmp_path / "another"), clock)
+        elsewhere = ImapSignIns(AccountBook(database, lambda: Vault(tmp_path / "another"), clock))
         with pytest.raises(AccountWaits, match="key") as waits:
             await elsewhere.open(account.id)
         # The account is active: a job that waited for it alone would be back at once, again and again.

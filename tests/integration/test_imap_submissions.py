@@ -7,10 +7,12 @@ from uuid import UUID, uuid4
 import pytest
 
 from postroom.core.errors import NotAllowed
+from postroom.core.mail.secret_fields import PASSWORD
 from postroom.core.mail.servers import MailServers
-from postroom.mailboxes.accounts.imap_sign_in import ImapSignIns
-from postroom.mailboxes.accounts.imap_submission import REFUSED_FOR, Submissions
+from postroom.mailboxes.accounts.book import AccountBook
 from postroom.mailboxes.imap.errors import SignInRefused
+from postroom.mailboxes.imap.sign_ins import ImapSignIns
+from postroom.mailboxes.imap.submissions import REFUSED_FOR, Submissions
 from postroom.store.accounts import accounts
 from postroom.store.accounts.accounts import GivenAccess
 from postroom.store.engine.database import Database
@@ -38,7 +40,7 @@ class Connected:
         servers = MailServers(
             "127.0.0.1", 143, "plain", host, port, security, "mara", "password", "keywords", False, now
         )
-        secrets = {accounts.PASSWORD: self.vault.seal(self.id, accounts.PASSWORD, password)}
+        secrets = {PASSWORD: self.vault.seal(self.id, PASSWORD, password)}
         await self.database.run(
             accounts.connect_account(self.id, "imap", OWNER, GivenAccess(secrets, servers=servers), signed(), now)
         )
@@ -56,7 +58,8 @@ async def _nothing() -> None: ...
 def connected(database: Database, clock: ManualClock, tmp_path: Path) -> Connected:
     vault = Vault(tmp_path / "keys")
     vault.prepare([], clock())
-    return Connected(database, vault, clock, Submissions(ImapSignIns(database, lambda: vault, clock), clock), new_id())
+    sign_ins = ImapSignIns(AccountBook(database, lambda: vault, clock))
+    return Connected(database, vault, clock, Submissions(sign_ins, clock), new_id())
 
 
 async def test_a_refused_password_is_not_tried_again_until_there_is_another_or_an_hour_is_over(

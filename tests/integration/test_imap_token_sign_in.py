@@ -13,15 +13,17 @@ import pytest
 
 from postroom.core.errors import Parked, VaultError
 from postroom.core.mail.mailbox import job_error_of
-from postroom.mailboxes.accounts.imap_sign_in import AccountWaits, ImapSignIns, SecretUnreadable, TokenLater
-from postroom.mailboxes.accounts.imap_submission import Submissions
-from postroom.mailboxes.accounts.imap_tokens import HeldConsent, MailTokens
+from postroom.core.mail.secret_fields import REFRESH_TOKEN
+from postroom.mailboxes.accounts.book import AccountBook
 from postroom.mailboxes.imap.errors import ImapError
+from postroom.mailboxes.imap.sign_ins import AccountWaits, ImapSignIns, SecretUnreadable, TokenLater
+from postroom.mailboxes.imap.submissions import Submissions
+from postroom.mailboxes.imap.tokens import HeldConsent, MailTokens
 from postroom.mailboxes.oauth.mail_apps import microsoft_mail_app
 from postroom.mailboxes.oauth.tokens import refresh
 from postroom.operations.accounts.connecting_imap import connect_imap_by_consent
 from postroom.store.accounts import accounts
-from postroom.store.accounts.accounts import REFRESH_TOKEN, AccountView
+from postroom.store.accounts.accounts import AccountView
 from postroom.store.engine.database import Database
 from postroom.vault.sealing import Vault
 from postroom_sandbox.server import running
@@ -81,16 +83,17 @@ class Setup:
     port: int
 
     def __post_init__(self) -> None:
+        self.book = AccountBook(self.database, lambda: self.vault, self.clock)
         self.tokens = self.new_tokens()
         self.sign_ins = self.process(self.tokens)
 
     def new_tokens(self) -> MailTokens:
         app = microsoft_mail_app(CLIENT_ID, None, self.microsoft.address, "common")
-        return MailTokens(self.database, lambda: self.vault, lambda _name: app, self.http, self.clock)
+        return MailTokens(self.book, lambda _name: app, self.http)
 
     def process(self, tokens: MailTokens | None = None) -> ImapSignIns:
         """The sign-ins of a process, with tokens of its own."""
-        return ImapSignIns(self.database, lambda: self.vault, self.clock, tokens=tokens or self.new_tokens())
+        return ImapSignIns(self.book, tokens=tokens or self.new_tokens())
 
     async def consent(self, smtp_port: int | None = None) -> AccountView:
         token = self.microsoft.issue(ADA)["refresh_token"]
@@ -317,8 +320,8 @@ async def test_a_refresh_token_that_cannot_be_stored_is_kept_until_it_can(setup:
         return setup.vault
 
     app = microsoft_mail_app(CLIENT_ID, None, setup.microsoft.address, "common")
-    tokens = MailTokens(setup.database, vault, lambda _name: app, setup.http, setup.clock)
-    sign_ins = ImapSignIns(setup.database, lambda: setup.vault, setup.clock, tokens=tokens)
+    tokens = MailTokens(AccountBook(setup.database, vault, setup.clock), lambda _name: app, setup.http)
+    sign_ins = ImapSignIns(setup.book, tokens=tokens)
     old = await setup.stored(account.id)
     with pytest.raises(SecretUnreadable, match="the keys cannot be read"):
         await sign_ins.open(account.id)

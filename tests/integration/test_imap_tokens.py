@@ -14,7 +14,10 @@ from uuid import UUID
 import httpx2
 import pytest
 
-from postroom.compose.imap_provider import ImapProvider
+from postroom.mailboxes.accounts.book import AccountBook
+from postroom.mailboxes.imap.mailboxes import ImapProvider
+from postroom.mailboxes.providers import ProviderParts
+from postroom.operations.installation.vault import vault_of
 from postroom.settings.reading import load_settings
 from postroom.store.engine.database import Database
 from support.dovecot import running_dovecot
@@ -88,7 +91,9 @@ class Owner:
         """As a worker does that starts now, with the stored consent alone."""
         settings = load_settings(environ=os.environ, cwd=Path.cwd())
         async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
-            provider = ImapProvider(settings, database, http, None, OpenGate())
+            provider = ImapProvider(
+                ProviderParts(settings, AccountBook(database, lambda: vault_of(settings)), http, OpenGate())
+            )
             mailbox = await provider.mailbox(account_id)
             assert "INBOX" in [each.id for each in await mailbox.labels()]
             await provider.aclose()

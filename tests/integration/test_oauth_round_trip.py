@@ -21,10 +21,11 @@ from postroom.core.roles import Principal, Role
 from postroom.interfaces.http.mcp.mcp_server import build_server
 from postroom.jobs.run import JobRun
 from postroom.jobs.worker import Worker, WorkerOptions
-from postroom.mailboxes.accounts.credentials import AccessTokens
+from postroom.mailboxes.accounts.book import AccountBook
 from postroom.mailboxes.accounts.sealing import reseal_all
 from postroom.mailboxes.gmail import calls
 from postroom.mailboxes.gmail.client import GmailClient
+from postroom.mailboxes.gmail.credentials import AccessTokens
 from postroom.mailboxes.gmail.errors import ScopeMissing, TokenUnavailable
 from postroom.mailboxes.gmail.oauth import AppRefused, GoogleOAuth, Grant
 from postroom.mailboxes.gmail.scopes import COMPOSE, LABELS, MODIFY, READONLY
@@ -77,7 +78,9 @@ class OAuthSetup:
         return await connect(self.database, self.vault, grant, email, client_id, signed(), now)
 
     def another_process(self) -> AccessTokens:
-        return AccessTokens(self.database, Vault(self.vault.file.parent), self.oauth, self.clock, self.ticks)
+        return AccessTokens(
+            AccountBook(self.database, lambda: Vault(self.vault.file.parent), self.clock), self.oauth, self.ticks
+        )
 
     @property
     def refreshes(self) -> int:
@@ -98,7 +101,7 @@ async def setup(database: Database, clock: ManualClock, tmp_path: Path) -> Async
     ticks, vault = Ticks(clock), Vault(tmp_path / "keys")
     async with running_google(clock) as google, httpx2.AsyncClient(timeout=PATIENCE_S) as http:
         oauth = GoogleOAuth(http, google.app)
-        tokens = AccessTokens(database, vault, oauth, clock, ticks)
+        tokens = AccessTokens(AccountBook(database, lambda: vault, clock), oauth, ticks)
         yield OAuthSetup(database, clock, ticks, vault, google, oauth, tokens)
         await tokens.close()
 

@@ -12,9 +12,10 @@ import pytest
 
 from postroom.core.errors import Refused
 from postroom.operations.backfill.backfill import Backfills
-from postroom.operations.backfill.backfill_estimate import BackfillEstimates, quota_pace
+from postroom.operations.backfill.backfill_estimate import BackfillEstimates, paces_of
 from postroom.operations.backfill.estimate_runs import MOST_RUNNING, EstimateRuns
-from postroom.settings.mailboxes import BackfillSettings, GmailSettings
+from postroom.settings.mailboxes import BackfillSettings
+from postroom.settings.reading import Settings
 from postroom.settings.sections import ModelSettings
 from postroom.store.backfill import backfill
 from postroom.store.engine.clock import wall_clock
@@ -238,9 +239,7 @@ async def test_few_estimates_run_at_once_and_end_with_the_server(sqlite: Databas
     await keep_mailbox(JobSetup(sqlite, clock))
     model = ModelSettings.model_validate({})
     backfills = Backfills(sqlite, BackfillSettings.model_validate({}), model, clock)
-    runs = EstimateRuns(
-        backfills, BackfillEstimates(backfills, model, quota_pace(GmailSettings.model_validate({}))), clock
-    )
+    runs = EstimateRuns(backfills, BackfillEstimates(backfills, model, paces_of(Settings.model_validate({}))), clock)
     begun = [await runs.start(replace(FINANCE, rate_limit_per_hour=1 + each), signed()) for each in range(MOST_RUNNING)]
     with pytest.raises(Refused):
         await runs.start(FINANCE, signed())

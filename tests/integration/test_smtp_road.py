@@ -9,7 +9,6 @@ from typing import Any
 import dkim
 import pytest
 
-from postroom.compose.google import vault_of
 from postroom.compose.smtp import SmtpOnDemand
 from postroom.core.errors import BadInput
 from postroom.core.outbound.replies import Reply
@@ -22,6 +21,7 @@ from postroom.core.outbound.transport import (
     decided,
 )
 from postroom.operations.accounts.keys import rotate_keys
+from postroom.operations.installation.vault import vault_of
 from postroom.operations.outbound.destinations import add_dkim
 from postroom.operations.outbound.reports import take_report
 from postroom.outbound.queue.delivery import Sender

@@ -8,7 +8,8 @@ import httpx2
 import pytest
 
 from postroom.core.actions.safety import Policy
-from postroom.mailboxes.accounts.credentials import AccessTokens
+from postroom.mailboxes.accounts.book import AccountBook
+from postroom.mailboxes.gmail.credentials import AccessTokens
 from postroom.mailboxes.gmail.oauth import GoogleApp, GoogleOAuth, Grant
 from postroom.mailboxes.gmail.scopes import MODIFY
 from postroom.operations.accounts.connecting import connect
@@ -47,4 +48,4 @@ async def _credentials(
     await database.run(keep_account(new_id(), "gmail", "webhook:ci", "ci@example.com", clock()))
     grant = Grant("ya29.first", timedelta(hours=1), frozenset({MODIFY}), "1//refresh")
     await connect(database, vault, grant, "ci@example.com", "client", signed, clock())
-    return AccessTokens(database, vault, GoogleOAuth(google, GoogleApp("client", "secret")), clock)
+    return AccessTokens(AccountBook(database, lambda: vault, clock), GoogleOAuth(google, GoogleApp("client", "secret")))

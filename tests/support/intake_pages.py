@@ -14,6 +14,7 @@ from starlette.requests import Request
 
 from postroom.core.heartbeat import parse_heartbeat
 from postroom.core.jobs.types import CATALOGUE
+from postroom.core.mail.secret_fields import REFRESH_TOKEN
 from postroom.core.queue.queues import Queues
 from postroom.core.visitors import Visitor
 from postroom.interfaces.dashboard.broadcast import UpdateIntervals
@@ -30,7 +31,7 @@ from postroom.mailboxes.gmail.scopes import LEVELS
 from postroom.operations.connectors.connector_cards import ConnectorLimits
 from postroom.operations.installation.long_tasks import FromPage, LongTasks
 from postroom.operations.jobs.job_bulk import BulkOutcome
-from postroom.store.accounts.accounts import REFRESH_TOKEN, Consent, GivenAccess, connect_account
+from postroom.store.accounts.accounts import Consent, GivenAccess, connect_account
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.intake.connectors import record_heartbeat

@@ -12,7 +12,6 @@ from typing import Any
 from uuid import UUID
 
 from postroom.compose.gate import MailboxGate
-from postroom.compose.gmail import ConnectorParts, connector_parts
 from postroom.compose.mailboxes import Mailboxes, keep_sandbox_account
 from postroom.compose.switchboard import dispatcher_of, open_services, switchboard_for
 from postroom.compose.tasks import background
@@ -26,6 +25,7 @@ from postroom.intake.intake import Intake
 from postroom.interfaces.http.services import Services
 from postroom.mailboxes.gmail.following.live import GmailConnector
 from postroom.mailboxes.gmail.transport import CheckedClient
+from postroom.mailboxes.gmail.watching import ConnectorParts, connector_parts
 from postroom.outbound.queue.pace import Pace
 from postroom.settings.reading import Settings
 from postroom.sources.mcp_switchboard import McpSwitchboard

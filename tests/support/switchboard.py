@@ -25,7 +25,7 @@ from postroom.intake.intake import Intake
 from postroom.interfaces.http.services import Services
 from postroom.interfaces.http.switchboard import McpEndpoint, running_mcp, switchboard_routes
 from postroom.interfaces.http.token_check import TokenCheck
-from postroom.mailboxes.accounts.credentials import AccessTokens
+from postroom.mailboxes.gmail.credentials import AccessTokens
 from postroom.outbound.submission.submissions import SubmissionOptions, Submissions
 from postroom.settings.mailboxes import BackfillSettings
 from postroom.store.engine.database import Database

@@ -5,8 +5,8 @@ from pathlib import Path
 from structlog.testing import capture_logs
 
 from postroom.compose.connector_failures import ELSEWHERE, RAN_WELL_S, REMEDY, ConnectorFailures
-from postroom.compose.mail_connector import held_folder
 from postroom.core.errors import DatabaseUnavailable
+from postroom.mailboxes.following.running import held_folder
 from postroom.store.engine.ids import new_id
 
 

@@ -6,13 +6,13 @@ from random import Random
 
 import pytest
 
-from postroom.compose.mail_connector import held_folder
 from postroom.core.errors import BadInput
 from postroom.core.mail.accounts import same_mailbox
 from postroom.mailboxes.following import refused as refused_mail
 from postroom.mailboxes.following import set_aside
 from postroom.mailboxes.following.ingested_ids import IngestedIds
 from postroom.mailboxes.following.refused import RefusedMail, refused_in
+from postroom.mailboxes.following.running import held_folder
 from postroom.mailboxes.following.set_aside import ROUNDS, SetAside, set_aside_in
 from postroom.mailboxes.gmail.errors import ServerError
 from postroom.mailboxes.gmail.following.changes import changes_in

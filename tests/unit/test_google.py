@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from postroom.compose.google import quota_terms
 from postroom.core.errors import SettingsError
+from postroom.mailboxes.gmail.from_settings import quota_terms
 from postroom.mailboxes.gmail.terms import NEW_PROJECT
 from postroom.settings.reading import load_settings
 

@@ -3,7 +3,6 @@
 import pytest
 
 from postroom.core.mail.account_repair import repair_in
-from postroom.mailboxes.accounts.imap_sign_in import refusal_reason
 from postroom.mailboxes.imap.errors import (
     REMEDIES,
     Busy,
@@ -14,6 +13,7 @@ from postroom.mailboxes.imap.errors import (
     sign_in_refusal,
 )
 from postroom.mailboxes.imap.presets import PRESETS, preset_at
+from postroom.mailboxes.imap.sign_ins import refusal_reason
 from postroom.telemetry.logs import without_secrets
 
 ADA = "ada@example.com"

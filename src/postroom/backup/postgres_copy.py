@@ -14,7 +14,7 @@ import asyncpg
 
 from postroom.backup.archive import Progress, silent
 from postroom.core.errors import BackupError, DatabaseInUse, DatabaseUnavailable
-from postroom.store.installation.restore_lock import RESTORE_LOCK
+from postroom.system.restore_lock import RESTORE_LOCK
 
 SCHEMAS = ("postroom", "switchboard")
 # Applying the migrations records them again; receipts belong to connections that have ended.

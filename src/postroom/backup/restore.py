@@ -30,11 +30,11 @@ from postroom.store.engine.migrate import apply, migrate, migrations
 from postroom.store.engine.postgres import PostgresDatabase
 from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.installation.prohibitions import Carried, Prohibitions, begin_paused, load_prohibitions
-from postroom.store.installation.restore_lock import exclusive_folder
 from postroom.store.installation.timeline import mark_restored, place_of
 from postroom.store.people.audit import Signature
 from postroom.system.private_files import DATABASE as FILE
 from postroom.system.private_files import make_private, private_folder, sync_folder
+from postroom.system.restore_lock import exclusive_folder
 from postroom.vault.keys import KeyFile
 
 STAGE = ".restoring"

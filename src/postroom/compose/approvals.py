@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Self
 import httpx2
 from starlette.routing import Route
 
-from postroom.compose.google import vault_of
 from postroom.core.jobs.types import CATALOGUE
+from postroom.operations.installation.vault import vault_of
 from postroom.settings.reading import Settings
 from postroom.store.accounts.secret_keys import list_key_uses
 from postroom.store.engine.clock import clock_of, wall_clock

@@ -8,12 +8,11 @@ from collections.abc import AsyncGenerator, Coroutine
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from postroom.core.errors import Refused, SettingsError
+from postroom.core.errors import SettingsError
 
 if TYPE_CHECKING:
     from postroom.core.tally import Tally
     from postroom.settings.reading import Settings
-    from postroom.sources.runtime import Heartbeats
 
 DRAIN = timedelta(seconds=10)
 
@@ -52,17 +51,6 @@ async def exporting_alone(settings: Settings) -> AsyncGenerator[Tally]:
 
 def heartbeat_every(settings: Settings) -> timedelta:
     return timedelta(seconds=settings.connector.heartbeat_s)
-
-
-async def introduce(heartbeats: Heartbeats) -> None:
-    """Send the first report, and fail at once if the token is refused. The error leaves out the header's name: text
-    after that name is taken for a secret and hidden wherever it is printed.
-    """
-    try:
-        await heartbeats.introduce()
-    except Refused as refused:
-        reason = str(refused).partition(": ")[2]
-        raise Refused(f"the switchboard does not accept the token in POSTROOM_CONNECTOR_TOKEN: {reason}") from None
 
 
 async def until_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:

@@ -10,8 +10,8 @@ from uuid import UUID
 
 import structlog
 
-from postroom.compose.mail_connector import FolderInUse
 from postroom.mailboxes.following.refused import reason_of
+from postroom.mailboxes.following.running import FolderInUse
 
 log = structlog.get_logger()
 

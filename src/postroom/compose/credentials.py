@@ -5,11 +5,12 @@ from collections.abc import AsyncGenerator
 
 import httpx2
 
-from postroom.compose.google import google_app, vault_of
-from postroom.mailboxes.accounts.credentials import AccessTokens
+from postroom.mailboxes.accounts.book import AccountBook
+from postroom.mailboxes.gmail.credentials import AccessTokens
+from postroom.mailboxes.gmail.from_settings import google_app
 from postroom.mailboxes.gmail.oauth import GoogleOAuth
+from postroom.operations.installation.vault import vault_of
 from postroom.settings.reading import Settings
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 
 
@@ -21,7 +22,7 @@ async def open_credentials(
     if settings.google.client_id is None:
         yield None
         return
-    tokens = AccessTokens(database, vault_of(settings), GoogleOAuth(http, google_app(settings)), wall_clock)
+    tokens = AccessTokens(AccountBook(database, lambda: vault_of(settings)), GoogleOAuth(http, google_app(settings)))
     try:
         yield tokens
     finally:

@@ -5,27 +5,29 @@ a remote one does.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Coroutine
+from typing import Any
 from uuid import UUID
 
 import httpx2
 import structlog
 
 from postroom.compose.connector_failures import ConnectorFailures
-from postroom.compose.gmail_provider import GmailProvider
-from postroom.compose.imap_provider import ImapProvider
 from postroom.core.actions.permits import Permit
 from postroom.core.errors import Fatal, NotFound, PostroomError, SettingsError
 from postroom.core.mail.accounts import endpoint_of
 from postroom.core.mail.carrier import Carrier, SentMailbox
 from postroom.core.mail.gate import Gate
 from postroom.core.mail.mailbox import Mailbox
+from postroom.core.mail.providers import PROVIDERS
 from postroom.core.mail.servers import MailServers
 from postroom.core.tally import Tally
-from postroom.mailboxes.accounts.credentials import AccessTokens
+from postroom.mailboxes.accounts.book import AccountBook
 from postroom.mailboxes.following.source import MailSource
 from postroom.mailboxes.gmail import facts as gmail
+from postroom.mailboxes.gmail.credentials import AccessTokens
+from postroom.mailboxes.providers import MailProvider, ProviderParts, provider_named
+from postroom.operations.installation.vault import vault_of
 from postroom.settings.reading import Settings
 from postroom.sources.mcp_switchboard import McpSwitchboard
 from postroom.store.accounts import accounts
@@ -45,43 +47,6 @@ LOOK_EVERY_S = 30.0
 Watch = Callable[[accounts.AccountView], Coroutine[Any, Any, None]]
 
 
-class MailProvider(Protocol):
-    """One kind of mailbox: what jobs do in it, how mail leaves it, and the connector that watches it."""
-
-    async def mailbox(self, account_id: UUID) -> Mailbox:
-        """Return the mailbox for reading."""
-        ...
-
-    async def mailbox_under(self, permit: Permit) -> Mailbox: ...
-
-    async def source(self, account_id: UUID) -> MailSource:
-        """Return the mailbox as a connector reads it."""
-        ...
-
-    async def sent_mail(self, account_id: UUID) -> SentMailbox: ...
-
-    async def carrier(self, permit: Permit) -> Carrier: ...
-
-    def is_reachable(self, account: accounts.AccountView) -> bool:
-        """Tell whether the mailbox can be opened: for example, its owner has given consent."""
-        ...
-
-    async def watch(self, account: accounts.AccountView, switchboard: McpSwitchboard, tally: Tally) -> None:
-        """Run the account's connector until canceled."""
-        ...
-
-    async def aclose(self) -> None:
-        """Close the connections that are kept for later work."""
-        ...
-
-
-PROVIDERS: Mapping[str, Callable[[Settings, Database, httpx2.AsyncClient, AccessTokens | None, Gate], MailProvider]] = {
-    "gmail": GmailProvider,
-    "imap": ImapProvider,
-}
-"""A new provider is a package that implements the ports, and one line here."""
-
-
 class Mailboxes:
     """The mailbox of each account, by the account's provider."""
 
@@ -94,9 +59,8 @@ class Mailboxes:
         gate: Gate,
     ) -> None:
         self._database = database
-        self._providers = {
-            name: provider(settings, database, http, credentials, gate) for name, provider in PROVIDERS.items()
-        }
+        parts = ProviderParts(settings, AccountBook(database, lambda: vault_of(settings)), http, gate, credentials)
+        self._providers = {name: provider_named(name).open(parts) for name in PROVIDERS}
         self._names: dict[UUID, str] = {}
 
     async def mailbox(self, account_id: UUID) -> Mailbox:

@@ -9,7 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from postroom import __version__
-from postroom.compose.connector import connector_token, exporting_alone, heartbeat_every, introduce, until_stopped
+from postroom.compose.connector import connector_token, exporting_alone, heartbeat_every, until_stopped
 from postroom.core.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ async def run_redis_source(settings: Settings, stop: asyncio.Event, **reading: U
     from postroom.sources.mcp_switchboard import switchboard_at
     from postroom.sources.redis_stream.source import RedisSource
     from postroom.sources.redis_stream.stream import RedisStream
-    from postroom.sources.runtime import Connector, ConnectorHealth, Heartbeats, sending_heartbeats
+    from postroom.sources.runtime import Connector, ConnectorHealth, Heartbeats, introduce, sending_heartbeats
     from postroom.store.engine.clock import wall_clock
 
     identity, consumer = reading["identity"], reading["consumer"]

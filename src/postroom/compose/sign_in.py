@@ -12,7 +12,6 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.routing import BaseRoute
 
-from postroom.compose.google import vault_of
 from postroom.core.errors import SettingsError
 from postroom.core.sign_in.session_times import SessionLimits
 from postroom.interfaces.dashboard.sign_in.own import OwnSignInPage, off_routes
@@ -23,6 +22,7 @@ from postroom.interfaces.http.api.operation import PREFIX as API
 from postroom.interfaces.http.services import Services
 from postroom.interfaces.http.sign_in import LOOK_EVERY_S, OwnerGate, SignInGate
 from postroom.interfaces.http.switchboard import DOORS
+from postroom.operations.installation.vault import vault_of
 from postroom.operations.people.kept_forms import KeptForms
 from postroom.operations.people.own_sign_in import OwnWaysIn
 from postroom.operations.people.owner_token import owner_token

@@ -12,11 +12,11 @@ from typing import Literal, Self
 
 import httpx2
 
-from postroom.compose.google import vault_of
 from postroom.core.hosts import bare_name
 from postroom.core.outbound.destinations import DestinationPauses, SigningKeys, StsPolicies
 from postroom.core.outbound.pacing import PaceLimits
 from postroom.core.outbound.retries import RetrySchedule
+from postroom.operations.installation.vault import vault_of
 from postroom.outbound.queue.destination_stores import StoredKeys, StoredPauses, StoredPolicies
 from postroom.outbound.queue.smtp_delivery import SmtpRoad
 from postroom.outbound.smtp.dkim import Signer

@@ -19,7 +19,7 @@ from postroom.intake.intake import Intake
 from postroom.interfaces.http.mcp.mcp_server import build_server
 from postroom.interfaces.http.services import Services
 from postroom.interfaces.http.token_check import TokenCheck
-from postroom.operations.backfill.backfill_estimate import quota_pace
+from postroom.operations.backfill.backfill_estimate import paces_of
 from postroom.operations.backfill.keeper import Keeper
 from postroom.outbound.submission.submissions import SubmissionLimits, SubmissionOptions, Submissions
 from postroom.settings.queues import queues_of
@@ -57,7 +57,7 @@ async def open_services(
             agents=_agents(settings, database),
             backfill_settings=settings.backfill,
             model_settings=settings.model,
-            quota_pace=quota_pace(settings.gmail),
+            pace_of=paces_of(settings),
             submissions=submissions_of(settings, database, reserve, tally),
             strikes=settings.outbound.strike_rule,
         )

@@ -152,3 +152,14 @@ async def pause(stop: asyncio.Event, length: timedelta) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(length.total_seconds()):
             await stop.wait()
+
+
+async def introduce(heartbeats: Heartbeats) -> None:
+    """Send the first report, and fail at once if the token is refused. The error leaves out the header's name: text
+    after that name is taken for a secret and hidden wherever it is printed.
+    """
+    try:
+        await heartbeats.introduce()
+    except Refused as refused:
+        reason = str(refused).partition(": ")[2]
+        raise Refused(f"the switchboard does not accept the token in POSTROOM_CONNECTOR_TOKEN: {reason}") from None

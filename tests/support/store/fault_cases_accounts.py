@@ -5,9 +5,10 @@ from typing import Any
 from uuid import UUID
 
 from postroom.core.mail.accounts import parking_key
+from postroom.core.mail.secret_fields import PASSWORD, REFRESH_TOKEN
 from postroom.core.mail.servers import MailServers
 from postroom.store.accounts import accounts, secret_keys
-from postroom.store.accounts.accounts import REFRESH_TOKEN, AccountView, Consent, GivenAccess
+from postroom.store.accounts.accounts import AccountView, Consent, GivenAccess
 from postroom.store.accounts.secret_keys import Resealed, StoredSecret
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
@@ -52,7 +53,7 @@ def servers(given_at: datetime, user_name: str = ADA) -> MailServers:
 
 
 async def connected_imap(setup: JobSetup, email: str = ADA, key_id: str = "key1") -> AccountView:
-    sealed = {accounts.PASSWORD: Sealed(key_id, f"sealed {email}")}
+    sealed = {PASSWORD: Sealed(key_id, f"sealed {email}")}
     connecting = accounts.connect_account(
         new_id(), "imap", email, GivenAccess(sealed, servers=servers(setup.clock(), email)), signed(), setup.clock()
     )
@@ -116,7 +117,7 @@ async def note_refresh(setup: JobSetup) -> Transaction[Any]:
 
 async def reseal(setup: JobSetup) -> Transaction[Any]:
     account = await connected(setup)
-    stored = StoredSecret(account.id, accounts.REFRESH_TOKEN, Sealed("key1", f"sealed {ADA}"))
+    stored = StoredSecret(account.id, REFRESH_TOKEN, Sealed("key1", f"sealed {ADA}"))
     return secret_keys.reseal([Resealed(stored, Sealed("key2", "again"))], setup.clock())
 
 

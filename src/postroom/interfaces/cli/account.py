@@ -170,9 +170,10 @@ def _add_imap(session: Session, options: ImapOptions) -> None:
 
 
 def _add_gmail(session: Session, email: str | None, level: str | None, no_browser: bool) -> None:
-    from postroom.compose.google import google_app, scopes_beside, vault_of
+    from postroom.mailboxes.gmail.from_settings import google_app, scopes_beside
     from postroom.mailboxes.gmail.scopes import LEVELS
     from postroom.operations.accounts.connecting import WantedConsent, add_gmail
+    from postroom.operations.installation.vault import vault_of
 
     wanted_level = None if level is None else choice("--level", level, LEVELS)
     settings = session.settings
@@ -283,8 +284,9 @@ def sync(session: Session, name: Name) -> None:
 @app.command()
 def remove(session: Session, name: Name) -> None:
     """Remove an account: revoke its consent, wipe its secrets; its mail and history stay. Safe to repeat."""
-    from postroom.compose.google import google_app, vault_of
+    from postroom.mailboxes.gmail.from_settings import google_app
     from postroom.operations.accounts.connecting import remove_account
+    from postroom.operations.installation.vault import vault_of
 
     settings = session.settings
     has_app = settings.google.client_id is not None and settings.google.client_secret is not None

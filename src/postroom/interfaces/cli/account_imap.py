@@ -16,7 +16,7 @@ from postroom.interfaces.cli.session import Session
 
 if TYPE_CHECKING:
     from postroom.core.mail.servers import AppName, LabelsAs, MailServers, Security
-    from postroom.mailboxes.accounts.imap_tokens import HeldConsent
+    from postroom.mailboxes.imap.tokens import HeldConsent
     from postroom.operations.accounts.accounts import AccountView
     from postroom.operations.accounts.imap_servers import FoundServers, TriedServers, WantedServers
 
@@ -62,8 +62,8 @@ class _Passwords:
 def add_imap(session: Session, options: ImapOptions) -> "AccountView | None":
     """Connect a mailbox, or renew its password or consent. None if the owner only wanted a preview."""
     from postroom.operations.accounts.connecting_imap import connect_imap, connect_imap_by_consent, imap_account
-    from postroom.operations.accounts.google import vault_of
     from postroom.operations.accounts.imap_servers import check_answer
+    from postroom.operations.installation.vault import vault_of
 
     email = options.email or _asked("Mail address")
     before = session.call(imap_account, normalised_address(email))
@@ -210,9 +210,9 @@ def _consented(
 ) -> "tuple[TriedServers, _Passwords]":
     """Ask for consent on the provider's page, and sign in with the first access token."""
     from postroom.interfaces.cli.consent import Browsing, Pasting
+    from postroom.mailboxes.imap.apps import mail_app
     from postroom.operations.accounts.connecting_imap import ask_consent
     from postroom.operations.accounts.imap_servers import try_servers
-    from postroom.operations.accounts.mail_apps import mail_app
 
     user = wanted.user_name or wanted.email
     dialog = Pasting() if no_browser else Browsing()

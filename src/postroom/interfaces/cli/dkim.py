@@ -26,7 +26,7 @@ def add(
     ] = "rsa-sha256",
 ) -> None:
     """Make a key, and print the record that belongs in the DNS. Mail is signed with the key from then on."""
-    from postroom.compose.google import vault_of
+    from postroom.operations.installation.vault import vault_of
     from postroom.operations.outbound.destinations import add_dkim
 
     made = session.call(add_dkim, vault_of(session.settings), domain, selector, algorithm, operator_signature())

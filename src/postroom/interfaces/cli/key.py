@@ -16,8 +16,8 @@ COLUMNS = ("id", "source", "seals", "created_at", "first_used_at", "secrets", "d
 @app.command("list")
 def list_(session: Session) -> None:
     """List the keys by id: where each is stored, since when, and how many secrets it encrypts. Never prints a key."""
-    from postroom.compose.google import vault_of
     from postroom.operations.accounts.keys import list_keys
+    from postroom.operations.installation.vault import vault_of
 
     settings = session.settings
     session.show_list(session.call(list_keys, vault_of(settings)), COLUMNS)
@@ -34,8 +34,8 @@ def rotate(
 
     If the setting `secret_key` holds keys, none is created: everything is encrypted with the first of them.
     """
-    from postroom.compose.google import vault_of
     from postroom.operations.accounts.keys import rotate_keys
+    from postroom.operations.installation.vault import vault_of
 
     settings = session.settings
     configured = settings.secret_key is not None

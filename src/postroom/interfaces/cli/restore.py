@@ -34,8 +34,8 @@ def restore(
     keeps what the replaced one forbade. Before mail leaves again, it is compared with the sent mail, and anything that
     may have been sent since the backup waits for you (`postroom outbound list --state unknown`).
     """
-    from postroom.compose.google import vault_of
     from postroom.operations.installation import backups
+    from postroom.operations.installation.vault import vault_of
 
     settings = session.settings
     if check:

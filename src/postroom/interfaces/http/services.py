@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from postroom.core.backfill.estimate import QuotaPace
 from postroom.core.outbound.strikes import USUAL_STRIKES, StrikeRule
 from postroom.core.queue.queues import Queues
 from postroom.core.tally import Tally
@@ -11,13 +10,14 @@ from postroom.intake.buffer import Buffer
 from postroom.intake.intake import Intake
 from postroom.interfaces.http.searches import SearchLimiter
 from postroom.interfaces.http.token_check import TokenCheck
-from postroom.mailboxes.accounts.credentials import AccessTokens
 from postroom.mailboxes.accounts.mailbox_requests import ConnectorRequests
+from postroom.mailboxes.gmail.credentials import AccessTokens
 from postroom.operations.backfill.backfill import Backfills
-from postroom.operations.backfill.backfill_estimate import BackfillEstimates, quota_pace
+from postroom.operations.backfill.backfill_estimate import BackfillEstimates, PaceOf, paces_of
 from postroom.operations.backfill.backfill_work import BackfillWork
 from postroom.outbound.submission.submissions import Submissions
-from postroom.settings.mailboxes import BackfillSettings, GmailSettings
+from postroom.settings.mailboxes import BackfillSettings
+from postroom.settings.reading import Settings
 from postroom.settings.sections import ModelSettings
 from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
@@ -63,7 +63,7 @@ class Services:
     submissions: Submissions | None = None
     backfill_settings: BackfillSettings = field(default_factory=lambda: BackfillSettings.model_validate({}))
     model_settings: ModelSettings = field(default_factory=lambda: ModelSettings.model_validate({}))
-    quota_pace: QuotaPace = field(default_factory=lambda: quota_pace(GmailSettings.model_validate({})))
+    pace_of: PaceOf = field(default_factory=lambda: paces_of(Settings.model_validate({})))
     strikes: StrikeRule = USUAL_STRIKES
     requests: ConnectorRequests = field(init=False)
     backfills: Backfills = field(init=False)
@@ -74,7 +74,7 @@ class Services:
         object.__setattr__(self, "requests", ConnectorRequests(self.database, self.clock))
         backfills = Backfills(self.database, self.backfill_settings, self.model_settings, self.clock)
         object.__setattr__(self, "backfills", backfills)
-        estimates = BackfillEstimates(backfills, self.model_settings, self.quota_pace)
+        estimates = BackfillEstimates(backfills, self.model_settings, self.pace_of)
         object.__setattr__(self, "estimates", estimates)
         work = BackfillWork(self.database, backfills, self.queues["email"], self.clock)
         object.__setattr__(self, "backfill_work", work)

@@ -10,7 +10,7 @@ import httpx2
 from postroom.core.errors import VaultError
 from postroom.core.mail.account_repair import connect_command
 from postroom.core.mail.accounts import normalised_address, same_mailbox
-from postroom.mailboxes.accounts.imap_tokens import HeldConsent
+from postroom.core.mail.secret_fields import REFRESH_TOKEN
 from postroom.mailboxes.accounts.sealing import with_newest_key
 from postroom.mailboxes.gmail.errors import GmailError
 from postroom.mailboxes.gmail.facts import NAME
@@ -33,11 +33,12 @@ from postroom.mailboxes.gmail.scopes import (
     missing_scopes,
     needs_more,
 )
+from postroom.mailboxes.imap.tokens import HeldConsent
 from postroom.operations.accounts.accounts import account_of, find_account
 from postroom.operations.actions.pausing import forbid_and_wait
 from postroom.operations.installation.database import prepare
 from postroom.store.accounts import accounts, secret_keys
-from postroom.store.accounts.accounts import REFRESH_TOKEN, AccountView, Consent, GivenAccess
+from postroom.store.accounts.accounts import AccountView, Consent, GivenAccess
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id

@@ -8,22 +8,24 @@ from uuid import UUID
 import httpx2
 
 from postroom.core.mail.accounts import normalised_address
+from postroom.core.mail.secret_fields import PASSWORD, REFRESH_TOKEN, SMTP_PASSWORD
 from postroom.core.mail.servers import MailServers
-from postroom.mailboxes.accounts.imap_sign_in import ImapSignIns, context_for, imap_endpoint_of
-from postroom.mailboxes.accounts.imap_tokens import HeldConsent
+from postroom.mailboxes.accounts.book import AccountBook
 from postroom.mailboxes.accounts.sealing import with_newest_key
 from postroom.mailboxes.imap.account import open_session
 from postroom.mailboxes.imap.errors import ImapError
 from postroom.mailboxes.imap.facts import NAME
 from postroom.mailboxes.imap.same_server import is_same_inbox, is_same_machine, is_same_service, may_be_same_user
 from postroom.mailboxes.imap.sign_in import Credentials
+from postroom.mailboxes.imap.sign_ins import ImapSignIns, context_for, imap_endpoint_of
+from postroom.mailboxes.imap.tokens import HeldConsent
 from postroom.mailboxes.oauth.errors import ConsentRefused
 from postroom.mailboxes.oauth.mail_apps import MailApp
 from postroom.mailboxes.oauth.tokens import exchange
 from postroom.operations.accounts.connecting import TIMEOUT_S, CodeDialog
 from postroom.operations.installation.database import prepare
 from postroom.store.accounts import accounts, secret_keys
-from postroom.store.accounts.accounts import PASSWORD, REFRESH_TOKEN, SMTP_PASSWORD, AccountView, GivenAccess
+from postroom.store.accounts.accounts import AccountView, GivenAccess
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
@@ -149,7 +151,7 @@ async def _shares_inbox(
     with contextlib.suppress(ImapError):
         own = await open_session(imap_endpoint_of(servers), given, context_for(servers))
         with contextlib.closing(own.connection):
-            theirs = await ImapSignIns(database, lambda: vault).open(other.id)
+            theirs = await ImapSignIns(AccountBook(database, lambda: vault)).open(other.id)
             with contextlib.closing(theirs.connection):
                 return await is_same_inbox(own, theirs)
     return False

@@ -12,7 +12,6 @@ from typing import NamedTuple, Self
 from postroom.core.errors import BadInput
 from postroom.core.hosts import DnsServer
 from postroom.core.mail.servers import AppName, LabelsAs, MailServers, Security, SignInKind
-from postroom.mailboxes.accounts.imap_sign_in import imap_endpoint_of, submission_endpoint_of, trusting
 from postroom.mailboxes.imap.account import CredentialsProvider, ImapAccount, open_session
 from postroom.mailboxes.imap.connection import Connection
 from postroom.mailboxes.imap.discovery import Attempt, Candidate, Records, ServiceRecord, domain_of, find_server
@@ -23,6 +22,7 @@ from postroom.mailboxes.imap.places import KnownPlaces
 from postroom.mailboxes.imap.presets import Preset, files_copies, preset_at, preset_for
 from postroom.mailboxes.imap.server_report import ServerReport, look_at_server
 from postroom.mailboxes.imap.sign_in import Credentials
+from postroom.mailboxes.imap.sign_ins import imap_endpoint_of, submission_endpoint_of, trusting
 from postroom.mailboxes.imap.source import ImapSource
 from postroom.mailboxes.imap.submission import TIMEOUTS, Submission
 from postroom.mailboxes.imap.wire import Endpoint

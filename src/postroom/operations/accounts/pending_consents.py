@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from postroom.core.errors import BadInput, SettingsError, VaultError
+from postroom.mailboxes.gmail.from_settings import google_app, scopes_beside
 from postroom.mailboxes.gmail.oauth import NOWHERE, ConsentRequest, answer_in, begin_consent
 from postroom.mailboxes.gmail.scopes import DEFAULT_LEVEL, Level
 from postroom.operations.accounts.connecting import Begin, ConnectedAccount, WantedConsent, add_gmail
-from postroom.operations.accounts.google import google_app, scopes_beside, vault_of
+from postroom.operations.installation.vault import vault_of
 from postroom.settings.reading import Settings
 from postroom.store.accounts.accounts import AccountView
 from postroom.store.engine.clock import Clock, wall_clock

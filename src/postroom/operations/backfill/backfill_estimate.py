@@ -1,6 +1,6 @@
 """Estimates of backfills: the connector counts and samples, the price and the tokens come from here."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -12,7 +12,6 @@ from typing_extensions import TypedDict
 from postroom.core.backfill.cursor import LONGEST_SPAN
 from postroom.core.backfill.estimate import (
     HOUR_S,
-    NO_QUOTA,
     Alternative,
     BackfillFacts,
     Count,
@@ -29,9 +28,8 @@ from postroom.core.backfill.window import DAY, Window
 from postroom.core.errors import MailboxLater
 from postroom.core.mail.accounts import provider_of
 from postroom.mailboxes.accounts.mailbox_requests import ConnectorRequests
-from postroom.mailboxes.gmail.terms import PRICES
+from postroom.mailboxes.providers import provider_named
 from postroom.operations.backfill.backfill import Backfills, backfills_of, measured_tokens, token_prices
-from postroom.settings.mailboxes import GmailSettings
 from postroom.settings.reading import Settings
 from postroom.settings.sections import ModelSettings
 from postroom.store.backfill import backfill_estimates as store
@@ -49,10 +47,10 @@ __all__ = [
     "RangeForm",
     "StoredEstimate",
     "estimates_of",
-    "quota_pace",
+    "paces_of",
 ]
 
-PAGE = 500
+PaceOf = Callable[[str], QuotaPace]
 PATIENCE = timedelta(seconds=60)
 POLL_S = 1.0
 LEARNS_FROM = 10
@@ -146,11 +144,11 @@ class MadeEstimate:
 class BackfillEstimates:
     """Makes estimates, stores them, and learns from what backfills then did."""
 
-    def __init__(self, backfills: Backfills, model: ModelSettings, quota: QuotaPace) -> None:
+    def __init__(self, backfills: Backfills, model: ModelSettings, pace_of: PaceOf) -> None:
         self._backfills = backfills
         self._database = backfills.database
         self._model = model
-        self._quota = quota
+        self._pace_of = pace_of
         self._clock = backfills.clock
         self._requests = ConnectorRequests(self._database, self._clock, poll_s=POLL_S)
 
@@ -177,7 +175,7 @@ class BackfillEstimates:
                 total=found.total,
                 candidates=found.candidates,
                 sample=found.sample,
-                quota=self._quota if provider_of(wanted.endpoint_identity) == "gmail" else NO_QUOTA,
+                quota=self._pace_of(provider_of(wanted.endpoint_identity)),
                 rate_limit_per_hour=wanted.rate_limit_per_hour,
                 daily_cost_cap_cents=wanted.daily_cost_cap_cents,
                 prices=prices,
@@ -257,14 +255,12 @@ def read_sample(answer: dict[str, Any] | None, names: Collection[str]) -> Sample
 
 
 def estimates_of(database: Database, settings: Settings, clock: Clock = wall_clock) -> BackfillEstimates:
-    return BackfillEstimates(backfills_of(database, settings, clock), settings.model, quota_pace(settings.gmail))
+    return BackfillEstimates(backfills_of(database, settings, clock), settings.model, paces_of(settings))
 
 
-def quota_pace(gmail: GmailSettings) -> QuotaPace:
-    """The quota that live mail leaves to a backfill."""
-    prices = {**PRICES, **gmail.prices}
-    units = max(1, gmail.units_per_minute - gmail.reserve_units)
-    return QuotaPace(units, prices["messages.get"], prices["messages.list"], PAGE)
+def paces_of(settings: Settings) -> PaceOf:
+    """The quota that live mail leaves to a backfill, by provider."""
+    return lambda name: provider_named(name).pace(settings)
 
 
 def _form(made: Estimate, categories: Mapping[str, Count]) -> EstimateForm:

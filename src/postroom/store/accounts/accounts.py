@@ -20,6 +20,7 @@ from postroom.core.errors import Conflict, NotFound
 from postroom.core.lifecycle import ACCOUNT, AccountState
 from postroom.core.mail.accounts import endpoint_of, parking_key, same_mailbox
 from postroom.core.mail.providers import facts_of
+from postroom.core.mail.secret_fields import REFRESH_TOKEN
 from postroom.core.mail.servers import MailServers
 from postroom.store.accounts.secret_keys import using_key
 from postroom.store.actions.pauses import recalling
@@ -33,10 +34,6 @@ from postroom.store.people.audit import Signature, auditing
 from postroom.vault.sealing import Sealed
 
 CHANNEL = "accounts"
-# The names of the fields that secrets are sealed under.
-REFRESH_TOKEN = "refresh_token"  # noqa: S105
-PASSWORD = "password"  # noqa: S105
-SMTP_PASSWORD = "smtp_password"  # noqa: S105
 
 
 @dataclass(frozen=True, slots=True)

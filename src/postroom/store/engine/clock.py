@@ -1,23 +1,19 @@
-"""The wall clock as an argument, so that tests can move it by hand, and the one clock that machines share.
+"""The one clock that machines share.
 
 Leases are times in the future, so they must be checked with the clock that wrote them. On SQLite that is the machine's
 own. On PostgreSQL every machine has its own clock, so all use the server's: its time is fetched now and then, and
 advanced in between by a local monotonic clock. A wrong local wall clock changes nothing.
 """
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Protocol, runtime_checkable
 
 from postroom.system.boot_clock import BootClock, since_boot
+from postroom.system.wall_clock import Clock, wall_clock
 
-Clock = Callable[[], datetime]
+__all__ = ["Clock", "HasServerClock", "ServerClock", "clock_of", "wall_clock"]
 
 ASK_EVERY_S = 10.0
-
-
-def wall_clock() -> datetime:
-    return datetime.now(UTC)
 
 
 class ServerClock:

@@ -13,8 +13,8 @@ from postroom.store.engine.migrate import migrate
 from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.engine.uncreated import UncreatedDatabase
 from postroom.store.installation.health import refuse_unsafe
-from postroom.store.installation.restore_lock import share_folder
 from postroom.system.private_files import DATABASE, make_private, open_private, private_folder
+from postroom.system.restore_lock import share_folder
 
 log = structlog.get_logger()
 

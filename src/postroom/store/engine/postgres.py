@@ -29,7 +29,7 @@ from postroom.store.engine.codecs import array_text
 from postroom.store.engine.database import Dialect, Notify, Rows, ScriptRun, Single, Statement, Step, Text, Transaction
 from postroom.store.engine.listeners import Listener, Listeners
 from postroom.store.engine.statements import blocks
-from postroom.store.installation.restore_lock import RESTORE_LOCK
+from postroom.system.restore_lock import RESTORE_LOCK
 
 T = TypeVar("T")
 

@@ -15,7 +15,6 @@ from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.mailboxes.imap.server_report import in_words
 from postroom.operations.accounts.connecting_imap import connect_imap, imap_account
-from postroom.operations.accounts.google import vault_of
 from postroom.operations.accounts.imap_servers import (
     FoundServers,
     WantedServer,
@@ -25,6 +24,7 @@ from postroom.operations.accounts.imap_servers import (
     try_servers,
 )
 from postroom.operations.installation.database import Clock, Database, wall_clock
+from postroom.operations.installation.vault import vault_of
 from postroom.settings.reading import Settings
 
 T = TypeVar("T", bound=str)

@@ -1,9 +1,15 @@
 """The owner's apps for mail servers that accept access tokens, from the settings."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from postroom.core.errors import SettingsError
 from postroom.core.mail.servers import AppName
 from postroom.mailboxes.oauth.mail_apps import MailApp, google_mail_app, microsoft_mail_app
-from postroom.settings.reading import Settings
+
+if TYPE_CHECKING:
+    from postroom.settings.reading import Settings
 
 
 def mail_app(settings: Settings, name: AppName) -> MailApp:

@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from postroom.core.mail.servers import MailServers
-from postroom.mailboxes.accounts.imap_sign_in import ImapSignIns, SubmissionAccess
 from postroom.mailboxes.imap.errors import ImapError, SignInRefused
 from postroom.mailboxes.imap.presets import files_copies
 from postroom.mailboxes.imap.sign_in import Credentials
+from postroom.mailboxes.imap.sign_ins import ImapSignIns, SubmissionAccess
 from postroom.mailboxes.imap.submission import Goodbye, Leaving, Submission
-from postroom.store.engine.clock import Clock, wall_clock
+from postroom.system.wall_clock import Clock, wall_clock
 
 REFUSED_FOR = timedelta(hours=1)
 

@@ -7,11 +7,12 @@ connections do not both try a password that is wrong. A refused access token is 
 parked too, as it is when the consent behind it has ended.
 """
 
+from __future__ import annotations
+
 import asyncio
 import ssl
-from collections.abc import Callable
 from functools import cache, partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 import structlog
@@ -32,8 +33,8 @@ from postroom.core.mail.account_repair import (
     repair_for,
     resume_command,
 )
+from postroom.core.mail.secret_fields import PASSWORD, REFRESH_TOKEN, SMTP_PASSWORD
 from postroom.core.mail.servers import AppName, MailServers
-from postroom.mailboxes.accounts.imap_tokens import HeldConsent, MailTokens
 from postroom.mailboxes.imap.account import OpenSession, open_session
 from postroom.mailboxes.imap.connection import CONNECT_S
 from postroom.mailboxes.imap.errors import REMEDIES, ImapError, NotOffered, SignInRefused
@@ -42,16 +43,13 @@ from postroom.mailboxes.imap.presets import preset_at
 from postroom.mailboxes.imap.repair import password_command, sign_in_command
 from postroom.mailboxes.imap.session import Session
 from postroom.mailboxes.imap.sign_in import Credentials
+from postroom.mailboxes.imap.tokens import HeldConsent, MailTokens
 from postroom.mailboxes.imap.wire import Endpoint
 from postroom.mailboxes.oauth.errors import AppRefused, GrantEnded, TokenUnavailable
-from postroom.store.accounts import accounts
-from postroom.store.accounts.accounts import PASSWORD, REFRESH_TOKEN, SMTP_PASSWORD, AccountView
-from postroom.store.engine.clock import Clock, wall_clock
-from postroom.store.engine.database import Database
-from postroom.store.engine.ids import new_id
-from postroom.store.mail.mail import last_provider_id
-from postroom.store.people.audit import Signature
-from postroom.vault.sealing import Vault
+
+if TYPE_CHECKING:
+    from postroom.mailboxes.accounts.book import AccountBook
+    from postroom.store.accounts.accounts import AccountView
 
 log = structlog.get_logger()
 
@@ -92,15 +90,11 @@ class ImapSignIns:
 
     def __init__(
         self,
-        database: Database,
-        vault: Callable[[], Vault],
-        clock: Clock = wall_clock,
+        book: AccountBook,
         connect_s: float = CONNECT_S,
         tokens: MailTokens | None = None,
     ) -> None:
-        self._database = database
-        self._vault = vault
-        self._clock = clock
+        self._book = book
         self._connect_s = connect_s
         self._tokens = tokens
         self._turns: dict[UUID, asyncio.Lock] = {}
@@ -154,13 +148,11 @@ class ImapSignIns:
         return await self._parked(account, refusal_reason(account.email, error, app), error.code)
 
     async def _parked(self, account: AccountView, reason: str, code: str | None) -> ImapError:
-        signed = Signature(new_id(), "process:imap", "process")
         servers = account.servers
         if servers is None:
             return AccountWaits(reason)
         try:
-            parking = accounts.refuse_sign_in(account.id, servers.given_at, reason, signed, self._clock())
-            is_parked = await self._database.run(parking)
+            is_parked = await self._book.refuse_sign_in(account.id, servers.given_at, reason, "process:imap")
         except StoreError:
             return AccountUnreadable("the refused sign-in could not be stored; it may work later")
         if not is_parked:
@@ -187,7 +179,7 @@ class ImapSignIns:
         if session.scheme != "objectid":
             return
         try:
-            last = await self._database.run(last_provider_id(account_id))
+            last = await self._book.last_message_id(account_id)
         except StoreError as error:
             raise AccountUnreadable(f"the account cannot be read now ({type(error).__name__})") from None
         known = None if last is None else read_id(last)
@@ -222,18 +214,18 @@ class ImapSignIns:
     async def _usable(self, account_id: UUID, field: str) -> tuple[AccountView, MailServers, str]:
         """The account with its password or consent; mail is sent with those for reading if there is no other."""
         try:
-            held = await self._database.run(accounts.account_with_secret(account_id, field))
+            held = await self._book.with_secret(account_id, field)
             servers = held.account.servers
             if servers is not None and servers.sign_in != "password":
                 field = REFRESH_TOKEN
-                held = await self._database.run(accounts.account_with_secret(account_id, field))
+                held = await self._book.with_secret(account_id, field)
             elif held.sealed is None and field == SMTP_PASSWORD:
                 field = PASSWORD
-                held = await self._database.run(accounts.account_with_secret(account_id, field))
+                held = await self._book.with_secret(account_id, field)
             account, sealed = held
             if account.state != "active" or account.servers is None or sealed is None:
                 raise _unusable(account)
-            return account, account.servers, self._vault().open(sealed, account_id, field)
+            return account, account.servers, self._book.open(sealed, account_id, field)
         except NotFound as error:
             raise AccountGone(str(error)) from None
         except VaultError as error:

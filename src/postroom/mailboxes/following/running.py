@@ -15,11 +15,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from postroom import __version__
-from postroom.compose.connector import heartbeat_every, introduce
 from postroom.core.errors import BadInput, PostroomError
 from postroom.core.mail.accounts import mailbox_name, provider_of
-from postroom.store.installation.restore_lock import sharing_folder
 from postroom.system.private_files import open_private, private_folder
+from postroom.system.restore_lock import sharing_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,7 +53,7 @@ def caches_of(
     """Contacts and filters, as the connector last got them from the switchboard."""
     from postroom.mailboxes.following.contact_cache import ContactCache
     from postroom.mailboxes.following.filter_cache import FilterCache
-    from postroom.store.engine.clock import wall_clock
+    from postroom.system.wall_clock import wall_clock
 
     good_for = timedelta(seconds=settings.connector.contacts_stale_s)
     contacts = ContactCache(folder / "contacts.json", switchboard, wall_clock, good_for)
@@ -94,7 +93,7 @@ def connector_folder(settings: Settings, provider: str, email: str) -> Path:
 def heartbeats_of(switchboard: McpSwitchboard, identity: str, health: ConnectorHealth) -> Heartbeats:
     """The reports of the connector of this endpoint on this machine."""
     from postroom.sources.runtime import Connector, Heartbeats
-    from postroom.store.engine.clock import wall_clock
+    from postroom.system.wall_clock import wall_clock
 
     host = platform.node() or "postroom"
     return Heartbeats(switchboard, Connector(provider_of(identity), identity, host, __version__), health, wall_clock)
@@ -109,13 +108,13 @@ async def run_within(
     more: Callable[[], Sequence[Coroutine[Any, Any, None]]] = tuple,
 ) -> None:
     """Run the connector inside the switchboard's process, until canceled. Jobs call it when there is a backfill."""
-    from postroom.sources.runtime import sending_heartbeats
+    from postroom.sources.runtime import introduce, sending_heartbeats
 
     stop = asyncio.Event()
     await introduce(heartbeats)
     await refresh(parts)
     async with (
-        sending_heartbeats(heartbeats, heartbeat_every(settings)),
+        sending_heartbeats(heartbeats, timedelta(seconds=settings.connector.heartbeat_s)),
         beside([*chores(settings, parts, switchboard, stop), *more(), parts.backfills.run()]),
     ):
         await parts.connector.run(poll, stop)

@@ -3,26 +3,27 @@
 The sealed text names the app that the consent was given to: a host does not always tell whose it is.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import httpx2
 
 from postroom.core.errors import VaultError
+from postroom.core.mail.secret_fields import REFRESH_TOKEN
 from postroom.core.mail.servers import AppName
-from postroom.mailboxes.accounts.sealing import with_newest_key
 from postroom.mailboxes.oauth.cache import AccessToken, TokenCache
 from postroom.mailboxes.oauth.errors import GrantEnded, TokenUnavailable
 from postroom.mailboxes.oauth.mail_apps import MailApp
 from postroom.mailboxes.oauth.tokens import refresh
-from postroom.store.accounts import accounts
-from postroom.store.accounts.accounts import REFRESH_TOKEN
-from postroom.store.accounts.secret_keys import Resealed, StoredSecret, reseal
-from postroom.store.engine.clock import Clock, wall_clock
-from postroom.store.engine.database import Database, Transaction
-from postroom.vault.sealing import Sealed, Vault
+from postroom.vault.sealing import Sealed
+
+if TYPE_CHECKING:
+    from postroom.mailboxes.accounts.book import AccountBook
 
 MOST_RENEWED = 3
 _APPS = ("google", "microsoft")
@@ -41,7 +42,7 @@ class HeldConsent:
         return f"{self.app}:{self.refresh_token}"
 
     @classmethod
-    def read(cls, text: str) -> "HeldConsent":
+    def read(cls, text: str) -> HeldConsent:
         name, _, token = text.partition(":")
         if name not in _APPS or not token:
             raise VaultError("the stored consent names no app; connect the account again with --sign-in")
@@ -55,17 +56,13 @@ class MailTokens:
 
     def __init__(
         self,
-        database: Database,
-        vault: Callable[[], Vault],
+        book: AccountBook,
         apps: Callable[[AppName], MailApp],
         http: httpx2.AsyncClient,
-        clock: Clock = wall_clock,
     ) -> None:
-        self._database = database
-        self._vault = vault
+        self._book = book
         self._apps = apps
         self._http = http
-        self._clock = clock
         self._caches: dict[UUID, tuple[datetime, TokenCache[AccessToken]]] = {}
         self._unstored: dict[UUID, tuple[Sealed, HeldConsent]] = {}
         """Refresh tokens that could not be stored when they came, each with the one that it replaces."""
@@ -80,7 +77,7 @@ class MailTokens:
             async def fetch(_refused: str | None) -> AccessToken:
                 return await self._fetched(account_id, given_at)
 
-            found = self._caches[account_id] = given_at, TokenCache(fetch, self._clock)
+            found = self._caches[account_id] = given_at, TokenCache(fetch, self._book.clock)
         return await found[1].token()
 
     def refused(self, account_id: UUID, token: str) -> None:
@@ -95,19 +92,19 @@ class MailTokens:
 
     async def _fetched(self, account_id: UUID, given_at: datetime) -> AccessToken:
         for _ in range(MOST_RENEWED):
-            account, sealed = await self._database.run(accounts.account_with_secret(account_id, REFRESH_TOKEN))
+            account, sealed = await self._book.with_secret(account_id, REFRESH_TOKEN)
             if account.servers is None or account.servers.given_at != given_at or sealed is None:
                 break
             before, newer = self._unstored.get(account_id, (None, None))
             if newer is not None and before == sealed:
                 await self._replace(account_id, sealed, newer)
                 continue
-            consent = HeldConsent.read(self._vault().open(sealed, account_id, REFRESH_TOKEN))
-            asked_at = self._clock()
+            consent = HeldConsent.read(self._book.open(sealed, account_id, REFRESH_TOKEN))
+            asked_at = self._book.clock()
             try:
                 grant = await refresh(self._http, self._apps(consent.app).app, consent.refresh_token)
             except GrantEnded:
-                again = await self._database.run(accounts.account_with_secret(account_id, REFRESH_TOKEN))
+                again = await self._book.with_secret(account_id, REFRESH_TOKEN)
                 if again.sealed == sealed:
                     raise
                 # Another process used it first, and has stored the one that replaced it.
@@ -124,11 +121,5 @@ class MailTokens:
         stored, it is kept until it can: the one before may not be valid any more.
         """
         self._unstored[account_id] = before, consent
-        stored = StoredSecret(account_id, REFRESH_TOKEN, before)
-
-        def storing() -> Transaction[int]:
-            sealed = self._vault().seal(account_id, REFRESH_TOKEN, consent.text)
-            return reseal([Resealed(stored, sealed)], self._clock())
-
-        await with_newest_key(self._database, storing)
+        await self._book.replace(account_id, REFRESH_TOKEN, before, consent.text)
         del self._unstored[account_id]

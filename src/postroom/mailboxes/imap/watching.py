@@ -1,4 +1,4 @@
-"""Compose the IMAP connector: mailbox, switchboard, contacts and filters, news, shutdown."""
+"""The IMAP connector, put together: mailbox, switchboard, contacts and filters, news, shutdown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Collection, Generator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from postroom.compose.mail_connector import (
+from postroom.core.mail.accounts import endpoint_of
+from postroom.mailboxes.following.running import (
     ConnectorChores,
     backfill_worker,
     caches_of,
@@ -16,7 +17,6 @@ from postroom.compose.mail_connector import (
     held_folder,
     run_within,
 )
-from postroom.core.mail.accounts import endpoint_of
 from postroom.mailboxes.imap.facts import NAME
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ async def watch_within(
     asked for a backfill; `hosts` are the known ones that receive its mail.
     """
     from postroom.sources.runtime import ConnectorHealth
-    from postroom.store.engine.clock import wall_clock
+    from postroom.system.wall_clock import wall_clock
 
     health = ConnectorHealth(wall_clock)
     heartbeats = heartbeats_of(switchboard, endpoint_of(NAME, email), health)
@@ -78,7 +78,7 @@ def connector_parts(
     from postroom.mailboxes.imap.following.idle import IdleHints
     from postroom.mailboxes.imap.following.live import ImapConnector
     from postroom.mailboxes.imap.following.place_index import PlaceIndex
-    from postroom.store.engine.clock import wall_clock
+    from postroom.system.wall_clock import wall_clock
 
     email = addresses[0]
     contacts, filters = caches_of(settings, switchboard, folder, health)

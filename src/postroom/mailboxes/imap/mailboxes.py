@@ -1,4 +1,4 @@
-"""Mailboxes over IMAP for `compose/mailboxes.py`: one connection for the work of each account, which its connector
+"""The mailboxes of all accounts over IMAP: one connection for the work of each account, which its connector
 shares, and one that waits for news.
 """
 
@@ -11,34 +11,27 @@ from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from postroom.compose.google import vault_of
-from postroom.compose.imap import watch_within
-from postroom.mailboxes.accounts.imap_sign_in import ImapSignIns
-from postroom.mailboxes.accounts.imap_submission import Submissions
-from postroom.mailboxes.accounts.imap_tokens import MailTokens
 from postroom.mailboxes.imap.account import ImapAccount, ImapConnectionLimits, WaitingConnection
+from postroom.mailboxes.imap.apps import mail_app
 from postroom.mailboxes.imap.facts import FACTS
 from postroom.mailboxes.imap.labels import Keywords
 from postroom.mailboxes.imap.mailbox import ImapMailbox
 from postroom.mailboxes.imap.places import KnownPlaces
 from postroom.mailboxes.imap.sending import ImapCarrier
+from postroom.mailboxes.imap.sign_ins import ImapSignIns
 from postroom.mailboxes.imap.source import ImapSource
-from postroom.operations.accounts.mail_apps import mail_app
-from postroom.store.accounts import accounts
+from postroom.mailboxes.imap.submissions import Submissions
+from postroom.mailboxes.imap.tokens import MailTokens
+from postroom.mailboxes.imap.watching import watch_within
 
 if TYPE_CHECKING:
-    import httpx2
-
     from postroom.core.actions.permits import Permit
     from postroom.core.mail.carrier import Carrier, SentMailbox
-    from postroom.core.mail.gate import Gate
     from postroom.core.mail.servers import MailServers
     from postroom.core.tally import Tally
-    from postroom.mailboxes.accounts.credentials import AccessTokens
-    from postroom.settings.reading import Settings
+    from postroom.mailboxes.providers import ProviderParts
     from postroom.sources.mcp_switchboard import McpSwitchboard
     from postroom.store.accounts.accounts import AccountView
-    from postroom.store.engine.database import Database
 
 
 @dataclass
@@ -59,33 +52,26 @@ def within_half_of_open_files(most: int) -> int:
 class ImapProvider:
     """Access by the account's own password or consent, which is read for each connection."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        database: Database,
-        http: httpx2.AsyncClient,
-        credentials: AccessTokens | None,
-        gate: Gate,
-    ) -> None:
-        del credentials
+    def __init__(self, parts: ProviderParts) -> None:
+        settings = parts.settings
         self._settings = settings
-        self._database = database
-        self._gate = gate
-        self._tokens = MailTokens(database, lambda: vault_of(settings), partial(mail_app, settings), http)
-        self._sign_ins = ImapSignIns(database, lambda: vault_of(settings), tokens=self._tokens)
+        self._book = parts.book
+        self._gate = parts.gate
+        self._tokens = MailTokens(parts.book, partial(mail_app, settings), parts.http)
+        self._sign_ins = ImapSignIns(parts.book, tokens=self._tokens)
         self._submissions = Submissions(self._sign_ins)
         self._connections = ImapConnectionLimits(within_half_of_open_files(settings.imap.most_connections))
         self._opened: dict[UUID, _Opened] = {}
         self._backfill_polls: dict[str, float] = {}
 
     async def mailbox(self, account_id: UUID) -> ImapMailbox:
-        return self._of(await self._database.run(accounts.load_account(account_id))).mailbox
+        return self._of(await self._book.load(account_id)).mailbox
 
     async def mailbox_under(self, permit: Permit) -> ImapMailbox:
         return (await self.mailbox(permit.account_id)).under(permit)
 
     async def source(self, account_id: UUID) -> ImapSource:
-        opened = self._of(await self._database.run(accounts.load_account(account_id)))
+        opened = self._of(await self._book.load(account_id))
         return ImapSource(opened.account, KnownPlaces(), Keywords())
 
     async def sent_mail(self, account_id: UUID) -> SentMailbox:
@@ -120,7 +106,7 @@ class ImapProvider:
 
     async def _carrier(self, account_id: UUID, permit: Permit | None = None) -> ImapCarrier:
         """Return a carrier that only reads, unless there is a permit."""
-        account = await self._database.run(accounts.load_account(account_id))
+        account = await self._book.load(account_id)
         mailbox = self._of(account).mailbox
         submission = self._submissions.of(account_id, account.servers)
         return ImapCarrier(mailbox if permit is None else mailbox.under(permit), submission, account.email)

@@ -8,12 +8,14 @@ If Google no longer accepts a consent, the account becomes `needs_consent`, with
 under the account's key, without using up attempts, until the user consents again (`store/accounts/accounts.py`).
 """
 
+from __future__ import annotations
+
 import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 from uuid import UUID
 
 import structlog
@@ -21,18 +23,15 @@ import structlog
 from postroom.core.errors import AccountUnusable, Fatal, Parked, Retryable, StoreError
 from postroom.core.mail.account_repair import connect_command, repair_for, resume_command
 from postroom.core.mail.accounts import parking_key
-from postroom.mailboxes.accounts.sealing import with_newest_key
+from postroom.core.mail.secret_fields import REFRESH_TOKEN
 from postroom.mailboxes.gmail.errors import ConsentLost, TokenUnavailable
+from postroom.mailboxes.gmail.facts import NAME
 from postroom.mailboxes.gmail.oauth import AppRefused, ConsentLife, GoogleOAuth, Grant
 from postroom.mailboxes.gmail.scopes import Consented
-from postroom.store.accounts import accounts
-from postroom.store.accounts.accounts import REFRESH_TOKEN, AccountView, AccountWithSecret
-from postroom.store.accounts.secret_keys import Resealed, StoredSecret, reseal
-from postroom.store.engine.clock import Clock, wall_clock
-from postroom.store.engine.database import Database, Transaction
-from postroom.store.engine.ids import new_id
-from postroom.store.people.audit import Signature
-from postroom.vault.sealing import Vault
+
+if TYPE_CHECKING:
+    from postroom.mailboxes.accounts.book import AccountBook
+    from postroom.store.accounts.accounts import AccountView, AccountWithSecret
 
 EARLY_S = 300.0
 LOOK_AGAIN_S = 5.0
@@ -67,16 +66,13 @@ class AccessTokens:
 
     def __init__(
         self,
-        database: Database,
-        vault: Vault,
+        book: AccountBook,
         oauth: GoogleOAuth,
-        clock: Clock = wall_clock,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._database = database
-        self._vault = vault
+        self._book = book
         self._oauth = oauth
-        self._clock = clock
+        self._clock = book.clock
         self._monotonic = monotonic
         self._current: dict[UUID, _Current] = {}
         self._fetching: dict[UUID, asyncio.Task[_Current]] = {}
@@ -91,7 +87,7 @@ class AccessTokens:
 
     async def at(self, endpoint_identity: str) -> AccessToken:
         """A token for the account of an endpoint, as connectors name it."""
-        account = await self._database.run(accounts.account_at(endpoint_identity))
+        account = await self._book.at(endpoint_identity)
         if account is None:
             raise _not_connected(endpoint_identity)
         return await self.of(account.id)
@@ -104,11 +100,11 @@ class AccessTokens:
 
     async def refused_at(self, endpoint_identity: str, token: str) -> None:
         """The same for the account of an endpoint."""
-        account = await self._database.run(accounts.account_at(endpoint_identity))
+        account = await self._book.at(endpoint_identity)
         if account is not None:
             self.refused(account.id, token)
 
-    def for_jobs(self, account_id: UUID) -> "JobTokens":
+    def for_jobs(self, account_id: UUID) -> JobTokens:
         """A token provider for jobs on a mailbox."""
         return JobTokens(self, account_id)
 
@@ -130,7 +126,7 @@ class AccessTokens:
         current = self._current.get(account_id)
         if current is None or self._monotonic() - current.looked_mono < LOOK_AGAIN_S:
             return current
-        account = await self._database.run(accounts.load_account(account_id))
+        account = await self._book.load(account_id)
         if account.state != "active" or account.consent is None or _granted(account) != _granted(current.account):
             self._current.pop(account_id, None)
             return None
@@ -158,7 +154,7 @@ class AccessTokens:
     async def _fetch(self, account_id: UUID) -> _Current:
         try:
             for _ in range(MOST_RENEWED):
-                held = await self._database.run(accounts.account_with_secret(account_id))
+                held = await self._book.with_secret(account_id, REFRESH_TOKEN)
                 if (fetched := await self._refresh(held)) is not None:
                     self._current[account_id] = fetched
                     return fetched
@@ -172,7 +168,7 @@ class AccessTokens:
         if account.state != "active" or account.consent is None or sealed is None:
             raise _unusable(account)
         consent = account.consent
-        secret = self._vault.open(sealed, account.id, REFRESH_TOKEN)
+        secret = self._book.open(sealed, account.id, REFRESH_TOKEN)
         life = ConsentLife(account.email, consent.granted_at, consent.refreshed_at, consent.dies_at)
         asked_mono, asked_at = self._monotonic(), self._clock()
         try:
@@ -188,8 +184,7 @@ class AccessTokens:
 
     async def _lost(self, account: AccountView, granted_at: datetime, reason: str) -> None:
         """Record the lost consent and raise the account's state, unless the account has changed since."""
-        signed = Signature(new_id(), "process:credentials", "process")
-        if await self._database.run(accounts.lose_consent(account.id, granted_at, reason, signed, self._clock())):
+        if await self._book.lose_consent(account.id, granted_at, reason):
             log.warning("account.needs_consent", account=account.id, reason=reason)
             raise _needs_consent(reason)
 
@@ -198,15 +193,9 @@ class AccessTokens:
         account, sealed = held
         if account.consent is None or sealed is None:
             return
-        await self._database.run(accounts.note_refresh(account.id, account.consent.granted_at, self._clock()))
+        await self._book.note_refresh(account.id, account.consent.granted_at)
         if (secret := grant.refresh_token) is not None:
-            stored = StoredSecret(account.id, REFRESH_TOKEN, sealed)
-
-            def storing() -> Transaction[int]:
-                renewed = self._vault.seal(account.id, REFRESH_TOKEN, secret)
-                return reseal([Resealed(stored, renewed)], self._clock())
-
-            await with_newest_key(self._database, storing)
+            await self._book.replace(account.id, REFRESH_TOKEN, sealed, secret)
 
 
 class JobTokens:
@@ -263,7 +252,7 @@ def _unusable(account: AccountView) -> AccountUnusable:
 
 
 def _not_connected(what: str) -> AccountUnusable:
-    return AccountUnusable("missing", f"{what} is not connected", "connect it with `postroom account add gmail`")
+    return AccountUnusable("missing", f"{what} is not connected", f"connect it with `postroom account add {NAME}`")
 
 
 def _granted(account: AccountView) -> datetime | None:

@@ -1,5 +1,4 @@
-"""Gmail mailboxes for `compose/mailboxes.py`: one client per account, which shares its quota with the account's
-connector."""
+"""The Gmail mailboxes of all accounts: one client for each, which shares its quota with the account's connector."""
 
 from __future__ import annotations
 
@@ -8,26 +7,21 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from postroom.compose.gmail import watch_within
-from postroom.compose.google import quota_terms
 from postroom.core.errors import Retryable
 from postroom.mailboxes.gmail.carrier import GmailCarrier
 from postroom.mailboxes.gmail.client import GmailClient
+from postroom.mailboxes.gmail.from_settings import quota_terms
 from postroom.mailboxes.gmail.mailbox import GmailMailbox
 from postroom.mailboxes.gmail.quota import Quota
 from postroom.mailboxes.gmail.tokens import PlainTokens, TokenProvider
+from postroom.mailboxes.gmail.watching import watch_within
 
 if TYPE_CHECKING:
-    import httpx2
-
     from postroom.core.actions.permits import Permit
-    from postroom.core.mail.gate import Gate
     from postroom.core.tally import Tally
-    from postroom.mailboxes.accounts.credentials import AccessTokens
-    from postroom.settings.reading import Settings
+    from postroom.mailboxes.providers import ProviderParts
     from postroom.sources.mcp_switchboard import McpSwitchboard
     from postroom.store.accounts.accounts import AccountView
-    from postroom.store.engine.database import Database
 
 SETTINGS_MAY_COME = timedelta(minutes=15)
 
@@ -35,20 +29,12 @@ SETTINGS_MAY_COME = timedelta(minutes=15)
 class GmailProvider:
     """Access by the account's consent, or, for the sandbox, by a token in the settings."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        database: Database,
-        http: httpx2.AsyncClient,
-        credentials: AccessTokens | None,
-        gate: Gate,
-    ) -> None:
-        del database
-        self._settings = settings
-        self._http = http
-        self._credentials = credentials
-        self._gate = gate
-        self._terms = quota_terms(settings)
+    def __init__(self, parts: ProviderParts) -> None:
+        self._settings = parts.settings
+        self._http = parts.http
+        self._credentials = parts.tokens
+        self._gate = parts.gate
+        self._terms = quota_terms(parts.settings)
         self._quotas: dict[UUID, Quota] = {}
         self._clients: dict[UUID, GmailClient] = {}
         self._mailboxes: dict[UUID, GmailMailbox] = {}

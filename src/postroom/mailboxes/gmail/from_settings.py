@@ -1,13 +1,14 @@
-"""The user's own Google app and the vault of this installation, from the settings."""
+"""The user's own Google app, Google's quota and the key that pulls hints, from the settings."""
 
 from typing import TYPE_CHECKING
 
-from postroom.core.errors import SettingsError
+from postroom.core.errors import BadInput, SettingsError
 
 if TYPE_CHECKING:
     from postroom.mailboxes.gmail.oauth import GoogleApp
+    from postroom.mailboxes.gmail.service_account import KeyFile
+    from postroom.mailboxes.gmail.terms import Terms
     from postroom.settings.reading import Settings
-    from postroom.vault.sealing import Vault
 
 
 def google_app(settings: "Settings") -> "GoogleApp":
@@ -32,8 +33,21 @@ def scopes_beside(settings: "Settings") -> tuple[str, ...]:
     return (PUBSUB,) if gmail.pubsub_subscription is not None and gmail.pubsub_key_file is None else ()
 
 
-def vault_of(settings: "Settings") -> "Vault":
-    from postroom.vault.sealing import Vault
+def quota_terms(settings: "Settings") -> "Terms":
+    """Return Google's quota for one user, from the settings."""
+    from postroom.mailboxes.gmail.terms import PRICES, Terms
 
-    key = settings.secret_key
-    return Vault(settings.data_dir, None if key is None else key.get_secret_value())
+    gmail = settings.gmail
+    try:
+        return Terms(gmail.units_per_minute, gmail.reserve_units, {**PRICES, **gmail.prices})
+    except BadInput as error:
+        setting = {"reserve": "reserve_units"}.get(error.field, error.field)
+        raise SettingsError(f"gmail.{setting}: {error.problem}; {error.remedy}") from None
+
+
+def pubsub_key_file(settings: "Settings") -> "KeyFile | None":
+    """Return the key file of the service account that pulls hints, if there is one."""
+    from postroom.mailboxes.gmail.service_account import KeyFile
+
+    path = settings.gmail.pubsub_key_file
+    return None if path is None else KeyFile(path, "gmail.pubsub_key_file", (settings.google.token_url,))

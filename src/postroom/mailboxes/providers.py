@@ -1,0 +1,94 @@
+"""A provider of mailboxes: all that it can do, declared by `PROVIDER` in the `provider.py` of its folder.
+
+`core/mail/providers.py` has the list of them. Whoever needs a provider asks for it here, by the name that the account
+has; nothing else imports one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, cast
+
+from postroom.core.backfill.estimate import NO_QUOTA, QuotaPace
+from postroom.core.errors import Fatal
+from postroom.core.mail.providers import PROVIDERS, ProviderFacts
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    import httpx2
+
+    from postroom.core.actions.permits import Permit
+    from postroom.core.mail.carrier import Carrier, SentMailbox
+    from postroom.core.mail.gate import Gate
+    from postroom.core.mail.mailbox import Mailbox
+    from postroom.core.tally import Tally
+    from postroom.mailboxes.accounts.book import AccountBook
+    from postroom.mailboxes.following.source import MailSource
+    from postroom.mailboxes.gmail.credentials import AccessTokens
+    from postroom.settings.reading import Settings
+    from postroom.sources.mcp_switchboard import McpSwitchboard
+    from postroom.store.accounts.accounts import AccountView
+
+
+class MailProvider(Protocol):
+    """The mailboxes of one provider: what jobs do in them, how mail leaves them, and the connectors that watch them."""
+
+    async def mailbox(self, account_id: UUID) -> Mailbox:
+        """Return the mailbox for reading."""
+        ...
+
+    async def mailbox_under(self, permit: Permit) -> Mailbox: ...
+
+    async def source(self, account_id: UUID) -> MailSource:
+        """Return the mailbox as a connector reads it."""
+        ...
+
+    async def sent_mail(self, account_id: UUID) -> SentMailbox: ...
+
+    async def carrier(self, permit: Permit) -> Carrier: ...
+
+    def is_reachable(self, account: AccountView) -> bool:
+        """Tell whether the mailbox can be opened: for example, its owner has given consent."""
+        ...
+
+    async def watch(self, account: AccountView, switchboard: McpSwitchboard, tally: Tally) -> None:
+        """Run the account's connector until canceled."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close the connections that are kept for later work."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderParts:
+    """What a provider opens its mailboxes with."""
+
+    settings: Settings
+    book: AccountBook
+    http: httpx2.AsyncClient
+    gate: Gate
+    tokens: AccessTokens | None = None
+    """Access tokens by the consents of accounts; None if there is no app that consents could be given to."""
+
+
+def _no_quota(_settings: Settings) -> QuotaPace:
+    return NO_QUOTA
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    facts: ProviderFacts
+    open: Callable[[ProviderParts], MailProvider]
+    pace: Callable[[Settings], QuotaPace] = _no_quota
+    """The quota that live mail leaves to a backfill."""
+
+
+def provider_named(name: str) -> Provider:
+    """Load what a provider can do. Raises Fatal for one that is unknown."""
+    if name not in PROVIDERS:
+        raise Fatal(f"mailboxes of {name} are unknown; known are: {', '.join(PROVIDERS)}")
+    return cast("Provider", import_module(f"{PROVIDERS[name]}.provider").PROVIDER)
