@@ -56,27 +56,26 @@ async def open_live(page: Page, address: str) -> None:
 
 async def test_the_page_shows_what_has_arrived_and_what_came_of_it(page: Page, complaints: BrowserErrors) -> None:
     feed = ScriptedFeed(
-        line(1, tier="high_priority", assignment_rule="known_contact", subject="Dinner?"),
+        line(1, tier="high_priority", why_tier="from a contact", subject="Dinner?"),
         line(
             2,
             subject="Your invoice",
-            state="done",
-            decision="apply_label Tax_2026",
-            source="deterministic",
-            rule_name="Invoices",
-            rationale="subject contains invoice",
-            action_state="failed",
-            action_error="the label was deleted",
+            what="label it 'Tax_2026'",
+            by="rule “Invoices”",
+            why="subject contains invoice",
+            state="failed",
+            mood="bad",
+            error="the label was deleted",
         ),
         in_line={"high_priority": 1234},
     )
     async with dashboard(feed) as address:
         await open_live(page, address)
         await expect(row(page, "Dinner?")).to_contain_text("high priority")
-        await expect(row(page, "Dinner?")).to_contain_text("known contact")
+        await expect(row(page, "Dinner?")).to_contain_text("from a contact")
         await expect(row(page, "Dinner?")).to_contain_text("waiting")
         invoice = row(page, "Your invoice")
-        await expect(invoice).to_contain_text("apply label Tax_2026")
+        await expect(invoice).to_contain_text("label it 'Tax_2026'")
         await expect(invoice).to_contain_text("rule “Invoices”: subject contains invoice")
         await expect(invoice).to_contain_text("failed")
         await expect(invoice).to_contain_text("the label was deleted")
@@ -122,8 +121,8 @@ async def test_a_state_is_one_line_at_every_width(page: Page, width: int) -> Non
     rationale = "a reason of some length, as a rule or a model gives it for what it has decided"
     feed = ScriptedFeed(
         *(
-            line(seq, subject=f"{'A subject as mail has it ' * 3}{seq}", state="done", decision="archive",
-                 rule_name="Newsletters out of the inbox", rationale=rationale, action_state=state, action_mood="good")
+            line(seq, subject=f"{'A subject as mail has it ' * 3}{seq}", what="archive it",
+                 by="rule “Newsletters out of the inbox”", why=rationale, state=state, mood="good")
             for seq, state in enumerate(states, 1)
         )
     )  # fmt: skip
@@ -146,11 +145,11 @@ async def test_a_message_appears_and_moves_on_without_a_reload(page: Page, compl
 
         feed.put(line(1, subject="Dinner?"))
         await expect(row(page, "Dinner?")).to_contain_text("waiting")
-        feed.put(line(1, subject="Dinner?", state="leased"))
-        await expect(row(page, "Dinner?")).to_contain_text("being decided")
-        feed.put(line(1, subject="Dinner?", state="done", decision="archive", action_state="in line"))
+        feed.put(line(1, subject="Dinner?", state="being handled"))
+        await expect(row(page, "Dinner?")).to_contain_text("being handled")
+        feed.put(line(1, subject="Dinner?", what="archive it", state="in line"))
         await expect(row(page, "Dinner?")).to_contain_text("in line")
-        feed.put(line(1, subject="Dinner?", state="done", decision="archive", action_state="done"))
+        feed.put(line(1, subject="Dinner?", what="archive it", state="done"))
         await expect(row(page, "Dinner?")).to_contain_text("done")
         feed.put(line(2, subject="Newer"), in_line={"default": 7})
         await expect(page.locator("#lines tr .subject")).to_have_text(["Newer", "Dinner?"])
@@ -216,10 +215,10 @@ async def test_hostile_mail_is_shown_as_text_and_runs_nothing(page: Page, compla
         await open_live(page, address)
         feed.put(
             *(
-                line(seq, sender=bad, subject=bad, tier=bad, assignment_rule=bad, decision=bad, rule_name=bad)
+                line(seq, sender=bad, subject=bad, tier=bad, why_tier=bad, what=bad, by=bad)
                 for seq, bad in enumerate(ATTACKS, 1)
             ),
-            *(line(50 + seq, state="done", action_state=bad, action_error=bad) for seq, bad in enumerate(ATTACKS)),
+            *(line(50 + seq, state=bad, error=bad) for seq, bad in enumerate(ATTACKS)),
         )
         await expect(page.locator("#lines tr")).to_have_count(2 * len(ATTACKS))
         await expect(page.locator(".subject").get_by_text(ATTACKS[0], exact=True)).to_be_visible()
@@ -377,16 +376,15 @@ async def test_the_page_is_accessible_in_either_scheme_and_on_a_phone(page: Page
             line(
                 seq,
                 tier=tier,
-                state="done",
-                decision="archive",
-                source="model",
-                action_state="so",
-                action_mood=mood,
-                action_error="no",
+                what="archive it",
+                by="model 0.90",
+                state="so",
+                mood=mood,
+                error="no",
             )
             for seq, (mood, tier) in enumerate(zip(moods, tiers, strict=True), 1)
         ),
-        *(line(10 + seq, state=state) for seq, state in enumerate(("waiting", "leased", "done", "failed"))),
+        *(line(10 + seq, state=state) for seq, state in enumerate(("waiting", "being handled", "kept", "failed"))),
         in_line={"default": 1},
         attention=(Attention("failed_actions", 1), Attention("failed_jobs", 2), Attention("proposals", 1)),
     )

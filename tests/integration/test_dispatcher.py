@@ -14,12 +14,14 @@ from postroom.intake.buffer import Buffer
 from postroom.intake.dispatcher import Dispatcher
 from postroom.intake.intake import Intake
 from postroom.operations.jobs.queues import replay
+from postroom.operations.mail.mail_ids import find_message
 from postroom.operations.people.audit import signature
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.intake import history
 from postroom.store.jobs import jobs
-from postroom.store.mail import feed, mail
+from postroom.store.mail import mail
+from support.arrived import arrived_mail
 from support.backfills import NAMED, open_backfill
 from support.clocks import ManualClock
 from support.product import ENDPOINT, OWNER, envelope
@@ -235,6 +237,7 @@ async def test_mail_that_was_upgraded_or_replayed_is_one_line_on_the_live_page(
     await dispatcher.tick()
     assert len(copies) == 1
     assert len(await look(database)) == 4
-    shown = await database.run(feed.recent_messages(10))
-    assert [line.inbox_id for line in shown] == [plain.request_id, first.request_id]
+    shown = await arrived_mail(database)
+    expected = [await find_message(database, str(each.request_id)) for each in (plain, first)]
+    assert [line.id for line in shown] == expected
     assert [line.state for line in shown] == ["done", "done"]

@@ -17,10 +17,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from postroom.store.engine.opening import connect_database
-from postroom.store.mail import feed
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
+from support.arrived import arrived_mail
 from support.command import announced, postroom, running
 from support.product import OWNER, TOKEN, raw_mail
 from support.scale import scale
@@ -108,7 +108,7 @@ class Trial:
         database = connect_database(self.folder / "data", None)
         try:
             while True:
-                rows = await database.run(feed.recent_messages(10_000))
+                rows = await arrived_mail(database)
                 if sum(row.action_type is not None for row in rows) >= self.delivered:
                     return time.monotonic() - began
                 await asyncio.sleep(0.05)

@@ -12,8 +12,8 @@ from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.jobs import jobs
-from postroom.store.mail import feed
 from postroom_sandbox.mailbox import Mailbox
+from support.arrived import arrived_mail
 from support.clocks import ManualClock
 from support.patience import PATIENCE_S
 from support.product import TOKEN, Product, decided_action, envelope, raw_mail, running_product, until_job
@@ -181,7 +181,7 @@ async def test_an_accepted_message_that_cannot_be_read_fails_alone(database: Dat
         product.mailbox.deliver(raw_mail("Good"))
         await product.live.sync()
         await product.settled(2)
-        rows = {row.subject: row for row in await database.run(feed.recent_messages(10))}
+        rows = {row.subject: row for row in await arrived_mail(database)}
         assert rows["(unreadable)"].state == "failed"
         assert "headers" in (rows["(unreadable)"].reason or "")
         assert rows["Good"].state == "done"

@@ -21,9 +21,10 @@ from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.jobs import jobs
-from postroom.store.mail import feed, mail
+from postroom.store.mail import mail
 from postroom.store.rules import rules
 from postroom.triage.handlers.classify import Classify
+from support.arrived import arrived_mail
 from support.clocks import ManualClock
 from support.gates import LASTING
 from support.product import ENDPOINT, OWNER, Product, envelope, raw_mail, running_product
@@ -100,7 +101,7 @@ class IntakeSetup:
         return True
 
     async def verdict(self) -> tuple[str | None, str | None]:
-        (row,) = await self.database.run(feed.recent_messages(9))
+        (row,) = await arrived_mail(self.database)
         return row.action_type, row.rule_name
 
 

@@ -12,7 +12,7 @@ from postroom.store.actions import undos
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from support.mail import story_of
-from support.page_setup import PARCEL, carry_out_undo, filled_mailbox
+from support.page_setup import carry_out_undo, filled_mailbox
 from support.store.fault_cases_registry import signed
 from support.store.mail_setup import MailSetup
 
@@ -20,12 +20,12 @@ from support.store.mail_setup import MailSetup
 async def words_for(database: Database, box: MailSetup) -> set[str]:
     """The state of the action on the parcel, wherever it is shown."""
     id = box.ids["done"]
-    (line,) = [each for each in await Overview(database).lines(10) if each.subject == PARCEL.subject]
+    (line,) = [each for each in await Overview(database).lines(10) if each.id == id]
     (listed,) = [each for each in (await list_lines(database, MailQuestion(kind="mail"))).lines if each.id == id]
     shown = await show_mail(database, str(id), Policy())
     (command,) = [each.outcome for each in (await list_by_date(database, MailQuestion(), 10)).lines if each.id == id]
     (action,) = shown.actions
-    return {str(line.action_state), listed.state, action.state, command.partition(": ")[2] or "done"}
+    return {line.state, listed.state, action.state, command.partition(": ")[2] or "done"}
 
 
 async def test_an_action_has_one_state_on_the_overview_in_the_list_in_its_story_and_in_the_commands(

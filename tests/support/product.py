@@ -37,13 +37,14 @@ from postroom.store.engine.ids import new_id
 from postroom.store.intake import inbox
 from postroom.store.jobs import jobs
 from postroom.store.jobs.new_jobs import new_job
-from postroom.store.mail import feed, mail
+from postroom.store.mail import mail
 from postroom.store.rules.rules import add_rules
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator
 from support import storing
 from support.acting import keep_acting_account
+from support.arrived import ArrivedMail, arrived_mail
 from support.clocks import zone_at_noon
 from support.patience import PATIENCE_S
 from support.until import until
@@ -73,25 +74,25 @@ class Product:
         rule = (new_id(), RuleDraft(name, conditions, action, parameters))
         await self.database.run(add_rules([rule], wall_clock()))
 
-    async def settled(self, count: int) -> list[feed.FeedRow]:
+    async def settled(self, count: int) -> list[ArrivedMail]:
         """Waits until so many messages are decided and nothing is left to do; returns them, oldest first."""
         return await self.until_all(count, _is_settled)
 
-    async def until_decided(self, count: int) -> list[feed.FeedRow]:
+    async def until_decided(self, count: int) -> list[ArrivedMail]:
         """Waits until so many messages are decided, whatever is left to do; returns them, oldest first."""
         return await self.until_all(count, lambda row: row.action_type is not None)
 
-    async def until_all(self, count: int, holds: Callable[[feed.FeedRow], bool]) -> list[feed.FeedRow]:
+    async def until_all(self, count: int, holds: Callable[[ArrivedMail], bool]) -> list[ArrivedMail]:
         """Waits until this holds for so many messages; returns them, oldest first."""
 
-        async def done() -> list[feed.FeedRow]:
-            return [row for row in await self.database.run(feed.recent_messages(10_000)) if holds(row)]
+        async def done() -> list[ArrivedMail]:
+            return [row for row in await arrived_mail(self.database) if holds(row)]
 
         rows = await until(self.database, done, lambda rows: len(rows) >= count, patience_s=self.patience_s)
-        return sorted(rows, key=lambda row: row.seq)
+        return sorted(rows, key=lambda row: (row.accepted_at, row.id))
 
 
-def _is_settled(row: feed.FeedRow) -> bool:
+def _is_settled(row: ArrivedMail) -> bool:
     return row.action_type is not None and row.action_state in (None, "completed", "failed")
 
 

@@ -15,9 +15,10 @@ from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.http.application import create_application
 from postroom.operations.accounts.account_status import AccountLine
 from postroom.operations.actions.pausing import Stopped
+from postroom.operations.mail.mail_lines import MailLine
 from postroom.operations.overview.attention import Attention
 from postroom.operations.overview.first_steps import FirstSteps
-from postroom.operations.overview.overview import ControlState, HiddenToday, MessageLine, Overview
+from postroom.operations.overview.overview import ControlState, HiddenToday, Overview
 from postroom.operations.overview.road import Road
 from postroom.operations.people.audit import Signature
 from postroom.operations.rules.model import ModelStatus
@@ -26,16 +27,26 @@ from postroom.store.actions.pauses import ALL, Pause
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
 
-def line(seq: int, **changes: object) -> MessageLine:
-    plain = MessageLine(
-        inbox_id=UUID(int=seq),
-        seq=seq,
-        accepted_at=NOON + timedelta(seconds=seq),
-        tier="default",
-        assignment_rule=None,
+def line(seq: int, **changes: object) -> MailLine:
+    plain = MailLine(
+        id=UUID(int=seq),
+        short_id=str(seq),
+        kind="mail",
+        at=NOON + timedelta(seconds=seq),
+        account="owner@example.org",
         sender=f"Sender {seq} <sender{seq}@example.org>",
+        sender_name="",
         subject=f"Subject {seq}",
+        tier="default",
+        tier_rule="",
+        why_tier="",
+        what="",
+        by="",
+        why="",
         state="waiting",
+        mood="busy",
+        outcome="waiting",
+        error="",
     )
     return replace(plain, **changes)  # type: ignore[arg-type]
 
@@ -57,12 +68,12 @@ def overview_application(
 class ScriptedFeed(Overview):
     def __init__(
         self,
-        *lines: MessageLine,
+        *lines: MailLine,
         in_line: Mapping[str, int] | None = None,
         accounts: tuple[AccountLine, ...] = (),
         attention: tuple[Attention, ...] = (),
     ) -> None:
-        self._lines = {each.inbox_id: each for each in lines}
+        self._lines = {each.id: each for each in lines}
         self._in_line = in_line or {}
         self._attention = attention
         self._accounts = accounts
@@ -72,13 +83,13 @@ class ScriptedFeed(Overview):
         self.now = ControlState()
         self.failure: Exception | None = None
 
-    async def lines(self, limit: int) -> list[MessageLine]:
+    async def lines(self, limit: int) -> list[MailLine]:
         self.reads += 1
         self._move()
         await asyncio.sleep(0)
         if self.failure is not None:
             raise self.failure
-        return sorted(self._lines.values(), key=lambda each: -each.seq)[:limit]
+        return sorted(self._lines.values(), key=lambda each: each.at, reverse=True)[:limit]
 
     async def in_line(self) -> Mapping[str, int]:
         return self._in_line
@@ -142,7 +153,7 @@ class ScriptedFeed(Overview):
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
 
-    def put(self, *lines: MessageLine, in_line: Mapping[str, int] | None = None) -> None:
+    def put(self, *lines: MailLine, in_line: Mapping[str, int] | None = None) -> None:
         """Add or replace messages by their id, and say so."""
         self.put_silently(*lines)
         self._in_line = in_line or self._in_line
@@ -152,8 +163,8 @@ class ScriptedFeed(Overview):
         self._accounts = accounts
         self.announce()
 
-    def put_silently(self, *lines: MessageLine) -> None:
-        self._lines |= {each.inbox_id: each for each in lines}
+    def put_silently(self, *lines: MailLine) -> None:
+        self._lines |= {each.id: each for each in lines}
 
     def announce(self) -> None:
         for changed in self._followers:

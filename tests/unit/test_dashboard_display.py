@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.interfaces.dashboard.display import clock, iso, several_lines, shown, verdict, words
+from postroom.interfaces.dashboard.display import clock, iso, several_lines, shown, words
 
 ANY_TEXT = st.text(st.characters(exclude_categories=[]), max_size=400)
 
@@ -61,8 +61,6 @@ def test_whatever_comes_the_result_is_one_bounded_encodable_line_without_control
 
 def test_names_from_the_code_become_words_and_labels_stay_as_they_are() -> None:
     assert words("high_priority") == "high priority"
-    assert verdict("archive") == "archive"
-    assert verdict("apply_label Tax_2026") == "apply label Tax_2026"
 
 
 def test_times_are_given_in_utc() -> None:

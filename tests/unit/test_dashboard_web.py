@@ -90,10 +90,10 @@ async def test_two_host_headers_are_refused() -> None:
 async def test_texts_of_mail_are_escaped_and_cut() -> None:
     attack = "<script>alert(1)</script>\"'>"
     feed = ScriptedFeed(
-        line(1, sender=attack, subject=attack, tier=attack, assignment_rule=attack, state=attack),
-        line(2, decision=attack, source=attack, rule_name=attack, rationale=attack),
-        line(3, action_state=attack, action_error=attack),
-        line(4, subject="W" * 10_000, sender="V" * 10_000, decision="keep", rationale="U" * 10_000),
+        line(1, sender=attack, subject=attack, tier=attack, why_tier=attack),
+        line(2, what=attack, by=attack, why=attack),
+        line(3, state=attack, error=attack),
+        line(4, subject="W" * 10_000, sender="V" * 10_000, what="leave it", why="U" * 10_000),
         in_line={attack: 1},
         accounts=(
             AccountLine(
@@ -184,18 +184,16 @@ async def test_a_page_without_mail_says_so() -> None:
 async def test_every_state_of_a_message_has_its_words() -> None:
     feed = ScriptedFeed(
         line(1, state="waiting"),
-        line(2, state="leased"),
-        line(3, state="failed"),
-        line(4, state="done"),
-        line(5, state="done", decision="keep", source="deterministic", rationale="no rule matched"),
-        line(6, state="done", decision="archive", source="model", rationale="a newsletter", action_state="expired"),
+        line(2, state="failed", mood="bad", error="its headers cannot be read"),
+        line(3, state="kept", what="leave it as it is", why="no rule matched"),
+        line(4, state="undone", what="archive it", by="model 0.90", why="a newsletter"),
     )
     async with visiting(feed) as client:
         page = re.sub(r"<[^>]+>", "", (await client.get("/")).text)
-    for wording in ("waiting", "being decided", "could not be decided", "no decision", "expired"):
+    for wording in ("waiting", "failed", "its headers cannot be read", "no decision", "kept", "undone"):
         assert wording in page
     assert "\nno rule matched\n" in page
-    assert "model: a newsletter" in page
+    assert "model 0.90: a newsletter" in page
 
 
 async def test_errors_are_pages_that_name_nothing_of_the_inside() -> None:

@@ -19,4 +19,3 @@ ENDINGS: Mapping[str, str] = {
     "auto_acked": "Expired",
     "failed": "Failed",
 }
-SOURCES: Mapping[str, str] = {"deterministic": "rule", "model": "model", "llm": "model", "user": "you"}

@@ -30,7 +30,6 @@ from postroom.store.engine.opening import FILE
 from postroom.store.intake import acceptance
 from postroom.store.intake.ingestion_rules import remove_ingestion_rule
 from postroom.store.jobs import jobs
-from postroom.store.mail import feed
 from postroom.store.mail.labels import SeenLabel, edit_labels, list_all_labels, sync_labels
 from postroom.store.mail.mail import keep_account
 from postroom.store.people.audit import Signature
@@ -42,6 +41,7 @@ from postroom_sandbox.model_api import ModelApi, running_model_api
 from postroom_sandbox.model_moods import FakeAnswer, sensible
 from postroom_sandbox.model_requests import ReceivedRequest
 from postroom_sandbox.server import running_emulator
+from support.arrived import arrived_mail
 from support.canaries import WORD, Watch
 from support.injection.corpus import PROTECTED_DOMAIN, Corpus
 from support.injection.demands import EVERYTHING, PRIVATE, SNOOZED, USABLE
@@ -135,7 +135,7 @@ async def go(corpus: Corpus, provider: str, database: Database, folder: Path, wa
         mailbox.observers.append(changes.append)
         async with running(settings, database):
             await settled(database, len(corpus))
-        shown = [str(each) for each in await database.run(feed.recent_messages(10_000))]
+        shown = [str(each) for each in await arrived_mail(database)]
         shown += [str(each) for each in await database.run(list_waiting(10_000))]
         tables = await dump(database)
     return Outcome(
@@ -216,7 +216,7 @@ async def settled(database: Database, count: int) -> None:
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 changed.clear()
-                rows = await database.run(feed.recent_messages(10_000))
+                rows = await arrived_mail(database)
                 done = [row for row in rows if row.action_type and row.action_state not in ("queued", "executing")]
                 if len(done) >= count:
                     return

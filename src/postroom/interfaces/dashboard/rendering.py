@@ -19,7 +19,6 @@ FILTERS = (
     "shown",
     "several_lines",
     "words",
-    "verdict",
     "iso",
     "clock",
     "grouped",

@@ -148,8 +148,8 @@ async def _list(database: Database, asked: MailQuestion, most: int) -> MailLines
         page = await database.run(mail_lists.list_matching(words, database.dialect, unbounded, most, before))
     elif asked.kind == "event" or asked.tier in GATEWAY.tiers:
         page = await database.run(mail_lists.list_events(most, asked.tier, before, since))
-    elif asked.kind == "all" and not wanted.is_narrow:
-        page = await database.run(mail_lists.list_arrived(most, before, since))
+    elif not wanted.is_narrow:
+        page = await database.run(mail_lists.list_arrived(most, before, since, with_events=asked.kind == "all"))
     else:
         page = await database.run(mail_lists.list_mail(wanted, most, before))
     return _lines(page)

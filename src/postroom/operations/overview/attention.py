@@ -1,19 +1,17 @@
 """The things that need a person now, each with the page that solves it. The most pressing comes first."""
 
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Literal
 
 from postroom.core.mail.account_repair import act_command
 from postroom.operations.accounts.account_status import AccountLine
+from postroom.operations.mail.mail_lines import count_states
 from postroom.operations.rules.proposals import list_proposals
 from postroom.operations.rules.rules import list_unconfirmed
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.jobs import jobs
-from postroom.store.mail import feed
 
-FAILED_WITHIN = timedelta(days=7)
 MOST_COUNTED = 1_000
 
 Need = Literal[
@@ -43,7 +41,7 @@ async def needs_attention(
     database: Database, accounts: list[AccountLine], clock: Clock = wall_clock
 ) -> list[Attention]:
     """Return what needs a person, beside the actions that wait for a yes."""
-    failed = await database.run(feed.count_failed_actions(clock() - FAILED_WITHIN, MOST_COUNTED))
+    failed = (await count_states(database, clock)).failed
     broken = await database.run(jobs.count_failed_jobs(MOST_COUNTED))
     unconfirmed = len(await list_unconfirmed(database))
     proposals = len(await list_proposals(database, "open", MOST_COUNTED))

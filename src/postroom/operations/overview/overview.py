@@ -1,15 +1,13 @@
 """The overview page's data: the road of messages, what needs a person, spend, accounts, the newest messages.
 
-Every text in a `MessageLine` may come from a stranger's mail. Nothing here is trusted; the page makes it safe to show.
+Every text in a `MailLine` may come from a stranger's mail. Nothing here is trusted; the page makes it safe to show.
 """
 
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-from uuid import UUID
 
-from postroom.core.actions.steps import shown
 from postroom.core.days import day_began
 from postroom.operations.accounts.account_status import AccountLine, account_lines
 from postroom.operations.actions.kill_switch import pause_changes, released_by_resuming, resume_changes
@@ -27,36 +25,9 @@ from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.intake import acceptance, history
 from postroom.store.jobs import jobs
-from postroom.store.mail import feed
 from postroom.store.people.audit import Signature
-from postroom.words.states import Mood, state_of
 
 CHANNELS = (acceptance.CHANNEL, accounts.CHANNEL, decisions.CHANNEL, jobs.CHANNEL, pauses.CHANNEL)
-
-
-@dataclass(frozen=True, slots=True)
-class MessageLine:
-    """One message: how it arrived, what was decided and why, and the result."""
-
-    inbox_id: UUID
-    seq: int
-    accepted_at: datetime
-    tier: str
-    assignment_rule: str | None
-    sender: str
-    subject: str
-    state: str
-    """`waiting`, `leased`, `done` or `failed`."""
-    decision: str | None = None
-    """For example `archive`, `apply_label Receipts` or `keep`."""
-    source: str | None = None
-    """Who decided: `deterministic` for a rule, `model`, …"""
-    rule_name: str | None = None
-    rationale: str | None = None
-    action_state: str | None = None
-    """In words, as on every page."""
-    action_mood: Mood = ""
-    action_error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +67,9 @@ class Overview:
         self._clock = clock
         self._model = model
 
-    async def lines(self, limit: int) -> list[MessageLine]:
-        """Return the newest messages, newest first."""
-        return [_line(row) for row in await self._database.run(feed.recent_messages(limit))]
+    async def lines(self, limit: int) -> Sequence[MailLine]:
+        """Return the newest mail, newest first."""
+        return (await list_lines(self._database, MailQuestion(kind="mail"), limit)).lines
 
     async def in_line(self) -> Mapping[str, int]:
         """Return how many wait now, by tier, over all queues."""
@@ -162,34 +133,3 @@ class Overview:
 
     async def resume(self, signed: Signature) -> None:
         await resume_changes(self._database, None, signed, self._clock)
-
-
-def _line(row: feed.FeedRow) -> MessageLine:
-    state, mood = (None, "") if row.action_state is None else state_of(row.action_state, row.undone)
-    return MessageLine(
-        row.inbox_id,
-        row.seq,
-        row.accepted_at,
-        row.tier,
-        None,
-        row.sender,
-        row.subject,
-        row.state,
-        _decision(row),
-        None if row.source == "none" else row.source,
-        row.rule_name,
-        row.rationale or row.reason,
-        state,
-        mood,
-        row.action_error,
-    )
-
-
-def _decision(row: feed.FeedRow) -> str | None:
-    match row.action_type:
-        case None:
-            return None
-        case "none":
-            return "keep"
-        case other:
-            return shown(other, row.parameters)

@@ -28,7 +28,7 @@ def load_work_figures(now: datetime, zone: tzinfo = UTC) -> Script[WorkFigures]:
     """Count what waits, runs and fails, up to a limit for each stage. `zone` is that of the owner's day."""
     jobs = {(type, stage): count for type, stage, count in (yield sql("count_jobs_by_type", MOST_COUNTED))}
     actions = {state: count for state, count in (yield sql("count_live_actions"))}  # noqa: C416
-    failed = yield sql("count_failed_actions", now - DAY, MOST_COUNTED)
+    failed = yield sql("count_failed", now - DAY, MOST_COUNTED)
     oldest = yield sql("select_oldest_approval")
     spend = yield from spend_of.script(day_of(now, zone))
     calls = {state: count for state, count in (yield sql("count_model_calls", day_of(now, zone)))}  # noqa: C416

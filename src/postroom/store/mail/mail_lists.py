@@ -112,11 +112,13 @@ class _Found(NamedTuple):
 
 
 @query
-def list_arrived(most: int, before: Cursor = NEWEST, since: datetime = EARLIEST) -> Script[ListedPage]:
-    """Everything that arrived: mail and events of every queue."""
+def list_arrived(
+    most: int, before: Cursor = NEWEST, since: datetime = EARLIEST, with_events: bool = True
+) -> Script[ListedPage]:
+    """All mail that arrived, stored or not, and with it the events of every queue."""
     mail = _found((yield sql("select_mail_page", None, None, None, None, False, None, since, *before, most + 1)))
     floor = mail[-1].at if len(mail) > most else since
-    events = yield from _event_page(None, before, floor, most)
+    events = (yield from _event_page(None, before, floor, most)) if with_events else []
     events += _found((yield sql("select_unstored_page", STRETCH, floor, *before, most + 1)))
     chosen = sorted((*mail, *events), key=lambda each: each.place, reverse=True)
     page = chosen[:most]

@@ -24,12 +24,11 @@ from postroom.operations.overview.road import Road
 from postroom.operations.rules.model import ModelStatus
 from postroom.settings.reading import Settings
 from postroom.words.connectors import ACCOUNT_MOODS, ACCOUNT_STATES, LIVENESS, LIVENESS_MOODS
-from postroom.words.road import DECIDERS, ENDINGS, SOURCES
+from postroom.words.road import DECIDERS, ENDINGS
 
 LINES_SHOWN = 50
 WINDOWS = {"24h": timedelta(hours=24), "7d": timedelta(days=7), "30d": timedelta(days=30)}
 WORDS: Mapping[str, Mapping[str, str]] = {
-    "deciders": SOURCES,
     "account_words": ACCOUNT_STATES,
     "account_moods": ACCOUNT_MOODS,
     "connector_words": LIVENESS,

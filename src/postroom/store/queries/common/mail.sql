@@ -85,9 +85,3 @@ WHERE id = :id AND NOT EXISTS (SELECT 1 FROM messages o
 
 -- name: mark_message_deleted(id, now)
 UPDATE messages SET deleted_at = :now, updated_at = :now WHERE id = :id AND deleted_at IS NULL
-
--- name: select_feed_ids(most)
-SELECT id FROM envelopes WHERE queue = 'email' AND copy_of IS NULL ORDER BY accepted_at DESC, seq DESC LIMIT :most
-
--- name: count_failed_actions(since, most)
-SELECT count(*) FROM (SELECT 1 FROM actions WHERE state = 'failed' AND created_at >= :since LIMIT :most) AS failed

@@ -119,19 +119,3 @@ SELECT e.id, e.queue, e.tier, e.channel, e.endpoint_identity, e.sender, e.kind, 
     CASE WHEN e.queue = 'email' THEN e.envelope_json END AS envelope_json
 FROM envelopes e LEFT JOIN inbox_queue q ON q.seq = e.seq LEFT JOIN inbox_ends x ON x.seq = e.seq
 WHERE e.id {= ANY(:ids::uuid[])}
-
--- name: select_feed(ids)
--- By ids, so that the database knows how few there are, and looks up what belongs to each.
-SELECT i.id AS inbox_id, i.seq, i.accepted_at, i.tier, i.sender, m.subject,
-    CASE WHEN m.id IS NULL THEN i.envelope_json END AS envelope_json, i.state, i.reason,
-    d.action_type, COALESCE(d.parameters_json, '{}') AS parameters_json, d.source, d.rule_name, d.rationale,
-    a.state AS action_state, a.error AS action_error,
-    (SELECT u.state FROM action_links l JOIN actions u ON u.id = l.cause_action_id
-        WHERE l.effect_action_id = a.id AND l.relation_type = 'undo_of') AS undone
-FROM inbox i
-LEFT JOIN messages m ON m.inbox_id = i.id
-LEFT JOIN decisions d ON d.message_id = m.id AND NOT d.shadow
-    AND d.generation = (SELECT max(generation) FROM decisions WHERE message_id = m.id AND NOT shadow)
-LEFT JOIN actions a ON a.decision_id = d.id
-WHERE i.id {= ANY(:ids::uuid[])}
-ORDER BY i.seq DESC
