@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.core.outbound.health import adaptive_limits, limits_in_effect, queue_health
+from postroom.core.outbound.health import adaptive_limits, queue_health
 from postroom.core.outbound.priority import SenderLane
 
 MINUTE = timedelta(minutes=1)
@@ -54,13 +54,3 @@ def test_a_longer_or_older_queue_never_raises_a_limit(
     better = adaptive_limits(queue_health(min(one, other), wait, most), most)
     worse = adaptive_limits(queue_health(max(one, other), wait + more, most), most)
     assert all(worse[lane] <= better[lane] for lane in LANES)
-
-
-@given(queued, waits, most, st.sets(st.sampled_from(LANES)))
-def test_a_limit_holds_only_while_another_lane_has_mail(
-    queued: int, wait: timedelta, most: int, waiting: set[SenderLane]
-) -> None:
-    limits = adaptive_limits(queue_health(queued, wait, most), most)
-    effective = limits_in_effect(limits, waiting, most)
-    for lane in LANES:
-        assert effective[lane] == (limits[lane] if waiting - {lane} else most)

@@ -9,7 +9,7 @@ The multiplier is 1, and times
 between 0.1 and 2. A limit bounds its lane only while other lanes have mail too: capacity is never left idle.
 """
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Literal, NamedTuple, get_args
 
@@ -52,10 +52,3 @@ def adaptive_limits(health: QueueHealth, max_queue: int) -> dict[SenderLane, int
     """How many mails of each lane may be in delivery at the same time while lanes compete."""
     whole = max_queue * health.multiplier
     return {lane: max(1, int(whole * share)) for lane, share in _SHARES.items()}
-
-
-def limits_in_effect(
-    limits: Mapping[SenderLane, int], waiting: Set[SenderLane], max_queue: int
-) -> dict[SenderLane, int]:
-    """The limits while mail waits in these lanes: a lane that is alone has all of it."""
-    return {lane: limit if waiting - {lane} else max_queue for lane, limit in limits.items()}

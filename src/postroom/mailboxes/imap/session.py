@@ -125,11 +125,6 @@ class Session:
         texts = {each.uid: each.items for each in await self.fetch(unsure, TEXT_ITEM)} if unsure else {}
         return [Fetched(each.uid, {**each.items, **texts.get(each.uid, {})}) for each in found]
 
-    async def fetch_range(self, uids: str, items: str, *, most: int = LARGEST_ANSWER) -> list[Fetched]:
-        """The same for a set that is written already, such as `812:*`."""
-        answer = await self.connection.run(command("UID FETCH", f"{uids} ({items})".encode()), most=most)
-        return fetched_in(answer.of("FETCH"))
-
     @property
     def flag_items(self) -> str:
         """The items to fetch for the flags of a message; at Gmail its labels are among them."""

@@ -26,7 +26,7 @@ from postroom.store.engine.ids import new_id
 from postroom.store.people.people import KnownPasskey, NewPasskey
 from postroom.store.people.sessions import challenge_key
 
-TIME_BYTES, RANDOM_BYTES, MAC_BYTES = 8, 16, 32
+TIME_BYTES, RANDOM_BYTES = 8, 16
 LONGEST_NAME = 60
 LOCAL = "localhost"
 T = TypeVar("T")
