@@ -6,7 +6,7 @@ a remote one does.
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import httpx2
@@ -20,7 +20,6 @@ from postroom.core.mail.carrier import Carrier, SentMailbox
 from postroom.core.mail.gate import Gate
 from postroom.core.mail.mailbox import Mailbox
 from postroom.core.mail.providers import PROVIDERS
-from postroom.core.mail.servers import MailServers
 from postroom.core.tally import Tally
 from postroom.mailboxes.accounts.book import AccountBook
 from postroom.mailboxes.following.source import MailSource
@@ -127,13 +126,27 @@ async def keep_sandbox_account(settings: Settings, database: Database) -> None:
     )
 
 
+class _Start(NamedTuple):
+    """The account as it was when its connector was started last, and when that was, in seconds of the loop."""
+
+    account: accounts.AccountView
+    at: float
+
+    def may_be_repeated(self, account: accounts.AccountView, now: float) -> bool:
+        """Whether a connector that has ended is started again: after a while, or at once if its account has changed. On
+        SQLite every write of another process is a signal, so that a signal alone is no reason.
+        """
+        return account != self.account or now - self.at >= LOOK_EVERY_S
+
+
 async def watch_accounts(database: Database, mailboxes: Mailboxes, watch: Watch) -> None:
     """Run a connector for each account in use, as they come and go. Restart one that fails, or whose servers change."""
+    loop = asyncio.get_running_loop()
     changed = asyncio.Event()
     subscription = database.subscribe(accounts.CHANNEL, lambda _message: changed.set())
     running: dict[UUID, asyncio.Task[None]] = {}
     failures = ConnectorFailures()
-    servers: dict[UUID, MailServers | None] = {}
+    started: dict[UUID, _Start] = {}
     try:
         while True:
             changed.clear()
@@ -146,12 +159,15 @@ async def watch_accounts(database: Database, mailboxes: Mailboxes, watch: Watch)
                 log.warning("mailboxes.interrupted", error=type(error).__name__)
                 wanted = None
             if wanted is not None:
-                kept = {id for id in running.keys() & wanted.keys() if servers[id] == wanted[id].servers}
+                kept = {
+                    id for id in running.keys() & wanted.keys() if started[id].account.servers == wanted[id].servers
+                }
                 await _end([running.pop(id) for id in running.keys() - kept])
                 for id, account in wanted.items():
-                    if id not in running or running[id].done():
-                        servers[id] = account.servers
-                        running[id] = asyncio.create_task(failures.run(id, watch(account)))
+                    if id in running and not (running[id].done() and started[id].may_be_repeated(account, loop.time())):
+                        continue
+                    started[id] = _Start(account, loop.time())
+                    running[id] = asyncio.create_task(failures.run(id, watch(account)))
             await signalled(changed, LOOK_EVERY_S)
     finally:
         subscription.close()
