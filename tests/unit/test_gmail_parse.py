@@ -182,7 +182,7 @@ def test_a_raw_message_is_read_and_kept_as_it_is():
 
 
 def test_a_body_that_cannot_be_read_leaves_its_headers(monkeypatch: pytest.MonkeyPatch):
-    def fail(root: object) -> object:
+    def fail(*given: object) -> object:
         raise RecursionError
 
     monkeypatch.setattr("postroom.mailboxes.gmail.reading.read_parts", fail)

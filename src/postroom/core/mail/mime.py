@@ -10,6 +10,7 @@ limit still yields its headers and whatever else can be read; `problems` says wh
 
 import binascii
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -62,29 +63,22 @@ def parse_message(raw: bytes) -> ParsedMessage:
         return ParsedMessage(headers, problems=(*problems, "it is larger than 100 MiB; only its headers were read"))
     try:
         root, structure = find_parts(raw, head.block if headers else b"", head.body_at if headers else 0)
-        body = read_parts(root)
+        return read_parts(root, headers, (*problems, *structure))
     except Exception as error:
         # No known message gets here. Should one do so, its headers must not be lost.
         return ParsedMessage(headers, problems=(*problems, f"its body cannot be read ({type(error).__name__})"))
-    return ParsedMessage(headers, body.text, body.attachments, body.mime_types, (*problems, *structure, *body.problems))
 
 
-class Body(NamedTuple):
-    """The content of a message's parts."""
-
-    text: str
-    attachments: tuple[Attached, ...]
-    mime_types: tuple[str, ...]
-    problems: tuple[str, ...]
-
-
-def read_parts(root: Part) -> Body:
-    """The text that a reader is meant to see, and everything else as attachments."""
+def read_parts(root: Part, headers: Headers = (), problems: Iterable[str] = ()) -> ParsedMessage:
+    """The message with these headers, and the problems of its head: the text that a reader is meant to see, and
+    everything else as attachments.
+    """
     reading = _Reading()
     text = reading.text_of(root).text.strip()
     if _CONTROL.search(text):
         text = text.translate(_PRINTED)
-    return Body(text, tuple(reading.attachments), tuple(reading.mime_types), tuple(reading.problems))
+    found = (tuple(reading.attachments), tuple(reading.mime_types), (*problems, *reading.problems))
+    return ParsedMessage(headers, text, *found)
 
 
 class _Text:

@@ -29,11 +29,10 @@ def parsed_from(message: Message) -> ParsedMessage:
     if message.payload is None:
         return ParsedMessage(headers, problems=(*problems, "it came without its content"))
     try:
-        body = read_parts(_Parts().part_of(message.payload))
+        return read_parts(_Parts().part_of(message.payload), headers, problems)
     except Exception as error:
         # No known message gets here. If one does, its headers must not be lost.
         return ParsedMessage(headers, problems=(*problems, f"its body cannot be read ({type(error).__name__})"))
-    return ParsedMessage(headers, body.text, body.attachments, body.mime_types, (*problems, *body.problems))
 
 
 def readable_headers(message: Message) -> Headers:
