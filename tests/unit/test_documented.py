@@ -6,9 +6,9 @@ tests/unit/test_documented.py` writes those parts anew; the tests compare.
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import pytest
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
@@ -16,6 +16,11 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from postroom.core.audited_actions import AUDITED, AuditedAction
 from postroom.core.metrics import METRICS, Metric
 from postroom.core.roles import Role
+from postroom.core.rules.condition_spec import ConditionSpec, Inexpressible
+from postroom.core.rules.conditions import SPECS_BY_SUBJECT
+from postroom.core.rules.gmail_writing import write_query
+from postroom.core.rules.needs import NEED_THE_HEADERS, NEED_THE_TEXT
+from postroom.core.rules.sieve_writing import sieve_test
 from postroom.interfaces.cli.root import command_tree
 from postroom.interfaces.http.mcp.registry import ALL_TOOLS, TOOLS_BY_NAME
 from postroom.interfaces.http.mcp.schemas import input_schema, output_schema
@@ -154,6 +159,62 @@ def audit_reference() -> str:
     return "\n".join([*rows, *(f"| `{name}` | {' | '.join(AUDITED[name])} |" for name in AUDITED)])
 
 
+def conditions_reference() -> str:
+    return "\n\n".join(f"**{subject}.**\n\n{conditions_table(specs)}" for subject, specs in SPECS_BY_SUBJECT.items())
+
+
+def conditions_table(specs: Iterable[ConditionSpec]) -> str:
+    rows = ["| condition | true if | mail kept as metadata | Gmail | Sieve |", "|---|---|---|---|---|"]
+    return "\n".join([*rows, *map(conditions_row, specs)])
+
+
+def conditions_row(spec: ConditionSpec) -> str:
+    condition = {spec.kind: spec.example}
+    written = (lambda: write_query(condition), lambda: sieve_test(condition, set()))
+    cells = (
+        code(f"{spec.kind}: {in_yaml(spec.example)}"),
+        spec.meaning,
+        known_of_metadata(spec),
+        *map(foreign, written),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def known_of_metadata(spec: ConditionSpec) -> str:
+    if spec.kind in NEED_THE_TEXT:
+        return "no"
+    if spec.kind in NEED_THE_HEADERS:
+        return "if its headers were delivered"
+    return "if its producer said so" if spec.needs & {"size", "reply_to_mine"} else "yes"
+
+
+def foreign(write: Callable[[], str]) -> str:
+    try:
+        return code(write())
+    except Inexpressible:
+        return "–"
+
+
+def in_yaml(argument: object) -> str:
+    match argument:
+        case dict():
+            inside = cast("dict[str, object]", argument)
+            return "{" + ", ".join(f"{name}: {in_yaml(each)}" for name, each in inside.items()) + "}"
+        case bool():
+            return str(argument).lower()
+        case _:
+            text = str(argument)
+            return (
+                text
+                if (text[0].isalpha() and re.fullmatch(r"[\w .@/]+", text)) or re.fullmatch(r"\d+\w", text)
+                else f"'{text}'"
+            )
+
+
+def code(text: str) -> str:
+    return f"`{text}`".replace("|", "\\|")
+
+
 GENERATED: dict[str, Callable[[], str]] = {
     "api.md": operations_reference,
     "mcp.md": tools_reference,
@@ -161,6 +222,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "cli.md": cli_reference,
     "metrics.md": metrics_reference,
     "roles.md": audit_reference,
+    "rules.md": conditions_reference,
 }
 
 

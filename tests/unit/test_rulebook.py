@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from postroom.core.rules.conditions import read_conditions
 from postroom.core.rules.patterns import STEPS, PatternRefused, TextSet, pattern_of, utf8
-from postroom.core.rules.people import ADDRESS_KINDS
 from postroom.core.rules.rule import MessageFacts, Outcome, Rule
+from postroom.core.rules.rule_index import ADDRESS_KINDS, WORD_FIELDS
 from postroom.core.rules.rulebook import Rulebook, needed_keys
-from postroom.core.rules.texts import WORD_FIELDS
 from support.loop_watch import GOOD_SHARE, LoopWatch
 from support.naive_rules import naive_first_match
 from support.processor_time import least_cost

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.core.rules.conditions import LEAVES
+from postroom.core.rules.conditions import SPECS
 from postroom.core.rules.in_words import conditions_in_words
 from support.rule_strategies import trees
 
 
-@pytest.mark.parametrize("kind", sorted(LEAVES))
+@pytest.mark.parametrize("kind", sorted(SPECS))
 def test_every_condition_has_words(kind: str) -> None:
     arguments = ("x", True, {"name": "X-Odd", "pattern": "^a"})
     assert any(conditions_in_words({kind: each}) != f"{kind} {each}" for each in arguments)

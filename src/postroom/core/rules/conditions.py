@@ -2,26 +2,25 @@
 
     {"and": [{"sender_domain": "shop.example"}, {"not": {"subject_words": "invoice"}}]}
 
-Parsing gives nodes: `All`, `AnyOf` and `Not` over leaves. The kinds of leaves are in core/rules/people.py, texts.py and
-properties.py. A leaf has a test and, for the index in core/rules/rulebook.py, keys that a message has for which it
-holds.
+Parsing gives nodes: `All`, `AnyOf` and `Not` over leaves. The kinds of leaves are declared in core/rules/people.py,
+texts.py, properties.py and measures.py, one `ConditionSpec` each.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from postroom.core.rules import people, properties, texts
+from postroom.core.rules import measures, people, properties, texts
+from postroom.core.rules.condition_spec import ConditionSpec
 from postroom.core.rules.facts import MessageFacts, Seen, recipients
-from postroom.core.rules.leaf import BrokenRule, Key, Leaf, Read, Test, suggestion
-from postroom.core.rules.needs import READ_THE_TEXT
-from postroom.core.rules.properties import age_of
+from postroom.core.rules.leaf import BrokenRule, Key, Leaf, Test, suggestion
 from postroom.core.strict import shown_name
 
 __all__ = [
     "DEEPEST",
     "KINDS",
-    "LEAVES",
+    "SPECS",
+    "SPECS_BY_SUBJECT",
     "All",
     "AnyOf",
     "BrokenRule",
@@ -32,7 +31,6 @@ __all__ = [
     "Not",
     "Seen",
     "Test",
-    "age_of",
     "as_test",
     "read_conditions",
     "recipients",
@@ -41,8 +39,14 @@ __all__ = [
 
 DEEPEST = 20
 MOST_CONDITIONS = 1_000
-LEAVES: Mapping[str, Read] = {**people.LEAVES, **texts.LEAVES, **properties.LEAVES}
-KINDS: tuple[str, ...] = ("and", "or", "not", *LEAVES)
+SPECS_BY_SUBJECT: Mapping[str, tuple[ConditionSpec, ...]] = {
+    "Who": people.SPECS,
+    "Words": texts.SPECS,
+    "What it is": properties.SPECS,
+    "Size and date": measures.SPECS,
+}
+SPECS: Mapping[str, ConditionSpec] = {spec.kind: spec for specs in SPECS_BY_SUBJECT.values() for spec in specs}
+KINDS: tuple[str, ...] = ("and", "or", "not", *SPECS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,7 @@ def _cost(node: Node) -> int:
     """How much a test costs, roughly: of several, the cheapest goes first."""
     match node:
         case Leaf(kind, pattern=pattern):
-            return 3 if kind == "language" else 2 if kind in READ_THE_TEXT else int(pattern is not None)
+            return max(SPECS[kind].cost, int(pattern is not None))
         case Not(part):
             return _cost(part)
         case All(parts) | AnyOf(parts):
@@ -141,8 +145,8 @@ class _Reading:
                 return AnyOf(self._nodes(argument, inside, depth))
             case "not":
                 return Not(self.node(argument, inside, depth + 1))
-            case str() if kind in LEAVES:
-                return LEAVES[kind](inside, argument)
+            case str() if kind in SPECS:
+                return SPECS[kind].leaf(inside, argument)
             case _:
                 raise BrokenRule(inside, "is not a known condition", suggestion(str(kind), KINDS))
 

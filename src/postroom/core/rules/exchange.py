@@ -7,7 +7,8 @@ from typing import Any, Literal, NamedTuple
 from postroom.core.actions.steps import MOST_STEPS, Step, combined, steps_of
 from postroom.core.errors import BadInput
 from postroom.core.rules.draft import LONGEST_NAME, RuleDraft, check_rule
-from postroom.core.rules.logic import Logic, decided_before, exclusive
+from postroom.core.rules.implications import decided_before, exclusive
+from postroom.core.rules.logic import Logic
 
 FIRST_PRIORITY = 100
 IMPORTED = "imported; review and enable"
@@ -161,10 +162,6 @@ class Exported(NamedTuple):
 
     text: str
     left_out: list[LeftOut]
-
-
-class Inexpressible(Exception):
-    """The other format cannot express this."""
 
 
 def one_line(text: str, longest: int = LONGEST_NAME) -> str:

@@ -6,7 +6,9 @@ from datetime import datetime
 from typing import Literal, cast
 from uuid import UUID
 
+from postroom.core.rules.condition_spec import MOST_SHOWN
 from postroom.core.rules.conditions import (
+    SPECS,
     All,
     AnyOf,
     BrokenRule,
@@ -18,12 +20,9 @@ from postroom.core.rules.conditions import (
     as_test,
     read_conditions,
 )
-from postroom.core.rules.people import ADDRESS_KINDS
 from postroom.core.rules.rule import Rule, kinds_used, read_scope
-from postroom.core.rules.texts import WORD_FIELDS
 
 Result = Literal["matches", "does not match", "is for other mail", "is skipped", "is broken"]
-MOST_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ def _failing(node: Node, seen: Seen) -> str:
     """Why the condition does not hold."""
     match node:
         case Leaf():
-            return f"{_words(node)}: {_observed(node, seen)}"
+            return f"{_words(node)}: {SPECS[node.kind].observed(node.argument, seen)}"
         case Not(part):
             return f"not, but {_holding(part, seen)}"
         case All(parts):
@@ -94,48 +93,8 @@ def _reason_text(node: Node) -> str:
 
 def _words(leaf: Leaf) -> str:
     argument = leaf.argument
-    if leaf.kind in ("header_match", "address_match"):
+    if isinstance(argument, Mapping):
         given = cast("Mapping[str, str]", argument)
         pattern = f" ~ {given['pattern']}" if "pattern" in given else ""
         return f"{leaf.kind} {given['name']}{pattern}"
     return f"{leaf.kind} {str(argument).lower() if isinstance(argument, bool) else argument}"
-
-
-def _observed(leaf: Leaf, seen: Seen) -> str:
-    message = seen.message
-    match leaf.kind:
-        case "sender_email" | "sender_domain" | "from_me":
-            return f"it is from {seen.sender or 'nobody'}"
-        case "to" | "to_me":
-            return f"it is to {', '.join(message.to[:MOST_SHOWN]) or 'nobody'}"
-        case kind if kind in ADDRESS_KINDS:
-            return f"it has {', '.join(sorted(seen.addresses[kind])[:MOST_SHOWN]) or 'no address there'}"
-        case "label_present":
-            return f"it has {', '.join(sorted(message.labels)) or 'no label'}"
-        case "has_attachment":
-            return "it has one" if message.has_attachment else "it has none"
-        case "attachment_type" | "attachment_name":
-            names = [f"{name} ({kind})" for name, kind in message.attachments or ()]
-            return f"it has {', '.join(names[:MOST_SHOWN]) or 'no attachment'}"
-        case "larger" | "smaller":
-            return "its size is unknown" if message.size is None else f"it has {message.size:,} bytes"
-        case "language":
-            return f"the language of its text is {seen.language}"
-        case "category":
-            return f"its categories are {', '.join(sorted(message.categories or ())) or 'none'}"
-        case "sender_in_contacts" | "sender_seen_before" | "reply_to_mine" | "cc_me" | "bcc_me":
-            return "it is not so" if leaf.argument else "it is so"
-        case "older_than" | "newer_than" | "sent_before" | "sent_after":
-            return "it is unknown when it was sent" if message.sent_at is None else f"it was sent at {message.sent_at}"
-        case "header_match" | "address_match" | "list" | "list_id" | "list_words":
-            about = leaf.argument
-            name = str(cast("Mapping[str, str]", about)["name"]).lower() if isinstance(about, Mapping) else "list-id"
-            return "no value of it matches" if name in seen.headers else "it is missing"
-        case "body_contains" | "body_words":
-            return "it is not in the text"
-        case "words":
-            return "they are not all in its subject, text, people or names of attachments"
-        case kind if kind in WORD_FIELDS and kind != "subject_words":
-            return "no name or address there has it"
-        case _:
-            return "it is not in the subject"

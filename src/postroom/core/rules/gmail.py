@@ -14,10 +14,12 @@ from itertools import combinations
 
 from postroom.core.actions.steps import Step
 from postroom.core.mail.addresses import canonical
-from postroom.core.rules.exchange import Imported, Inexpressible, one_line
+from postroom.core.rules.condition_spec import Inexpressible
+from postroom.core.rules.exchange import Imported, one_line
 from postroom.core.rules.gmail_file import read_entries
 from postroom.core.rules.gmail_query import read_query, read_unwanted
-from postroom.core.rules.logic import Logic, every, exclusive, some
+from postroom.core.rules.implications import exclusive
+from postroom.core.rules.logic import Logic, every, some
 
 MOST_FORWARDS = 3
 FIELDS = ("from", "to", "subject", "hasTheWord", "doesNotHaveTheWord", "hasAttachment", "size")

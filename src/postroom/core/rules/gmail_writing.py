@@ -4,18 +4,20 @@ Of Gmail's filters all that match apply. So a filter for a rule excludes the mai
 unless that one continues.
 """
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from postroom.core.actions.parameters import recipients_of
 from postroom.core.actions.steps import Step, steps_of
+from postroom.core.rules.condition_spec import Inexpressible
+from postroom.core.rules.conditions import SPECS
 from postroom.core.rules.draft import RuleDraft
-from postroom.core.rules.exchange import Exported, Inexpressible, LeftOut, conditions_with_scope, why_not_exportable
+from postroom.core.rules.exchange import Exported, LeftOut, conditions_with_scope, why_not_exportable
 from postroom.core.rules.gmail_query import DEEPEST_QUERY, LONGEST_QUERY
-from postroom.core.rules.logic import Condition, every, exclusive, negated
-from postroom.core.rules.words import words_of
+from postroom.core.rules.gmail_terms import bare, word_search
+from postroom.core.rules.implications import exclusive
+from postroom.core.rules.logic import Condition, every, negated
 
 ATOM, APPS = "http://www.w3.org/2005/Atom", "http://schemas.google.com/apps/2006"
 ACTIONS = {
@@ -24,25 +26,6 @@ ACTIONS = {
     "archive": "shouldArchive",
     "mark_read": "shouldMarkAsRead",
 }
-_WORDS = {
-    "words": "",
-    "subject_words": "subject:",
-    "from_words": "from:",
-    "to_words": "to:",
-    "cc_words": "cc:",
-    "bcc_words": "bcc:",
-    "reply_to_words": "replyto:",
-    "list_words": "list:",
-}
-_ADDRESSES = {
-    "from": "from",
-    "to": "to",
-    "cc": "cc",
-    "bcc": "bcc",
-    "reply_to": "replyto",
-    "delivered_to": "deliveredto",
-}
-_PIECES = re.compile(r'"[^"]*"|[^\s"]+')
 
 
 def write_gmail_filters(drafts: Sequence[RuleDraft]) -> Exported:
@@ -132,16 +115,8 @@ def write_query(condition: Mapping[str, Any], depth: int = 0) -> str:
         case "not":
             inner = write_query(argument, depth + 1)
             return f"-({inner})" if inner.startswith("-") else f"-{inner}"
-        case "sender_email" | "sender_domain":
-            return f"from:{_bare(argument if kind == 'sender_email' else f'@{argument}')}"
-        case kind if kind in _ADDRESSES:
-            return f"{_ADDRESSES[kind]}:{_bare(argument)}"
-        case kind if kind in _WORDS:
-            return _words(_WORDS[kind], argument)
-        case kind if kind in _LEAVES:
-            return _LEAVES[kind](argument)
-        case "subject_contains" | "body_contains":
-            raise Inexpressible(f"a search finds whole words only, not {kind}; use {kind.split('_')[0]}_words")
+        case kind if kind in SPECS and (term := SPECS[kind].gmail) is not None and term.write is not None:
+            return term.write(argument)
         case _:
             raise Inexpressible(f"a search cannot say {kind}")
 
@@ -150,88 +125,10 @@ def _to_anyone(argument: Any) -> str | None:
     """`to:` counts Cc and Bcc, as the importer reads it."""
     match argument:
         case [{"to": str(one)}, {"bcc": str(other)}] if one == other:
-            return f"to:{_bare(one)}"
+            return f"to:{bare(one)}"
         case [{"to_me": True}, {"bcc_me": True}]:
             return "to:me"
         case [{"to_words": str(one)}, {"bcc_words": str(other)}] if one == other:
-            return _words("to:", one)
+            return word_search("to:", one)
         case _:
             return None
-
-
-def _words(operator: str, argument: str) -> str:
-    """Words and phrases as `words` and its like write them: all must be found."""
-    pieces = [each if each.startswith('"') else f'"{each}"' for each in _PIECES.findall(argument)]
-    pieces = [f"{operator}{each}" for each in pieces if words_of(each)]
-    if not pieces or "*" in argument:
-        raise Inexpressible("a search has no stars, and at least one word")
-    return pieces[0] if len(pieces) == 1 else f"({' '.join(pieces)})"
-
-
-def _attachment_name(argument: str) -> str:
-    if len(_PIECES.findall(argument)) != 1:
-        raise Inexpressible("a search cannot ask for several words in one attachment's name")
-    return _words("filename:", argument)
-
-
-def _age(operator: str) -> Callable[[str], str]:
-    def write(argument: str) -> str:
-        if argument.endswith("h"):
-            raise Inexpressible(f"a search cannot say {operator} in hours")
-        days = int(argument[:-1]) * (7 if argument.endswith("w") else 1)
-        if days > 9_999:
-            raise Inexpressible(f"a search cannot say {operator} with so many days")
-        return f"{operator}:{days}d"
-
-    return write
-
-
-def _yes_or_no(text: str) -> Callable[[bool], str]:
-    return lambda wanted: text if wanted else f"-{text}"
-
-
-def _label(argument: str) -> str:
-    if "-" in argument:
-        raise Inexpressible(
-            "Gmail writes blanks and slashes in labels as hyphens, so this may be one of several labels"
-        )
-    return f"label:{_quoted(argument)}"
-
-
-def _category(argument: str) -> str:
-    names = {"personal": "primary", **{name: name for name in ("promotions", "social", "updates", "forums")}}
-    if argument.strip().lower() not in names:
-        raise Inexpressible(f"the category {argument!r} is not one of Gmail's")
-    return f"category:{names[argument.strip().lower()]}"
-
-
-def _size(operator: str) -> Callable[[object], str]:
-    return lambda argument: f"{operator}:{_bare(str(argument).replace(' ', ''))}"
-
-
-_LEAVES: dict[str, Callable[[Any], str]] = {
-    "has_attachment": _yes_or_no("has:attachment"),
-    "from_me": _yes_or_no("from:me"),
-    "to_me": _yes_or_no("to:me"),
-    "cc_me": _yes_or_no("cc:me"),
-    "bcc_me": _yes_or_no("bcc:me"),
-    "label_present": _label,
-    "category": _category,
-    "older_than": _age("older_than"),
-    "newer_than": _age("newer_than"),
-    "larger": _size("larger"),
-    "smaller": _size("smaller"),
-    "attachment_name": _attachment_name,
-}
-
-
-def _bare(text: str) -> str:
-    if re.search(r'[\s(){}":|*,;]', text) or text.lower() == "me":
-        raise Inexpressible(f"{text!r} cannot be used in a search")
-    return text
-
-
-def _quoted(text: str) -> str:
-    if '"' in text or text != text.strip():
-        raise Inexpressible("a search has no quotes, or blanks at its ends, inside quotes")
-    return f'"{text}"'

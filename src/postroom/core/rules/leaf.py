@@ -27,12 +27,21 @@ class BrokenRule(PostroomError):
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
-    """A single condition, such as `sender_domain`.
+class Check:
+    """A condition whose argument was checked: its test, and the keys that a message has for which it holds.
 
-    For the index in core/rules/rulebook.py: a message for which it holds has at least one of `keys`, and all of
-    `needs`.
+    For the index in core/rules/rule_index.py: such a message has at least one of `keys`, and all of `needs`.
     """
+
+    test: Test
+    keys: tuple[Key, ...] | None = None
+    pattern: Pattern | None = None
+    needs: tuple[Key, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A single condition with its argument, such as `sender_domain: shop.example`, and its check."""
 
     kind: str
     argument: object
@@ -40,10 +49,6 @@ class Leaf:
     keys: tuple[Key, ...] | None = None
     pattern: Pattern | None = None
     needs: tuple[Key, ...] = ()
-
-
-Read = Callable[[str, object], Leaf]
-"""Reads the argument of one kind of condition; the field is for errors. Raises BrokenRule."""
 
 
 def suggestion(given: str, known: tuple[str, ...]) -> str:

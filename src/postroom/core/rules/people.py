@@ -1,38 +1,52 @@
-"""Conditions on who sent a message and to whom: by address, by domain, by name, and by what is known of the sender."""
+"""Conditions on who sent a message and to whom: by address, by domain, and by what is known of the sender."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from postroom.core.mail.addresses import canonical
+from postroom.core.mail.addresses import canonical, canonical_domain
+from postroom.core.rules import gmail_terms, sieve_terms
+from postroom.core.rules.condition_spec import (
+    MOST_SHOWN,
+    ConditionSpec,
+    FormField,
+    GmailTerm,
+    SieveTerm,
+    needing,
+    observed_whether,
+    of_texts,
+    says,
+    says_whether,
+)
 from postroom.core.rules.facts import MessageFacts, Seen
-from postroom.core.rules.leaf import BrokenRule, Leaf, Read, domain_of, text_of, yes_or_no
+from postroom.core.rules.leaf import BrokenRule, Check, domain_of, text_of, yes_or_no
 
-# Conditions on the addresses in one header each; `to` looks at two.
-ADDRESS_KINDS = ("from", "to_header", "cc", "bcc", "reply_to", "delivered_to")
+# Of these people there are also conditions on the words about them, and on the user's own addresses.
+_WITH_WORDS = frozenset({"from", "to", "cc", "bcc", "reply_to"})
+_WITH_ME = frozenset({"from", "to", "cc", "bcc"})
+
+Addresses = Callable[[Seen], frozenset[str] | tuple[str, ...]]
 
 
-def _sender_email(field: str, argument: object) -> Leaf:
+def _sender_email(field: str, argument: object) -> Check:
     wanted = canonical(text_of(field, argument))
     if wanted is None:
         raise BrokenRule(field, "is not an address", "write it as ida@shop.example; for a domain use sender_domain")
-    return Leaf("sender_email", argument, lambda seen: seen.sender == wanted, (("sender", wanted),))
+    return Check(lambda seen: seen.sender == wanted, (("sender", wanted),))
 
 
-def _sender_domain(field: str, argument: object) -> Leaf:
+def _sender_domain(field: str, argument: object) -> Check:
     wanted = domain_of(field, text_of(field, argument))
-    return Leaf("sender_domain", argument, lambda seen: seen.domain == wanted, (("domain", wanted),))
+    return Check(lambda seen: seen.domain == wanted, (("domain", wanted),))
 
 
-def _to(field: str, argument: object) -> Leaf:
+def _to(field: str, argument: object) -> Check:
     wanted = _wanted("to", field, argument)
     if wanted.startswith("@"):
-        return Leaf(
-            "to", argument, lambda seen: any(each.endswith(wanted) for each in seen.message.to), (("to", wanted),)
-        )
-    return Leaf("to", argument, lambda seen: wanted in seen.message.to, (("to", wanted),))
+        return Check(lambda seen: any(each.endswith(wanted) for each in seen.message.to), (("to", wanted),))
+    return Check(lambda seen: wanted in seen.message.to, (("to", wanted),))
 
 
-def _in_addresses(kind: str) -> Read:
-    def read(field: str, argument: object) -> Leaf:
+def _in_addresses(kind: str) -> Callable[[str, object], Check]:
+    def check(field: str, argument: object) -> Check:
         wanted = _wanted(kind, field, argument)
         if wanted.startswith("@"):
 
@@ -44,9 +58,9 @@ def _in_addresses(kind: str) -> Read:
             def test(seen: Seen) -> bool:
                 return wanted in seen.addresses[kind]
 
-        return Leaf(kind, argument, test, ((kind, wanted),))
+        return Check(test, ((kind, wanted),))
 
-    return read
+    return check
 
 
 def _wanted(kind: str, field: str, argument: object) -> str:
@@ -57,50 +71,244 @@ def _wanted(kind: str, field: str, argument: object) -> str:
     wanted = canonical(text)
     if wanted is None:
         remedy = "write ida@shop.example, or @shop.example for a whole domain"
-        if f"{kind}_me" in LEAVES and text.lower() == "me":
+        if kind in _WITH_ME and text.lower() == "me":
             remedy = f"write `{kind}_me: true` for your own addresses"
-        elif f"{kind}_words" in NAMED:
+        elif kind in _WITH_WORDS:
             remedy += f"; for a name use {kind}_words"
         raise BrokenRule(field, "is not an address", remedy)
     return wanted
 
 
-NAMED = frozenset({"from_words", "to_words", "cc_words", "bcc_words", "reply_to_words"})
-
-
-def _own(kind: str, found: Callable[[Seen], frozenset[str] | tuple[str, ...]]) -> Read:
+def _is_own(found: Addresses) -> Callable[[str, object], Check]:
     """Whether one of the user's own addresses is there."""
 
-    def read(field: str, argument: object) -> Leaf:
+    def check(field: str, argument: object) -> Check:
         wanted = yes_or_no(field, argument)
 
         def test(seen: Seen) -> bool:
             own = seen.message.own_addresses or frozenset()
             return any(each in own for each in found(seen)) is wanted
 
-        return Leaf(kind, argument, test)
+        return Check(test)
 
-    return read
+    return check
 
 
-def _known(kind: str, fact: Callable[[MessageFacts], bool | None]) -> Read:
-    def read(field: str, argument: object) -> Leaf:
+def _is_known(fact: Callable[[MessageFacts], bool | None]) -> Callable[[str, object], Check]:
+    def check(field: str, argument: object) -> Check:
         wanted = yes_or_no(field, argument)
-        return Leaf(kind, argument, lambda seen: fact(seen.message) is wanted)
+        return Check(lambda seen: fact(seen.message) is wanted)
 
-    return read
+    return check
 
 
-LEAVES: Mapping[str, Read] = {
-    "sender_email": _sender_email,
-    "sender_domain": _sender_domain,
-    "to": _to,
-    **{kind: _in_addresses(kind) for kind in ADDRESS_KINDS},
-    "from_me": _own("from_me", lambda seen: seen.addresses["from"]),
-    "to_me": _own("to_me", lambda seen: seen.message.to),
-    "cc_me": _own("cc_me", lambda seen: seen.addresses["cc"]),
-    "bcc_me": _own("bcc_me", lambda seen: seen.addresses["bcc"]),
-    "sender_in_contacts": _known("sender_in_contacts", lambda facts: facts.sender_in_contacts),
-    "sender_seen_before": _known("sender_seen_before", lambda facts: facts.sender_seen_before),
-    "reply_to_mine": _known("reply_to_mine", lambda facts: facts.reply_to_mine),
-}
+def _observed_sender(_: object, seen: Seen) -> str:
+    return f"it is from {seen.sender or 'nobody'}"
+
+
+def _observed_recipients(_: object, seen: Seen) -> str:
+    return f"it is to {', '.join(seen.message.to[:MOST_SHOWN]) or 'nobody'}"
+
+
+def _observed_addresses(kind: str) -> Callable[[object, Seen], str]:
+    return lambda _, seen: f"it has {', '.join(sorted(seen.addresses[kind])[:MOST_SHOWN]) or 'no address there'}"
+
+
+def _domain(text: str) -> str:
+    return canonical_domain(text.strip().rpartition("@")[2].rstrip("."))
+
+
+@of_texts
+def _same_domain(one: str, other: str) -> bool:
+    return _domain(one) == _domain(other)
+
+
+@of_texts
+def _other_domain(one: str, other: str) -> bool:
+    return _domain(one) != _domain(other)
+
+
+@of_texts
+def _other_address(one: str, other: str) -> bool:
+    return canonical(one) != canonical(other)
+
+
+@of_texts
+def _same_sender(one: str, other: str) -> bool:
+    return canonical(one) == canonical(other) or (other.startswith("@") and _domain(one) == _domain(other))
+
+
+@of_texts
+def _within(one: str, other: str) -> bool:
+    """The same address, or one of the domain."""
+    is_same = one.strip().casefold() == other.strip().casefold()
+    return is_same or (other.startswith("@") and _domain(one) == _domain(other))
+
+
+def _address(
+    kind: str,
+    where: str,
+    clause: str,
+    gmail: GmailTerm | None = None,
+    sieve: SieveTerm | None = None,
+    form: FormField | None = None,
+) -> ConditionSpec:
+    """The condition on the addresses in one header, a field of `ADDRESS_HEADERS`."""
+    return ConditionSpec(
+        kind,
+        _in_addresses(kind),
+        meaning=f"one of the addresses in {where} is this one, or of this domain",
+        example="ida@shop.example",
+        says=says(clause),
+        observed=_observed_addresses(kind),
+        needs=needing("headers"),
+        implies={kind: _within},
+        gmail=gmail,
+        sieve=sieve,
+        form=form,
+    )
+
+
+ADDRESSES = (
+    _address(
+        "from",
+        "`From`",
+        "it is from {}",
+        gmail_terms.people("from", "from"),
+        sieve_terms.address("from"),
+        FormField("From", "ida@shop.example or @shop.example", 10),
+    ),
+    _address("to_header", "`To` alone", "To has {}", sieve=sieve_terms.address("to")),
+    _address("cc", "`Cc`", "Cc has {}", gmail_terms.people("cc", "cc"), sieve_terms.address("cc")),
+    _address("bcc", "`Bcc`", "Bcc has {}", gmail_terms.people("bcc", "bcc"), sieve_terms.address("bcc")),
+    _address(
+        "reply_to",
+        "`Reply-To`",
+        "Reply-To has {}",
+        gmail_terms.people("reply_to", "replyto"),
+        sieve_terms.address("reply-to"),
+    ),
+    _address(
+        "delivered_to",
+        "`Delivered-To`",
+        "it was delivered to {}",
+        gmail_terms.address("delivered_to", "deliveredto"),
+    ),
+)
+SPECS = (
+    ConditionSpec(
+        "sender_email",
+        _sender_email,
+        meaning="the sender (the first address in `From`) has this address",
+        example="ida@shop.example",
+        says=says("the sender is {}"),
+        observed=_observed_sender,
+        needs=needing(),
+        implies={"sender_email": _same_sender, "from": _same_sender, "sender_domain": _same_domain},
+        excludes={"sender_email": _other_address, "sender_domain": _other_domain},
+        gmail=gmail_terms.sender(),
+        sieve=sieve_terms.address("from"),
+        form=FormField("Sender's address", "ida@shop.example", 190),
+    ),
+    ConditionSpec(
+        "sender_domain",
+        _sender_domain,
+        meaning="the sender is from exactly this domain",
+        example="shop.example",
+        says=says("the sender is from {}"),
+        observed=_observed_sender,
+        needs=needing(),
+        implies={"sender_domain": _same_domain},
+        excludes={"sender_domain": _other_domain, "sender_email": _other_domain},
+        gmail=gmail_terms.sender("@"),
+        sieve=sieve_terms.address("from", before="@"),
+        form=FormField("Sender's domain", "shop.example", 200),
+    ),
+    ConditionSpec(
+        "to",
+        _to,
+        meaning="one of the addresses in `To` or `Cc` is this one, or of this domain",
+        example="me@x.example",
+        says=says("it is to {}"),
+        observed=_observed_recipients,
+        needs=needing("headers", "recipients"),
+        implies={"to": _within},
+        gmail=gmail_terms.recipients(),
+        sieve=sieve_terms.address("to", "cc"),
+        form=FormField("To or Cc", "me+news@x.example", 30),
+    ),
+    *ADDRESSES,
+    ConditionSpec(
+        "from_me",
+        _is_own(lambda seen: seen.addresses["from"]),
+        meaning="the account's own address is in `From`; `false`: it is not. Your own mail to others is never decided, "
+        "so `from_me` matches mail to yourself",
+        example=True,
+        says=says_whether("it is from me", "it is not from me"),
+        observed=_observed_sender,
+        needs=needing("headers", "own_addresses"),
+        gmail=gmail_terms.whether("from:me"),
+    ),
+    ConditionSpec(
+        "to_me",
+        _is_own(lambda seen: seen.message.to),
+        meaning="the account's own address is in `To` or `Cc`; `false`: it is not",
+        example=True,
+        says=says_whether("it is to me", "it is not to me"),
+        observed=_observed_recipients,
+        needs=needing("headers", "recipients", "own_addresses"),
+        gmail=gmail_terms.whether("to:me"),
+        form=FormField("Is to me", place=180),
+    ),
+    ConditionSpec(
+        "cc_me",
+        _is_own(lambda seen: seen.addresses["cc"]),
+        meaning="the account's own address is in `Cc`; `false`: it is not",
+        example=True,
+        says=says_whether("I am in Cc", "I am not in Cc"),
+        observed=observed_whether,
+        needs=needing("headers", "own_addresses"),
+        gmail=gmail_terms.whether("cc:me"),
+    ),
+    ConditionSpec(
+        "bcc_me",
+        _is_own(lambda seen: seen.addresses["bcc"]),
+        meaning="the account's own address is in `Bcc`; `false`: it is not",
+        example=True,
+        says=says_whether("I am in Bcc", "I am not in Bcc"),
+        observed=observed_whether,
+        needs=needing("headers", "own_addresses"),
+        gmail=gmail_terms.whether("bcc:me"),
+    ),
+    ConditionSpec(
+        "sender_in_contacts",
+        _is_known(lambda facts: facts.sender_in_contacts),
+        meaning="the sender is a [contact](../how-to/contacts.md) of the mailbox: from an address book, or you have "
+        "written to them",
+        example=True,
+        says=says_whether("the sender is a contact", "the sender is no contact"),
+        observed=observed_whether,
+        needs=needing("sender_in_contacts"),
+        form=FormField("Sender is a contact", place=150),
+    ),
+    ConditionSpec(
+        "sender_seen_before",
+        _is_known(lambda facts: facts.sender_seen_before),
+        meaning="an earlier message from the sender was accepted for this account",
+        example=True,
+        says=says_whether("the sender wrote before", "the sender never wrote before"),
+        observed=observed_whether,
+        needs=needing("sender_seen_before"),
+        form=FormField("Sender wrote before", place=160),
+    ),
+    ConditionSpec(
+        "reply_to_mine",
+        _is_known(lambda facts: facts.reply_to_mine),
+        meaning="`In-Reply-To` names a message that you sent",
+        example=True,
+        says=says_whether("it answers a message of mine", "it answers no message of mine"),
+        observed=observed_whether,
+        needs=needing("reply_to_mine"),
+        form=FormField("Answers my message", place=170),
+    ),
+)

@@ -1,48 +1,36 @@
-"""Conditions on what a message is: its headers, list, labels and category, attachments, size and date."""
+"""Conditions on what a message is: its headers, list, labels, category and attachments."""
 
 import re
-from collections.abc import Mapping
-from datetime import UTC, date, datetime, timedelta
-from typing import cast
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
 
 from postroom.core.mail.addresses import addresses
 from postroom.core.mail.categories import CATEGORIES
+from postroom.core.rules import gmail_terms, sieve_terms
+from postroom.core.rules.condition_spec import MOST_SHOWN, ConditionSpec, FormField, needing, says, says_whether
 from postroom.core.rules.facts import Seen
-from postroom.core.rules.leaf import (
-    BrokenRule,
-    Leaf,
-    Read,
-    one_of,
-    pattern_in,
-    suggestion,
-    text_of,
-    yes_or_no,
-)
+from postroom.core.rules.leaf import BrokenRule, Check, one_of, pattern_in, suggestion, text_of, yes_or_no
+from postroom.core.rules.texts import contains_more, words_condition
 from postroom.core.strict import shown_name
 
-HOURS = {"h": 1, "d": 24, "w": 7 * 24}
-UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
-LARGEST_SIZE = 2**50
 GMAIL_CATEGORIES = ("personal", "social", "promotions", "updates", "forums")
-_AGE = re.compile(r"([1-9]\d{0,4})([hdw])")
-_SIZE = re.compile(r"([1-9]\d{0,11})\s?(?:([kmg])b?)?", re.IGNORECASE)
 _HEADER_NAME = re.compile(r"[!-9;-~]+")
 _MIME_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]+/(?:\*|[a-z0-9!#$&^_.+-]+)")
 _LIST_ID = re.compile(r"<([^<>]*)>")
 
 
-def _header_match(field: str, argument: object) -> Leaf:
+def _header_match(field: str, argument: object) -> Check:
     """`{"name": "Precedence"}` tests that the header exists; with `"pattern"`, that one of its values matches."""
     wanted = _object("header_match", field, argument, '{"name": "Precedence", "pattern": "bulk|list"}')
     name = _header_name(field, wanted)
     if "pattern" not in wanted:
-        return Leaf("header_match", wanted, lambda seen: name in seen.headers, (("header", name),))
+        return Check(lambda seen: name in seen.headers, (("header", name),))
     pattern = pattern_in(f"{field}.pattern", wanted["pattern"])
     keys = (("header_pattern", f"{name}\n{pattern.text}"),)
-    return Leaf("header_match", wanted, lambda seen: pattern.finds(*seen.headers.get(name, ())), keys, pattern)
+    return Check(lambda seen: pattern.finds(*seen.headers.get(name, ())), keys, pattern)
 
 
-def _address_match(field: str, argument: object) -> Leaf:
+def _address_match(field: str, argument: object) -> Check:
     """`{"name": "Sender", "pattern": "@lists\\."}`: one of the addresses in this header matches; names do not count."""
     wanted = _object("address_match", field, argument, '{"name": "Sender", "pattern": "@lists[.]"}')
     name = _header_name(field, wanted)
@@ -51,7 +39,7 @@ def _address_match(field: str, argument: object) -> Leaf:
     def test(seen: Seen) -> bool:
         return pattern.finds(*(each for value in seen.headers.get(name, ()) for each in addresses(value)))
 
-    return Leaf("address_match", wanted, test, (("header", name),), pattern)
+    return Check(test, (("header", name),), pattern)
 
 
 def _object(kind: str, field: str, argument: object, example: str) -> Mapping[object, object]:
@@ -72,36 +60,32 @@ def _header_name(field: str, wanted: Mapping[object, object]) -> str:
     return name
 
 
-def _label_present(field: str, argument: object) -> Leaf:
+def _label_present(field: str, argument: object) -> Check:
     """A label, by its exact id or by its name in any case."""
     wanted = text_of(field, argument)
     folded = wanted.casefold()
     keys = tuple({("label", wanted): None, ("label", folded): None})
-    return Leaf(
-        "label_present",
-        argument,
+    return Check(
         lambda seen: wanted in seen.message.labels or folded in seen.message.labels,
         keys,
     )
 
 
-def _category(field: str, argument: object) -> Leaf:
+def _category(field: str, argument: object) -> Check:
     """One of Postroom's categories, or of Gmail's, which are labels there."""
     wanted = one_of(field, argument, (*CATEGORIES, *GMAIL_CATEGORIES))
     if wanted in GMAIL_CATEGORIES:
         label = f"CATEGORY_{wanted.upper()}"
-        return Leaf("category", argument, lambda seen: label in seen.message.labels, (("label", label),))
-    return Leaf("category", argument, lambda seen: wanted in (seen.message.categories or ()), (("category", wanted),))
+        return Check(lambda seen: label in seen.message.labels, (("label", label),))
+    return Check(lambda seen: wanted in (seen.message.categories or ()), (("category", wanted),))
 
 
-def _list_id(field: str, argument: object) -> Leaf:
+def _list_id(field: str, argument: object) -> Check:
     wanted = text_of(field, argument).casefold()
-    return Leaf(
-        "list_id", argument, lambda seen: any(wanted in value for value in seen.list_ids), (("list_id", wanted),)
-    )
+    return Check(lambda seen: any(wanted in value for value in seen.list_ids), (("list_id", wanted),))
 
 
-def _list(field: str, argument: object) -> Leaf:
+def _list(field: str, argument: object) -> Check:
     """The whole id of a list; an @ in it, as in the address of the list, counts as the dot that ids have there."""
     text = text_of(field, argument).strip()
     wanted = list_name(text)
@@ -109,9 +93,7 @@ def _list(field: str, argument: object) -> Leaf:
         raise BrokenRule(
             field, "is not the id of a list", "write it as news.shop.example; for a part of it use list_id"
         )
-    return Leaf(
-        "list", argument, lambda seen: any(list_name(each) == wanted for each in seen.list_ids), (("list", wanted),)
-    )
+    return Check(lambda seen: any(list_name(each) == wanted for each in seen.list_ids), (("list", wanted),))
 
 
 def list_name(value: str) -> str:
@@ -120,12 +102,12 @@ def list_name(value: str) -> str:
     return (found[1] if found else value).strip().casefold().replace("@", ".")
 
 
-def _has_attachment(field: str, argument: object) -> Leaf:
+def _has_attachment(field: str, argument: object) -> Check:
     wanted = yes_or_no(field, argument)
-    return Leaf("has_attachment", argument, lambda seen: seen.message.has_attachment is wanted)
+    return Check(lambda seen: seen.message.has_attachment is wanted)
 
 
-def _attachment_type(field: str, argument: object) -> Leaf:
+def _attachment_type(field: str, argument: object) -> Check:
     """A MIME type, or all of its kind: `image/*`."""
     wanted = text_of(field, argument).strip().lower()
     if not _MIME_TYPE.fullmatch(wanted):
@@ -137,109 +119,156 @@ def _attachment_type(field: str, argument: object) -> Leaf:
         types = (kind.lower() for _, kind in seen.message.attachments or ())
         return any(kind == wanted if start == wanted else kind.startswith(start) for kind in types)
 
-    return Leaf("attachment_type", argument, test, (("attachment_type", wanted),))
+    return Check(test, (("attachment_type", wanted),))
 
 
-def _larger(field: str, argument: object) -> Leaf:
-    least = size_of(field, argument)
-    return Leaf("larger", argument, lambda seen: seen.message.size is not None and seen.message.size > least)
+def _says_header(argument: object) -> str | None:
+    if not isinstance(argument, Mapping):
+        return None
+    given = cast("Mapping[object, object]", argument)
+    name, pattern = given.get("name"), given.get("pattern")
+    return f"the header {name} is present" if pattern is None else f"the header {name} matches {pattern}"
 
 
-def _smaller(field: str, argument: object) -> Leaf:
-    most = size_of(field, argument)
-    return Leaf("smaller", argument, lambda seen: seen.message.size is not None and seen.message.size < most)
+def _header_from_text(text: str) -> object:
+    """The argument for `Precedence`, or for `Precedence: bulk|list`."""
+    name, _, pattern = text.partition(":")
+    return {"name": name.strip(), **({"pattern": pattern.strip()} if pattern.strip() else {})}
 
 
-def size_of(field: str, argument: object) -> int:
-    """A size in bytes: a number, or a text such as `500K` or `10M`. Raises BrokenRule."""
-    found = _SIZE.fullmatch(argument.strip()) if isinstance(argument, str) else None
-    if found:
-        size = int(found[1]) * UNITS[(found[2] or "").lower()]
-    else:
-        size = argument if isinstance(argument, int) and not isinstance(argument, bool) else 0
-    if not 0 < size <= LARGEST_SIZE:
-        raise BrokenRule(field, "is not a size", "write bytes, or K, M or G, such as 500K or 10M")
-    return size
+def _header_as_text(argument: object) -> str | None:
+    given = cast("Mapping[str, object]", argument)
+    name, pattern = str(given.get("name")), given.get("pattern")
+    if ":" in name:
+        return None
+    return name if pattern is None else f"{name}: {pattern}"
 
 
-def _older_than(field: str, argument: object) -> Leaf:
-    age = _age(field, argument)
-
-    def test(seen: Seen) -> bool:
-        sent_at = seen.message.sent_at
-        return sent_at is not None and seen.now is not None and seen.now - sent_at >= age
-
-    return Leaf("older_than", argument, test)
+def _observed_header(argument: Mapping[str, Any], seen: Seen) -> str:
+    return "no value of it matches" if str(argument["name"]).lower() in seen.headers else "it is missing"
 
 
-def _newer_than(field: str, argument: object) -> Leaf:
-    age = _age(field, argument)
-
-    def test(seen: Seen) -> bool:
-        sent_at = seen.message.sent_at
-        return sent_at is not None and seen.now is not None and seen.now - sent_at < age
-
-    return Leaf("newer_than", argument, test)
+def _observed_list(_: object, seen: Seen) -> str:
+    return _observed_header({"name": "list-id"}, seen)
 
 
-def _age(field: str, argument: object) -> timedelta:
-    age = age_of(argument)
-    if age is None:
-        raise BrokenRule(field, "is not an age", "write hours, days or weeks, such as 12h, 7d or 2w")
-    return age
+def _observed_files(_: object, seen: Seen) -> str:
+    names = [f"{name} ({kind})" for name, kind in seen.message.attachments or ()]
+    return f"it has {', '.join(names[:MOST_SHOWN]) or 'no attachment'}"
 
 
-def age_of(given: object) -> timedelta | None:
-    """Parse an age such as `12h`, `7d` or `2w`; None for anything else."""
-    found = _AGE.fullmatch(given) if isinstance(given, str) else None
-    return timedelta(hours=int(found[1]) * HOURS[found[2]]) if found else None
+def _names(categories: Iterable[str]) -> str:
+    return ", ".join(f"`{each}`" for each in categories)
 
 
-def _sent_before(field: str, argument: object) -> Leaf:
-    moment = moment_of(field, argument)
-
-    def test(seen: Seen) -> bool:
-        return seen.message.sent_at is not None and seen.message.sent_at < moment
-
-    return Leaf("sent_before", argument, test)
-
-
-def _sent_after(field: str, argument: object) -> Leaf:
-    moment = moment_of(field, argument)
-
-    def test(seen: Seen) -> bool:
-        return seen.message.sent_at is not None and seen.message.sent_at >= moment
-
-    return Leaf("sent_after", argument, test)
-
-
-def moment_of(field: str, argument: object) -> datetime:
-    """A day, which begins at midnight UTC, or a time with its offset. Raises BrokenRule."""
-    if isinstance(argument, date):
-        raise BrokenRule(field, "is a date of YAML", "put it in quotation marks: '2026-11-30'")
-    try:
-        moment = datetime.fromisoformat(text_of(field, argument).strip())
-        is_day = len(str(argument).strip()) <= len("2026-11-30")
-    except ValueError:
-        raise BrokenRule(field, "is not a date", "write it as '2026-11-30' or '2026-11-30T08:00+01:00'") from None
-    if moment.tzinfo is None and not is_day:
-        raise BrokenRule(field, "has no time zone", "add an offset, such as Z or +01:00")
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-
-
-LEAVES: Mapping[str, Read] = {
-    "header_match": _header_match,
-    "address_match": _address_match,
-    "label_present": _label_present,
-    "category": _category,
-    "list_id": _list_id,
-    "list": _list,
-    "has_attachment": _has_attachment,
-    "attachment_type": _attachment_type,
-    "larger": _larger,
-    "smaller": _smaller,
-    "older_than": _older_than,
-    "newer_than": _newer_than,
-    "sent_before": _sent_before,
-    "sent_after": _sent_after,
-}
+SPECS = (
+    ConditionSpec(
+        "header_match",
+        _header_match,
+        meaning="the pattern matches somewhere in one of the values of this header; without a pattern: it is present",
+        example={"name": "Precedence", "pattern": "bulk|list"},
+        says=_says_header,
+        observed=_observed_header,
+        needs=needing("headers"),
+        gmail=gmail_terms.message_id(),
+        sieve=sieve_terms.header_match,
+        form=FormField(
+            "Has the header", "List-Unsubscribe, or Precedence: bulk|list", 210, _header_from_text, _header_as_text
+        ),
+    ),
+    ConditionSpec(
+        "address_match",
+        _address_match,
+        meaning="the pattern matches one of the addresses in this header; names do not count",
+        example={"name": "Sender", "pattern": r"@lists\."},
+        says=_says_header,
+        observed=_observed_header,
+        needs=needing("headers"),
+    ),
+    ConditionSpec(
+        "label_present",
+        _label_present,
+        meaning="the message has this label, by its name or its id",
+        example="Receipts",
+        says=says("it has the label “{}”"),
+        observed=lambda _, seen: f"it has {', '.join(sorted(seen.message.labels)) or 'no label'}",
+        needs=needing("headers"),
+        gmail=gmail_terms.label(),
+        form=FormField("Has the label", "Receipts", 110),
+    ),
+    ConditionSpec(
+        "category",
+        _category,
+        meaning=f"it is in this [category](categories.md) of Postroom ({_names(CATEGORIES)}) "
+        f"or of Gmail ({_names(GMAIL_CATEGORIES)})",
+        example="promotions",
+        says=says("its category is {}"),
+        observed=lambda _, seen: f"its categories are {', '.join(sorted(seen.message.categories or ())) or 'none'}",
+        needs=needing("headers", "categories"),
+        gmail=gmail_terms.category(),
+        form=FormField("Category", "newsletters", 120),
+    ),
+    ConditionSpec(
+        "list_id",
+        _list_id,
+        meaning="`List-Id` contains this",
+        example="news.shop.example",
+        says=says("List-Id contains {}"),
+        observed=_observed_list,
+        needs=needing("headers"),
+        implies={"list_id": contains_more},
+        sieve=sieve_terms.header_contains("list-id"),
+    ),
+    ConditionSpec(
+        "list",
+        _list,
+        meaning="this is the id in `List-Id`, the part in angle brackets; `news@shop.example` means the same",
+        example="news.shop.example",
+        says=says("it is from the list {}"),
+        observed=_observed_list,
+        needs=needing("headers"),
+        form=FormField("Mailing list", "news.shop.example", 100),
+    ),
+    words_condition(
+        "list_words",
+        ("list",),
+        "`List-Id`, its description included, has all these words",
+        "List-Id has the words “{}”",
+        _observed_list,
+        needing("headers"),
+        gmail_terms.words("list_words", "list"),
+        example="weekly news",
+    ),
+    ConditionSpec(
+        "has_attachment",
+        _has_attachment,
+        meaning="there is an attachment; `false`: there is none",
+        example=True,
+        says=says_whether("it has an attachment", "it has no attachment"),
+        observed=lambda _, seen: "it has one" if seen.message.has_attachment else "it has none",
+        needs=needing("files"),
+        gmail=gmail_terms.has_attachment(),
+        form=FormField("Has an attachment", place=130),
+    ),
+    words_condition(
+        "attachment_name",
+        ("attachments",),
+        "the name of an attachment has all these words; `pdf` finds the ending",
+        "an attachment's name has “{}”",
+        _observed_files,
+        needing("files", "attachments"),
+        gmail_terms.words_in_one_name("attachment_name", "filename"),
+        FormField("Attachment's name has", "pdf", 140),
+        example="invoice.pdf",
+        in_one=True,
+    ),
+    ConditionSpec(
+        "attachment_type",
+        _attachment_type,
+        meaning="an attachment has this MIME type; `image/*` means any image",
+        example="application/pdf",
+        says=says("an attachment is of type {}"),
+        observed=_observed_files,
+        needs=needing("files", "attachments"),
+    ),
+)

@@ -13,22 +13,24 @@ short, one word is looked up: the one that the fewest phrases have.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from postroom.core.rules.conditions import All, AnyOf, Key, Leaf, Node, Not, Seen
+from postroom.core.rules.conditions import SPECS, All, AnyOf, Key, Leaf, Node, Not, Seen
 from postroom.core.rules.facts import ADDRESS_HEADERS, headers_of
 from postroom.core.rules.patterns import TextSet
-from postroom.core.rules.people import ADDRESS_KINDS
+from postroom.core.rules.people import ADDRESSES
 from postroom.core.rules.properties import list_name
 from postroom.core.rules.rule import Scope
-from postroom.core.rules.texts import WORD_FIELDS
 
+ADDRESS_KINDS = tuple(spec.kind for spec in ADDRESSES)
+WORD_FIELDS: Mapping[str, tuple[str, ...]] = {kind: spec.words_in for kind, spec in SPECS.items() if spec.words_in}
+IN_SUBJECT = [kind for kind, fields in WORD_FIELDS.items() if fields == ("subject",)]
+IN_BODY = sorted((kind for kind in WORD_FIELDS if "body" in WORD_FIELDS[kind]), key=lambda kind: len(WORD_FIELDS[kind]))
 # Where there is a choice of keys: first those that the fewest messages have and that are cheapest to find.
 SELECTIVE = (
     *("sender", "to", *ADDRESS_KINDS, "domain", "list", "list_id", "subject", "pattern"),
-    *("from_name", "from_words", "to_name", "to_words", "cc_words", "bcc_words", "reply_to_words", "list_words"),
-    *("attachment_name", "subject_words", "header_pattern", "label", "attachment_type", "category", "header"),
-    *("body", "body_words", "words", "account"),
+    *(kind for kind in WORD_FIELDS if kind not in (*IN_SUBJECT, *IN_BODY)),
+    *(*IN_SUBJECT, "header_pattern", "label", "attachment_type", "category", "header"),
+    *("body", *IN_BODY, "account"),
 )
-IN_BODY = [kind for kind, fields in WORD_FIELDS.items() if "body" in fields]
 RANK = {slot: rank for rank, slot in enumerate(SELECTIVE)}
 Uses = Mapping[Key, int]
 """How many rules could be filed under each key."""

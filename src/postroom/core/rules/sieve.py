@@ -23,7 +23,8 @@ from typing import NamedTuple
 
 from postroom.core.actions.steps import Step, combined, shown
 from postroom.core.errors import BadInput
-from postroom.core.rules.exchange import Imported, Inexpressible
+from postroom.core.rules.condition_spec import Inexpressible
+from postroom.core.rules.exchange import Imported
 from postroom.core.rules.logic import Logic, every, negated
 from postroom.core.rules.sieve_effects import HARMLESS, Effects, Outcome, kinds_of
 from postroom.core.rules.sieve_syntax import Call, Tag, read_sieve

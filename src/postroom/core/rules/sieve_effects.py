@@ -13,7 +13,7 @@ from postroom.core.actions.action import ActionType
 from postroom.core.actions.parameters import SHOWN_BY_GMAIL
 from postroom.core.actions.steps import Step
 from postroom.core.mail.label_names import looks_like
-from postroom.core.rules.exchange import Inexpressible
+from postroom.core.rules.condition_spec import Inexpressible
 from postroom.core.rules.sieve_syntax import Call, Tag
 from postroom.core.rules.sieve_tests import Extensions
 

@@ -12,23 +12,25 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from postroom.core.mail.addresses import canonical
+from postroom.core.rules.condition_spec import Inexpressible
 from postroom.core.rules.conditions import MOST_CONDITIONS
-from postroom.core.rules.exchange import Inexpressible
+from postroom.core.rules.facts import ADDRESS_HEADERS as CONDITION_HEADERS
 from postroom.core.rules.logic import Logic, every, negated, some
-from postroom.core.rules.properties import LARGEST_SIZE
+from postroom.core.rules.measures import LARGEST_SIZE
 from postroom.core.rules.sieve_syntax import Call, Tag
+from postroom.core.rules.sieve_terms import is_same_expression
 
 MATCH_TYPES = ("is", "contains", "matches", "regex")
 PARTS = ("all", "localpart", "domain")
 IGNORES_CASE, COUNTS_CASE = "i;ascii-casemap", "i;octet"
 # The headers that Sieve knows to hold addresses.
 ADDRESS_HEADERS = frozenset({"from", "to", "cc", "bcc", "sender", "reply-to", "resent-from", "resent-to"})
-EXACT_ADDRESS = {"from": "from", "to": "to_header", "cc": "cc", "bcc": "bcc", "reply-to": "reply_to"}
+EXACT_ADDRESS = {
+    header: kind for kind, (header, *more) in CONDITION_HEADERS.items() if header in ADDRESS_HEADERS and not more
+}
 LOCAL = "[^@]"  # a character on one side of the @
 _GLOB = re.compile(r"\\(.)|([*?])|(.)", re.DOTALL)
 _ESCAPED = frozenset(r"\.+*?()|[]{}^$")
-# Expressions that mean the same in POSIX and in RE2: no classes with a backslash, no escaped letters or digits.
-_SAME_EXPRESSION = re.compile(r"(?:[^\\\[\]{}]|\\[^\w\s]|\[\^?\]?[^\\\[\]]*\])*")
 
 
 class Extensions(NamedTuple):
@@ -300,8 +302,3 @@ def _same_expression(key: str) -> str:
     if not is_same_expression(key):
         raise Inexpressible("the expression may mean something else here")
     return key
-
-
-def is_same_expression(pattern: str) -> bool:
-    """Whether a regular expression means the same in Sieve, which uses POSIX, and here."""
-    return pattern.isascii() and "(?" not in pattern and _SAME_EXPRESSION.fullmatch(pattern) is not None

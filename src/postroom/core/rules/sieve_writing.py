@@ -4,23 +4,20 @@ A rule is an `if` that ends in `stop`, unless it continues. Folders stand for la
 filed, one that stays is copied. What a rule that continues has filed cannot be changed by a later rule, as it can here.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from postroom.core.actions.parameters import recipients_of
 from postroom.core.actions.steps import Step, steps_of
+from postroom.core.rules.condition_spec import Inexpressible
+from postroom.core.rules.conditions import SPECS
 from postroom.core.rules.draft import RuleDraft
-from postroom.core.rules.exchange import Exported, Inexpressible, LeftOut, conditions_with_scope, why_not_exportable
-from postroom.core.rules.leaf import BrokenRule
-from postroom.core.rules.logic import exclusive
-from postroom.core.rules.properties import size_of
+from postroom.core.rules.exchange import Exported, LeftOut, conditions_with_scope, why_not_exportable
+from postroom.core.rules.implications import exclusive
 from postroom.core.rules.sieve_effects import folder_name, is_archive, is_inbox, is_trash
-from postroom.core.rules.sieve_tests import EXACT_ADDRESS, is_same_expression
+from postroom.core.rules.sieve_terms import quoted, quoted_list
 
 FLAGS = {"mark_read": "\\Seen", "star": "\\Flagged"}
-_HEADERS = {kind: [header] for header, kind in EXACT_ADDRESS.items()} | {"to": ["to", "cc"]}
-_LITERAL = re.compile(r"(?:[^\\.+*?()|\[\]{}^$]|\\[\\.+*?()|\[\]{}^$])*")
 
 
 def write_sieve_rules(drafts: Sequence[RuleDraft]) -> Exported:
@@ -60,7 +57,7 @@ def _commands(draft: RuleDraft, before: Sequence[RuleDraft], needs: set[str]) ->
     found: list[str] = []
     if flags := [flag for action, flag in FLAGS.items() if action in kinds]:
         needs.add("imap4flags")
-        found.append(f"addflag {_list(flags)};")
+        found.append(f"addflag {quoted_list(flags)};")
     found += _filed(steps, kinds, needs)
     for step in steps:
         if step.action_type == "forward":
@@ -115,68 +112,7 @@ def sieve_test(condition: Mapping[str, Any], needs: set[str]) -> str:
             return f"{'allof' if kind == 'and' else 'anyof'} ({inner})"
         case "not":
             return f"not {sieve_test(argument, needs)}"
-        case "sender_email":
-            return _address(["from"], argument)
-        case "sender_domain":
-            return _address(["from"], f"@{argument}")
-        case kind if kind in _HEADERS:
-            return _address(_HEADERS[kind], argument)
-        case "subject_contains":
-            return f'header :contains "subject" {quoted(_ascii(argument))}'
-        case "list_id":
-            return f'header :contains "list-id" {quoted(_ascii(argument))}'
-        case "body_contains":
-            needs.add("body")
-            return f"body :text :contains {quoted(_ascii(argument))}"
-        case "larger" | "smaller":
-            return f"size {':over' if kind == 'larger' else ':under'} {_size(argument)}"
-        case "header_match":
-            return _header(argument, needs)
-        case "subject_regex":
-            return _header({"name": "subject", "pattern": argument}, needs)
+        case kind if kind in SPECS and (write := SPECS[kind].sieve) is not None:
+            return write(argument, needs)
         case _:
             raise Inexpressible(f"Sieve cannot express {kind}")
-
-
-def _address(headers: Sequence[str], wanted: str) -> str:
-    part, text = ("domain", wanted.strip()[1:]) if wanted.strip().startswith("@") else ("all", wanted.strip())
-    return f"address :is :{part} {_list(headers)} {quoted(_ascii(text))}"
-
-
-def _header(argument: Mapping[str, str], needs: set[str]) -> str:
-    name = quoted(argument["name"].rstrip(":"))
-    if "pattern" not in argument:
-        return f"exists {name}"
-    pattern = _ascii(argument["pattern"])
-    for match, text in ((":contains", pattern), (":is", pattern.removeprefix("^").removesuffix("$"))):
-        if _LITERAL.fullmatch(text) and (match == ":contains" or f"^{text}$" == pattern):
-            return f"header {match} {name} {quoted(_unescaped(text))}"
-    if not is_same_expression(pattern):
-        raise Inexpressible("the pattern may mean something else in Sieve")
-    needs.add("regex")
-    return f"header :regex {name} {quoted(pattern)}"
-
-
-def _unescaped(pattern: str) -> str:
-    return re.sub(r"\\(.)", r"\1", pattern)
-
-
-def _size(argument: object) -> int:
-    try:
-        return size_of("size", argument)
-    except BrokenRule as error:
-        raise Inexpressible(str(error)) from None
-
-
-def _ascii(text: str) -> str:
-    if not text.isascii():
-        raise Inexpressible("Sieve ignores the case of ASCII letters only")
-    return text
-
-
-def _list(texts: Sequence[str]) -> str:
-    return quoted(texts[0]) if len(texts) == 1 else f"[{', '.join(map(quoted, texts))}]"
-
-
-def quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -13,7 +13,7 @@ from postroom.core.mail.mime import parse_message
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.explain import Explained, explain
 from postroom.core.rules.file_facts import facts_from_file, read_history
-from postroom.core.rules.needs import unknown_kinds
+from postroom.core.rules.needs import ABOUT_CONTACTS, unknown_kinds
 from postroom.core.rules.rule import MessageFacts, Rule, kinds_used
 from postroom.core.rules.rulebook import Rulebook
 from postroom.operations.accounts.accounts import find_account
@@ -77,7 +77,7 @@ async def prepare_trial(
 
 async def _contacts(database: Database, rules: Sequence[Rule], account: AccountView | None) -> frozenset[str] | None:
     """The contacts of the account, or of all mailboxes, if a rule looks at them."""
-    if not any("sender_in_contacts" in kinds_used(rule.conditions) for rule in rules):
+    if not any(kinds_used(rule.conditions) & ABOUT_CONTACTS for rule in rules):
         return None
     mailboxes = (EVERY_MAILBOX, EVERY_MAILBOX if account is None else account.endpoint_identity)
     return frozenset(each.address for each in await list_contacts(database) if each.endpoint_identity in mailboxes)

@@ -12,6 +12,7 @@ from starlette.datastructures import FormData
 from postroom.core.actions.action import SPECS
 from postroom.core.actions.steps import Step, steps_of
 from postroom.core.errors import BadInput
+from postroom.core.rules.conditions import SPECS as CONDITION_SPECS
 from postroom.core.rules.draft import RuleDraft
 
 FEWEST_ROWS = 3
@@ -29,37 +30,14 @@ class Choice(NamedTuple):
     example: str = ""
 
 
-CONDITIONS = (
-    Choice("from", "From", "ida@shop.example or @shop.example"),
-    Choice("from_words", "From has the words", "shop"),
-    Choice("to", "To or Cc", "me+news@x.example"),
-    Choice("to_words", "To or Cc has the words", "team"),
-    Choice("subject_words", "Subject has the words", 'invoice "past due"'),
-    Choice("subject_contains", "Subject contains", "invoice"),
-    Choice("subject_regex", "Subject matches the pattern", r"invoice \d+"),
-    Choice("words", "Has the words anywhere", "timetable"),
-    Choice("body_words", "Text has the words", "unsubscribe"),
-    Choice("list", "Mailing list", "news.shop.example"),
-    Choice("label_present", "Has the label", "Receipts"),
-    Choice("category", "Category", "newsletters"),
-    Choice("has_attachment", "Has an attachment"),
-    Choice("attachment_name", "Attachment's name has", "pdf"),
-    Choice("sender_in_contacts", "Sender is a contact"),
-    Choice("sender_seen_before", "Sender wrote before"),
-    Choice("reply_to_mine", "Answers my message"),
-    Choice("to_me", "Is to me"),
-    Choice("sender_email", "Sender's address", "ida@shop.example"),
-    Choice("sender_domain", "Sender's domain", "shop.example"),
-    Choice("header_match", "Has the header", "List-Unsubscribe, or Precedence: bulk|list"),
-    Choice("larger", "Larger than", "10M"),
-    Choice("older_than", "Older than", "7d"),
-    Choice("language", "Language", "de"),
+_FORMS = {kind: spec.form for kind, spec in CONDITION_SPECS.items() if spec.form is not None}
+CONDITIONS = tuple(
+    Choice(kind, form.text, form.example) for kind, form in sorted(_FORMS.items(), key=lambda each: each[1].place)
 )
 ACTIONS = (
     *(Choice(name, spec.button, spec.example) for name, spec in SPECS.items()),
     Choice("none", "Leave it, and try no later rule"),
 )
-_KINDS = {each.kind: each for each in CONDITIONS}
 _ARGUMENTS = {name: spec.argument for name, spec in SPECS.items() if spec.argument is not None}
 
 
@@ -194,16 +172,12 @@ def prefilled(sender: str | None, subject: str | None, list_id: str | None, labe
 
 
 def _condition(row: ConditionRow) -> dict[str, Any]:
-    kind = _KINDS.get(row.kind)
-    if kind is None:
+    form = _FORMS.get(row.kind)
+    if form is None:
         return {row.kind: row.value}
-    if not kind.example:
+    if not form.example:
         return {row.kind: not row.negated}
-    value: object = row.value
-    if row.kind == "header_match":
-        name, _, pattern = row.value.partition(":")
-        value = {"name": name.strip(), **({"pattern": pattern.strip()} if pattern.strip() else {})}
-    condition = {row.kind: value}
+    condition = {row.kind: form.read(row.value)}
     return {"not": condition} if row.negated else condition
 
 
@@ -214,23 +188,13 @@ def _condition_row(condition: object) -> ConditionRow | None:
     ((kind, value),) = cast("Mapping[str, object]", condition).items()
     if kind == "not":
         row = _condition_row(value)
-        return None if row is None or row.negated or not _KINDS[row.kind].example else row._replace(negated=True)
-    if kind not in _KINDS:
+        return None if row is None or row.negated or not _FORMS[row.kind].example else row._replace(negated=True)
+    if kind not in _FORMS:
         return None
-    if kind == "header_match":
-        text = _header_text(cast("Mapping[str, object]", value))
-    elif _KINDS[kind].example:
-        text = value if isinstance(value, str) else None
-    else:
+    if not _FORMS[kind].example:
         return ConditionRow(kind, value is False)
+    text = _FORMS[kind].write(value)
     return None if text is None or text != text.strip() else ConditionRow(kind, False, text)
-
-
-def _header_text(given: Mapping[str, object]) -> str | None:
-    name, pattern = str(given.get("name")), given.get("pattern")
-    if ":" in name:
-        return None
-    return name if pattern is None else f"{name}: {pattern}"
 
 
 def _joined(conditions: Mapping[str, Any]) -> tuple[Joining, Sequence[object]]:
