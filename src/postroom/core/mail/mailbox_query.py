@@ -26,6 +26,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from postroom.core.errors import BadInput
+from postroom.core.mail.query_tokens import QuerySyntax, QueryTokens
 
 FIELD = "query"
 LONGEST_QUERY = 1_500
@@ -139,10 +140,7 @@ _REFUSED: dict[str, str] = {
     "filename": "write has:attachment",
     "around": 'write words that follow each other as "a phrase"',
 }
-_TOKEN = re.compile(
-    r'\s*(?:(?P<sign>[-+])(?=\S)|(?P<open>[({])|(?P<close>[)}])|"(?P<quoted>[^"]*)(?P<end>"?)|'
-    r'(?:(?P<name>[A-Za-z0-9_]{1,20}):(?=[^\s)}]))|(?P<word>[^\s(){}"]+))'
-)
+_SYNTAX = QuerySyntax(name=r"[A-Za-z0-9_]{1,20}:(?=[^\s)}])", word=r'[^\s(){}"]+', sign=r"[-+](?=\S)", mark="[(){}]")
 _DAY = re.compile(r"(\d{4})[/-](\d{1,2})[/-](\d{1,2})")
 # A year alone is no moment.
 _SECONDS = re.compile(r"(?![12]\d{3}\Z)\d{1,12}")
@@ -168,16 +166,15 @@ def negated(query: Query) -> Query:
 
 class _Parser:
     def __init__(self, text: str, now: datetime) -> None:
-        self._text = text.strip()
+        self._tokens = QueryTokens(text.strip(), _SYNTAX)
         self._now = now
-        self._at = 0
         self._parts = 0
         self._depth = 0
 
     def whole(self) -> Query:
         found = self._sequence(None, None)
-        if self._at < len(self._text):
-            raise BadInput(FIELD, f"has {self._text[self._at]!r} without its beginning", "close only what was opened")
+        if (left := self._tokens.next()) is not None:
+            raise BadInput(FIELD, f"has {left.text!r} without its beginning", "close only what was opened")
         return found
 
     def _sequence(self, closing: str | None, header: Header | None) -> Query:
@@ -200,9 +197,9 @@ class _Parser:
             raise BadInput(FIELD, "ends with OR", 'write a OR b, or "OR" for the word')
         if closing is None:
             return All(tuple(units)) if len(units) != 1 else units[0]
-        if self._text[self._at : self._at + 1] != closing:
+        end = self._tokens.next("mark")
+        if end is None or end.text != closing:
             raise BadInput(FIELD, f"lacks a {closing!r}", "close every bracket that is opened")
-        self._at += 1
         if not units:
             raise BadInput(FIELD, "has empty brackets", "leave them out")
         if len(units) == 1:
@@ -210,26 +207,32 @@ class _Parser:
         return AnyOf(tuple(units)) if closing == "}" else All(tuple(units))
 
     def _unit(self, header: Header | None) -> "Query | Literal['OR'] | None":
-        found = _TOKEN.match(self._text, self._at)
-        if found is None or found["close"]:
-            self._at = len(self._text) if found is None else found.start("close")
+        token = self._tokens.next()
+        if token is None:
             return None
-        self._at = found.end()
+        if token.kind == "mark" and token.text in ")}":
+            self._tokens.put_back(token)
+            return None
         self._count()
-        if found["sign"]:
-            unit = self._unit(header)
-            if unit is None or unit == "OR":
-                raise BadInput(FIELD, f"has {found['sign']!r} before nothing", "write -word to exclude a word")
-            return negated(unit) if found["sign"] == "-" else unit
-        if found["open"]:
-            return self._group(found["open"], header)
-        if found["name"]:
-            return self._named(found["name"], header)
-        if found["quoted"] is not None:
-            if not found["end"]:
-                raise BadInput(FIELD, "has a quotation mark without its end", 'write "a phrase" with both')
-            return _phrase(found["quoted"], header)
-        return self._word(found["word"], header)
+        match token.kind:
+            case "sign":
+                return self._signed(token.text, header)
+            case "mark":
+                return self._group(token.text, header)
+            case "name":
+                return self._named(token.text, header)
+            case "quoted":
+                if not token.is_closed:
+                    raise BadInput(FIELD, "has a quotation mark without its end", 'write "a phrase" with both')
+                return _phrase(token.text, header)
+            case "word":
+                return self._word(token.text, header)
+
+    def _signed(self, sign: str, header: Header | None) -> Query:
+        unit = self._unit(header)
+        if unit is None or unit == "OR":
+            raise BadInput(FIELD, f"has {sign!r} before nothing", "write -word to exclude a word")
+        return negated(unit) if sign == "-" else unit
 
     def _count(self) -> None:
         self._parts += 1
@@ -275,12 +278,10 @@ class _Parser:
         return _phrase(f"{name}:{value}", header)
 
     def _value(self, name: str) -> str:
-        found = _TOKEN.match(self._text, self._at)
-        value = "" if found is None else (found["quoted"] or found["word"] or "")
-        if found is None or not value:
+        token = self._tokens.next()
+        if token is None or token.kind not in ("quoted", "word") or not token.text:
             raise BadInput(FIELD, f"{name}: has no value that can be read", f"write {name}:something, without brackets")
-        self._at = found.end()
-        return value
+        return token.text
 
 
 def _phrase(text: str, header: Header | None) -> Phrase:

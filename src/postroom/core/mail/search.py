@@ -21,7 +21,6 @@ to a database as it is: from here on there are only words, made of letters, digi
 special meaning in any query language.
 """
 
-import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -30,6 +29,7 @@ from typing import Literal, NamedTuple
 
 from postroom.core.errors import BadInput
 from postroom.core.mail.folding import folded
+from postroom.core.mail.query_tokens import QuerySyntax, QueryTokens
 
 LONGEST_QUERY = 500
 LONGEST_WORD = 100
@@ -44,7 +44,7 @@ Place = Literal["subject", "sender", "recipients"]
 _PLACES: dict[str, Place] = {"from": "sender", "to": "recipients", "subject": "subject"}
 _FILTERS = ("label", "in", "is", "has", "account", "after", "before")
 _NAMES = (*_PLACES, *_FILTERS)
-_PART = re.compile(r'(-)?(?:(\w{1,20}):)?(?:"([^"]*)"?|(\S+))')
+_SYNTAX = QuerySyntax(name=r"\w{1,20}:(?=\S)", word=r"\S+")
 # The labels of the places that have one. The archive is mail without any of these.
 _IN = {"inbox": "INBOX", "trash": "TRASH", "bin": "TRASH", "spam": "SPAM", "junk": "SPAM", "sent": "SENT"} | {
     "draft": "DRAFT",
@@ -144,8 +144,13 @@ def _letters(word: str) -> int:
 
 def _parts(text: str) -> Iterator[tuple[bool, str | None, str | None, str]]:
     """Each part: whether it is negated, the name before the colon, if it is known; the quoted text; the unquoted."""
-    for found in _PART.finditer(text):
-        negated, name, quoted, bare = found[1] is not None, found[2], found[3], found[4] or ""
+    tokens = QueryTokens(text, _SYNTAX)
+    while (token := tokens.next()) is not None:
+        negated = token.kind == "sign"
+        token = (tokens.next("name", "quoted", "word") or token) if negated else token
+        name = token.text if token.kind == "name" else None
+        token = (tokens.next("quoted", "word") or token) if name is not None else token
+        quoted, bare = (token.text, "") if token.kind == "quoted" else (None, token.text)
         _check_operator(negated, name, bare)
         if name is not None and name.lower() not in _NAMES:
             yield negated, None, None, f"{name} {bare if quoted is None else quoted}"

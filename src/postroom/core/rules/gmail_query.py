@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from postroom.core.mail.query_tokens import QuerySyntax, QueryTokens
 from postroom.core.rules.condition_spec import Inexpressible
 from postroom.core.rules.conditions import SPECS
 from postroom.core.rules.gmail_terms import NO_SUCH, PEOPLE, is_address, word_condition
@@ -53,23 +54,21 @@ def _parts(text: str, operator: str) -> list[Logic]:
 
 def _tokens(text: str) -> list[_Token]:
     tokens: list[_Token] = []
-    at = 0
-    while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
-            raise Inexpressible("it has a quotation mark without its pair")
-        at = found.end()
-        minus, operator, quote_minus, quoted, mark_minus, mark, word = found.groups()
-        if operator is not None:
-            tokens.append(_Token("operator", operator.lower(), bool(minus)))
-        elif quoted is not None:
-            tokens.append(_Token("text", quoted, bool(quote_minus)))
-        elif mark is not None:
-            tokens.append(_Token(mark, mark, bool(mark_minus)))
-        elif word is not None:
-            tokens.append(_word(word))
-        elif found.group() == "|":
-            tokens.append(_Token("or", "|"))
+    source = QueryTokens(text, _SYNTAX)
+    while (token := source.next()) is not None:
+        is_negated = token.kind == "sign"
+        token = (source.next("mark", "quoted", "name", "word") or token) if is_negated else token
+        match token.kind:
+            case "name":
+                tokens.append(_Token("operator", token.text.lower(), is_negated))
+            case "quoted" if not token.is_closed:
+                raise Inexpressible("it has a quotation mark without its pair")
+            case "quoted":
+                tokens.append(_Token("text", token.text, is_negated))
+            case "mark":
+                tokens.append(_Token("or" if token.text == "|" else token.text, token.text, is_negated))
+            case _:
+                tokens.append(_Token("word", token.text, True) if is_negated else _word(token.text))
     return tokens
 
 
@@ -78,8 +77,7 @@ def _word(word: str) -> _Token:
         return _Token(word.lower(), word)
     if word == "AROUND":
         raise Inexpressible(f"AROUND {NO_SUCH}")
-    is_negated = word.startswith("-") and len(word) > 1
-    return _Token("word", word[1:] if is_negated else word, is_negated)
+    return _Token("word", word)
 
 
 class _Parser:
@@ -167,12 +165,5 @@ OF_WORDS = frozenset(name for term in _TERMS if term.of_words for name in term.r
 UNKNOWN_TO_RULES = ("around", "header", "mimetype", "recipient", "reply")
 
 # Anything before a colon that is not an operator is part of a word, as in `http://shop.example`.
-_TOKEN = re.compile(
-    rf"""\s+
-  | (-?)({"|".join(sorted(filter(None, (*OPERATORS, *UNKNOWN_TO_RULES)), key=len, reverse=True))}):
-  | (-?)"([^"]*)"
-  | (-?)([(){{}}])
-  | \|
-  | ([^\s(){{}}"|]+)""",
-    re.VERBOSE | re.IGNORECASE,
-)
+_NAMES = "|".join(sorted(filter(None, (*OPERATORS, *UNKNOWN_TO_RULES)), key=len, reverse=True))
+_SYNTAX = QuerySyntax(name=rf"(?i:{_NAMES}):", word=r'[^\s(){}"|]+', sign=r"-(?=[^\s|])", mark=r"[(){}|]")
