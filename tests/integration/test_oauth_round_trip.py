@@ -283,7 +283,7 @@ async def test_pause_and_removal_by_another_process_reach_a_kept_token_in_second
         await setup.tokens.for_jobs(account.id).token()
     await setup.database.run(accounts.resume_account(account.id, signed(), setup.clock()))
     await setup.tokens.of(account.id)
-    assert await remove(setup.database, setup.vault, setup.oauth, account, signed(), setup.clock())
+    assert await remove(setup.database, setup.vault, setup.oauth.revoke, account, signed(), setup.clock())
     setup.clock.forward(6)
     with pytest.raises(Fatal, match="was removed"):
         await setup.tokens.for_jobs(account.id).token()

@@ -6,16 +6,18 @@ has; nothing else imports one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from postroom.core.backfill.estimate import NO_QUOTA, QuotaPace
 from postroom.core.errors import Fatal
 from postroom.core.mail.providers import PROVIDERS, ProviderFacts
 
 if TYPE_CHECKING:
+    from datetime import datetime
+    from pathlib import Path
     from uuid import UUID
 
     import httpx2
@@ -79,12 +81,52 @@ def _no_quota(_settings: Settings) -> QuotaPace:
     return NO_QUOTA
 
 
+class AccessField(NamedTuple):
+    """Something that the owner of a mailbox gives to connect it, besides its address. It is stored sealed, under one of
+    the names in `core/mail/secret_fields.py`.
+    """
+
+    name: str
+    label: str
+
+
+class Spending(NamedTuple):
+    """The units of a quota that were spent in the minute before a moment."""
+
+    at: datetime
+    units: int
+
+
+async def _no_sign_in(_settings: Settings, _email: str, _given: Mapping[str, str]) -> Sequence[str]:
+    return ()
+
+
+async def _cannot_end(_settings: Settings, _http: httpx2.AsyncClient, _secret: str) -> bool:
+    return False
+
+
+def _no_spending(_folder: Path) -> Spending | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Provider:
     facts: ProviderFacts
     open: Callable[[ProviderParts], MailProvider]
+    fields: Sequence[AccessField] = ()
+    """What is asked for to connect a mailbox; empty if command and page have a dialog of their own for it."""
+    sign_in: Callable[[Settings, str, Mapping[str, str]], Awaitable[Sequence[str]]] = _no_sign_in
+    """Try the given fields for the mailbox of an address, before they are stored. Return what its owner should know;
+    raise BadInput or MailboxError if the mailbox cannot be opened with them.
+    """
+    end_consent: Callable[[Settings, httpx2.AsyncClient, str], Awaitable[bool]] = _cannot_end
+    """End the consent with this secret, where it was given. False if that failed or cannot be done from here."""
+    end_by_hand: str = "The provider was not told."
+    """What the owner does about a consent that could not be ended."""
     pace: Callable[[Settings], QuotaPace] = _no_quota
     """The quota that live mail leaves to a backfill."""
+    spending: Callable[[Path], Spending | None] = _no_spending
+    """The quota that the connector with this folder has spent."""
 
 
 def provider_named(name: str) -> Provider:

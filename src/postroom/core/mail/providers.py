@@ -46,6 +46,25 @@ class ProviderFacts:
     """The hosts that report on the authentication of a mailbox's mail, as far as they are known or were named."""
     mail_system: str | None = None
     """The domain that the provider's own mail systems sign as."""
+    has_quota: bool = False
+    """Whether the provider counts what is read and limits it."""
+    runs_alone: bool = False
+    """Whether its connector can also be a process of its own: `postroom connector NAME`."""
+    own_page: str | None = None
+    """The page on which a mailbox is connected, if it is not the one for all providers."""
+    page_label: str = ""
+    """The words of the button that leads there."""
+    is_usual: bool = False
+    """Whether it is the way to connect that is offered first."""
+
+    @property
+    def button(self) -> str:
+        return self.page_label or f"Connect {self.way}"
+
+    @property
+    def page(self) -> str:
+        """The address of the page on which a mailbox is connected."""
+        return self.own_page or f"/connectors/new/{self.name}"
 
 
 def facts_of(name: str) -> ProviderFacts:
@@ -53,6 +72,11 @@ def facts_of(name: str) -> ProviderFacts:
     if name not in PROVIDERS:
         return ProviderFacts(name, f"as {name}")
     return cast("ProviderFacts", import_module(f"{PROVIDERS[name]}.facts").FACTS)
+
+
+def ways_to_connect() -> list[ProviderFacts]:
+    """The providers in the order in which they are offered to a person, the usual one first."""
+    return sorted((facts_of(name) for name in PROVIDERS), key=lambda each: not each.is_usual)
 
 
 def known_receiving_hosts() -> frozenset[str]:

@@ -1,6 +1,5 @@
 """`postroom account`: connect mailboxes, and switch acting on; list, pause, resume or remove them."""
 
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from postroom.core.errors import BadInput
-from postroom.interfaces.cli.account_imap import ImapOptions
-from postroom.interfaces.cli.consent import Browsing, Pasting
+from postroom.core.mail.providers import PROVIDERS
+from postroom.interfaces.cli.account_adding import AddOptions, account_row, dialog_for
 from postroom.interfaces.cli.operator import operator_signature
-from postroom.interfaces.cli.options import choice
 from postroom.interfaces.cli.session import Session, command_group
 
 if TYPE_CHECKING:
@@ -39,7 +37,9 @@ Name = Annotated[str, typer.Argument(metavar="ID_OR_ADDRESS", help="The account'
 @app.command()
 def add(
     session: Session,
-    provider: Annotated[str, typer.Argument(metavar="PROVIDER", help="How to reach the mailbox: gmail or imap.")],
+    provider: Annotated[
+        str, typer.Argument(metavar="PROVIDER", help=f"How to reach the mailbox: {' or '.join(PROVIDERS)}.")
+    ],
     email: Annotated[
         str | None, typer.Option("--email", metavar="ADDRESS", help="The mailbox; if omitted, you are asked.")
     ] = None,
@@ -111,88 +111,28 @@ def add(
     gmail: Google asks you in the browser. imap: any mailbox; its server is looked for, and the password is asked for
     here, or read from standard input; with --sign-in google or microsoft, those ask you in the browser.
     """
-    if provider == "imap":
-        _refuse_options("imap", {"--level": level})
-        options = ImapOptions(
-            email,
-            imap_host,
-            imap_port,
-            imap_security,
-            smtp_host,
-            smtp_port,
-            smtp_security,
-            no_sending,
-            user,
-            labels,
-            ca_file,
-            other_smtp_password,
-            preview,
-            sign_in,
-            no_browser,
-            tuple(authserv_id or ()),
-        )
-        _add_imap(session, options)
-        return
-    if provider != "gmail":
-        raise BadInput("PROVIDER", f"{provider!r} is unknown", "use gmail or imap")
-    given = {
-        "--imap-host": imap_host,
-        "--smtp-host": smtp_host,
-        "--user": user,
-        "--labels": labels,
-        "--sign-in": sign_in,
-        "--authserv-id": authserv_id,
-    }
-    _refuse_options("gmail", {**given, "--ca-file": ca_file, "--preview": preview})
-    _add_gmail(session, email, level, no_browser)
-
-
-def _refuse_options(provider: str, given: dict[str, object]) -> None:
-    for name, value in given.items():
-        if value:
-            raise BadInput(name, f"is not for {provider}", "leave it out, or name the other provider")
-
-
-def _add_imap(session: Session, options: ImapOptions) -> None:
-    from postroom.interfaces.cli.account_imap import add_imap
-
-    account = add_imap(session, options)
-    if account is None:
-        typer.echo("Nothing was stored.", err=True)
-        return
-    session.show_line(_row(account), f"{account.email}  connected over IMAP  ({account.id})")
-    typer.echo(
-        f"Next: {session.command_line('serve')}, or look again: "
-        f"{session.command_line('preview --account ' + shlex.quote(account.email))}",
-        err=True,
+    if provider not in PROVIDERS:
+        raise BadInput("PROVIDER", f"{provider!r} is unknown", f"use {' or '.join(PROVIDERS)}")
+    options = AddOptions(
+        email,
+        imap_host,
+        imap_port,
+        imap_security,
+        smtp_host,
+        smtp_port,
+        smtp_security,
+        no_sending,
+        user,
+        labels,
+        ca_file,
+        other_smtp_password,
+        preview,
+        sign_in,
+        no_browser,
+        tuple(authserv_id or ()),
+        level,
     )
-    _say_how_to_act(account)
-
-
-def _add_gmail(session: Session, email: str | None, level: str | None, no_browser: bool) -> None:
-    from postroom.mailboxes.gmail.from_settings import google_app, scopes_beside
-    from postroom.mailboxes.gmail.scopes import LEVELS
-    from postroom.operations.accounts.connecting import WantedConsent, add_gmail
-    from postroom.operations.installation.vault import vault_of
-
-    wanted_level = None if level is None else choice("--level", level, LEVELS)
-    settings = session.settings
-    connected = session.call(
-        add_gmail,
-        vault_of(settings),
-        google_app(settings),
-        settings.gmail.base_url,
-        WantedConsent(email, wanted_level, scopes_beside(settings)),
-        Pasting() if no_browser else Browsing(),
-        operator_signature(),
-    )
-    account = connected.account
-    granted = account.consent.level if account.consent else "nothing"
-    line = f"{account.email}  connected with level {granted}  ({account.id})"
-    session.show_line(_row(account), line)
-    _say_how_to_act(account)
-    for warning in connected.warnings:
-        typer.echo(warning, err=True)
+    dialog_for(provider)(session, provider, options)
 
 
 @app.command("list")
@@ -201,7 +141,7 @@ def list_(session: Session) -> None:
     from postroom.operations.accounts.accounts import list_accounts
 
     found = session.call(list_accounts)
-    session.show_list(map(_row, found), COLUMNS)
+    session.show_list(map(account_row, found), COLUMNS)
 
 
 @app.command()
@@ -256,7 +196,7 @@ def act(
     if count:
         line += f"; {count:,} {'message is' if count == 1 else 'messages are'} decided again"
         line += f"\n`postroom undo --batch {batch}` takes back the resulting actions."
-    session.show_line({**_row(account), "messages": count, "batch_id": str(batch) if count else None}, line)
+    session.show_line({**account_row(account), "messages": count, "batch_id": str(batch) if count else None}, line)
 
 
 def _ask_to_act(plan: "ActingPlan") -> None:
@@ -284,65 +224,14 @@ def sync(session: Session, name: Name) -> None:
 @app.command()
 def remove(session: Session, name: Name) -> None:
     """Remove an account: revoke its consent, wipe its secrets; its mail and history stay. Safe to repeat."""
-    from postroom.mailboxes.gmail.from_settings import google_app
+    from postroom.mailboxes.providers import provider_named
     from postroom.operations.accounts.connecting import remove_account
-    from postroom.operations.installation.vault import vault_of
 
-    settings = session.settings
-    has_app = settings.google.client_id is not None and settings.google.client_secret is not None
-    google = google_app(settings) if has_app else None
-    removed = session.call(remove_account, vault_of(settings), google, name, operator_signature())
+    removed = session.call(remove_account, session.settings, name, operator_signature())
     _show(removed.account, session)
-    if not removed.consent_ended and removed.account.provider == "imap":
-        typer.echo(
-            "The provider was not told: remove the app's consent yourself, at https://myaccount.google.com/connections "
-            "or https://account.microsoft.com/privacy/app-access",
-            err=True,
-        )
-    elif not removed.consent_ended:
-        typer.echo(
-            "Google could not be told: revoke the consent yourself at https://myaccount.google.com/connections",
-            err=True,
-        )
-
-
-def _say_how_to_act(account: "AccountView") -> None:
-    from postroom.core.mail.account_repair import act_command
-
-    if account.acts_from is None:
-        typer.echo(
-            "Mail is read and decided in shadow; nothing in the mailbox is changed. "
-            f"To act on new mail, run `{act_command(account.email)}`",
-            err=True,
-        )
+    if not removed.consent_ended:
+        typer.echo(provider_named(removed.account.provider).end_by_hand, err=True)
 
 
 def _show(account: "AccountView", session: Session) -> None:
-    session.show_line(_row(account), f"{account.email}  {account.state}")
-
-
-def _row(account: "AccountView") -> dict[str, object]:
-    from postroom.operations.accounts.acting import in_words
-
-    consent, servers = account.consent, account.servers
-    return {
-        "id": account.id,
-        "provider": account.provider,
-        "email": account.email,
-        "endpoint_identity": account.endpoint_identity,
-        "state": account.state,
-        "state_reason": account.state_reason,
-        "level": consent and consent.level,
-        "scopes": sorted(consent.scopes) if consent else [],
-        "granted_at": consent and consent.granted_at,
-        "refreshed_at": consent and consent.refreshed_at,
-        "dies_at": consent and consent.dies_at,
-        "imap_host": servers and servers.imap_host,
-        "smtp_host": servers and servers.smtp_host,
-        "labels_as": servers and servers.labels_as,
-        "acts": in_words(account.acts_from),
-        "acts_from": account.acts_from,
-        "authserv_ids": servers.authserv_ids.split() if servers else [],
-        "created_at": account.created_at,
-        "updated_at": account.updated_at,
-    }
+    session.show_line(account_row(account), f"{account.email}  {account.state}")

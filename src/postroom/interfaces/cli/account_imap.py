@@ -1,15 +1,23 @@
 """`postroom account add imap`: asks for what is missing, says what the server can do, and offers a preview first."""
 
+import shlex
 import sys
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import typer
 
 from postroom.core.errors import BadInput
 from postroom.core.mail.accounts import normalised_address
+from postroom.interfaces.cli.account_adding import (
+    AddOptions,
+    account_row,
+    asked,
+    refuse_options,
+    say_how_to_act,
+    typed_secret,
+)
 from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.running import run_briefly
 from postroom.interfaces.cli.session import Session
@@ -29,28 +37,6 @@ _SECURITY = {"tls": "TLS", "starttls": "STARTTLS", "plain": "not encrypted"}
 
 
 @dataclass(frozen=True)
-class ImapOptions:
-    """The options of the command, as typed."""
-
-    email: str | None
-    imap_host: str | None
-    imap_port: int | None
-    imap_security: str | None
-    smtp_host: str | None
-    smtp_port: int | None
-    smtp_security: str | None
-    no_sending: bool
-    user: str | None
-    labels: str | None
-    ca_file: Path | None
-    other_smtp_password: bool
-    preview: bool
-    sign_in: str | None
-    no_browser: bool
-    authserv_ids: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class _Passwords:
     """The means to sign in: passwords, or the first access token and the consent to keep."""
 
@@ -59,13 +45,29 @@ class _Passwords:
     consent: "HeldConsent | None" = None
 
 
-def add_imap(session: Session, options: ImapOptions) -> "AccountView | None":
+def add(session: Session, provider: str, options: AddOptions) -> None:
+    """Connect a mailbox, and say what comes next."""
+    refuse_options(provider, {"--level": options.level})
+    account = _connected(session, options)
+    if account is None:
+        typer.echo("Nothing was stored.", err=True)
+        return
+    session.show_line(account_row(account), f"{account.email}  connected over IMAP  ({account.id})")
+    typer.echo(
+        f"Next: {session.command_line('serve')}, or look again: "
+        f"{session.command_line('preview --account ' + shlex.quote(account.email))}",
+        err=True,
+    )
+    say_how_to_act(account)
+
+
+def _connected(session: Session, options: AddOptions) -> "AccountView | None":
     """Connect a mailbox, or renew its password or consent. None if the owner only wanted a preview."""
     from postroom.operations.accounts.connecting_imap import connect_imap, connect_imap_by_consent, imap_account
     from postroom.operations.accounts.imap_servers import check_answer
     from postroom.operations.installation.vault import vault_of
 
-    email = options.email or _asked("Mail address")
+    email = options.email or asked("Mail address")
     before = session.call(imap_account, normalised_address(email))
     wanted = _wanted(options, email, before)
     last = None if before is None else before.servers
@@ -107,14 +109,14 @@ def _found(session: Session, wanted: "WantedServers", last: "MailServers | None"
         if not sys.stdin.isatty():
             raise
         _say(f"{error.problem[0].upper()}{error.problem[1:]}.")
-        host, _, port = _asked("Name of the mail server, such as mail.example.com").strip().partition(":")
+        host, _, port = asked("Name of the mail server, such as mail.example.com").strip().partition(":")
         if port and not (port.isascii() and port.isdigit() and 1 <= int(port[:9]) <= 65535):
             raise BadInput("server", f"{port[:20]!r} is no port", "write HOST or HOST:PORT") from None
         named = WantedServer(host, int(port) if port else None)
         return run_briefly(choose_servers(wanted._replace(imap=named), last, session.settings))
 
 
-def _wanted(options: ImapOptions, email: str, before: "AccountView | None") -> "WantedServers":
+def _wanted(options: AddOptions, email: str, before: "AccountView | None") -> "WantedServers":
     """The owner's choices. Where an account is renewed, everything left out stays as it was."""
     from postroom.interfaces.cli.options import choice
     from postroom.operations.accounts.imap_servers import (
@@ -149,7 +151,7 @@ def _wanted(options: ImapOptions, email: str, before: "AccountView | None") -> "
     )
 
 
-def _app(options: ImapOptions, last: "MailServers | None") -> "AppName | None":
+def _app(options: AddOptions, last: "MailServers | None") -> "AppName | None":
     """Whose app gets the access tokens, as the owner says, or as before; None for a password."""
     from postroom.interfaces.cli.options import choice
     from postroom.operations.accounts.imap_servers import app_at
@@ -193,7 +195,7 @@ def _signed_in(
 
     for left in reversed(range(MOST_TRIES)):
         passwords = _Passwords(
-            _password("Password"), _password("Password for sending") if other_smtp_password else None
+            typed_secret("Password"), typed_secret("Password for sending") if other_smtp_password else None
         )
         try:
             trying = try_servers(wanted, found, passwords.imap, datetime.now(UTC), passwords.smtp)
@@ -221,16 +223,6 @@ def _consented(
     return tried, _Passwords(given.access_token, consent=given.consent)
 
 
-def _password(prompt: str) -> str:
-    """Ask without echo; from standard input, a line for each, if that is not a terminal."""
-    if sys.stdin.isatty():
-        return str(typer.prompt(prompt, hide_input=True, err=True))
-    line = sys.stdin.readline()
-    if not line.strip():
-        raise BadInput("standard input", "has no line left for a password", "give one, or use a terminal")
-    return line.rstrip("\r\n")
-
-
 def _report(tried: "TriedServers") -> None:
     from postroom.mailboxes.imap.server_report import in_words
     from postroom.operations.accounts.imap_servers import sending_waits
@@ -253,7 +245,7 @@ def _agreed_after_preview(
     wanted: "WantedServers",
     tried: "TriedServers",
     passwords: _Passwords,
-    options: ImapOptions,
+    options: AddOptions,
     *,
     is_new: bool,
 ) -> bool:
@@ -278,12 +270,6 @@ def _show_preview(session: Session, email: str, tried: "TriedServers", passwords
         return
     fetching = fetch_to_preview(email, tried.servers, passwords.imap, MOST_PREVIEWED, reading)
     preview_fetched(session, run_briefly(fetching))
-
-
-def _asked(what: str) -> str:
-    if not sys.stdin.isatty():
-        raise BadInput("--email", "is missing", "give the address of the mailbox")
-    return str(typer.prompt(what, err=True))
 
 
 def _say(text: str) -> None:

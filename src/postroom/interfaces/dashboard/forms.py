@@ -53,6 +53,11 @@ class Form:
         given = self.fields.get(name, "")
         return given.strip() if isinstance(given, str) else ""
 
+    def exact(self, name: str) -> str:
+        """Return the field as it is, for passwords: spaces at its ends may belong to it."""
+        given = self.fields.get(name, "")
+        return given if isinstance(given, str) else ""
+
     def required(self, name: str, remedy: str) -> str:
         given = self.text(name)
         if not given:

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from postroom.core.mail.providers import facts_of, ways_to_connect
 from postroom.interfaces.dashboard import display
 from postroom.interfaces.dashboard.assets import STATIC
 from postroom.interfaces.dashboard.charts import CHARTS
@@ -40,7 +41,8 @@ def make_environment(**known_everywhere: object) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update({name: getattr(display, name) for name in FILTERS})
-    environment.globals.update(cast(Any, {**CHARTS, **known_everywhere}))
+    providers = {"facts_of": facts_of, "ways_to_connect": ways_to_connect}
+    environment.globals.update(cast(Any, {**CHARTS, **providers, **known_everywhere}))
     return environment
 
 

@@ -14,4 +14,8 @@ FACTS = ProviderFacts(
     arrived="-in:drafts -in:chats",
     receiving_hosts=lambda _servers: frozenset({RECEIVING_HOST}),
     mail_system="google.com",
+    has_quota=True,
+    runs_alone=True,
+    own_page="/connectors/new",
+    page_label="Gmail by its API",
 )

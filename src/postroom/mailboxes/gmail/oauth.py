@@ -116,10 +116,7 @@ class GoogleOAuth:
 
     async def revoke(self, token: str) -> bool:
         """Revoke the consent at Google, with all its tokens. False if Google no longer knew it."""
-        status, answer = await ask_endpoint(self._http, self.app.revoke_url, {"token": token})
-        if status != 200 and answer.get("error") not in ("invalid_token", "invalid_grant"):
-            refuse(status, answer)
-        return status == 200
+        return await tokens.revoke(self._http, GOOGLE, self.app.revoke_url, token)
 
 
 async def ask_endpoint(http: httpx2.AsyncClient, url: str, form: Mapping[str, str]) -> tuple[int, dict[str, Any]]:

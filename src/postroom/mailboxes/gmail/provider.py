@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING
 
 from postroom.core.backfill.estimate import QuotaPace
 from postroom.mailboxes.gmail.facts import FACTS
-from postroom.mailboxes.providers import MailProvider, Provider, ProviderParts
+from postroom.mailboxes.providers import MailProvider, Provider, ProviderParts, Spending
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    import httpx2
+
     from postroom.settings.reading import Settings
 
 _PAGE = 500
@@ -29,4 +33,31 @@ def _pace(settings: Settings) -> QuotaPace:
     return QuotaPace(units, prices["messages.get"], prices["messages.list"], _PAGE)
 
 
-PROVIDER = Provider(FACTS, _open, _pace)
+async def _end_consent(settings: Settings, http: httpx2.AsyncClient, secret: str) -> bool:
+    from postroom.mailboxes.gmail.errors import GmailError
+    from postroom.mailboxes.gmail.from_settings import google_app
+    from postroom.mailboxes.gmail.oauth import GoogleOAuth
+
+    if settings.google.client_id is None or settings.google.client_secret is None:
+        return False
+    try:
+        await GoogleOAuth(http, google_app(settings)).revoke(secret)
+    except GmailError:
+        return False
+    return True
+
+
+def _spending(folder: Path) -> Spending | None:
+    from postroom.mailboxes.gmail.following.spending import noted_spending
+
+    return noted_spending(folder / "quota")
+
+
+PROVIDER = Provider(
+    FACTS,
+    _open,
+    pace=_pace,
+    spending=_spending,
+    end_consent=_end_consent,
+    end_by_hand="Google could not be told: revoke the consent yourself at https://myaccount.google.com/connections",
+)

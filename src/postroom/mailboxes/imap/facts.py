@@ -18,5 +18,13 @@ def _receiving_hosts(servers: MailServers | None) -> frozenset[str]:
 
 # A deleted message may come back: from a backup, or from a folder that was away.
 FACTS = ProviderFacts(
-    NAME, "over IMAP", has_servers=True, arrived="-in:drafts", messages_return=True, receiving_hosts=_receiving_hosts
+    NAME,
+    "over IMAP",
+    has_servers=True,
+    arrived="-in:drafts",
+    messages_return=True,
+    receiving_hosts=_receiving_hosts,
+    own_page="/connectors/imap",
+    page_label="Connect a mailbox",
+    is_usual=True,
 )

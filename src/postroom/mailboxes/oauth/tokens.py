@@ -54,6 +54,14 @@ async def refresh(http: httpx2.AsyncClient, app: App, refresh_token: str) -> Gra
     return grant_in(app.authority, answer) if status == 200 else refuse(app.authority, status, answer)
 
 
+async def revoke(http: httpx2.AsyncClient, authority: Authority, url: str, token: str) -> bool:
+    """Revoke the consent behind a token, with all its tokens. False if the provider no longer knew it."""
+    status, answer = await ask_endpoint(http, authority, url, {"token": token})
+    if status != 200 and answer.get("error") not in ("invalid_token", "invalid_grant"):
+        refuse(authority, status, answer)
+    return status == 200
+
+
 async def ask_endpoint(
     http: httpx2.AsyncClient, authority: Authority, url: str, form: Mapping[str, str]
 ) -> tuple[int, dict[str, Any]]:

@@ -1,18 +1,19 @@
 """Connect mailboxes with their owners' consent, and remove them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple, Protocol, cast
 
 import httpx2
 
-from postroom.core.errors import VaultError
+from postroom.core.errors import BadInput, VaultError
 from postroom.core.mail.account_repair import connect_command
 from postroom.core.mail.accounts import normalised_address, same_mailbox
 from postroom.core.mail.secret_fields import REFRESH_TOKEN
+from postroom.mailboxes.accounts.book import AccountBook
 from postroom.mailboxes.accounts.sealing import with_newest_key
-from postroom.mailboxes.gmail.errors import GmailError
 from postroom.mailboxes.gmail.facts import NAME
 from postroom.mailboxes.gmail.oauth import (
     ConsentRefused,
@@ -33,10 +34,12 @@ from postroom.mailboxes.gmail.scopes import (
     missing_scopes,
     needs_more,
 )
-from postroom.mailboxes.imap.tokens import HeldConsent
+from postroom.mailboxes.providers import provider_named
 from postroom.operations.accounts.accounts import account_of, find_account
 from postroom.operations.actions.pausing import forbid_and_wait
 from postroom.operations.installation.database import prepare
+from postroom.operations.installation.vault import vault_of
+from postroom.settings.reading import Settings
 from postroom.store.accounts import accounts, secret_keys
 from postroom.store.accounts.accounts import AccountView, Consent, GivenAccess
 from postroom.store.engine.clock import Clock, wall_clock
@@ -184,41 +187,52 @@ class RemovedAccount:
 
 
 async def remove_account(
-    database: Database,
-    vault: Vault,
-    app: GoogleApp | None,
-    name: str,
-    signed: Signature,
-    clock: Clock = wall_clock,
+    database: Database, settings: Settings, name: str, signed: Signature, clock: Clock = wall_clock
 ) -> RemovedAccount:
     """Remove the account with this id or address: wipe its secrets, keep its mail and history."""
     account = await find_account(database, name)
     async with httpx2.AsyncClient(timeout=TIMEOUT_S) as http:
-        oauth = None if app is None else GoogleOAuth(http, app)
-        ended = await remove(database, vault, oauth, account, signed, clock())
+        end = partial(provider_named(account.provider).end_consent, settings, http)
+        ended = await remove(database, vault_of(settings), end, account, signed, clock())
     return RemovedAccount(await database.run(accounts.load_account(account.id)), ended)
 
 
 async def remove(
-    database: Database, vault: Vault, oauth: GoogleOAuth | None, account: AccountView, signed: Signature, now: datetime
+    database: Database,
+    vault: Vault,
+    end_consent: Callable[[str], Awaitable[bool]],
+    account: AccountView,
+    signed: Signature,
+    now: datetime,
 ) -> bool:
-    """Wipe the account's secrets, then revoke its consent at Google. Return False if only the latter failed."""
+    """Wipe the account's secrets, then end its consent at the provider. Return False if only the latter failed."""
     sealed = (await database.run(accounts.account_with_secret(account.id))).sealed
     try:
         secret = None if sealed is None else vault.open(sealed, account.id, REFRESH_TOKEN)
-        if secret is not None and account.provider == "imap":
-            consent = HeldConsent.read(secret)
-            # Microsoft has no call that ends a single consent; its token is nobody else's business.
-            secret = consent.refresh_token if consent.app == "google" else None
     except VaultError:
         secret = None
     await forbid_and_wait(database, accounts.remove_account(account.id, signed, now))
     if sealed is None:
         return True
-    if oauth is None or secret is None:
-        return False
-    try:
-        await oauth.revoke(secret)
-    except GmailError:
-        return False
-    return True
+    return secret is not None and await end_consent(secret)
+
+
+async def connect_with_fields(
+    database: Database,
+    settings: Settings,
+    name: str,
+    email: str,
+    given: Mapping[str, str],
+    signed: Signature,
+    clock: Clock = wall_clock,
+) -> ConnectedAccount:
+    """Connect a mailbox of a provider whose fields are all that is needed, once they have opened it. Safe to repeat."""
+    await prepare(database)
+    provider, address = provider_named(name), normalised_address(email)
+    for field in provider.fields:
+        if not given.get(field.name):
+            raise BadInput(field.name, "is empty", f"give the {field.label.lower()}")
+    words = await provider.sign_in(settings, address, given)
+    book = AccountBook(database, lambda: vault_of(settings), clock)
+    secrets = {field.name: given[field.name] for field in provider.fields}
+    return ConnectedAccount(await book.connect(name, address, secrets, signed), words)

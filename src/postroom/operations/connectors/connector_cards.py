@@ -14,7 +14,7 @@ from postroom.core.errors import NotFound
 from postroom.core.heartbeat import liveness
 from postroom.core.mail.accounts import same_mailbox
 from postroom.core.queue.queues import EMAIL, GATEWAY
-from postroom.mailboxes.gmail.following.spending import noted_spending
+from postroom.mailboxes.providers import provider_named
 from postroom.operations.accounts.account_status import AccountLine, account_lines
 from postroom.operations.accounts.acting import ActingPlan, plan_acting
 from postroom.operations.connectors.not_ingested import NotIngested, list_not_ingested
@@ -149,7 +149,7 @@ async def load_connector(
         volume,
         now,
         instances,
-        _quota(limits, account.email),
+        _quota(limits, account),
         contacts_at,
         contacts_at is not None and now - contacts_at > limits.contacts_stale,
         left_out[::-1][:MOST_LISTED],
@@ -168,6 +168,8 @@ async def _volume(database: Database, window: Window, card: ConnectorCard) -> Vo
     return await volume_of(database, window, usual.tiers, endpoint_identity=card.identity)
 
 
-def _quota(limits: ConnectorLimits, email: str) -> QuotaUse | None:
-    noted = noted_spending(limits.data_dir / "connectors" / f"gmail-{email}" / "quota")
+def _quota(limits: ConnectorLimits, account: AccountView) -> QuotaUse | None:
+    noted = provider_named(account.provider).spending(
+        limits.data_dir / "connectors" / f"{account.provider}-{account.email}"
+    )
     return None if noted is None else QuotaUse(noted.units, limits.units_per_minute, noted.at)

@@ -59,7 +59,7 @@ class ConnectImapPage(Page):
 
     async def _connect(self, form: Form) -> Done:
         email = normalised_address(form.required("email", "write the address of the mailbox"))
-        password = _password(form, "password")
+        password = form.exact("password")
         if not password:
             raise BadInput("password", "is empty", "give the password, or an app password of the provider")
         known = await imap_account(self._database, email)
@@ -74,7 +74,7 @@ class ConnectImapPage(Page):
             )
         found = await choose_servers(wanted, last, self._settings)
         _check_named(found)
-        smtp_password = _password(form, "smtp_password") or None
+        smtp_password = form.exact("smtp_password") or None
         tried = await try_servers(wanted, found, password, self._clock(), smtp_password)
         account = await connect_imap(
             self._database, vault_of(self._settings), email, tried.servers, password, form.signed(), smtp_password
@@ -118,12 +118,6 @@ def _choice(form: Form, name: str, known: Mapping[T, str]) -> T | None:
     if given:
         raise BadInput(name, f"{given[:20]!r} is none of them", f"choose one of: {', '.join(known)}")
     return None
-
-
-def _password(form: Form, name: str) -> str:
-    """The password as it is: spaces at its ends may belong to it."""
-    given = form.fields.get(name, "")
-    return given if isinstance(given, str) else ""
 
 
 def _check_named(found: FoundServers) -> None:

@@ -11,10 +11,11 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from postroom.mailboxes.gmail.quota import MINUTE, Quota, Ticket
 from postroom.mailboxes.gmail.terms import NEW_PROJECT, Terms, Use
+from postroom.mailboxes.providers import Spending
 from postroom.system.private_files import open_private, private_folder
 
 # A call in flight when the process died may have arrived a little later.
@@ -51,13 +52,6 @@ class RememberedQuota(Quota):
         note = f"{self._wall():.3f} {self.spent()} {parts}".ljust(_WIDTH - 1) + "\n"
         with contextlib.suppress(OSError):
             os.pwrite(self._file, note.encode(), 0)
-
-
-class Spending(NamedTuple):
-    """The units that were spent in the minute before a moment."""
-
-    at: datetime
-    units: int
 
 
 def noted_spending(path: Path) -> Spending | None:

@@ -1,0 +1,34 @@
+"""`postroom account add` for a provider that needs an address and a few fields, which are asked for here."""
+
+from dataclasses import asdict
+
+import typer
+
+from postroom.core.mail.providers import facts_of
+from postroom.interfaces.cli.account_adding import (
+    AddOptions,
+    account_row,
+    asked,
+    refuse_options,
+    say_how_to_act,
+    typed_secret,
+)
+from postroom.interfaces.cli.operator import operator_signature
+from postroom.interfaces.cli.session import Session
+
+
+def add(session: Session, provider: str, options: AddOptions) -> None:
+    """Ask for the fields, try them, and connect the mailbox."""
+    from postroom.mailboxes.providers import provider_named
+    from postroom.operations.accounts.connecting import connect_with_fields
+
+    given = {f"--{name.replace('_', '-')}": value for name, value in asdict(options).items() if name != "email"}
+    refuse_options(provider, given)
+    email = options.email or asked("Mail address")
+    fields = {each.name: typed_secret(each.label) for each in provider_named(provider).fields}
+    connected = session.call(connect_with_fields, session.settings, provider, email, fields, operator_signature())
+    account = connected.account
+    session.show_line(account_row(account), f"{account.email}  connected {facts_of(provider).way}  ({account.id})")
+    for each in connected.warnings:
+        typer.echo(each, err=True)
+    say_how_to_act(account)

@@ -1,0 +1,49 @@
+"""`postroom account add gmail`: the owner consents on Google's page."""
+
+import typer
+
+from postroom.interfaces.cli.account_adding import AddOptions, account_row, refuse_options, say_how_to_act
+from postroom.interfaces.cli.consent import Browsing, Pasting
+from postroom.interfaces.cli.operator import operator_signature
+from postroom.interfaces.cli.options import choice
+from postroom.interfaces.cli.session import Session
+
+
+def add(session: Session, provider: str, options: AddOptions) -> None:
+    """Ask for consent, and connect the mailbox."""
+    from postroom.mailboxes.gmail.from_settings import google_app, scopes_beside
+    from postroom.mailboxes.gmail.scopes import LEVELS
+    from postroom.operations.accounts.connecting import WantedConsent, add_gmail
+    from postroom.operations.installation.vault import vault_of
+
+    refuse_options(
+        provider,
+        {
+            "--imap-host": options.imap_host,
+            "--smtp-host": options.smtp_host,
+            "--user": options.user,
+            "--labels": options.labels,
+            "--sign-in": options.sign_in,
+            "--authserv-id": options.authserv_ids,
+            "--ca-file": options.ca_file,
+            "--preview": options.preview,
+        },
+    )
+    wanted_level = None if options.level is None else choice("--level", options.level, LEVELS)
+    settings = session.settings
+    connected = session.call(
+        add_gmail,
+        vault_of(settings),
+        google_app(settings),
+        settings.gmail.base_url,
+        WantedConsent(options.email, wanted_level, scopes_beside(settings)),
+        Pasting() if options.no_browser else Browsing(),
+        operator_signature(),
+    )
+    account = connected.account
+    granted = account.consent.level if account.consent else "nothing"
+    line = f"{account.email}  connected with level {granted}  ({account.id})"
+    session.show_line(account_row(account), line)
+    say_how_to_act(account)
+    for warning in connected.warnings:
+        typer.echo(warning, err=True)

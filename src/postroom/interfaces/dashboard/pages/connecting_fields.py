@@ -1,0 +1,60 @@
+"""Connect a mailbox of a provider that needs an address and a few fields."""
+
+from collections.abc import Mapping
+from urllib.parse import quote
+
+from starlette.routing import Route
+
+from postroom.core.errors import NotFound
+from postroom.core.mail.providers import PROVIDERS
+from postroom.interfaces.dashboard.forms import Done, Form, form_route
+from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.site import Site
+from postroom.interfaces.dashboard.visit import Visit
+from postroom.mailboxes.providers import Provider, provider_named
+from postroom.operations.accounts.accounts import account_of
+from postroom.operations.accounts.connecting import connect_with_fields
+from postroom.operations.installation.database import Clock, Database, wall_clock
+from postroom.settings.reading import Settings
+
+
+def page(site: Site, database: Database, settings: Settings) -> Page:
+    return ConnectFieldsPage(site, database, settings)
+
+
+class ConnectFieldsPage(Page):
+    address, title, template = "/connectors/new/{provider}", "Connect a mailbox", "connecting_fields.html"
+
+    def __init__(self, site: Site, database: Database, settings: Settings, clock: Clock = wall_clock) -> None:
+        super().__init__(site)
+        self._database = database
+        self._settings = settings
+        self._clock = clock
+
+    async def read(self, visit: Visit) -> Mapping[str, object]:
+        provider, email = _named(visit.parameters["provider"]), visit.text("email")
+        known = None if email is None else await account_of(self._database, provider.facts.name, email)
+        return {"provider": provider, "email": email or "", "known": known}
+
+    def actions(self) -> list[Route]:
+        return [
+            form_route(self._site, "/connectors/new/{provider}/connect", self._connect, role="admin", again=True),
+        ]
+
+    async def _connect(self, form: Form) -> Done:
+        provider = _named(form.parameters["provider"])
+        email = form.required("email", "write the address of the mailbox")
+        given = {each.name: form.exact(each.name) for each in provider.fields}
+        name = provider.facts.name
+        connected = await connect_with_fields(
+            self._database, self._settings, name, email, given, form.signed(), self._clock
+        )
+        account = connected.account
+        to = f"/connectors/{quote(name)}/{quote(account.endpoint_identity, safe='')}"
+        return Done(" ".join((f"{account.email} is connected {provider.facts.way}.", *connected.warnings)), to)
+
+
+def _named(name: str) -> Provider:
+    if name not in PROVIDERS or not (provider := provider_named(name)).fields:
+        raise NotFound("there is no such way to connect a mailbox; /connectors has all of them")
+    return provider
