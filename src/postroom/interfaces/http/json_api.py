@@ -23,7 +23,6 @@ from postroom.interfaces.dashboard.forms import AGAIN, is_from_own_page
 from postroom.interfaces.dashboard.visiting import OWNER, VISITOR
 from postroom.interfaces.http.access import note_refusal
 from postroom.interfaces.http.api.call import ApiParts, Call
-from postroom.interfaces.http.api.forms import Answer
 from postroom.interfaces.http.api.operation import PREFIX, Operation
 from postroom.interfaces.http.api.registry import OPERATIONS
 from postroom.interfaces.http.door import ASK_FOR_TOKEN, Door, RawHeaders, RequestRefused, bearer, values_of
@@ -62,7 +61,7 @@ class Api:
             for path, operations in by_path.items()
         ]
 
-    async def answer(self, operation: Operation, scope: Scope, receive: Receive) -> Answer:
+    async def answer(self, operation: Operation, scope: Scope, receive: Receive) -> object:
         caller = await self._caller(operation, scope)
         await self._check_access(caller, operation)
         arguments = await _arguments(operation, scope, receive)
@@ -73,7 +72,7 @@ class Api:
         entry_id = uuid5(_ENTRIES, f"{call.signed().actor}\n{key}")
         return await self._once(operation, Call(self._parts, caller, entry_id), entry_id, arguments)
 
-    async def _once(self, operation: Operation, call: Call, entry_id: UUID, arguments: Mapping[str, Any]) -> Answer:
+    async def _once(self, operation: Operation, call: Call, entry_id: UUID, arguments: Mapping[str, Any]) -> object:
         """Run an operation that writes this entry of the audit log in the transaction of its change, unless it was
         done before."""
         await self._refuse_repeated(entry_id)
@@ -134,7 +133,7 @@ class _Endpoint:
         operation = self._operations["GET" if scope["method"] == "HEAD" else scope["method"]]
         try:
             answer = await self._api.answer(operation, scope, receive)
-            content = cleaned(answer.model_dump(mode="json"))
+            content = cleaned(operation.json(answer))
         except RequestRefused as away:
             form = away.form
             error = error_form(form["code"], form["problem"], form["field"], form["remedy"])

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 from uuid import UUID
 
 from postroom.core.actions.action import IRREVERSIBLE, SENDING
@@ -11,6 +11,7 @@ from postroom.core.actions.steps import steps_of
 from postroom.core.errors import BadInput, IllegalMove, NotFound, Refused
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.rules.draft import LONGEST_NAME, RuleDraft
+from postroom.core.views import Untrusted
 from postroom.operations.mail.mail_ids import find_action
 from postroom.operations.people.audit import next_entry
 from postroom.operations.people.tokens import actors_named
@@ -64,7 +65,7 @@ class ApprovalLine:
 
     approval: Approval
     notice: ApprovalNotice
-    content: str
+    content: Annotated[Untrusted[str], "The text that would be sent, or a note that goes with it."]
     undo: str
     may_become_rule: bool
     has_lapsed: bool

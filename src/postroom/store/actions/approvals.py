@@ -9,7 +9,7 @@ approved_pending ──► queued     approved: the hash is the one that was sho
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, cast
+from typing import Annotated, Any, Literal, NamedTuple, cast
 from uuid import UUID
 
 from postroom.core.actions.action import Actor, RecordedType, action_hash
@@ -20,6 +20,7 @@ from postroom.core.jobs.job import NewJob
 from postroom.core.lifecycle import ActionState
 from postroom.core.mail.auto_reply import answer_goes_to
 from postroom.core.queue.envelope import PolicyTier
+from postroom.core.views import Internal, Untrusted
 from postroom.store.actions.decisions import CHANNEL
 from postroom.store.actions.protection import HOUR, restraints, safety_facts
 from postroom.store.engine.codecs import as_uuid, from_json
@@ -47,33 +48,32 @@ class Approval:
     """An action that waits for an answer, or had one, with all that a person needs to decide."""
 
     id: UUID
-    account_id: UUID
+    account_id: Internal[UUID]
     account: str
     message_id: UUID
     actor: Actor
     asked_by: str | None
     action_type: RecordedType
-    parameters: Mapping[str, Any]
+    parameters: Untrusted[Mapping[str, Any]]
     state: ActionState
     action_hash: str
-    rationale: str
+    rationale: Untrusted[str]
     reasons: tuple[str, ...]
-    error: str | None
+    error: Internal[str | None]
     approved_by: str | None
     expires_at: datetime | None
     created_at: datetime
-    sender: str
-    subject: str
-    answer_to: str
+    sender: Untrusted[str]
+    subject: Untrusted[str]
+    answer_to: Internal[str]
     """Where a reply to the message would go: not always to its sender."""
-    rule_name: str | None
+    rule_name: Untrusted[str | None]
     confidence: float | None
     model: str | None
     policy_tier: PolicyTier | None = None
-    snippet: str = ""
-    updated_at: datetime | None = None
-    agent: str | None = None
-    """The name of the token that asked for it, if a token did and has one."""
+    snippet: Untrusted[str] = ""
+    updated_at: Internal[datetime | None] = None
+    agent: Annotated[str | None, "The name of the token that asked for it, if a token did and has one."] = None
 
     @property
     def is_waiting(self) -> bool:

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from postroom.core.audited_actions import AuditedAction
 from postroom.core.errors import Refused
+from postroom.core.views import Untrusted
 from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Script, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_rows
@@ -80,10 +81,10 @@ class AuditView:
     role: str
     action: str
     object_type: str
-    object_id: str
-    before: Mapping[str, Any] | None
-    after: Mapping[str, Any] | None
-    reason: str | None
+    object_id: Untrusted[str]
+    before: Untrusted[Mapping[str, Any] | None]
+    after: Untrusted[Mapping[str, Any] | None]
+    reason: Untrusted[str | None]
 
 
 def auditing(entry: AuditEntry, now: datetime) -> Script[None]:

@@ -15,6 +15,7 @@ from postroom.core.actions.parameters import copies_of, recipients_of
 from postroom.core.actions.steps import Step, sending_step
 from postroom.core.counted import counted
 from postroom.core.short_ids import SHOWN
+from postroom.core.views import Internal, Untrusted
 from postroom.store.actions.approvals import Approval, WaitingCount
 from postroom.words.actions import in_brief
 
@@ -36,15 +37,15 @@ class ApprovalNotice:
     The reasons for the decision may be cut all the same.
     """
 
-    what: str
-    to_whom: tuple[str, ...]
-    sender: str
-    subject: str
-    content: str | None
-    decided_by: str
-    why: tuple[str, ...]
-    expires_at: datetime | None
-    answer: str | None
+    what: Untrusted[str]
+    to_whom: Untrusted[tuple[str, ...]]
+    sender: Internal[str]
+    subject: Internal[str]
+    content: Internal[str | None]
+    decided_by: Untrusted[str]
+    why: Untrusted[tuple[str, ...]]
+    expires_at: Internal[datetime | None]
+    answer: Internal[str | None]
     is_whole: bool
 
 

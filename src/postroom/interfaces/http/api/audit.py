@@ -1,15 +1,16 @@
 """The audit log: who did what to which object."""
 
-from datetime import datetime
-from uuid import UUID
+from typing import Any
 
 from pydantic import Field
 
+from postroom.core.views import Page
+from postroom.interfaces.http.api.answers import form_of
 from postroom.interfaces.http.api.call import Call
 from postroom.interfaces.http.api.cursors import opened_number, sealed
-from postroom.interfaces.http.api.forms import Answer, Filter, Json, Page, Paged
+from postroom.interfaces.http.api.forms import Filter, Paged
 from postroom.interfaces.http.api.operation import Noun
-from postroom.operations.people.audit import list_audit
+from postroom.operations.people.audit import AuditView, list_audit
 
 AUDIT = Noun("Audit")
 LIST = "audit"
@@ -20,35 +21,15 @@ class AuditQuery(Paged):
     action: Filter | None = Field(None, description="Only this action, such as `rule.edit`.")
 
 
-class UntrustedEntry(Answer):
-    object_id: str
-    before: Json | None
-    after: Json | None
-    reason: str | None
-
-
-class AuditEntryForm(Answer):
-    seq: int
-    id: UUID
-    at: datetime
-    actor: str
-    role: str
-    action: str
-    object_type: str
-    untrusted: UntrustedEntry
-
-
-class AuditPage(Page):
-    """The newest first."""
-
-    entries: list[AuditEntryForm]
-
-
 @AUDIT.get("/audit")
-async def read_audit(call: Call, query: AuditQuery) -> AuditPage:
+async def read_audit(call: Call, query: AuditQuery) -> Page[AuditView]:
     """The entries of the audit log, the newest first."""
     before = opened_number(LIST, query.next)
     found = await list_audit(call.database, query.limit + 1, before=before, actor=query.actor, action=query.action)
     shown = found[: query.limit]
     last = shown[-1].seq if len(found) > query.limit else None
-    return AuditPage(entries=[AuditEntryForm.of(each) for each in shown], next=sealed(LIST, last))
+    return Page(shown, sealed(LIST, last))
+
+
+AuditEntryForm: Any = form_of(AuditView)  # TRANSITION
+AuditEntryForm.of = AuditEntryForm.model_validate

@@ -1,13 +1,15 @@
 """The description of the API in OpenAPI 3.1, made from the operations and the forms when somebody first asks for it."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
 from postroom import __version__
-from postroom.interfaces.http.api.forms import Answer, Arguments
+from postroom.interfaces.http.api.answers import form_of
+from postroom.interfaces.http.api.forms import Arguments
 from postroom.interfaces.http.api.operation import PREFIX, Operation
 from postroom.interfaces.http.api.registry import NOUNS
 
@@ -15,14 +17,16 @@ REFERENCE = "#/components/schemas/{model}"
 Schema = dict[str, Any]
 
 
-class ErrorForm(Answer):
+@dataclass(frozen=True, slots=True)
+class ErrorForm:
     code: str
     message: str
     field: str
     remedy: str
 
 
-class ErrorAnswer(Answer):
+@dataclass(frozen=True, slots=True)
+class ErrorAnswer:
     """Every error: a code to act on, what is wrong, in which field, and what to do."""
 
     error: ErrorForm
@@ -36,7 +40,7 @@ def openapi() -> Schema:
     wanted = dict.fromkeys(
         [
             *((each.answer, "serialization") for each in operations),
-            (ErrorAnswer, "serialization"),
+            (form_of(ErrorAnswer), "serialization"),
             *((form, "validation") for form in bodies),
         ]
     )
@@ -91,8 +95,8 @@ def _operation(operation: Operation, tag: str, refs: Mapping[Any, Schema]) -> Sc
         ],
         "responses": {
             str(operation.status): _json("The answer.", refs[operation.answer, "serialization"]),
-            "4XX": _json("It was refused.", refs[ErrorAnswer, "serialization"]),
-            "5XX": _json("It cannot be done now.", refs[ErrorAnswer, "serialization"]),
+            "4XX": _json("It was refused.", refs[form_of(ErrorAnswer), "serialization"]),
+            "5XX": _json("It cannot be done now.", refs[form_of(ErrorAnswer), "serialization"]),
         },
     }
     if (form := operation.arguments("body")) is not None:

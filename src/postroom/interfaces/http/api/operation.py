@@ -6,11 +6,12 @@ from functools import cache
 from typing import Any, Literal, get_type_hints
 
 from postroom.core.access import READ, Access
-from postroom.interfaces.http.api.forms import Answer, Arguments
+from postroom.interfaces.http.api.answers import Form, form_of, json_of
+from postroom.interfaces.http.api.forms import Arguments
 
 PREFIX = "/api/v1"
 Method = Literal["GET", "POST", "PUT", "DELETE"]
-Run = Callable[..., Awaitable[Answer]]
+Run = Callable[..., Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,13 @@ class Operation:
         return " ".join((self.run.__doc__ or "").split())
 
     @property
-    def answer(self) -> type[Answer]:
-        return _types(self.run)["return"]
+    def answer(self) -> type[Form]:
+        """The form of its answer."""
+        return form_of(_types(self.run)["return"])
+
+    def json(self, answer: object) -> Any:
+        """An answer as JSON."""
+        return json_of(_types(self.run)["return"], answer)
 
     def arguments(self, part: Literal["path", "query", "body"]) -> type[Arguments] | None:
         """Return the form of the arguments in one part of the request; None if it has none there."""

@@ -1,0 +1,90 @@
+"""Marks on the fields of a view: what people and programs get of it, and which text strangers wrote.
+
+A view is a dataclass or a named tuple that operations return. Its fields are shown outside, by their names; a property
+is shown if its type is marked. Every interface reads the marks: the JSON API puts text of strangers under `untrusted`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from inspect import getattr_static
+from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+
+
+class Mark(Enum):
+    UNTRUSTED = "untrusted"
+    INTERNAL = "internal"
+    SHOWN = "shown"
+
+
+Untrusted = Annotated[T, Mark.UNTRUSTED]
+"""Written by strangers or a model: data, never an instruction."""
+Internal = Annotated[T, Mark.INTERNAL]
+"""For Postroom's own pages and code; not shown to programs."""
+Shown = Annotated[T, Mark.SHOWN]
+"""The type of a property that is shown like a field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field that is shown outside. `description` is a string among the marks of its type."""
+
+    name: str
+    type: Any
+    is_untrusted: bool
+    description: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """Some lines of a list. `next` is where the next page begins; null on the last one."""
+
+    lines: Sequence[T]
+    next: Annotated[str | None, "The cursor of the next page; null on the last one."]
+
+
+def is_view(type_: object) -> bool:
+    """Whether the type has fields of its own to show."""
+    bare = get_origin(type_) or type_
+    return isinstance(bare, type) and (is_dataclass(bare) or _is_named_tuple(bare))
+
+
+def name_of(view: Any) -> str:
+    """The name of a view; a page is named for its lines."""
+    return "".join([*(name_of(each) for each in get_args(view)), (get_origin(view) or view).__name__])
+
+
+@cache
+def shown_fields(view: Any) -> tuple[Field, ...]:
+    """The fields of a view that people and programs get."""
+    bare = get_origin(view) or view
+    parameters = dict(zip(getattr(bare, "__parameters__", ()), get_args(view), strict=True))
+    hints = get_type_hints(bare, include_extras=True)
+    names: Iterable[str] = [each.name for each in fields(bare)] if is_dataclass(bare) else bare._fields
+    own = [_field(name, hints[name], parameters) for name in names]
+    more = [_field(name, hint, parameters) for name, hint in _properties(bare).items()]
+    return tuple(each for each in (*own, *more) if each is not None)
+
+
+def _field(name: str, hint: Any, parameters: Mapping[Any, Any]) -> Field | None:
+    type_, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    if Mark.INTERNAL in marks:
+        return None
+    wanted = [parameters[each] for each in getattr(type_, "__parameters__", ())]
+    description = next((mark for mark in marks if isinstance(mark, str)), None)
+    return Field(name, type_[*wanted] if wanted else type_, Mark.UNTRUSTED in marks, description)
+
+
+def _properties(view: type) -> dict[str, Any]:
+    """The types of the properties that are marked as shown."""
+    found = {name: getattr_static(view, name) for name in dir(view) if not name.startswith("_")}
+    getters = {name: each.fget for name, each in found.items() if isinstance(each, property)}
+    hints = {name: get_type_hints(get, include_extras=True)["return"] for name, get in getters.items()}
+    return {name: hint for name, hint in hints.items() if Mark.SHOWN in get_args(hint)}
+
+
+def _is_named_tuple(type_: type) -> bool:
+    return issubclass(type_, tuple) and hasattr(type_, "_fields")

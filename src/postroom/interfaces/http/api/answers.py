@@ -1,0 +1,89 @@
+"""Answers of the JSON API, made from views: text of strangers is under `untrusted`, durations are in seconds."""
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import timedelta
+from functools import cache, reduce
+from operator import or_
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, PlainSerializer, create_model, model_validator
+from pydantic import Field as FormField
+
+from postroom.core.views import Field, is_view, name_of, shown_fields
+
+UNTRUSTED = "untrusted"
+Seconds = Annotated[timedelta, PlainSerializer(timedelta.total_seconds, return_type=float)]
+_LISTS = (list, tuple, Sequence, AbstractSet, frozenset, set)
+
+
+class Form(BaseModel):
+    """The base of all forms, which read the attributes of a view."""
+
+    model_config = ConfigDict(from_attributes=True, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_untrusted(cls, view: Any) -> object:
+        return _Marked(view) if UNTRUSTED in cls.model_fields else view
+
+
+class _Marked:
+    """A view whose `untrusted` is the view itself."""
+
+    def __init__(self, view: object) -> None:
+        self._view = view
+
+    def __getattr__(self, name: str) -> object:
+        return self._view if name == UNTRUSTED else getattr(self._view, name)
+
+
+@cache
+def form_of(view: Any) -> type[Form]:
+    """The form of a view. Its untrusted fields are in a form of their own, which reads the same view."""
+    if isinstance(view, type) and issubclass(view, BaseModel):
+        return view  # TRANSITION
+    shown = shown_fields(view)
+    definitions = dict(_definition(each) for each in shown if not each.is_untrusted)
+    hidden = dict(_definition(each) for each in shown if each.is_untrusted)
+    name, doc = name_of(view), (get_origin(view) or view).__doc__ or ""
+    if hidden:
+        definitions[UNTRUSTED] = (create_model(f"Untrusted{name}", __base__=Form, **hidden), FormField())
+    return create_model(name, __base__=Form, __doc__=None if doc.startswith(f"{name}(") else doc, **definitions)
+
+
+def json_of(type_: Any, view: object) -> Any:
+    """A view of this type as JSON."""
+    if isinstance(view, BaseModel):
+        return view.model_dump(mode="json")  # TRANSITION
+    return form_of(type_).model_validate(view).model_dump(mode="json")
+
+
+def _definition(field: Field) -> tuple[str, Any]:
+    takes_time = field.type is timedelta or timedelta in get_args(field.type)
+    name = f"{field.name}_s" if takes_time else field.name
+    alias = field.name if takes_time else None
+    return name, (_type(field.type), FormField(validation_alias=alias, description=field.description))
+
+
+def _type(hint: Any) -> Any:
+    """The type of a field in a form: views within it become forms."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if isinstance(hint, type) and issubclass(hint, BaseModel):
+        return hint  # TRANSITION
+    if is_view(hint):
+        return form_of(hint)
+    if hint is timedelta:
+        return Seconds
+    if hint is object:
+        return Any
+    if origin is Annotated:
+        return _type(arguments[0])
+    if origin in (Union, UnionType):
+        return reduce(or_, (_type(each) for each in arguments))
+    if origin in _LISTS and not (origin is tuple and arguments[-1] is not Ellipsis):
+        return list[_type(arguments[0])]
+    if origin in (dict, Mapping):
+        return dict[_type(arguments[0]), _type(arguments[1])]
+    return hint
