@@ -48,8 +48,8 @@ class Page(Generic[T]):
 
 def is_view(type_: object) -> bool:
     """Whether the type has fields of its own to show."""
-    bare = get_origin(type_) or type_
-    return isinstance(bare, type) and (is_dataclass(bare) or _is_named_tuple(bare))
+    bare: Any = get_origin(type_) or type_
+    return is_dataclass(bare) or hasattr(bare, "_fields")
 
 
 def name_of(view: Any) -> str:
@@ -60,10 +60,10 @@ def name_of(view: Any) -> str:
 @cache
 def shown_fields(view: Any) -> tuple[Field, ...]:
     """The fields of a view that people and programs get."""
-    bare = get_origin(view) or view
+    bare: Any = get_origin(view) or view
     parameters = dict(zip(getattr(bare, "__parameters__", ()), get_args(view), strict=True))
     hints = get_type_hints(bare, include_extras=True)
-    names: Iterable[str] = [each.name for each in fields(bare)] if is_dataclass(bare) else bare._fields
+    names: Iterable[str] = bare._fields if hasattr(bare, "_fields") else (each.name for each in fields(bare))
     own = [_field(name, hints[name], parameters) for name in names]
     more = [_field(name, hint, parameters) for name, hint in _properties(bare).items()]
     return tuple(each for each in (*own, *more) if each is not None)
@@ -84,7 +84,3 @@ def _properties(view: type) -> dict[str, Any]:
     getters = {name: each.fget for name, each in found.items() if isinstance(each, property)}
     hints = {name: get_type_hints(get, include_extras=True)["return"] for name, get in getters.items()}
     return {name: hint for name, hint in hints.items() if Mark.SHOWN in get_args(hint)}
-
-
-def _is_named_tuple(type_: type) -> bool:
-    return issubclass(type_, tuple) and hasattr(type_, "_fields")

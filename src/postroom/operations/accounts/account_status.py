@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Annotated
 
 from postroom.core.heartbeat import liveness
 from postroom.core.mail.account_repair import (
@@ -13,6 +14,7 @@ from postroom.core.mail.account_repair import (
     retry_command,
 )
 from postroom.core.mail.providers import SignIn, facts_of
+from postroom.core.views import Internal, Untrusted
 from postroom.store.accounts import accounts
 from postroom.store.engine.database import Database
 from postroom.store.intake import connectors
@@ -25,32 +27,29 @@ class AccountLine:
     email: str
     state: str
     """`active`, `paused` or `needs_consent`."""
-    reason: str | None = None
+    reason: Untrusted[str | None] = None
     level: str | None = None
     connector: str = "never"
     """`online`, `stale` or `offline`; `never` if none has reported yet."""
     heard_at: datetime | None = None
-    trouble: str | None = None
+    trouble: Untrusted[str | None] = None
     """The connector's own report of its problem, if it has one."""
     ingested: int = 0
     refused: int = 0
     set_aside: int = 0
     """Messages that the mailbox has not returned so far; they are tried again."""
-    dies_at: datetime | None = None
-    """When its consent ends, if that is soon."""
+    dies_at: Annotated[datetime | None, "When its consent ends, if that is soon."] = None
     remedy: str | None = None
     """The problem to fix before the command helps, if it is not the consent."""
-    command: str | None = None
+    command: Internal[str | None] = None
     """The command that fixes it, if there is something to fix."""
-    retry: str | None = None
+    retry: Internal[str | None] = None
     """The command that retries mail that was not ingested, if there is any."""
     provider: str = ""
-    sign_in: SignIn = "consent"
+    sign_in: Internal[SignIn] = "consent"
     """What its owner renews if the mailbox can no longer be opened."""
-    server: str | None = None
-    """The server that the mail is read from, over IMAP."""
-    acts_from: datetime | None = None
-    """Since when mail is acted on; None while everything is decided in shadow."""
+    server: Annotated[str | None, "The server that the mail is read from, over IMAP."] = None
+    acts_from: Annotated[datetime | None, "Since when mail is acted on; none while all is decided in shadow."] = None
 
 
 async def account_lines(database: Database, now: datetime) -> list[AccountLine]:

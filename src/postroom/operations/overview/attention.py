@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from postroom.core.mail.account_repair import act_command
+from postroom.core.views import Internal, Untrusted
 from postroom.operations.accounts.account_status import AccountLine
 from postroom.operations.mail.mail_lines import count_states
 from postroom.operations.rules.proposals import list_proposals
@@ -28,12 +29,14 @@ Need = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Attention:
+    """Something that needs a person."""
+
     need: Need
     count: int
     about: str = ""
     """The account, where it is about one."""
-    detail: str = ""
-    command: str = ""
+    detail: Untrusted[str] = ""
+    command: Internal[str] = ""
     """The command that solves it, where no page does."""
 
 

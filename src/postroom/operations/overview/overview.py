@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Annotated
 
 from postroom.core.days import day_began
 from postroom.operations.accounts.account_status import AccountLine, account_lines
@@ -38,8 +39,9 @@ class ControlState:
     paused_because: str = ""
     paused_everywhere: bool = True
     model: str | None = None
-    waiting: Sequence[str] = ()
-    """The work that begins when everything is resumed, line by line."""
+    waiting: Annotated[
+        Sequence[str], "The work that begins when everything is resumed, line by line; empty if it runs."
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True)

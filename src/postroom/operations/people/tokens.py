@@ -14,7 +14,16 @@ from postroom.store.people import tokens
 from postroom.store.people.audit import Signature
 from postroom.store.people.tokens import NewToken, RevokedToken, Token, mint
 
-__all__ = ["RevokedToken", "actors_named", "create_token", "find_holders", "list_tokens", "mint", "revoke_token"]
+__all__ = [
+    "RevokedToken",
+    "Token",
+    "actors_named",
+    "create_token",
+    "find_holders",
+    "list_tokens",
+    "mint",
+    "revoke_token",
+]
 
 MODEL = "model"
 """The name of the model among those who ask for actions."""

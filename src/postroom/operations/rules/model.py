@@ -9,6 +9,7 @@ from postroom.core.budget_shares import ShareKind, organisation_of
 from postroom.core.days import next_day
 from postroom.core.errors import ModelRefused
 from postroom.core.money import MICROS_PER_CENT
+from postroom.core.views import Internal
 from postroom.settings.sections import ModelSettings
 from postroom.store.actions.model_calls import (
     CallView,
@@ -53,7 +54,7 @@ class ModelStatus:
     calls_today: int
     left_today_cents: float
     next_budget_at: datetime
-    ended: Sequence[EndedLine] = ()
+    ended: Internal[Sequence[EndedLine]] = ()
 
 
 async def model_status(

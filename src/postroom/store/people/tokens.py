@@ -15,6 +15,7 @@ from uuid import UUID
 
 from postroom.core.errors import BadInput, NotFound
 from postroom.core.roles import CHANNELS, Role, channels_of
+from postroom.core.views import Internal
 from postroom.store.actions.token_work import WithdrawnWork, withdrawing
 from postroom.store.engine.database import Script, query, sql, transaction
 from postroom.store.engine.ids import new_id
@@ -57,7 +58,7 @@ class Token:
     last_used_at: datetime | None
     account_id: UUID | None = None
     channels: tuple[str, ...] | None = None
-    sender_id: int | None = None
+    sender_id: Internal[int | None] = None
 
 
 @dataclass(frozen=True, slots=True)

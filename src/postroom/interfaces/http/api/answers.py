@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import timedelta
-from functools import cache, reduce
-from operator import or_
+from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -69,7 +68,8 @@ def _definition(field: Field) -> tuple[str, Any]:
 
 def _type(hint: Any) -> Any:
     """The type of a field in a form: views within it become forms."""
-    origin, arguments = get_origin(hint), get_args(hint)
+    origin: Any = get_origin(hint)
+    arguments = get_args(hint)
     if isinstance(hint, type) and issubclass(hint, BaseModel):
         return hint  # TRANSITION
     if is_view(hint):
@@ -81,7 +81,7 @@ def _type(hint: Any) -> Any:
     if origin is Annotated:
         return _type(arguments[0])
     if origin in (Union, UnionType):
-        return reduce(or_, (_type(each) for each in arguments))
+        return Union[tuple(_type(each) for each in arguments)]  # noqa: UP007 - made at run time
     if origin in _LISTS and not (origin is tuple and arguments[-1] is not Ellipsis):
         return list[_type(arguments[0])]
     if origin in (dict, Mapping):

@@ -1,5 +1,6 @@
 """The base of what callers send and get: strict arguments, and answers that are read from the views of `manage`."""
 
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Any, Self
 
@@ -73,7 +74,8 @@ class Page(Answer):
     next: str | None = Field(description="The cursor of the next page; null on the last one.")
 
 
-class Done(Answer):
+@dataclass(frozen=True, slots=True)
+class Done:
     """What was asked for was done."""
 
-    done: str = Field(description="A sentence for people.")
+    done: Annotated[str, "A sentence for people."]

@@ -1,5 +1,6 @@
 """Mail and events: what came in, what was decided and why, and what can be done about it."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal, cast
 from uuid import UUID
@@ -101,11 +102,12 @@ class MailCounts(Answer):
     undone: int
 
 
+@dataclass(frozen=True, slots=True)
 class UndoForm(Done):
     """The undo of an action: the same for every request, until it fails."""
 
-    state: ActionState = Field(description="queued, executing, or completed if it was undone before.")
-    job: UUID = Field(description="The job that undoes it.")
+    state: Annotated[ActionState, "queued, executing, or completed if it was undone before."]
+    job: Annotated[UUID, "The job that undoes it."]
 
 
 def _weighed(given: Any) -> object:

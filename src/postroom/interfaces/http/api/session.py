@@ -1,39 +1,42 @@
 """Who calls, and what proves that a change is asked for by a page of ours."""
 
 import asyncio
-from typing import Any, Literal
-
-from pydantic import ConfigDict, Field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from postroom.core.access import ANYBODY
 from postroom.core.visitors import Visitor
 from postroom.interfaces.http.api.call import Call
-from postroom.interfaces.http.api.forms import Answer
+from postroom.interfaces.http.api.forms import Json
 from postroom.interfaces.http.api.operation import Noun
 
 SESSION = Noun("The caller")
 
 
-class SessionAnswer(Answer):
+@dataclass(frozen=True, slots=True)
+class SessionAnswer:
     """`form_token` is for callers with a session: they send it as `X-Form-Token` with everything that changes
     something. `is_fresh` says that they proved who they are a few minutes ago.
     """
 
     kind: Literal["person", "token"]
-    name: str = Field(description="As the audit log names the caller.")
+    name: Annotated[str, "As the audit log names the caller."]
     role: str
     is_fresh: bool
     form_token: str | None
 
 
-class OpenApiAnswer(Answer):
+@dataclass(frozen=True, slots=True)
+class OpenApiAnswer:
     """The description of this API in OpenAPI 3.1."""
 
-    model_config = ConfigDict(extra="allow")
-
     openapi: str
-    info: dict[str, Any]
-    paths: dict[str, Any]
+    info: Json
+    security: Sequence[Json]
+    tags: Sequence[Json]
+    paths: Json
+    components: Json
 
 
 @SESSION.get("/openapi.json", ANYBODY)
@@ -42,7 +45,7 @@ async def read_openapi(call: Call) -> OpenApiAnswer:
     from postroom.interfaces.http.api.openapi import openapi  # few ask
 
     # In a thread, so that the server still answers while it is made.
-    return OpenApiAnswer.model_validate(await asyncio.to_thread(openapi))
+    return OpenApiAnswer(**await asyncio.to_thread(openapi))
 
 
 @SESSION.get("/session", ANYBODY)

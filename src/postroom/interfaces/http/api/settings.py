@@ -1,7 +1,9 @@
 """Settings: those in effect, tokens, people, and what is protected."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
 from pydantic import AwareDatetime, Field
@@ -11,13 +13,21 @@ from postroom.core.actions.safety import ProtectedKind
 from postroom.core.roles import Role
 from postroom.core.visitors import PersonRole
 from postroom.interfaces.http.api.call import Call
-from postroom.interfaces.http.api.forms import LONGEST_REASON, Answer, Arguments, Done, Filter, Nothing, Text
+from postroom.interfaces.http.api.forms import LONGEST_REASON, Arguments, Done, Filter, Nothing, Text
 from postroom.interfaces.http.api.operation import Noun
-from postroom.operations.actions.protection import list_protected, protect, unprotect
-from postroom.operations.installation.settings_view import settings_in_effect
+from postroom.operations.actions.protection import ProtectedView, list_protected, protect, unprotect
+from postroom.operations.installation.settings_view import SettingView, settings_in_effect
 from postroom.operations.people.pages_address import link_address
-from postroom.operations.people.people import LinkText, add_person, change_role, link_for, list_people, remove_person
-from postroom.operations.people.tokens import create_token, list_tokens, mint, revoke_token
+from postroom.operations.people.people import (
+    LinkText,
+    PersonView,
+    add_person,
+    change_role,
+    link_for,
+    list_people,
+    remove_person,
+)
+from postroom.operations.people.tokens import Token, create_token, list_tokens, mint, revoke_token
 
 SETTINGS = Noun("Settings")
 TokenRole = Literal["agent", "dashboard", "connector", "metrics", "admin"]
@@ -55,106 +65,71 @@ class ProtectBody(ProtectedBody):
     reason: Text | None = Field(None, max_length=LONGEST_REASON, description="Why, for the audit log.")
 
 
-class SettingForm(Answer):
-    """A setting, and where it was set. Secrets are hidden."""
-
-    key: str
-    value: Any
-    origin: str
-    environment: str
-    description: str
-    is_default: bool
+@dataclass(frozen=True, slots=True)
+class SettingsAnswer:
+    settings: Sequence[SettingView]
 
 
-class SettingsAnswer(Answer):
-    settings: list[SettingForm]
-
-
-class TokenForm(Answer):
-    id: UUID
-    role: Role
-    identity: str | None
-    name: str | None
-    created_at: datetime
-    expires_at: datetime | None
-    revoked_at: datetime | None
-    last_used_at: datetime | None
-    account_id: UUID | None
-    channels: list[str] | None
-
-
-class TokensAnswer(Answer):
+@dataclass(frozen=True, slots=True)
+class TokensAnswer:
     """The newest first."""
 
-    tokens: list[TokenForm]
+    tokens: Sequence[Token]
 
 
-class NewTokenAnswer(Answer):
+@dataclass(frozen=True, slots=True)
+class NewTokenAnswer:
     """`text` is the token itself. It is shown once and stored nowhere."""
 
-    token: TokenForm
+    token: Token
     text: str
 
 
-class RevokedAnswer(Answer):
+@dataclass(frozen=True, slots=True)
+class RevokedAnswer:
     """Whether it was valid until now, and what its holder had asked for that was not done."""
 
-    revoked: bool = Field(description="False if it was revoked before.")
-    withdrawn: int = Field(description="Actions that waited for approval and do so no longer.")
-    canceled: int = Field(description="Queued actions that are canceled.")
-    stopping: int = Field(description="Actions that had begun: they stop at their next step, or are done by then.")
+    revoked: Annotated[bool, "False if it was revoked before."]
+    withdrawn: Annotated[int, "Actions that waited for approval and do so no longer."]
+    canceled: Annotated[int, "Queued actions that are canceled."]
+    stopping: Annotated[int, "Actions that had begun: they stop at their next step, or are done by then."]
 
 
-class PersonForm(Answer):
-    id: UUID
-    name: str
-    role: PersonRole
-    has_password: bool
-    has_codes: bool
-    passkeys: int
-    sessions: int
-    last_seen_at: datetime | None
-    created_at: datetime
+@dataclass(frozen=True, slots=True)
+class PeopleAnswer:
+    people: Sequence[PersonView]
 
 
-class PeopleAnswer(Answer):
-    people: list[PersonForm]
-
-
-class LinkAnswer(Answer):
+@dataclass(frozen=True, slots=True)
+class LinkAnswer:
     """The one-time link with which they choose a passkey or a password. It is shown once and stored nowhere."""
 
     link: str
     ends_at: datetime
 
 
-class ChangedAnswer(Answer):
+@dataclass(frozen=True, slots=True)
+class ChangedAnswer:
     """False if nothing had to be changed."""
 
     changed: bool
 
 
-class ProtectedForm(Answer):
-    kind: ProtectedKind
-    value: str
-    reason: str
-    created_at: datetime
-
-
-class ProtectionAnswer(Answer):
-    protected: list[ProtectedForm]
+@dataclass(frozen=True, slots=True)
+class ProtectionAnswer:
+    protected: Sequence[ProtectedView]
 
 
 @SETTINGS.get("/settings")
 async def read_settings(call: Call) -> SettingsAnswer:
     """The settings in effect, each with where it was set."""
-    return SettingsAnswer(settings=[SettingForm.of(each) for each in settings_in_effect(call.parts.settings)])
+    return SettingsAnswer(settings_in_effect(call.parts.settings))
 
 
 @SETTINGS.get("/settings/tokens")
 async def read_tokens(call: Call) -> TokensAnswer:
     """All tokens, without their secrets."""
-    return TokensAnswer(tokens=[TokenForm.of(each) for each in await list_tokens(call.database)])
+    return TokensAnswer(await list_tokens(call.database))
 
 
 @SETTINGS.post("/settings/tokens", OWN_AGAIN, status=201)
@@ -162,20 +137,20 @@ async def make_token(call: Call, body: NewTokenBody) -> NewTokenAnswer:
     """Make a token. No token makes tokens: this is for an admin in front of a browser."""
     minted = mint(Role(body.role), body.identity, body.name, body.expires_at)
     made = await create_token(call.database, minted.token, call.signed(), call.clock())
-    return NewTokenAnswer(token=TokenForm.of(made), text=minted.text)
+    return NewTokenAnswer(made, minted.text)
 
 
 @SETTINGS.post("/settings/tokens/{token}/revoke", OWN)
 async def revoke_one_token(call: Call, path: TokenPath, body: Nothing) -> RevokedAnswer:
     """Revoke a token for good, and withdraw what its holder asked for and what is not done. Safe to repeat."""
     revoked = await revoke_token(call.database, path.token, call.signed(), call.clock)
-    return RevokedAnswer(revoked=revoked.was_live, **revoked.work._asdict())
+    return RevokedAnswer(revoked.was_live, *revoked.work)
 
 
 @SETTINGS.get("/settings/people", ADMINISTER)
 async def read_people(call: Call) -> PeopleAnswer:
     """The people who may sign in."""
-    return PeopleAnswer(people=[PersonForm.of(each) for each in await list_people(call.database, call.clock)])
+    return PeopleAnswer(await list_people(call.database, call.clock))
 
 
 @SETTINGS.post("/settings/people", OWN_AGAIN, status=201)
@@ -206,7 +181,7 @@ async def remove_one_person(call: Call, path: PersonPath) -> Done:
 @SETTINGS.get("/settings/protection")
 async def read_protection(call: Call) -> ProtectionAnswer:
     """Senders, domains and labels whose mail is never changed."""
-    return ProtectionAnswer(protected=[ProtectedForm.of(each) for each in await list_protected(call.database)])
+    return ProtectionAnswer(await list_protected(call.database))
 
 
 @SETTINGS.post("/settings/protection", OPERATE)
