@@ -4,7 +4,7 @@ A view is a dataclass or a named tuple that operations return. Its fields are sh
 is shown if its type is marked. Every interface reads the marks: the JSON API puts text of strangers under `untrusted`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -61,12 +61,18 @@ def name_of(view: Any) -> str:
 def shown_fields(view: Any) -> tuple[Field, ...]:
     """The fields of a view that people and programs get."""
     bare: Any = get_origin(view) or view
-    parameters = dict(zip(getattr(bare, "__parameters__", ()), get_args(view), strict=True))
+    parameters = dict(_parameters(view, *getattr(bare, "__orig_bases__", ())))
     hints = get_type_hints(bare, include_extras=True)
     names: Iterable[str] = bare._fields if hasattr(bare, "_fields") else (each.name for each in fields(bare))
     own = [_field(name, hints[name], parameters) for name in names]
     more = [_field(name, hint, parameters) for name, hint in _properties(bare).items()]
     return tuple(each for each in (*own, *more) if each is not None)
+
+
+def _parameters(*generics: Any) -> Iterator[tuple[Any, Any]]:
+    """The parameters of generic views, each with its argument."""
+    for each in generics:
+        yield from zip(getattr(get_origin(each), "__parameters__", ()), get_args(each), strict=False)
 
 
 def _field(name: str, hint: Any, parameters: Mapping[Any, Any]) -> Field | None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from postroom.core.errors import BadInput
+from postroom.core.views import Untrusted
 from postroom.operations.actions.undo import check_action, undo_action
 from postroom.operations.mail.mail_ids import find_message
 from postroom.operations.people.audit import Signature, next_entry
@@ -20,7 +21,7 @@ class Correction:
     """The action that is taken back, and the name of the proposed rule, if one could be made."""
 
     action_id: UUID
-    proposed: str | None
+    proposed: Untrusted[str | None]
 
 
 async def undo_and_learn(

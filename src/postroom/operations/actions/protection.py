@@ -9,6 +9,8 @@ from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.people.audit import Signature
 
+__all__ = ["ProtectedView", "list_protected", "protect", "unprotect"]
+
 
 async def list_protected(database: Database) -> list[ProtectedView]:
     return await database.run(protection.list_protected())

@@ -15,6 +15,7 @@ from postroom.core.errors import NotFound
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.lifecycle import ACTION, ActionState
 from postroom.core.short_ids import short_id
+from postroom.core.views import Internal, Untrusted
 from postroom.operations.mail.mail_ids import find_message
 from postroom.store.actions.actions import ActionView, list_actions
 from postroom.store.actions.decisions import CHANNEL
@@ -50,8 +51,8 @@ class ActionOutcome:
     action_id: UUID
     message_id: UUID
     state: ActionState
-    what: str
-    undo_id: str | None
+    what: Untrusted[str]
+    undo_id: Internal[str | None]
 
 
 def read_actions(texts: Sequence[str]) -> tuple[Step, ...]:

@@ -17,6 +17,7 @@ from postroom.core.mail.headers import sender_name
 from postroom.core.mail.search import read_query
 from postroom.core.queue.queues import EMAIL, GATEWAY
 from postroom.core.short_ids import short_id
+from postroom.core.views import Internal, Untrusted
 from postroom.operations.accounts.accounts import find_account
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.cursors import read_cursor
@@ -81,25 +82,25 @@ class MailLine:
     kind: Kind
     at: datetime
     account: str
-    sender: str
-    sender_name: str
-    subject: str
+    sender: Untrusted[str]
+    sender_name: Untrusted[str]
+    subject: Untrusted[str]
     tier: str
     tier_rule: str
     why_tier: str
-    what: str
-    by: str
-    why: str
+    what: Untrusted[str]
+    by: Untrusted[str]
+    why: Untrusted[str]
     state: str
-    mood: Mood
-    outcome: str
-    error: str
-    sent_at: datetime | None = None
-    labels: Sequence[str] = ()
-    action_id: UUID | None = None
+    mood: Internal[Mood]
+    outcome: Internal[str]
+    error: Untrusted[str]
+    sent_at: Internal[datetime | None] = None
+    labels: Internal[Sequence[str]] = ()
+    action_id: Internal[UUID | None] = None
     undo_id: UUID | None = None
     is_in_inbox: bool = False
-    excerpt: str = ""
+    excerpt: Untrusted[str] = ""
     """The place that a search found."""
 
 

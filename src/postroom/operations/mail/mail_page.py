@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from postroom.core.actions.safety import Policy
@@ -13,10 +13,11 @@ from postroom.core.errors import NotFound
 from postroom.core.mail.headers import sender_name, values
 from postroom.core.mail.ingestion import IngestionPolicy
 from postroom.core.short_ids import part_of_id, short_id
+from postroom.core.views import Internal, Shown, Untrusted
 from postroom.operations.mail.mail_html import why_no_html
 from postroom.operations.mail.mail_ids import find_message
 from postroom.operations.mail.mail_lines import MailLine, line_of_event
-from postroom.operations.mail.mail_story import StoryLine, tell, weighed
+from postroom.operations.mail.mail_story import Alternative, StoryLine, tell, weighed
 from postroom.store.actions.actions import ActionView
 from postroom.store.actions.decisions import Decision, DecisionView
 from postroom.store.engine.database import Database
@@ -38,24 +39,28 @@ from postroom.words.states import Mood, state_of
 HEADERS = ("to", "cc", "reply-to", "list-id")
 
 
+class Header(NamedTuple):
+    name: str
+    value: str
+
+
 @dataclass(frozen=True, slots=True)
 class DecidedLine:
     """A decision: what it says, who made it and why, and how sure the model was against what the action needs."""
 
     at: datetime
-    what: str
-    by: str
-    why: str
+    what: Untrusted[str]
+    by: Untrusted[str]
+    why: Untrusted[str]
     model: str | None
     confidence: float | None
     needed: float | None
     """The confidence that the action needs by today's settings; None where none is needed."""
     verdict: str
     reasons: Sequence[str]
-    other_rules: Sequence[str]
+    other_rules: Untrusted[Sequence[str]]
     is_shadow: bool
-    alternatives: Sequence[tuple[str, float]] = ()
-    """Other actions that the model weighed, with its confidence in each."""
+    alternatives: Untrusted[Sequence[Alternative]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +73,17 @@ class ActionLine:
     id: UUID
     short_id: str
     at: datetime
-    what: str
-    by: str
+    what: Untrusted[str]
+    by: Untrusted[str]
     state: str
-    mood: Mood
-    error: str
+    mood: Internal[Mood]
+    error: Untrusted[str]
     can_be_undone: bool
     why_not: str
-    undo: UndoView | None
+    undo: Internal[UndoView | None]
     action_hash: str | None
     expires_at: datetime | None
-    decision_id: UUID | None
+    decision_id: Internal[UUID | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,27 +93,31 @@ class MailDetail:
     id: UUID
     short_id: str
     account: str
-    subject: str
-    sender: str
-    sender_name: str
-    headers: Sequence[tuple[str, str]]
+    subject: Untrusted[str]
+    sender: Untrusted[str]
+    sender_name: Untrusted[str]
+    headers: Untrusted[Sequence[Header]]
     sent_at: datetime
     arrived_at: datetime
     tier: str
-    labels: Sequence[str]
-    known_labels: Sequence[str]
-    attachments: Sequence[AttachedFile]
+    labels: Untrusted[Sequence[str]]
+    known_labels: Internal[Sequence[str]]
+    attachments: Untrusted[Sequence[AttachedFile]]
     is_gone: bool
-    text: str
+    text: Untrusted[str]
     is_cut: bool
     no_text: str
-    no_html: str
+    no_html: Internal[str]
     """Why its HTML is not shown, as far as is known without asking the mailbox."""
     decisions: Sequence[DecidedLine]
     shadows: Sequence[DecidedLine]
     actions: Sequence[ActionLine]
-    story: Sequence[StoryLine]
+    story: Untrusted[Sequence[StoryLine]]
     provider_message_id: str
+
+    @property
+    def kind(self) -> Shown[Literal["mail"]]:
+        return "mail"
 
     @property
     def undoable(self) -> ActionLine | None:
@@ -128,11 +137,15 @@ class EventDetail:
     line: MailLine
     queue: str
     channel: str
-    event_kind: str | None
+    event_kind: Untrusted[str | None]
     attempts: int
     ended_at: datetime | None
     linked_to: UUID | None
-    text: str
+    text: Untrusted[str]
+
+    @property
+    def kind(self) -> Shown[Literal["event"]]:
+        return "event"
 
 
 async def show_message(database: Database, name: str, policy: Policy) -> MailDetail | EventDetail:
@@ -163,7 +176,7 @@ async def show_mail(database: Database, name: str, policy: Policy) -> MailDetail
         came.subject,
         came.sender,
         sender_name(came.headers),
-        [(name, value) for name in HEADERS for value in values(came.headers, name)],
+        [Header(name, value) for name in HEADERS for value in values(came.headers, name)],
         came.sent_at,
         came.accepted_at or came.stored_at,
         came.tier,

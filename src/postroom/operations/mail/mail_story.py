@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, assert_never
+from typing import Any, NamedTuple, assert_never
 
 from postroom.core.actions.undo import why_not_undoable
 from postroom.core.budget_shares import why_share_ended
 from postroom.core.mail.headers import sender_name
 from postroom.core.mail.ingestion import IngestionFacts, IngestionPolicy
 from postroom.core.short_ids import short_id
+from postroom.core.views import Internal
 from postroom.store.actions.actions import ActionView
 from postroom.store.actions.decisions import Decision, DecisionView
 from postroom.store.mail.mail_views import MailRecord, MailRow, UndoView
@@ -22,6 +23,13 @@ from postroom.words.tiers import doubted_contact, tier_reason
 HIDDEN = frozenset({*PLACES, "UNREAD", "STARRED", "IMPORTANT"})
 
 
+class Alternative(NamedTuple):
+    """Another action that the model weighed, and its confidence in it."""
+
+    what: str
+    confidence: float
+
+
 @dataclass(frozen=True, slots=True)
 class StoryLine:
     """One event in the way of a message; without a time it holds now. `command` are the words after `postroom` of a
@@ -30,7 +38,7 @@ class StoryLine:
 
     at: datetime | None
     text: str
-    command: str | None = None
+    command: Internal[str | None] = None
 
 
 def tell(record: MailRecord, filters: IngestionPolicy) -> Iterator[StoryLine]:
@@ -126,10 +134,10 @@ def _deciding(decision: Decision) -> str:
             assert_never(decision.source)
 
 
-def weighed(decision: Decision) -> list[tuple[str, float]]:
-    """Other actions that the model weighed, in words, with its confidence in each."""
+def weighed(decision: Decision) -> list[Alternative]:
+    """Other actions that the model weighed, in words."""
     return [
-        (action_words.asked(str(each["action"]), each["parameters"]), float(each["confidence"]))
+        Alternative(action_words.asked(str(each["action"]), each["parameters"]), float(each["confidence"]))
         for each in decision.alternatives or ()
     ]
 
