@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol
 from postroom.core.mail.headers import Headers, values
 from postroom.core.mail.sender_doubt import SenderDoubt
 from postroom.core.queue.envelope import PolicyTier
+from postroom.core.views import Internal
 
 
 class TierRule(NamedTuple):
@@ -14,7 +15,7 @@ class TierRule(NamedTuple):
     name: str
     tier: PolicyTier
     when: str
-    short: str
+    short: Internal[str]
 
 
 TIER_RULES = (

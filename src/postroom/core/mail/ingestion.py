@@ -7,7 +7,7 @@ A message that no rule matches is ingested in full.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, cast, get_args
+from typing import Annotated, Literal, NamedTuple, cast, get_args
 
 from postroom.core.errors import BadInput
 from postroom.core.mail.addresses import canonical, canonical_domain
@@ -67,7 +67,7 @@ class IngestionRule:
     number: int
     name: str
     kind: ConditionKind
-    tier: Extent
+    tier: Annotated[Extent, "How much is stored."]
     value: str = ""
     header: str = ""
 

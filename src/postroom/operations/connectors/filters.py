@@ -1,9 +1,8 @@
 """Filters, which are the ingestion rules: how much of a message is stored."""
 
-from dataclasses import dataclass
-
 from postroom.core.errors import BadInput
 from postroom.core.mail.ingestion import IngestionRule
+from postroom.core.views import Page
 from postroom.operations.installation.database import prepare
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
@@ -12,7 +11,6 @@ from postroom.store.intake.ingestion_rules import PACK, IngestionRuleView, Origi
 from postroom.store.people.audit import Signature
 
 __all__ = [
-    "FilterPage",
     "IngestionRuleView",
     "add_filter",
     "filter_page",
@@ -28,20 +26,12 @@ async def list_filters(database: Database) -> list[IngestionRuleView]:
     return await database.run(ingestion_rules.list_ingestion_rules())
 
 
-@dataclass(frozen=True, slots=True)
-class FilterPage:
-    """Some filters in their order, and the place of the last one if there are more."""
-
-    filters: list[IngestionRuleView]
-    more_after: str | None
-
-
-async def filter_page(database: Database, after: str | None, most: int) -> FilterPage:
+async def filter_page(database: Database, after: str | None, most: int) -> Page[IngestionRuleView]:
     """List filters after a place. Raise BadInput for a place that is none."""
     place = _place(after)
     found = [each for each in await list_filters(database) if (each.rule.number, each.rule.name) > place]
     shown = found[:most]
-    return FilterPage(shown, f"{shown[-1].rule.number} {shown[-1].rule.name}" if len(found) > most else None)
+    return Page(shown, f"{shown[-1].rule.number} {shown[-1].rule.name}" if len(found) > most else None)
 
 
 def _place(given: str | None) -> tuple[int, str]:

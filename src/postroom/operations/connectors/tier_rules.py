@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 from postroom.core.heartbeat import Liveness
 from postroom.core.mail.providers import PROVIDERS
 from postroom.core.queue.queues import EMAIL, GUARD
+from postroom.core.views import Shown
 from postroom.operations.connectors.connectors import list_connectors
 from postroom.settings.queues import queues_of
 from postroom.settings.reading import Settings
@@ -60,7 +61,7 @@ class ContactsState:
     stale: timedelta
 
     @property
-    def size(self) -> int:
+    def size(self) -> Shown[int]:
         return sum(each.count for each in self.sources)
 
 

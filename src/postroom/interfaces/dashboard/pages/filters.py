@@ -31,8 +31,8 @@ class FiltersPage(Page):
         page = await filter_page(self._database, visit.text("after"), MOST_SHOWN)
         return {
             "tiers": await load_tier_rules(self._database, self._settings),
-            "filters": [(each, _words(each.rule)) for each in page.filters],
-            "more_after": page.more_after,
+            "filters": [(each, _words(each.rule)) for each in page.lines],
+            "more_after": page.next,
             "sources": CONTACT_SOURCES,
             "stored": STORED,
         }
