@@ -8,12 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Annotated
 from urllib.parse import quote
 
 from postroom.core.errors import NotFound
 from postroom.core.heartbeat import liveness
 from postroom.core.mail.accounts import same_mailbox
 from postroom.core.queue.queues import EMAIL, GATEWAY
+from postroom.core.views import Internal, Shown
 from postroom.mailboxes.providers import provider_named
 from postroom.operations.accounts.account_status import AccountLine, account_lines
 from postroom.operations.accounts.acting import ActingPlan, plan_acting
@@ -40,21 +42,19 @@ class ConnectorCard:
     identity: str
     account: AccountLine | None
     report: ConnectorView | None
-    liveness: str
-    """`online`, `stale`, `offline`, or `never` without a report."""
-    arrived: int
-    """Messages accepted in the last 24 hours."""
+    liveness: Annotated[str, "`online`, `stale`, `offline`, or `never` without a report."]
+    arrived: Annotated[int, "Messages accepted in the last 24 hours."]
 
     @property
     def address(self) -> str:
         return f"/connectors/{quote(self.type, safe='')}/{quote(self.identity, safe='')}"
 
     @property
-    def name(self) -> str:
+    def name(self) -> Shown[str]:
         return self.identity if self.account is None else self.account.email
 
     @property
-    def is_well(self) -> bool:
+    def is_well(self) -> Shown[bool]:
         in_use = self.account is None or self.account.state == "active"
         return in_use and self.liveness == "online" and self.report is not None and self.report.state == "healthy"
 
@@ -70,8 +70,10 @@ class QuotaUse:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorDetail:
+    """One connector in a window. `left_out` is mail that was refused or set aside, the newest first."""
+
     card: ConnectorCard
-    account: AccountView | None
+    account: Internal[AccountView | None]
     volume: Volume
     read_at: datetime
     instances: int
@@ -79,9 +81,9 @@ class ConnectorDetail:
     contacts_at: datetime | None = None
     contacts_are_stale: bool = False
     left_out: list[NotIngested] = field(default_factory=list[NotIngested])
-    """Mail that was refused or set aside, newest first, at most MOST_LISTED."""
+    """At most MOST_LISTED."""
     left_out_count: int = 0
-    acting: ActingPlan | None = None
+    acting: Internal[ActingPlan | None] = None
     """The effect of acting on the mail of the last days; None if the account acts already."""
 
 

@@ -16,6 +16,7 @@ from postroom.core.mail.account_repair import connect_command
 from postroom.core.mail.accounts import same_mailbox
 from postroom.core.mail.mailbox_requests import is_message_id
 from postroom.core.mail.providers import PROVIDERS
+from postroom.core.views import Untrusted
 from postroom.mailboxes.following.refused import refused_in
 from postroom.mailboxes.following.set_aside import set_aside_in
 from postroom.operations.accounts.accounts import find_account
@@ -33,9 +34,9 @@ class NotIngested:
     """A message that a connector could not deliver."""
 
     account: str
-    message_id: str
+    message_id: Untrusted[str]
     state: Literal["refused", "set_aside"]
-    reason: str
+    reason: Untrusted[str]
     since: datetime | str
     next_try_at: datetime | None = None
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from postroom.core.queue.queues import HISTORY
+from postroom.core.views import Shown
 from postroom.operations.overview.windows import Window
 from postroom.store.engine.database import Database
 from postroom.store.installation.rollups import by_span
@@ -29,16 +30,16 @@ class Volume:
     """The tiers that are known, in their order, also those without a message."""
 
     @property
-    def total(self) -> int:
+    def total(self) -> Shown[int]:
         """The live messages; those from an archive are not counted."""
         return sum(sum(counts) for tier, counts in self.by_tier.items() if tier != HISTORY)
 
     @property
-    def history(self) -> int:
+    def history(self) -> Shown[int]:
         return sum(self.by_tier.get(HISTORY, ()))
 
     @property
-    def tiers(self) -> list[TierCount]:
+    def tiers(self) -> Shown[list[TierCount]]:
         """The live tiers with their counts and shares."""
         whole = self.total
         sums = [(tier, sum(counts)) for tier, counts in self.by_tier.items() if tier != HISTORY]

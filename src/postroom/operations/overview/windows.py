@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal, get_args
 
+from postroom.core.views import Shown
+
 WindowName = Literal["1h", "24h", "7d", "30d"]
 WINDOWS: tuple[WindowName, ...] = get_args(WindowName)
 DEFAULT_WINDOW: WindowName = "24h"
@@ -23,7 +25,7 @@ class Window:
     step: timedelta
 
     @property
-    def moments(self) -> list[datetime]:
+    def moments(self) -> Shown[list[datetime]]:
         """The beginning of each span."""
         return [self.since + self.step * place for place in range(self.place(self.until) + 1)]
 

@@ -12,7 +12,7 @@ A secret arrives sealed: nothing here, nor in the database, can open it.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.audited_actions import AuditedAction
@@ -22,6 +22,7 @@ from postroom.core.mail.accounts import endpoint_of, parking_key, same_mailbox
 from postroom.core.mail.providers import facts_of
 from postroom.core.mail.secret_fields import REFRESH_TOKEN
 from postroom.core.mail.servers import MailServers
+from postroom.core.views import Internal
 from postroom.store.accounts.secret_keys import using_key
 from postroom.store.actions.pauses import recalling
 from postroom.store.backfill.backfill import canceling_all
@@ -59,13 +60,12 @@ class AccountView:
     endpoint_identity: str
     email: str
     state: AccountState
-    state_reason: str | None
-    created_at: datetime
-    updated_at: datetime
-    consent: Consent | None
-    servers: MailServers | None = None
-    acts_from: datetime | None = None
-    """Since when mail is acted on; None until its owner has said so."""
+    state_reason: Internal[str | None]
+    created_at: Internal[datetime]
+    updated_at: Internal[datetime]
+    consent: Internal[Consent | None]
+    servers: Internal[MailServers | None] = None
+    acts_from: Annotated[datetime | None, "Since when mail is acted on; null until its owner has said so."] = None
 
 
 class AccountWithSecret(NamedTuple):

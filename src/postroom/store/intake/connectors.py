@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from postroom.core.heartbeat import Heartbeat, Position
+from postroom.core.views import Internal, Untrusted
 from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Script, query, sql, transaction
 from postroom.store.engine.reading import read_rows
@@ -20,13 +21,13 @@ class ConnectorView:
     instance_id: str
     version: str | None
     state: str
-    error: str | None
+    error: Untrusted[str | None]
     uptime_s: float
     counters: Mapping[str, int]
-    checkpoint: Mapping[str, Any] | None
+    checkpoint: Untrusted[Mapping[str, Any] | None]
     first_seen_at: datetime
     last_heartbeat_at: datetime
-    last_sent_at: datetime
+    last_sent_at: Internal[datetime]
 
     @property
     def contacts_generated_at(self) -> datetime | None:
