@@ -87,7 +87,7 @@ async def test_words_of_others_stand_under_untrusted_in_every_answer(pages: Page
     await pages.database.run(create_token(minted.token, signed(), pages.clock()))
     admin, seen = TokenCaller(pages, minted.text), set[str]()
     names["rule"] = (await admin.get("/rules")).json()["rules"][0]["rule"]["id"]
-    names["job"] = (await admin.get("/backfill")).json()["backfills"][0]["job"]["id"]
+    names["job"] = (await admin.get("/backfill")).json()["lines"][0]["job"]["id"]
     for operation in OPERATIONS:
         if not operation.is_safe or operation.id in NOT_PLANTED:
             continue

@@ -13,6 +13,7 @@ from postroom.core.errors import BadInput
 from postroom.core.lifecycle import BackfillStatus
 from postroom.core.mail.categories import CATEGORIES
 from postroom.core.money import MICROS_PER_CENT
+from postroom.core.views import Internal, Shown, Untrusted
 
 BackfillMode = Literal["batch", "background"]
 ReportedStatus = Literal["active", "completed", "error"]
@@ -48,7 +49,11 @@ class NewBackfill:
 
 @dataclass(frozen=True, slots=True)
 class BackfillJob:
-    """A backfill job as it is stored. `messages_waiting` came in and wait for a decision that may cost something."""
+    """A backfill job as it is stored. `messages_waiting` came in and wait for a decision that may cost something.
+
+    In millionths of a dollar, `spent_micros` is what it has cost, and `expected_micros` what those that wait will
+    probably cost.
+    """
 
     id: UUID
     connector_type: str
@@ -59,11 +64,11 @@ class BackfillJob:
     rate_limit_per_hour: int
     daily_cost_cap_cents: int
     status: BackfillStatus
-    cursor: Mapping[str, Any] | None
+    cursor: Internal[Mapping[str, Any] | None]
     rows_processed: int
     rows_skipped: int
-    cost_spent_cents: int
-    error: str | None
+    cost_spent_cents: Internal[int]
+    error: Untrusted[str | None]
     created_at: datetime
     started_at: datetime | None
     completed_at: datetime | None
@@ -71,30 +76,30 @@ class BackfillJob:
     mode: BackfillMode
     resume_daily: bool
     acts: bool
-    message_cost_micros: int
+    message_cost_micros: Internal[int]
     estimate_id: UUID | None
-    lease_token: UUID | None
-    lease_until: datetime | None
-    lease_holder: str | None
-    batch_seq: int
-    paced_until: datetime | None
-    accepted: int
-    accepted_new: int
-    covered: int
+    lease_token: Internal[UUID | None]
+    lease_until: Internal[datetime | None]
+    lease_holder: Internal[str | None]
+    batch_seq: Internal[int]
+    paced_until: Internal[datetime | None]
+    accepted: Internal[int]
+    accepted_new: Internal[int]
+    covered: Internal[int]
     rows_failed: int
     spent_micros: int
-    categories: dict[str, int]
-    capped_on: str | None
+    categories: Internal[dict[str, int]]
+    capped_on: Internal[str | None]
     spent_today_micros: int
     messages_waiting: int
 
     @property
-    def expected_micros(self) -> int:
+    def expected_micros(self) -> Shown[int]:
         """The expected cost of the messages that wait for a decision."""
         return self.messages_waiting * self.message_cost_micros
 
     @property
-    def left_today_micros(self) -> int:
+    def left_today_micros(self) -> Shown[int]:
         """The rest of the cap for today, with what is in progress taken as spent."""
         cap = self.daily_cost_cap_cents * MICROS_PER_CENT
         return max(0, cap - self.spent_today_micros - self.expected_micros)
@@ -114,8 +119,8 @@ class FoundMail(NamedTuple):
 class FailedMessage(NamedTuple):
     """A message that could not be read, or was refused, and why."""
 
-    message_id: str
-    reason: str
+    message_id: Untrusted[str]
+    reason: Untrusted[str]
 
 
 @dataclass(frozen=True, slots=True)

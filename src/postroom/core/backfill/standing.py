@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from postroom.core.backfill.cursor import Cursor
 from postroom.core.backfill.job import BackfillJob
+from postroom.core.views import Internal
 
 HOUR = timedelta(hours=1)
 # A share of 1 is for jobs that are completed: an estimate may be too low.
@@ -18,7 +19,7 @@ class Standing(NamedTuple):
     expected: int | None
     share: float
     per_hour: float
-    left: timedelta | None
+    left: Internal[timedelta | None]
 
     @property
     def percent(self) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from typing import Annotated
 from uuid import UUID
 
 from postroom.core.backfill.cursor import Cursor
@@ -10,6 +11,7 @@ from postroom.core.backfill.job import BackfillJob, FailedMessage, FoundMail
 from postroom.core.backfill.standing import Standing, standing
 from postroom.core.lifecycle import BACKFILL, BackfillStatus
 from postroom.core.money import MICROS_PER_CENT
+from postroom.core.views import Internal, Page, Shown
 from postroom.operations.backfill.backfill import Backfills
 from postroom.operations.overview.channels import changes_on
 from postroom.operations.people.audit import AuditView, list_audit_of
@@ -25,7 +27,6 @@ __all__ = [
     "OPEN",
     "BackfillDetail",
     "BackfillLine",
-    "BackfillPage",
     "BackfillReader",
     "FailedMessage",
     "FoundMail",
@@ -42,37 +43,29 @@ MOST_ENTRIES = 20
 
 @dataclass(frozen=True, slots=True)
 class BackfillLine:
-    """A job, where it stands, and what was estimated. `left` is None if nobody can say."""
+    """A job, where it stands, and what was estimated."""
 
     job: BackfillJob
     standing: Standing
-    estimate: StoredEstimate | None
-    at_day: date | None
-    """The day of the mailbox that it has reached, going back."""
-    left: timedelta | None
-    """The time until it is done, at its speed and its daily cap."""
+    estimate: Internal[StoredEstimate | None]
+    at_day: Annotated[date | None, "The day of the mailbox that it has reached, going back."]
+    left: Annotated[timedelta | None, "The time until it is done, at its speed and its daily cap; null if unknown."]
 
     @property
-    def expected_micros(self) -> int | None:
+    def expected_micros(self) -> Shown[int | None]:
         return None if self.estimate is None else int(self.estimate.result["cost_micros"]["expected"])
 
     @property
-    def may_pause(self) -> bool:
+    def may_pause(self) -> Shown[bool]:
         return BACKFILL.may(self.job.status, "paused")
 
     @property
-    def may_resume(self) -> bool:
+    def may_resume(self) -> Shown[bool]:
         return BACKFILL.may(self.job.status, "pending")
 
     @property
-    def may_cancel(self) -> bool:
+    def may_cancel(self) -> Shown[bool]:
         return BACKFILL.may(self.job.status, "cancelled")
-
-
-@dataclass(frozen=True, slots=True)
-class BackfillPage:
-    lines: list[BackfillLine]
-    next_before: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +74,7 @@ class BackfillDetail:
 
     line: BackfillLine
     outcome: BackfillOutcome
-    days: list[SpentDay]
-    """The last days on which it cost something, newest first."""
+    days: Annotated[list[SpentDay], "The last days on which it cost something, the newest first."]
     failures: list[FailedMessage]
     audit: list[AuditView]
     found: list[FoundMail]
@@ -103,13 +95,13 @@ class BackfillReader:
             found += await self._backfills.list_jobs(MOST_OPEN, status=status)
         return await self._lines(found)
 
-    async def history(self, before: str | None, most: int) -> BackfillPage:
+    async def history(self, before: str | None, most: int) -> Page[BackfillLine]:
         """All jobs, newest first. Raises BadInput for a `before` that is no cursor."""
         last = None if before is None else read_cursor(before)
         jobs = await self._backfills.list_jobs(most + 1, before=last)
         shown = jobs[:most]
         more = str(cursors.Cursor(shown[-1].created_at, shown[-1].id)) if len(jobs) > most else None
-        return BackfillPage(await self._lines(shown), more)
+        return Page(await self._lines(shown), more)
 
     async def detail(self, id: UUID) -> BackfillDetail:
         """Raises NotFound."""

@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 from postroom.core.backfill.estimate import FinishedBackfill
 from postroom.core.backfill.window import Window
 from postroom.core.errors import NotFound
 from postroom.core.lifecycle import BackfillStatus
+from postroom.core.views import Internal, Shown
 from postroom.store.engine.codecs import from_json, json_text
 from postroom.store.engine.database import Script, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_rows
@@ -22,7 +23,7 @@ class StoredEstimate:
     id: UUID
     endpoint_identity: str
     request: dict[str, Any]
-    result: dict[str, Any]
+    result: Annotated[dict[str, Any], "The counts, the cost, and what they are based on (reference/mcp.md)."]
     created_by: str
     created_at: datetime
 
@@ -34,17 +35,17 @@ class BackfillOutcome:
     `waiting` are messages that it brought in and that wait for a decision.
     """
 
-    job_id: UUID
-    status: BackfillStatus
+    job_id: Internal[UUID]
+    status: Internal[BackfillStatus]
     rows_processed: int
     spent_micros: int
     read_by_model: int
     waiting: int
-    estimate_id: UUID | None
-    estimate: dict[str, Any] | None
+    estimate_id: Internal[UUID | None]
+    estimate: Internal[dict[str, Any] | None]
 
     @property
-    def is_final(self) -> bool:
+    def is_final(self) -> Shown[bool]:
         return self.status in ("completed", "cancelled") and not self.waiting
 
     @property

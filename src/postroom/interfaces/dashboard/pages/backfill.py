@@ -46,7 +46,7 @@ class BackfillPage(Page):
         return {
             "open": await self._reader.open_jobs(),
             "history": history.lines,
-            "older": visit.with_filters(before=history.next_before) if history.next_before else None,
+            "older": visit.with_filters(before=history.next) if history.next else None,
             "newest": visit.with_filters(before=None) if before else None,
             "part": Part,
             **WORDS,
