@@ -68,7 +68,7 @@ async def test_every_list_is_read(api: RunningApi) -> None:
 async def test_a_list_goes_on_where_its_page_ended(api: RunningApi) -> None:
     admin = await api.token()
     for path, items in (("/mail", "lines"), ("/filters", "lines"), ("/rules", "rules"), ("/audit", "lines"),
-                        ("/jobs", "jobs"), ("/approvals", "lines")):  # fmt: skip
+                        ("/jobs", "lines"), ("/approvals", "lines")):  # fmt: skip
         whole = (await admin.get(path)).json()[items]
         pages, cursor = list[Any](), None
         while True:
@@ -220,7 +220,7 @@ async def test_a_message_is_shown_with_its_story_and_undone_by_a_program(api: Ru
     for _ in range(2):
         undone = await program.call("POST", f"/actions/{shown['actions'][0]['id']}/undo")
         assert undone.status_code == 202
-    waiting = [each["type"] for each in (await program.get("/jobs", stage="ready")).json()["jobs"]]
+    waiting = [each["type"] for each in (await program.get("/jobs", stage="ready")).json()["lines"]]
     assert len(waiting) == len(set(waiting)), "undone once"
 
 

@@ -1,14 +1,15 @@
 """Marks on the fields of a view: what people and programs get of it, and which text strangers wrote.
 
-A view is a dataclass or a named tuple that operations return. Its fields are shown outside, by their names; a property
-is shown if its type is marked. Every interface reads the marks: the JSON API puts text of strangers under `untrusted`.
+A view is a dataclass or a named tuple that operations return. Its public fields are shown outside, by their names; a
+property is shown if its type is marked. Every interface reads the marks: the JSON API puts text of strangers under
+`untrusted`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
-from inspect import getattr_static
+from inspect import getattr_static, getdoc
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
@@ -30,7 +31,8 @@ Shown = Annotated[T, Mark.SHOWN]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field that is shown outside. `description` is a string among the marks of its type."""
+    """A field that is shown outside. `description` is a string among the marks of its type, or a property's
+    docstring."""
 
     name: str
     type: Any
@@ -64,8 +66,8 @@ def shown_fields(view: Any) -> tuple[Field, ...]:
     parameters = dict(_parameters(view, *getattr(bare, "__orig_bases__", ())))
     hints = get_type_hints(bare, include_extras=True)
     names: Iterable[str] = bare._fields if hasattr(bare, "_fields") else (each.name for each in fields(bare))
-    own = [_field(name, hints[name], parameters) for name in names]
-    more = [_field(name, hint, parameters) for name, hint in _properties(bare).items()]
+    own = [_field(name, hints[name], parameters) for name in names if not name.startswith("_")]
+    more = [_field(name, hint, parameters, doc) for name, (hint, doc) in _properties(bare).items()]
     return tuple(each for each in (*own, *more) if each is not None)
 
 
@@ -75,18 +77,18 @@ def _parameters(*generics: Any) -> Iterator[tuple[Any, Any]]:
         yield from zip(getattr(get_origin(each), "__parameters__", ()), get_args(each), strict=False)
 
 
-def _field(name: str, hint: Any, parameters: Mapping[Any, Any]) -> Field | None:
+def _field(name: str, hint: Any, parameters: Mapping[Any, Any], doc: str | None = None) -> Field | None:
     type_, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     if Mark.INTERNAL in marks:
         return None
     wanted = [parameters[each] for each in getattr(type_, "__parameters__", ())]
-    description = next((mark for mark in marks if isinstance(mark, str)), None)
+    description = next((mark for mark in marks if isinstance(mark, str)), doc)
     return Field(name, type_[*wanted] if wanted else type_, Mark.UNTRUSTED in marks, description)
 
 
-def _properties(view: type) -> dict[str, Any]:
-    """The types of the properties that are marked as shown."""
+def _properties(view: type) -> dict[str, tuple[Any, str | None]]:
+    """The types and docstrings of the properties that are marked as shown."""
     found = {name: getattr_static(view, name) for name in dir(view) if not name.startswith("_")}
     getters = {name: each.fget for name, each in found.items() if isinstance(each, property)}
     hints = {name: get_type_hints(get, include_extras=True)["return"] for name, get in getters.items()}
-    return {name: hint for name, hint in hints.items() if Mark.SHOWN in get_args(hint)}
+    return {name: (hint, getdoc(getters[name])) for name, hint in hints.items() if Mark.SHOWN in get_args(hint)}

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.lifecycle import JobState
+from postroom.core.views import Internal, Untrusted
 
 
 class NewJob(NamedTuple):
@@ -80,17 +81,17 @@ class JobView:
     id: UUID
     type: str
     state: JobState
-    priority: int
+    priority: Internal[int]
     attempts: int
     max_attempts: int
-    payload_json: str
-    idempotency_key: str | None
+    payload_json: Internal[str]
+    idempotency_key: Internal[str | None]
     not_before: datetime | None
-    last_error: str | None
-    heartbeat_at: datetime | None
+    last_error: Untrusted[str | None]
+    heartbeat_at: Internal[datetime | None]
     created_at: datetime
-    updated_at: datetime
+    updated_at: Internal[datetime]
     finished_at: datetime | None
     cancel_requested: bool
     parked_by: str | None
-    steps: Sequence[StepView] = ()
+    steps: Internal[Sequence[StepView]] = ()

@@ -4,9 +4,11 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Annotated
 
 from postroom.core.errors import BadInput
 from postroom.core.jobs.types import CATALOGUE
+from postroom.core.views import Internal, Shown
 from postroom.operations.accounts.accounts import account_for
 from postroom.operations.overview.volumes import quantile
 from postroom.operations.overview.windows import Window
@@ -40,8 +42,7 @@ class JobFilters:
 class StageCount:
     stage: Stage
     count: int
-    is_more: bool
-    """Whether there are more than were counted."""
+    is_more: Annotated[bool, "Whether there are more than were counted."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +57,13 @@ class JobPage:
 class SelectedJobs:
     """The jobs that a bulk act would touch, the newest first, how many of each type, and the key to begin at."""
 
-    jobs: Sequence[JobLine]
+    jobs: Internal[Sequence[JobLine]]
     by_type: Mapping[str, int]
     is_more: bool
     begin: str
 
     @property
-    def count(self) -> int:
+    def count(self) -> Shown[int]:
         return len(self.jobs)
 
 
@@ -75,8 +76,7 @@ class TypeFigures:
     failed: int
     median: timedelta
     p95: timedelta
-    rate: Sequence[int]
-    """How many ended in each span of the window."""
+    rate: Annotated[Sequence[int], "How many ended in each span of the window."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Workforce:
     read_at: datetime
 
     @property
-    def alive(self) -> int:
+    def alive(self) -> Shown[int]:
         return sum(each.lease_until >= self.read_at for each in self.workers)
 
 

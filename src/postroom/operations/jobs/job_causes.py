@@ -8,6 +8,7 @@ from hashlib import sha256
 from uuid import UUID
 
 from postroom.core.jobs.causes import cause_of
+from postroom.core.views import Internal, Shown, Untrusted
 from postroom.store.engine.database import Database
 from postroom.store.jobs.job_lists import JobLine, JobQuestion, Stage, list_by_stage
 from postroom.store.jobs.jobs import PAUSE
@@ -32,8 +33,8 @@ class JobCause:
     key: str
     stage: Stage
     type: str
-    cause: str
-    ids: Sequence[UUID]
+    cause: Untrusted[str]
+    ids: Internal[Sequence[UUID]]
     """Newest first."""
     first_at: datetime
     last_at: datetime
@@ -41,13 +42,14 @@ class JobCause:
     remedy: Remedy | None
 
     @property
-    def count(self) -> int:
+    def count(self) -> Shown[int]:
         return len(self.ids)
 
 
 @dataclass(frozen=True, slots=True)
 class JobCauses:
-    """The groups, the largest first within each stage, and whether there were more jobs than were looked at."""
+    """The groups, the largest first within each stage, and whether there were more jobs than the `sample` of each stage
+    that was looked at."""
 
     groups: Sequence[JobCause]
     is_partial: bool

@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 from postroom.core.jobs.job import JobView, StepView
+from postroom.core.views import Internal, Untrusted
 from postroom.operations.jobs.jobs import load_job
 from postroom.store.accounts import accounts
 from postroom.store.engine.codecs import from_json
@@ -24,23 +25,22 @@ class JobMoment:
 
     at: datetime
     what: str
-    mood: Mood
-    detail: str = ""
+    mood: Internal[Mood]
+    detail: Untrusted[str] = ""
     took: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class JobStory:
+    """A job with everything that happened to it."""
+
     job: JobView
     stage: Stage
-    payload: Mapping[str, Any]
-    account: str | None
-    """The address of the mailbox that it works on."""
+    payload: Untrusted[Mapping[str, Any]]
+    account: Annotated[str | None, "The address of the mailbox that it works on."]
     message_id: str | None
-    moments: Sequence[JobMoment]
-    """Oldest first."""
-    left_out: int
-    """How many steps are not listed."""
+    moments: Annotated[Sequence[JobMoment], "Oldest first."]
+    left_out: Annotated[int, "How many steps are not listed."]
 
 
 async def load_story(database: Database, id: UUID) -> JobStory:

@@ -4,9 +4,10 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Annotated
 
 from postroom.core.queue.queues import HISTORY
-from postroom.core.views import Shown
+from postroom.core.views import Internal, Shown
 from postroom.operations.overview.windows import Window
 from postroom.store.engine.database import Database
 from postroom.store.installation.rollups import by_span
@@ -26,8 +27,9 @@ class Volume:
     """Accepted messages in a window, by tier, for each of its spans."""
 
     window: Window
-    by_tier: Mapping[str, Sequence[int]]
-    """The tiers that are known, in their order, also those without a message."""
+    by_tier: Annotated[
+        Mapping[str, Sequence[int]], "The tiers that are known, in their order, also those without a message."
+    ]
 
     @property
     def total(self) -> Shown[int]:
@@ -50,12 +52,11 @@ class Volume:
 class Wait:
     """How long the messages of a tier waited until they were leased. Times are rounded up to a power of two in ms."""
 
-    tier: str
+    tier: Internal[str]
     leases: int
     median: timedelta
     p95: timedelta
-    overrides: int = 0
-    """How often its turn came because the tiers above had theirs often enough."""
+    overrides: Annotated[int, "How often its turn came because the tiers above had theirs often enough."] = 0
 
 
 async def volume_of(

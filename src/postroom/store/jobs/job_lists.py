@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple, get_args
 from uuid import UUID
 
 from postroom.core.lifecycle import JobState
+from postroom.core.views import Internal, Untrusted
 from postroom.store.engine.codecs import as_time
 from postroom.store.engine.database import Script, query, sql
 from postroom.store.engine.reading import read_rows
@@ -27,15 +28,15 @@ LOOKED_AT = 10_000
 class JobLine:
     """A job in a list."""
 
-    seq: int
+    seq: Internal[int]
     id: UUID
     type: str
     state: JobState
-    ready: bool
+    ready: Internal[bool]
     attempts: int
     max_attempts: int
     not_before: datetime | None
-    last_error: str | None
+    last_error: Untrusted[str | None]
     created_at: datetime
     finished_at: datetime | None
     cancel_requested: bool
