@@ -4,12 +4,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 from uuid import UUID
 
 from postroom.core.errors import BadInput, NotFound
 from postroom.core.lifecycle import InboxState
 from postroom.core.queue.queues import Policy, Queues
+from postroom.core.views import Untrusted
 from postroom.operations.overview.volumes import Volume, Wait, volume_of, waits_of
 from postroom.operations.overview.windows import Window, WindowName
 from postroom.store.engine.clock import Clock, wall_clock
@@ -39,8 +40,7 @@ class TierBoard:
 
     tier: str
     waiting: int
-    is_more: bool
-    """Whether more wait than were counted."""
+    is_more: Annotated[bool, "Whether more wait than were counted."]
     leased: int
     oldest_waiting_at: datetime | None
     streak: int
@@ -60,14 +60,12 @@ class DepthHistory:
 @dataclass(frozen=True, slots=True)
 class QueueBoard:
     queue: str
-    is_known: bool
-    """Whether the settings still have it."""
+    is_known: Annotated[bool, "Whether the settings still have it."]
     is_for_agents: bool
     tiers: Sequence[TierBoard]
     depths: DepthHistory
     arrived: Volume
-    ended: Mapping[str, int]
-    """How many messages ended in the window, by how."""
+    ended: Annotated[Mapping[str, int], "How many messages ended in the window, by how."]
     window: Window
 
 
@@ -78,16 +76,15 @@ class QueuedMessage:
     message_id: UUID
     tier: str
     channel: str
-    kind: str | None
-    sender: str
-    text: str
+    kind: Untrusted[str | None]
+    sender: Untrusted[str]
+    text: Untrusted[str]
     accepted_at: datetime
     state: InboxState
     attempts: int = 0
-    reason: str | None = None
+    reason: Untrusted[str | None] = None
     ended_at: datetime | None = None
-    members: int = 0
-    """Of a summary: how many messages it stands for."""
+    members: Annotated[int, "Of a summary: how many messages it stands for."] = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from pydantic import Field
 
 from postroom.core.access import ANSWER_AGAIN, OPERATE, STEER
-from postroom.interfaces.http.api.answers import form_of
 from postroom.interfaces.http.api.call import Call
 from postroom.interfaces.http.api.forms import LONGEST_REASON, Arguments, Filter, Text
 from postroom.interfaces.http.api.operation import Noun
@@ -17,8 +15,7 @@ from postroom.operations.accounts.accounts import AccountSync, AccountView, paus
 from postroom.operations.accounts.acting import begin_acting
 from postroom.operations.connectors.connector_cards import ConnectorCard, ConnectorDetail, list_cards, load_connector
 from postroom.operations.connectors.not_ingested import IngestRetry, check_message_ids, retry_ingest
-from postroom.operations.overview.volumes import Volume
-from postroom.operations.overview.windows import DEFAULT_WINDOW, Window, WindowName
+from postroom.operations.overview.windows import DEFAULT_WINDOW, WindowName
 
 CONNECTORS = Noun("Connectors")
 MOST_RETRIED = 1_000
@@ -120,8 +117,3 @@ async def read_connector(call: Call, path: ConnectorPath, query: WindowQuery) ->
     """One connector: its health, what it delivered in the window, its quota, and what it left out."""
     limits = call.parts.connector_limits
     return await load_connector(call.database, path.type, path.identity, query.window, limits, call.clock)
-
-
-WindowForm: Any = form_of(Window)  # TRANSITION
-VolumeForm: Any = form_of(Volume)
-VolumeForm.of = VolumeForm.model_validate
