@@ -18,6 +18,7 @@ from fractions import Fraction
 from typing import Literal, NamedTuple
 
 from postroom.core.outbound.priority import Throttle, is_new
+from postroom.core.views import Internal
 
 LEAST_MESSAGES = 20
 WINDOW = timedelta(days=1)
@@ -53,7 +54,7 @@ class Sign(NamedTuple):
 
     what: str
     points: int
-    is_failure: bool = False
+    is_failure: Internal[bool] = False
 
 
 class Score(NamedTuple):

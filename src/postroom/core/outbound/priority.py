@@ -13,6 +13,8 @@ from datetime import datetime, timedelta
 from enum import IntEnum
 from typing import Literal, NamedTuple, cast
 
+from postroom.core.views import Untrusted
+
 NEW_FOR = timedelta(days=7)
 
 SenderLane = Literal["high", "normal", "low", "throttled"]
@@ -38,7 +40,7 @@ class Throttle(NamedTuple):
     """A sender's mail waits until a time. `reason` is shown to the operator."""
 
     until: datetime
-    reason: str
+    reason: Untrusted[str]
 
     def is_in_force(self, now: datetime) -> bool:
         return now < self.until

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import isfinite, nan
-from typing import Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
 from postroom.core.errors import BadInput
@@ -17,6 +17,7 @@ from postroom.core.outbound.abuse import Sign, abuse_score
 from postroom.core.outbound.lanes import LANES, Lane
 from postroom.core.outbound.priority import SenderLane, Throttle
 from postroom.core.outbound.time_buckets import Spread
+from postroom.core.views import Page, Untrusted
 from postroom.operations.outbound.evenness_history import EvennessHistory
 from postroom.operations.outbound.outbound_stats import HOUR, OutboundStats, stats_of
 from postroom.operations.overview.channels import changes_on
@@ -30,7 +31,7 @@ from postroom.store.outbound.destinations import DestinationPause, list_destinat
 from postroom.store.outbound.outbound_figures import SenderService, load_figures
 from postroom.store.outbound.outbound_results import ClassResults, OutboundResults, load_results
 from postroom.store.outbound.outbound_signals import CHANNEL
-from postroom.store.outbound.outbound_views import EvennessHour, MailConversation, MailLine, WaitingTenant
+from postroom.store.outbound.outbound_views import EvennessHour, MailConversation, OutgoingLine, WaitingTenant
 from postroom.store.outbound.sender_counts import next_hour, scored_senders
 from postroom.store.outbound.tenants import TenantState
 
@@ -40,11 +41,13 @@ __all__ = [
     "MOST_RECIPIENTS",
     "WINDOWS",
     "ClassResults",
+    "DestinationPause",
     "EvennessHour",
     "LaneLine",
     "MailConversation",
-    "MailLine",
     "OutboundOverview",
+    "OutboundResults",
+    "OutgoingLine",
     "Queue",
     "TenantKey",
     "TenantLine",
@@ -78,8 +81,7 @@ class LaneLine:
 
     lane: Lane
     sending: int | None
-    limit: int | None
-    """Deliveries at once of one process while lanes compete. Lanes that are no priority have none of their own."""
+    limit: Annotated[int | None, "Deliveries at once of one process while lanes compete; null if it is no priority."]
     waiting: int
     oldest_due_at: datetime | None
     wait: Spread | None
@@ -115,7 +117,7 @@ class TenantLine:
     name: str
     weight: float
     state: TenantState
-    state_reason: str | None
+    state_reason: Untrusted[str | None]
     served: int
     share: float
     waiting: int
@@ -124,12 +126,9 @@ class TenantLine:
 
 
 @dataclass(frozen=True, slots=True)
-class TenantPage:
-    lines: list[TenantLine]
-    tenants: int
-    """How many had mail served or waiting."""
-    served: int
-    next_after: TenantKey | None
+class TenantPage(Page[TenantLine]):
+    tenants: Annotated[int, "How many had mail served or waiting."]
+    served: Annotated[int, "How many recipients were served in all."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +149,7 @@ class WatchedSender:
     score: int
     signs: tuple[Sign, ...]
     throttle: Throttle | None
-    is_held: bool
-    """Whether its mail is held back now; otherwise it drains slowly, or is only watched."""
+    is_held: Annotated[bool, "Whether its mail is held back now; otherwise it drains slowly, or is only watched."]
 
 
 class OutboundOverview:
@@ -192,7 +190,7 @@ class OutboundOverview:
         shown = keys[:most]
         names = {each.id: each for each in await self._database.run(views.tenants_by_id([key.id for key in shown]))}
         lines = [totals.line(names[key.id]) for key in shown if key.id in names]
-        return TenantPage(lines, len(totals.ids), totals.all_served, shown[-1] if len(keys) > most else None)
+        return TenantPage(lines, str(shown[-1]) if len(keys) > most else None, len(totals.ids), totals.all_served)
 
     async def evenness(self, window: Window) -> list[EvennessHour]:
         """How evenly tenants were served in each hour, for at least a day."""
@@ -224,9 +222,11 @@ class OutboundOverview:
     async def destination_pauses(self) -> list[DestinationPause]:
         return await self._database.run(list_destination_pauses())
 
-    async def mail(self, states: str, before: int | None, most: int) -> list[MailLine]:
+    async def mail(self, states: str, before: int | None, most: int) -> Page[OutgoingLine]:
         """Outgoing mail, newest first; `states` is one of MAIL_STATES."""
-        return await self._database.run(views.page_of_mail(MAIL_STATES[states], before, most))
+        found = await self._database.run(views.page_of_mail(MAIL_STATES[states], before, most + 1))
+        shown = found[:most]
+        return Page(shown, str(shown[-1].seq) if len(found) > most else None)
 
     async def conversation(self, id: UUID) -> MailConversation:
         """One mail, and what was said about its first recipients. Raises NotFound."""

@@ -11,7 +11,7 @@ from postroom.core.mail.addresses import canonical
 from postroom.core.outbound.priority import DEFAULT_PLAN, PLANS, Throttle
 from postroom.core.suggestions import did_you_mean
 from postroom.operations.installation.database import prepare
-from postroom.operations.outbound.tenants import checked_domain, checked_name, checked_weight
+from postroom.operations.outbound.tenants import TenantView, checked_domain, checked_name, checked_weight, load_tenant
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.outbound import senders
@@ -22,12 +22,14 @@ from postroom.vault.passwords import hash_password
 
 __all__ = [
     "SenderView",
+    "TenantSenders",
     "WantedSender",
     "add_sender",
     "disable_sender",
     "enable_sender",
     "list_senders",
     "load_sender",
+    "load_tenant_senders",
     "release_sender",
     "set_password",
     "throttle_sender",
@@ -81,6 +83,14 @@ class WantedSender:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class TenantSenders:
+    """A tenant and its first senders."""
+
+    tenant: TenantView
+    senders: list[SenderView]
+
+
 async def add_sender(
     database: Database, wanted: WantedSender, signed: Signature, clock: Clock = wall_clock
 ) -> SenderView:
@@ -96,6 +106,11 @@ async def list_senders(
     """List the senders of one tenant, or all; only those with a throttle if `throttled`."""
     name = None if tenant is None else tenant.lower()
     return await database.run(senders.list_senders(clock(), name, throttled=throttled, most=limit))
+
+
+async def load_tenant_senders(database: Database, tenant: str, most: int, clock: Clock = wall_clock) -> TenantSenders:
+    found = await load_tenant(database, tenant)
+    return TenantSenders(found, await list_senders(database, found.name, most, clock=clock))
 
 
 async def load_sender(database: Database, username: str, clock: Clock = wall_clock) -> SenderView:

@@ -1,10 +1,10 @@
 """The suppression list: addresses that get no more mail of a tenant."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from postroom.core.errors import BadInput
 from postroom.core.outbound.strikes import StrikeRule
+from postroom.core.views import Page
 from postroom.operations.installation.database import prepare
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.codecs import time_text
@@ -13,6 +13,16 @@ from postroom.store.outbound import suppressions
 from postroom.store.outbound.outbound_views import SuppressionKey, page_of_suppressions
 from postroom.store.outbound.suppressions import StruckAddress, Suppression
 from postroom.store.people.audit import Signature
+
+__all__ = [
+    "StruckAddress",
+    "Suppression",
+    "list_strikes",
+    "list_suppressions",
+    "suppress",
+    "suppression_page",
+    "unsuppress",
+]
 
 
 async def list_suppressions(
@@ -43,21 +53,15 @@ async def unsuppress(
     await database.run(suppressions.unsuppress(tenant, address, signed, clock()))
 
 
-@dataclass(frozen=True, slots=True)
-class SuppressionPage:
-    lines: list[Suppression]
-    next_before: str | None
-
-
 async def suppression_page(
     database: Database, tenant: str | None, before: str | None, most: int, clock: Clock = wall_clock
-) -> SuppressionPage:
+) -> Page[Suppression]:
     """List suppressed addresses, newest first, by key. Raises BadInput for a `before` that is no place in the list."""
     last = None if before is None else _read_key(before)
     found = await database.run(page_of_suppressions(tenant, last, most + 1))
     shown = found[:most]
     holding = [each for each in shown if each.holds(clock())]
-    return SuppressionPage(holding, _key(shown[-1]) if len(found) > most else None)
+    return Page(holding, _key(shown[-1]) if len(found) > most else None)
 
 
 def _key(line: Suppression) -> str:

@@ -12,6 +12,7 @@ from postroom.core.outbound.health import Condition, adaptive_limits
 from postroom.core.outbound.lanes import LANES, Lane
 from postroom.core.outbound.priority import SenderLane
 from postroom.core.outbound.time_buckets import Spread, TimeBuckets, microseconds
+from postroom.core.views import Internal
 from postroom.outbound.queue.queue_watch import health_of
 from postroom.store.outbound.outbound_figures import (
     OutboundFigures,
@@ -52,7 +53,7 @@ class QueueStats:
     multiplier: float
     waiting: int
     oldest_wait_s: float
-    lanes: Mapping[Lane, int]
+    lanes: Internal[Mapping[Lane, int]]
     slots: int
     limits: Mapping[SenderLane, int]
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from postroom.core.errors import BadInput, NotFound
 from postroom.core.outbound.destinations import StsMode, StsPolicy, smtp_address
+from postroom.core.views import Untrusted
 from postroom.store.actions.pauses import standing_reason
 from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
@@ -19,7 +20,7 @@ class DestinationPause:
     """A destination to which no mail leaves now: the domain of recipients, or the smart host."""
 
     destination: str
-    reason: str
+    reason: Untrusted[str]
     paused_by: str
     created_at: datetime
 

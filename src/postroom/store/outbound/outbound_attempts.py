@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 from uuid import UUID
 
+from postroom.core.views import Untrusted
 from postroom.store.engine.codecs import rows_text
 from postroom.store.engine.database import Script, query, sql
 from postroom.store.engine.reading import read_rows
@@ -26,15 +27,15 @@ AttemptOutcome = Literal["sent", "deferred", "bounced", "rejected", "expired", "
 class AttemptView:
     """One attempt at one recipient. `times` is how often it was held back, for `held`."""
 
-    address: str
+    address: Untrusted[str]
     number: int
     outcome: AttemptOutcome
     started_at: datetime
     ended_at: datetime
     times: int
-    host: str | None
+    host: Untrusted[str | None]
     tls: str | None
-    reply: str | None
+    reply: Untrusted[str | None]
 
     @property
     def took(self) -> timedelta:

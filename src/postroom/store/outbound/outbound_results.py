@@ -13,6 +13,7 @@ from uuid import UUID
 
 from postroom.core.outbound.bounce_classes import BounceClass
 from postroom.core.outbound.destinations import smtp_address
+from postroom.core.views import Untrusted
 from postroom.store.engine.codecs import rows_text
 from postroom.store.engine.database import Script, query, sql
 from postroom.store.engine.reading import read_rows
@@ -63,7 +64,7 @@ def destination_of(address: str) -> str:
 class DestinationResults:
     """The results of the recipients at one destination."""
 
-    destination: str
+    destination: Untrusted[str]
     sent: int
     deferred: int
     bounced: int

@@ -6,7 +6,7 @@ Lists are read in the order of acceptance by key, so that a page costs the same 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 from uuid import UUID
 
 from postroom.core.errors import NotFound
@@ -14,6 +14,7 @@ from postroom.core.lifecycle import DeliveryState, RecipientState
 from postroom.core.outbound.bounce_classes import BounceClass
 from postroom.core.outbound.fairness import Discipline
 from postroom.core.outbound.priority import SenderLane
+from postroom.core.views import Internal, Untrusted
 from postroom.store.engine.database import Script, query, sql
 from postroom.store.engine.reading import read_first, read_rows
 from postroom.store.installation.figure_folds import folded_part
@@ -32,8 +33,7 @@ class EvennessHour:
 
     hour: datetime
     members: int
-    served: int
-    """Recipients of the mail that was leased."""
+    served: Annotated[int, "Recipients of the mail that was leased."]
     gini: float
     jain: float
 
@@ -87,18 +87,18 @@ def tenants_by_id(ids: Sequence[int]) -> Script[list[TenantNames]]:
 
 
 @dataclass(frozen=True, slots=True)
-class MailLine:
+class OutgoingLine:
     """One outgoing mail in a list: its first recipient, and how many there are."""
 
     id: UUID
-    seq: int
+    seq: Internal[int]
     tenant: str
     username: str
     kind: MailKind
-    subject: str
+    subject: Untrusted[str]
     state: DeliveryState
-    error: str | None
-    recipient: str | None
+    error: Untrusted[str | None]
+    recipient: Untrusted[str | None]
     recipients: int
     attempts: int
     asked_at: datetime
@@ -106,42 +106,40 @@ class MailLine:
 
 
 @query
-def page_of_mail(states: Sequence[DeliveryState], before: int | None, most: int) -> Script[list[MailLine]]:
+def page_of_mail(states: Sequence[DeliveryState], before: int | None, most: int) -> Script[list[OutgoingLine]]:
     """Outgoing mail, the newest first; in these states, or in any."""
     last = NEWEST if before is None else before
     if states:
-        return read_rows(MailLine, (yield sql("select_mail_in_states", list(states), last, most)))
-    return read_rows(MailLine, (yield sql("select_newest_mail", last, most)))
+        return read_rows(OutgoingLine, (yield sql("select_mail_in_states", list(states), last, most)))
+    return read_rows(OutgoingLine, (yield sql("select_newest_mail", last, most)))
 
 
 @dataclass(frozen=True, slots=True)
-class MailDetail:
+class OutgoingDetail:
     """One outgoing mail, without its content."""
 
     id: UUID
     tenant: str
     domain: str
     username: str
-    envelope_sender: str
+    envelope_sender: Untrusted[str]
     message_class: MessageClass
     kind: MailKind
-    subject: str
-    account: str | None
-    """The mailbox that it leaves through, if it does not leave by SMTP."""
+    subject: Untrusted[str]
+    account: Annotated[str | None, "The mailbox that it leaves through, if it does not leave by SMTP."]
     action_id: UUID | None
     state: DeliveryState
     cancel_requested: bool
-    error: str | None
+    error: Untrusted[str | None]
     require_tls: bool
-    discipline: Discipline | None
-    leases: int
+    discipline: Internal[Discipline | None]
+    leases: Internal[int]
     not_before: datetime
     asked_at: datetime
     admitted_at: datetime
     updated_at: datetime
     ended_at: datetime | None
-    paused: str | None
-    """Why nothing is sent at all, where that is so."""
+    paused: Annotated[str | None, "Why nothing is sent at all, where that is so."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +147,11 @@ class RecipientDetail:
     """One recipient of a mail, and how the last attempt was answered."""
 
     position: int
-    address: str
+    address: Untrusted[str]
     state: RecipientState
     attempts: int
     not_before: datetime
-    last_reply: str | None
+    last_reply: Untrusted[str | None]
     enhanced: str | None
     bounce_class: BounceClass | None
     updated_at: datetime
@@ -161,17 +159,17 @@ class RecipientDetail:
 
 
 class MailConversation(NamedTuple):
-    mail: MailDetail
-    recipients: list[RecipientDetail]
-    """The first of them, in the order of the mail."""
-    attempts: list[AttemptView]
-    """The latest of them, in their order."""
+    """A mail, what became of its recipients, and the attempts at them."""
+
+    mail: OutgoingDetail
+    recipients: Annotated[list[RecipientDetail], "The first of them, in the order of the mail."]
+    attempts: Annotated[list[AttemptView], "The latest of them, in their order."]
 
 
 @query
 def load_conversation(id: UUID, most: int) -> Script[MailConversation]:
     """A mail with what was said about each of its recipients. Raises NotFound."""
-    mail = read_first(MailDetail, (yield sql("select_mail_detail", id)))
+    mail = read_first(OutgoingDetail, (yield sql("select_mail_detail", id)))
     if mail is None:
         raise NotFound(f"there is no outgoing mail {id}")
     recipients = read_rows(RecipientDetail, (yield sql("select_recipient_details", id, most)))

@@ -14,6 +14,7 @@ from postroom.core.errors import Conflict, DailyLimitReached, NotFound, SenderDi
 from postroom.core.jobs.job import NewJob
 from postroom.core.outbound.limits import DailyLimits, day_of, limit_reached
 from postroom.core.outbound.priority import DEFAULT_PLAN, SenderLane, Throttle, lane_of
+from postroom.core.views import Internal, Untrusted
 from postroom.store.engine.codecs import as_optional_time, as_time, json_text
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_row
@@ -74,7 +75,7 @@ class Sender:
 class SenderView:
     """A sender as it is shown, without the hash of the password."""
 
-    id: int
+    id: Internal[int]
     username: str
     domain: str
     tenant: str
@@ -83,15 +84,15 @@ class SenderView:
     lane: SenderLane
     weight: float
     state: SenderState
-    state_reason: str | None
+    state_reason: Untrusted[str | None]
     daily_limit: int | None
     accepted_today: int
     abuse_score: int
     throttled_until: datetime | None
-    throttle_reason: str | None
+    throttle_reason: Untrusted[str | None]
     has_password: bool
     created_at: datetime
-    updated_at: datetime
+    updated_at: Internal[datetime]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from postroom.core.errors import BadInput, NotFound
 from postroom.core.mail.addresses import canonical
 from postroom.core.outbound.limits import day_of
 from postroom.core.outbound.strikes import StrikeRule
+from postroom.core.views import Untrusted
 from postroom.store.engine.database import Script, query, sql, transaction
 from postroom.store.engine.reading import read_rows
 from postroom.store.people.audit import Signature, auditing
@@ -30,9 +31,9 @@ class Suppression:
     """An address that gets no more mail of the tenant, and why. One with `expires_at` ends by itself."""
 
     tenant: str
-    address: str
+    address: Untrusted[str]
     cause: SuppressionCause
-    detail: str | None
+    detail: Untrusted[str | None]
     created_at: datetime
     expires_at: datetime | None = None
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Literal
 
 from postroom.core.errors import Conflict, NotFound
+from postroom.core.views import Untrusted
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.engine.reading import read_row
 from postroom.store.outbound.outbound_signals import CHANNEL
@@ -26,7 +27,7 @@ class TenantView:
     senders: int
     weight: float
     state: TenantState
-    state_reason: str | None
+    state_reason: Untrusted[str | None]
     created_at: datetime
     updated_at: datetime
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
@@ -29,9 +28,14 @@ from postroom.operations.outbound.outbound_overview import (
     TenantOrder,
     Window,
 )
-from postroom.operations.outbound.senders import SenderView, list_senders, release_sender, throttle_sender_for
+from postroom.operations.outbound.senders import (
+    TenantSenders,
+    load_tenant_senders,
+    release_sender,
+    throttle_sender_for,
+)
 from postroom.operations.outbound.suppressions import suppress, suppression_page, unsuppress
-from postroom.operations.outbound.tenants import TenantView, load_tenant, pause_tenant, resume_tenant
+from postroom.operations.outbound.tenants import load_tenant, pause_tenant, resume_tenant
 from postroom.operations.people.audit import Signature
 from postroom.settings.reading import Settings
 from postroom.words import outbound as words
@@ -62,12 +66,6 @@ def pages(site: Site, database: Database, settings: Settings) -> list[Page]:
     return [OutboundPage(site, database, overview), OutgoingMailPage(site, database, overview)]
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenTenant:
-    view: TenantView
-    senders: list[SenderView]
-
-
 class OutboundPage(Page):
     address, title, template = "/outbound", "Outbound", "outbound.html"
 
@@ -93,14 +91,14 @@ class OutboundPage(Page):
         )
         lists = asyncio.gather(self._tenant(tenant_name), self._mail(visit), self._suppressed(visit))
         (queue, results, evenness, watched, paused), (tenant, mail, suppressed) = await asyncio.gather(figures, lists)
-        following = queue.tenants.next_after
+        following = queue.tenants.next
         failures = [each for each in results.classes if each.result in CLASSES_OF_FAILURE]
         return {
             "window": window,
             "order": order,
             "queue": queue,
             "q_held": queue.stats.abuse.mail_held,
-            "tenants_next": visit.with_filters(after=str(following)) if following else None,
+            "tenants_next": visit.with_filters(after=following) if following else None,
             "tenants_first": visit.with_filters(after=None) if after else None,
             "evenness": evenness,
             "fairness_series": _fairness(evenness),
@@ -119,21 +117,19 @@ class OutboundPage(Page):
             **WORDS,
         }
 
-    async def _tenant(self, name: str | None) -> ChosenTenant | None:
+    async def _tenant(self, name: str | None) -> TenantSenders | None:
         if name is None:
             return None
-        view = await load_tenant(self._database, name)
-        return ChosenTenant(view, await list_senders(self._database, view.name, SENDERS_SHOWN))
+        return await load_tenant_senders(self._database, name, SENDERS_SHOWN)
 
     async def _mail(self, visit: Visit) -> dict[str, object]:
         state = visit.choice("state", tuple(MAIL_STATES), "all")
         before = visit.number("before", 0, NEWEST_SEQ) or None
-        mail = await self._overview.mail(state, before, MAIL_SHOWN + 1)
-        following = visit.with_filters(before=mail[MAIL_SHOWN - 1].seq) if len(mail) > MAIL_SHOWN else None
+        page = await self._overview.mail(state, before, MAIL_SHOWN)
         return {
             "state": state,
-            "mail": mail[:MAIL_SHOWN],
-            "mail_next": following,
+            "mail": page.lines,
+            "mail_next": visit.with_filters(before=page.next) if page.next else None,
             "mail_first": visit.with_filters(before=None) if before else None,
         }
 
@@ -142,7 +138,7 @@ class OutboundPage(Page):
         page = await suppression_page(self._database, visit.text("tenant"), before, SUPPRESSED_SHOWN)
         return {
             "suppressed": page.lines,
-            "suppressed_next": visit.with_filters(older=page.next_before) if page.next_before else None,
+            "suppressed_next": visit.with_filters(older=page.next) if page.next else None,
             "suppressed_first": visit.with_filters(older=None) if before else None,
         }
 

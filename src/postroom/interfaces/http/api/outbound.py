@@ -1,41 +1,46 @@
 """Outgoing mail: lanes, tenants, fairness, senders, destinations and results; and each mail with its conversation."""
 
-from datetime import timedelta
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Literal
 from uuid import UUID
 
 from pydantic import Field
 
 from postroom.core.access import ANSWER_AGAIN, OPERATE
+from postroom.core.outbound.rollout import Stage
+from postroom.core.views import Page
 from postroom.interfaces.http.api.call import Call
 from postroom.interfaces.http.api.cursors import opened, opened_number, sealed
 from postroom.interfaces.http.api.forms import LONGEST_REASON, Arguments, Done, Filter, Nothing, Paged, Reason, Text
 from postroom.interfaces.http.api.operation import Noun
-from postroom.interfaces.http.api.outbound_forms import (
-    ConversationAnswer,
-    EvennessHourForm,
-    LaneForm,
-    OutboundAnswer,
-    OutboundQueueForm,
-    OutgoingLineForm,
-    OutgoingPage,
-    PausedDestinationForm,
-    ResultsForm,
-    SenderForm,
-    SuppressionForm,
-    SuppressionPageAnswer,
-    TenantAnswer,
-    TenantForm,
-    TenantLineForm,
-    TenantPageAnswer,
-    WatchedForm,
-)
 from postroom.operations.outbound.destinations import pause_destination, resume_destination
 from postroom.operations.outbound.outbound import cancel_mail, resolve_mail, send_mail_now
-from postroom.operations.outbound.outbound_overview import TenantKey, TenantOrder, Window
-from postroom.operations.outbound.senders import LONGEST_THROTTLE, list_senders, release_sender, throttle_sender_for
-from postroom.operations.outbound.suppressions import suppress, suppression_page, unsuppress
-from postroom.operations.outbound.tenants import load_tenant, pause_tenant, resume_tenant
+from postroom.operations.outbound.outbound_overview import (
+    DestinationPause,
+    EvennessHour,
+    LaneLine,
+    MailConversation,
+    OutboundResults,
+    OutgoingLine,
+    TenantKey,
+    TenantOrder,
+    TenantPage,
+    WatchedSender,
+    Window,
+)
+from postroom.operations.outbound.outbound_stats import QueueStats
+from postroom.operations.outbound.senders import (
+    LONGEST_THROTTLE,
+    SenderView,
+    TenantSenders,
+    load_tenant_senders,
+    release_sender,
+    throttle_sender_for,
+)
+from postroom.operations.outbound.suppressions import Suppression, suppress, suppression_page, unsuppress
+from postroom.operations.outbound.tenants import TenantView, load_tenant, pause_tenant, resume_tenant
 
 OUTBOUND = Noun("Outgoing mail")
 TENANTS, MAIL, SUPPRESSED = "tenants", "outbound", "suppressions"
@@ -90,6 +95,19 @@ class SuppressionBody(Arguments):
     reason: Text | None = Field(None, max_length=LONGEST_REASON, description="Why, for the audit log.")
 
 
+@dataclass(frozen=True, slots=True)
+class OutboundAnswer:
+    since: datetime
+    until: datetime
+    stage: Stage
+    queue: QueueStats
+    lanes: Sequence[LaneLine]
+    evenness: Sequence[EvennessHour]
+    watched: Sequence[WatchedSender]
+    results: OutboundResults
+    paused: Sequence[DestinationPause]
+
+
 @OUTBOUND.get("/outbound")
 async def read_outbound(call: Call, query: OutboundQuery) -> OutboundAnswer:
     """The outbound queue: its health and lanes, fairness, watched senders, results and paused destinations."""
@@ -99,56 +117,47 @@ async def read_outbound(call: Call, query: OutboundQuery) -> OutboundAnswer:
         since=queue.stats.since,
         until=queue.stats.until,
         stage=queue.stats.stage,
-        queue=OutboundQueueForm.of(queue.stats.queue),
-        lanes=[LaneForm.of(each) for each in queue.lanes],
-        evenness=[EvennessHourForm.of(each) for each in await overview.evenness(query.window)],
-        watched=[WatchedForm.of(each) for each in await overview.watched()],
-        results=ResultsForm.of(await overview.results(query.window)),
-        paused=[PausedDestinationForm.of(each) for each in await overview.destination_pauses()],
+        queue=queue.stats.queue,
+        lanes=queue.lanes,
+        evenness=await overview.evenness(query.window),
+        watched=await overview.watched(),
+        results=await overview.results(query.window),
+        paused=await overview.destination_pauses(),
     )
 
 
 @OUTBOUND.get("/outbound/tenants")
-async def read_tenants(call: Call, query: TenantsQuery) -> TenantPageAnswer:
+async def read_tenants(call: Call, query: TenantsQuery) -> TenantPage:
     """The tenants that were served in the window or have mail waiting."""
     after = opened(TENANTS, query.next)
     place = None if after is None else TenantKey.read(after)
     page = (await call.parts.outbound.queue(query.window, query.order, place, query.limit)).tenants
-    following = None if page.next_after is None else str(page.next_after)
-    return TenantPageAnswer(
-        lines=[TenantLineForm.of(each) for each in page.lines],
-        tenants=page.tenants,
-        served=page.served,
-        next=sealed(TENANTS, following),
-    )
+    return replace(page, next=sealed(TENANTS, page.next))
 
 
 @OUTBOUND.get("/outbound/tenants/{tenant}")
-async def read_tenant(call: Call, path: TenantPath) -> TenantAnswer:
+async def read_tenant(call: Call, path: TenantPath) -> TenantSenders:
     """One tenant, and its first senders."""
-    view = await load_tenant(call.database, path.tenant)
-    senders = await list_senders(call.database, view.name, SENDERS_SHOWN, clock=call.clock)
-    return TenantAnswer(tenant=TenantForm.of(view), senders=[SenderForm.of(each) for each in senders])
+    return await load_tenant_senders(call.database, path.tenant, SENDERS_SHOWN, call.clock)
 
 
 @OUTBOUND.post("/outbound/tenants/{tenant}/pause", OPERATE)
-async def pause_one_tenant(call: Call, path: TenantPath, body: Reason) -> TenantForm:
+async def pause_one_tenant(call: Call, path: TenantPath, body: Reason) -> TenantView:
     """Accept and send nothing of a tenant. Safe to repeat."""
-    return TenantForm.of(await pause_tenant(call.database, path.tenant, call.signed(body.reason), call.clock))
+    return await pause_tenant(call.database, path.tenant, call.signed(body.reason), call.clock)
 
 
 @OUTBOUND.post("/outbound/tenants/{tenant}/resume", ANSWER_AGAIN)
-async def resume_one_tenant(call: Call, path: TenantPath, body: Nothing) -> TenantForm:
+async def resume_one_tenant(call: Call, path: TenantPath, body: Nothing) -> TenantView:
     """Accept and send mail of a tenant again. Safe to repeat."""
-    return TenantForm.of(await resume_tenant(call.database, path.tenant, call.signed(), call.clock))
+    return await resume_tenant(call.database, path.tenant, call.signed(), call.clock)
 
 
 @OUTBOUND.post("/outbound/senders/{username}/throttle", OPERATE)
-async def throttle_one_sender(call: Call, path: SenderPath, body: ThrottleBody) -> SenderForm:
+async def throttle_one_sender(call: Call, path: SenderPath, body: ThrottleBody) -> SenderView:
     """Hold back a sender's mail for some hours. Safe to repeat: the last one holds."""
     time = timedelta(hours=body.hours)
-    view = await throttle_sender_for(call.database, path.username, time, call.signed(body.reason), call.clock)
-    return SenderForm.of(view)
+    return await throttle_sender_for(call.database, path.username, time, call.signed(body.reason), call.clock)
 
 
 @OUTBOUND.post("/outbound/senders/{username}/release", OPERATE)
@@ -159,19 +168,16 @@ async def release_one_sender(call: Call, path: SenderPath, body: Reason) -> Done
 
 
 @OUTBOUND.get("/outbound/mail")
-async def read_outgoing(call: Call, query: OutgoingQuery) -> OutgoingPage:
+async def read_outgoing(call: Call, query: OutgoingQuery) -> Page[OutgoingLine]:
     """Outgoing mail, the newest first."""
-    before = opened_number(MAIL, query.next)
-    found = await call.parts.outbound.mail(query.state, before, query.limit + 1)
-    shown = found[: query.limit]
-    last = shown[-1].seq if len(found) > query.limit else None
-    return OutgoingPage(mail=[OutgoingLineForm.of(each) for each in shown], next=sealed(MAIL, last))
+    page = await call.parts.outbound.mail(query.state, opened_number(MAIL, query.next), query.limit)
+    return Page(page.lines, sealed(MAIL, page.next))
 
 
 @OUTBOUND.get("/outbound/mail/{mail}")
-async def read_outgoing_mail(call: Call, path: MailPath) -> ConversationAnswer:
+async def read_outgoing_mail(call: Call, path: MailPath) -> MailConversation:
     """One mail: its first recipients, the attempts, and what their servers said."""
-    return ConversationAnswer.of(await call.parts.outbound.conversation(path.mail))
+    return await call.parts.outbound.conversation(path.mail)
 
 
 @OUTBOUND.post("/outbound/mail/{mail}/cancel", OPERATE)
@@ -196,12 +202,10 @@ async def resolve_outgoing(call: Call, path: MailPath, body: ResolveBody) -> Don
 
 
 @OUTBOUND.get("/outbound/suppressions")
-async def read_suppressions(call: Call, query: SuppressionsQuery) -> SuppressionPageAnswer:
+async def read_suppressions(call: Call, query: SuppressionsQuery) -> Page[Suppression]:
     """Addresses that get no more mail of a tenant, the newest first."""
     page = await suppression_page(call.database, query.tenant, opened(SUPPRESSED, query.next), query.limit)
-    return SuppressionPageAnswer(
-        suppressions=[SuppressionForm.of(each) for each in page.lines], next=sealed(SUPPRESSED, page.next_before)
-    )
+    return Page(page.lines, sealed(SUPPRESSED, page.next))
 
 
 @OUTBOUND.post("/outbound/suppressions", OPERATE)
