@@ -49,7 +49,7 @@ async def decides(setup: JobSetup, name: str) -> bool:
 
 
 async def confirmed(setup: JobSetup, view: RuleView) -> RuleView:
-    hashed = view.draft.content_hash
+    hashed = view.content_hash
     return await setup.database.run(rules.confirm_rule(view.id, hashed, signed(), setup.clock()))
 
 
@@ -166,7 +166,7 @@ async def test_a_confirmation_holds_for_what_was_shown(setup: JobSetup) -> None:
 
 async def test_no_token_confirms(setup: JobSetup) -> None:
     view = await written(setup, FORWARD, by_token())
-    confirm = rules.confirm_rule(view.id, view.draft.content_hash, by_token(), setup.clock())
+    confirm = rules.confirm_rule(view.id, view.content_hash, by_token(), setup.clock())
     with pytest.raises(Refused, match="no token may confirm a rule"):
         await setup.database.run(confirm)
     assert (await stored(setup, FORWARD.name)).awaits_confirmation

@@ -86,7 +86,7 @@ async def test_words_of_others_stand_under_untrusted_in_every_answer(pages: Page
     minted = mint(Role.ADMIN)
     await pages.database.run(create_token(minted.token, signed(), pages.clock()))
     admin, seen = TokenCaller(pages, minted.text), set[str]()
-    names["rule"] = (await admin.get("/rules")).json()["rules"][0]["rule"]["id"]
+    names["rule"] = (await admin.get("/rules")).json()["lines"][0]["rule"]["id"]
     names["job"] = (await admin.get("/backfill")).json()["lines"][0]["job"]["id"]
     for operation in OPERATIONS:
         if not operation.is_safe or operation.id in NOT_PLANTED:

@@ -43,7 +43,7 @@ async def confirm_rule(setup: JobSetup) -> Transaction[Any]:
     by_token = signed()._replace(actor="token:7")
     await setup.database.run(rules.keep_rules([(new_id(), sends)], "refuse", "user", by_token, setup.clock()))
     view = await setup.database.run(rules.load_rule("sends"))
-    return rules.confirm_rule(view.id, view.draft.content_hash, signed(), setup.clock())
+    return rules.confirm_rule(view.id, view.content_hash, signed(), setup.clock())
 
 
 async def switch_rule(setup: JobSetup) -> Transaction[Any]:

@@ -183,7 +183,7 @@ def confirm(
         typer.echo("\n".join(cell(line) for line in write_documents([view.draft], "yaml").splitlines()), err=True)
         typer.confirm("Let this rule act on new mail?", abort=True, err=True)
     was_waiting = view.awaits_confirmation
-    confirmed = session.call(confirm_rule, view.id, view.draft.content_hash, operator_signature())
+    confirmed = session.call(confirm_rule, view.id, view.content_hash, operator_signature())
     session.show_result(confirmed.name, "confirmed" if was_waiting else "needed no confirmation", key="name")
 
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from postroom.core.lifecycle import ProposalState
 from postroom.core.rules.in_words import conditions_in_words
+from postroom.core.views import Untrusted
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -43,10 +44,10 @@ class ProposalLine:
     """A proposed rule in words, and why it is proposed."""
 
     id: UUID
-    name: str
+    name: Untrusted[str]
     account: str
-    when: str
-    does: str
+    when: Untrusted[str]
+    does: Untrusted[str]
     because: str
     at: datetime
 

@@ -6,11 +6,13 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Annotated
 from uuid import UUID
 
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.rule import Rule, kinds_used
 from postroom.core.rules.rulebook import Rulebook
+from postroom.core.views import Shown, Untrusted
 from postroom.operations.rules.rules import first_unknown_label, known_labels, with_resolved_scopes
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -18,7 +20,7 @@ from postroom.store.mail.simulation import MessageSelection, PastMessage, label_
 from postroom.triage.decide.engine import unknown_conditions
 from postroom.triage.decide.simulate import needed_by, past_pages, with_label_names
 
-__all__ = ["FoundMessage", "Matches", "RuleMatcher"]
+__all__ = ["MatchedMessage", "RuleMatcher", "RuleMatches"]
 
 NEWEST = 2_000
 MOST_AT_ONCE = 2
@@ -27,17 +29,17 @@ LONG_AGO = datetime.fromisoformat("1970-01-01T00:00:00Z")
 
 
 @dataclass(frozen=True, slots=True)
-class FoundMessage:
+class MatchedMessage:
     """A message that the rule matches."""
 
     id: UUID
-    sender: str
-    subject: str
+    sender: Untrusted[str]
+    subject: Untrusted[str]
     at: datetime
 
 
 @dataclass(slots=True)
-class Matches:
+class RuleMatches:
     """How many of the newest messages the rule matches, since when these came in, and the newest matches.
 
     `unknown_label` is a label in its conditions that no mailbox has.
@@ -45,16 +47,14 @@ class Matches:
 
     matched: int = 0
     tried: int = 0
-    total: int = 0
-    """How many there were to try; more than were tried if the rule is slow."""
-    unknown: int = 0
-    """Messages of which too little is stored to tell."""
+    total: Annotated[int, "How many there were to try; more than were tried if the rule is slow."] = 0
+    unknown: Annotated[int, "Messages of which too little is stored to tell."] = 0
     since: datetime | None = None
     unknown_label: str | None = None
-    _newest: deque[FoundMessage] = field(default_factory=lambda: deque[FoundMessage](maxlen=5))
+    _newest: deque[MatchedMessage] = field(default_factory=lambda: deque[MatchedMessage](maxlen=5))
 
     @property
-    def newest(self) -> list[FoundMessage]:
+    def newest(self) -> Shown[list[MatchedMessage]]:
         return list(reversed(self._newest))
 
     @property
@@ -64,7 +64,7 @@ class Matches:
     def match(self, past: PastMessage) -> None:
         facts = past.message.facts
         self.matched += 1
-        self._newest.append(FoundMessage(past.message.id, facts.sender, facts.subject, past.at))
+        self._newest.append(MatchedMessage(past.message.id, facts.sender, facts.subject, past.at))
 
 
 class RuleMatcher:
@@ -78,18 +78,18 @@ class RuleMatcher:
         self._longest_s = longest_s
         self._room = asyncio.Semaphore(MOST_AT_ONCE)
 
-    async def find(self, draft: RuleDraft) -> Matches:
+    async def find(self, draft: RuleDraft) -> RuleMatches:
         """Find the messages that the rule matches, whether it is on, off or in shadow, and whatever other rules say.
 
         Raises BadInput or NotFound if the rule is for an account that does not exist.
         """
         async with self._room:
             [resolved] = await with_resolved_scopes(self._database, [draft])
-            found = Matches(unknown_label=first_unknown_label(resolved, await known_labels(self._database)))
+            found = RuleMatches(unknown_label=first_unknown_label(resolved, await known_labels(self._database)))
             await self._try(resolved.as_rule(new_id()), found)
             return found
 
-    async def _try(self, rule: Rule, found: Matches) -> None:
+    async def _try(self, rule: Rule, found: RuleMatches) -> None:
         trial = _Trial(rule, await self._database.run(label_names()), time.monotonic() + self._longest_s)
         wanted = MessageSelection(LONG_AGO, self._newest)
         async for page, total in past_pages(self._database, wanted, needed_by([rule])):
@@ -112,7 +112,7 @@ class _Trial:
     def is_late(self) -> bool:
         return time.monotonic() > self._until
 
-    def on(self, page: Sequence[PastMessage], found: Matches) -> None:
+    def on(self, page: Sequence[PastMessage], found: RuleMatches) -> None:
         for past in page:
             if self.is_late:
                 return

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 from uuid import UUID
 
 from postroom.core.errors import BadInput
@@ -12,6 +12,7 @@ from postroom.core.rules.draft import PRIORITIES, check_rule
 from postroom.core.rules.in_words import conditions_in_words
 from postroom.core.rules.order import RulePlace
 from postroom.core.rules.rule import ScopeName
+from postroom.core.views import Untrusted
 from postroom.operations.accounts.accounts import list_accounts
 from postroom.operations.overview.channels import changes_on
 from postroom.store.actions import decisions
@@ -53,19 +54,14 @@ class RuleLine:
     """A rule in words, and its hits: how often it decided, alone or beside others, in each of the last 7 days."""
 
     rule: RuleView
-    number: int
-    """Its place among all rules, from 1."""
-    whose: str
-    """The mail it is for, in words; empty for all mail."""
-    when: str
-    does: str
-    by_day: tuple[int, ...]
-    """Oldest first; the last one is the last 24 hours."""
+    number: Annotated[int, "Its place among all rules, from 1."]
+    whose: Annotated[Untrusted[str], "The mail it is for, in words; empty for all mail."]
+    when: Untrusted[str]
+    does: Untrusted[str]
+    by_day: Annotated[tuple[int, ...], "Oldest first; the last one is the last 24 hours."]
     last_at: datetime | None
-    shadow: Tally | None
-    """Its results in shadow, if it is in shadow."""
-    broken: str
-    """Why it cannot be used as it is; empty if it can."""
+    shadow: Annotated[Tally | None, "Its results in shadow, if it is in shadow."]
+    broken: Annotated[Untrusted[str], "Why it cannot be used as it is; empty if it can."]
 
     @property
     def hits(self) -> int:
@@ -128,10 +124,7 @@ async def unconfirmed_lines(database: Database, now: datetime) -> list[Unconfirm
     """List the rules that wait for a person's confirmation, as many as a page shows."""
     found = (await database.run(rules.unconfirmed_rules()))[:MOST]
     lines = await _lines(database, [NumberedRule(view, 0) for view in found], {}, now) if found else []
-    return [
-        UnconfirmedRule(each, write_documents([each.rule.draft], "yaml"), each.rule.draft.content_hash)
-        for each in lines
-    ]
+    return [UnconfirmedRule(each, write_documents([each.rule.draft], "yaml"), each.rule.content_hash) for each in lines]
 
 
 async def load_line(database: Database, id: UUID, now: datetime) -> RuleLine:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from postroom.core.actions.steps import steps_of
 from postroom.core.errors import BadInput
-from postroom.core.rules.draft import RuleDraft, as_document, read_draft, unknown_labels
+from postroom.core.rules.draft import RuleDraft, read_draft, unknown_labels
 from postroom.core.rules.rule import read_scope
 from postroom.operations.installation.database import prepare
 from postroom.operations.rules.scopes import scope_ref
@@ -166,7 +166,7 @@ def _new_label(draft: RuleDraft, known: frozenset[str] | None) -> str | None:
 
 def _changed(view: RuleView, fields: Mapping[str, Any]) -> RuleDraft:
     """Apply the fields. A new action starts without parameters, a new scope without the old one's reference."""
-    before = as_document(view.draft)
+    before = view.document
     if "then" in fields or "actions" in fields:
         kept = ("then", "parameters") if fields.get("then") == view.action else ()
         before = {name: value for name, value in before.items() if name not in ACTION_FIELDS or name in kept}

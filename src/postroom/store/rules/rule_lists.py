@@ -10,6 +10,7 @@ from postroom.core.errors import BadInput, Conflict, NotFound
 from postroom.core.rules.draft import PRIORITIES
 from postroom.core.rules.order import RulePlace, moved
 from postroom.core.rules.rule import ScopeName
+from postroom.core.views import Shown
 from postroom.store.engine.codecs import as_time, as_uuid, rows_text
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_rows
@@ -29,7 +30,7 @@ class RuleCounts:
     shadow: int = 0
 
     @property
-    def on(self) -> int:
+    def on(self) -> Shown[int]:
         return self.all_rules - self.off - self.shadow
 
 

@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 from uuid import UUID
 
 from postroom.core.actions.action import IRREVERSIBLE, DecidedType
 from postroom.core.errors import BadInput, Conflict, Fatal, NotFound
 from postroom.core.rules.draft import RuleDraft, as_document, check_rule, check_wake_times
 from postroom.core.rules.rule import Rule, RuleMode, ScopeName
+from postroom.core.views import Internal, Shown, Untrusted
 from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_rows
@@ -28,23 +29,23 @@ Known = Literal["refuse", "skip", "replace"]
 
 @dataclass(frozen=True, slots=True)
 class RuleView:
-    """A rule as it is shown."""
+    """A rule as it is shown. Names and conditions may have come from mail, through proposals and imports."""
 
     id: UUID
-    name: str
-    description: str
+    name: Untrusted[str]
+    description: Internal[str]
     scope: ScopeName
-    scope_ref: str | None
+    scope_ref: Internal[str | None]
     priority: int
-    conditions: Mapping[str, Any]
-    action: DecidedType
-    parameters: Mapping[str, Any]
+    conditions: Internal[Mapping[str, Any]]
+    action: Internal[DecidedType]
+    parameters: Internal[Mapping[str, Any]]
     mode: RuleMode
     enabled: bool
-    disabled_reason: str | None
+    disabled_reason: Untrusted[str | None]
     needs_approval: bool
-    continues: bool
-    confirmed_hash: str | None
+    continues: Internal[bool]
+    confirmed_hash: Internal[str | None]
     origin: str
     version: int
     created_at: datetime
@@ -69,11 +70,20 @@ class RuleView:
         )
 
     @property
-    def awaits_confirmation(self) -> bool:
-        """Whether it would send or delete mail, and no person wrote or confirmed it as it is now."""
+    def document(self) -> Annotated[Shown[Untrusted[dict[str, Any]]], "The rule as in a file."]:
+        return as_document(self.draft)
+
+    @property
+    def content_hash(self) -> Shown[str]:
+        """The fingerprint of what it does to which mail."""
+        return self.draft.content_hash
+
+    @property
+    def awaits_confirmation(self) -> Shown[bool]:
+        """Whether it decides nothing until a person confirms it: a token wrote it, and it sends or deletes."""
         if not self.enabled or self.mode == "shadow" or self.confirmed_hash == EARLIER:
             return False
-        return _is_risky(self.draft) and self.confirmed_hash != self.draft.content_hash
+        return _is_risky(self.draft) and self.confirmed_hash != self.content_hash
 
     @property
     def decides(self) -> bool:
@@ -162,7 +172,7 @@ def edit_rule(id: UUID, version: int, draft: RuleDraft, signed: Signature, now: 
     if draft.name != before.name and (yield sql("select_rule_named", draft.name)):
         raise Conflict("name", f"there is already a rule {draft.name!r}", "choose another name")
     yield from update(before, draft, signed, now)
-    documents = {"before": as_document(before.draft), "after": as_document(draft)}
+    documents = {"before": before.document, "after": as_document(draft)}
     yield from auditing(signed.under("rules.edit", "rule", before.name, **documents), now)
     yield Notify(CHANNEL, "edited")
     return (yield from _named(draft.name))
@@ -195,13 +205,13 @@ def confirm_rule(id: UUID, shown_hash: str, signed: Signature, now: datetime) ->
     view = read_first(RuleView, (yield sql("select_rule", id)))
     if view is None:
         raise NotFound("the rule was removed meanwhile; see `postroom rules list`")
-    if view.draft.content_hash != shown_hash:
+    if view.content_hash != shown_hash:
         raise changed_meanwhile(view)
     if not view.awaits_confirmation:
         return view
     if not (yield sql("confirm_rule", id, view.version, shown_hash, now)):
         raise changed_meanwhile(view)
-    after = {"content_hash": shown_hash, "rule": as_document(view.draft)}
+    after = {"content_hash": shown_hash, "rule": view.document}
     yield from auditing(signed.under("rules.confirm", "rule", view.name, after=after), now)
     yield Notify(CHANNEL, "confirmed")
     return (yield from _named(view.name))
@@ -212,7 +222,7 @@ def remove_rule(name: str, signed: Signature, now: datetime) -> Script[None]:
     """Remove the rule. Its decisions stay recorded under its name."""
     view = yield from _named(name)
     yield sql("delete_rule", view.id)
-    yield from auditing(signed.under("rules.remove", "rule", name, before=as_document(view.draft)), now)
+    yield from auditing(signed.under("rules.remove", "rule", name, before=view.document), now)
     yield Notify(CHANNEL, "removed")
 
 
@@ -290,7 +300,7 @@ def _confirmed(draft: RuleDraft, signed: Signature | None, before: RuleView | No
     """
     if signed is None or not signed.is_token:
         return draft.content_hash if draft.enabled and not draft.shadow else None
-    if before is None or draft.content_hash != before.draft.content_hash:
+    if before is None or draft.content_hash != before.content_hash:
         return None
     return before.confirmed_hash
 

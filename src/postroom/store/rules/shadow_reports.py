@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.actions.safety import ShadowKind
+from postroom.core.views import Shown
 from postroom.store.engine.codecs import as_uuid
 from postroom.store.engine.database import Script, query, sql
 from postroom.store.engine.reading import read_first, read_row, read_rows
@@ -28,7 +29,7 @@ class Tally(NamedTuple):
         return self.decisions - self.judged
 
     @property
-    def precision(self) -> float | None:
+    def precision(self) -> Shown[float | None]:
         """The share of correct decisions among those that could be judged."""
         return self.agreed / self.judged if self.judged else None
 

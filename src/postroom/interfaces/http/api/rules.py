@@ -1,21 +1,34 @@
 """Rules: in their order, with their hits, and the rules that Postroom proposes."""
 
-from datetime import datetime
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
 from uuid import UUID
 
-from pydantic import AliasPath, BeforeValidator, Field
+from pydantic import Field
 
 from postroom.core.access import ANSWER_AGAIN, OPERATE
-from postroom.core.rules.draft import RuleDraft, as_document, read_draft
+from postroom.core.rules.draft import read_draft
 from postroom.core.rules.rule import ScopeName
+from postroom.core.views import Page
 from postroom.interfaces.http.api.call import Call
 from postroom.interfaces.http.api.cursors import opened, sealed
-from postroom.interfaces.http.api.forms import Answer, Arguments, Done, Json, Nothing, Page, Paged, Reason, Text
+from postroom.interfaces.http.api.forms import Arguments, Done, Json, Nothing, Paged, Reason, Text
 from postroom.interfaces.http.api.operation import Noun
 from postroom.operations.rules import proposals, shadow
-from postroom.operations.rules.rule_views import RuleState, list_lines, load_line, move_rule, read_place
+from postroom.operations.rules.proposals import ProposalLine
+from postroom.operations.rules.rule_matches import RuleMatches
+from postroom.operations.rules.rule_views import (
+    RuleCounts,
+    RuleLine,
+    RuleState,
+    list_lines,
+    load_line,
+    move_rule,
+    read_place,
+)
 from postroom.operations.rules.rules import add_rules, confirm_rule, edit_rule, load_rule, remove_rule, switch_rule
+from postroom.operations.rules.shadow import EndedShadow
 
 RULES = Noun("Rules")
 LIST = "rules"
@@ -62,130 +75,17 @@ class AcceptBody(Arguments):
     active: bool = Field(False, description="Let it act at once; otherwise it begins in shadow.")
 
 
-class TallyForm(Answer):
-    """Decisions in shadow, and how many of them the owner agreed and disagreed with by acting."""
-
-    decisions: int
-    agreed: int
-    disagreed: int
-    precision: float | None
-
-
-def _document(given: Any) -> object:
-    return as_document(given) if isinstance(given, RuleDraft) else given
-
-
-class UntrustedRule(Answer):
-    """Names and conditions may have come from mail, through proposals and imports."""
-
-    name: str
-    document: Annotated[Json, BeforeValidator(_document)] = Field(
-        validation_alias="draft", description="The rule as in a file."
-    )
-    disabled_reason: str | None
-
-
-class RuleForm(Answer):
-    id: UUID
-    scope: ScopeName
-    priority: int
-    mode: str
-    enabled: bool
-    needs_approval: bool
-    awaits_confirmation: bool = Field(
-        description="Whether it decides nothing until a person confirms it: a token wrote it, and it sends or deletes."
-    )
-    content_hash: str = Field(
-        validation_alias=AliasPath("draft", "content_hash"),
-        description="The fingerprint of what it does to which mail.",
-    )
-    origin: str
-    version: int
-    created_at: datetime
-    updated_at: datetime
-    untrusted: UntrustedRule
-
-
-class UntrustedWords(Answer):
-    whose: str
-    when: str
-    does: str
-    broken: str = Field(description="Why it cannot be used as it is; empty if it can.")
-
-
-class RuleLineForm(Answer):
-    """A rule with its place among all rules, from 1, and how often it decided in each of the last 7 days, the oldest
-    first."""
-
-    rule: RuleForm
-    number: int
-    by_day: list[int]
-    last_at: datetime | None
-    shadow: TallyForm | None
-    untrusted: UntrustedWords
-
-
-class RuleCountsForm(Answer):
-    all_rules: int
-    on: int
-    shadow: int
-    off: int
-
-
-class RulePage(Page):
+@dataclass(frozen=True, slots=True)
+class RulePage(Page[RuleLine]):
     """In the order in which they are tried. `decided` is how many decisions rules made in 7 days."""
 
-    rules: list[RuleLineForm]
-    counts: RuleCountsForm
+    counts: RuleCounts
     decided: int
 
 
-class UntrustedMatch(Answer):
-    sender: str
-    subject: str
-
-
-class MatchForm(Answer):
-    id: UUID
-    at: datetime
-    untrusted: UntrustedMatch
-
-
-class MatchesAnswer(Answer):
-    """How many of the newest messages the rule matches by itself, and the newest matches."""
-
-    matched: int
-    tried: int
-    total: int
-    unknown: int
-    since: datetime | None
-    unknown_label: str | None
-    newest: list[MatchForm]
-
-
-class UntrustedProposal(Answer):
-    name: str
-    when: str
-    does: str
-
-
-class ProposalForm(Answer):
-    id: UUID
-    account: str
-    because: str
-    at: datetime
-    untrusted: UntrustedProposal
-
-
-class ProposalsAnswer(Answer):
-    proposals: list[ProposalForm]
-
-
-class EndedShadowForm(Answer):
-    """`doubts` say why it may be too early to let it act."""
-
-    ended: bool
-    doubts: list[str]
+@dataclass(frozen=True, slots=True)
+class ProposalsAnswer:
+    proposals: Sequence[ProposalLine]
 
 
 @RULES.get("/rules")
@@ -201,16 +101,12 @@ async def read_rules(call: Call, query: RulesQuery) -> RulePage:
         most=query.limit,
     )
     last = found.more_after
-    return RulePage(
-        rules=[RuleLineForm.of(each) for each in found.lines],
-        counts=RuleCountsForm.of(found.counts),
-        decided=found.decided,
-        next=sealed(LIST, None if last is None else f"{last.priority}_{last.id}"),
-    )
+    cursor = sealed(LIST, None if last is None else f"{last.priority}_{last.id}")
+    return RulePage(found.lines, cursor, found.counts, found.decided)
 
 
 @RULES.post("/rules", OPERATE, status=201, once=True)
-async def add_rule(call: Call, body: NewRuleBody) -> RuleLineForm:
+async def add_rule(call: Call, body: NewRuleBody) -> RuleLine:
     """Add a rule. Its name must be new. One that a token adds and that sends or deletes mail decides nothing until a
     person confirms it."""
     draft = read_draft(body.rule)
@@ -219,15 +115,15 @@ async def add_rule(call: Call, body: NewRuleBody) -> RuleLineForm:
 
 
 @RULES.post("/rules/check", OPERATE)
-async def check_rule(call: Call, body: CheckedRuleBody) -> MatchesAnswer:
+async def check_rule(call: Call, body: CheckedRuleBody) -> RuleMatches:
     """Check a rule, and find the stored mail that it would match. Nothing is changed."""
-    return MatchesAnswer.of(await call.parts.matcher.find(read_draft(body.rule)))
+    return await call.parts.matcher.find(read_draft(body.rule))
 
 
 @RULES.get("/rules/proposals")
 async def read_proposals(call: Call) -> ProposalsAnswer:
     """The newest rules that Postroom proposes from what the owner did by hand."""
-    return ProposalsAnswer(proposals=[ProposalForm.of(each) for each in await proposals.open_lines(call.database)])
+    return ProposalsAnswer(await proposals.open_lines(call.database))
 
 
 @RULES.post("/rules/proposals/{proposal}/accept", OPERATE)
@@ -245,13 +141,13 @@ async def dismiss_proposal(call: Call, path: ProposalPath, body: Nothing) -> Don
 
 
 @RULES.get("/rules/{rule}")
-async def read_rule(call: Call, path: RulePath) -> RuleLineForm:
+async def read_rule(call: Call, path: RulePath) -> RuleLine:
     """One rule with its hits."""
     return await _load(call, path.rule)
 
 
 @RULES.put("/rules/{rule}", OPERATE)
-async def edit_rule_document(call: Call, path: RulePath, body: EditedRuleBody) -> RuleLineForm:
+async def edit_rule_document(call: Call, path: RulePath, body: EditedRuleBody) -> RuleLine:
     """Replace a rule, if it is still the version that was read. A repeated request is refused by its version."""
     draft, name = read_draft(body.rule), await _name(call, path)
     await edit_rule(
@@ -274,14 +170,14 @@ async def delete_rule(call: Call, path: RulePath) -> Done:
 
 
 @RULES.post("/rules/{rule}/enable", OPERATE)
-async def enable_rule(call: Call, path: RulePath, body: Nothing) -> RuleLineForm:
+async def enable_rule(call: Call, path: RulePath, body: Nothing) -> RuleLine:
     """Switch a rule on. Safe to repeat."""
     await switch_rule(call.database, await _name(call, path), True, call.signed(), call.clock)
     return await _load(call, path.rule)
 
 
 @RULES.post("/rules/{rule}/confirm", ANSWER_AGAIN)
-async def confirm_rule_as_shown(call: Call, path: RulePath, body: ConfirmBody) -> RuleLineForm:
+async def confirm_rule_as_shown(call: Call, path: RulePath, body: ConfirmBody) -> RuleLine:
     """Let a rule decide that a token wrote and that sends or deletes mail, if it is still as it was shown. Safe to
     repeat."""
     await confirm_rule(call.database, path.rule, body.shown, call.signed(), call.clock)
@@ -289,21 +185,21 @@ async def confirm_rule_as_shown(call: Call, path: RulePath, body: ConfirmBody) -
 
 
 @RULES.post("/rules/{rule}/disable", OPERATE)
-async def disable_rule(call: Call, path: RulePath, body: Reason) -> RuleLineForm:
+async def disable_rule(call: Call, path: RulePath, body: Reason) -> RuleLine:
     """Switch a rule off. Safe to repeat."""
     await switch_rule(call.database, await _name(call, path), False, call.signed(body.reason), call.clock)
     return await _load(call, path.rule)
 
 
 @RULES.post("/rules/{rule}/move", OPERATE)
-async def move_rule_by_one(call: Call, path: RulePath, body: MoveBody) -> RuleLineForm:
+async def move_rule_by_one(call: Call, path: RulePath, body: MoveBody) -> RuleLine:
     """Try a rule one place earlier or later."""
     await move_rule(call.database, path.rule, call.signed(), down=body.to == "down", clock=call.clock)
     return await _load(call, path.rule)
 
 
 @RULES.post("/rules/{rule}/watch", OPERATE)
-async def begin_shadow(call: Call, path: RulePath, body: Nothing) -> RuleLineForm:
+async def begin_shadow(call: Call, path: RulePath, body: Nothing) -> RuleLine:
     """Put a rule in shadow: it decides, and nothing is done. Safe to repeat."""
     scope = shadow.ShadowScope("rule", await _name(call, path))
     await shadow.begin(call.database, scope, call.signed(), call.clock())
@@ -311,15 +207,15 @@ async def begin_shadow(call: Call, path: RulePath, body: Nothing) -> RuleLineFor
 
 
 @RULES.post("/rules/{rule}/act", OPERATE)
-async def end_shadow(call: Call, path: RulePath, body: Nothing) -> EndedShadowForm:
+async def end_shadow(call: Call, path: RulePath, body: Nothing) -> EndedShadow:
     """Take a rule out of shadow: what it decides is done. Safe to repeat."""
     scope = shadow.ShadowScope("rule", await _name(call, path))
-    return EndedShadowForm.of(await shadow.end(call.database, scope, call.signed(), call.clock()))
+    return await shadow.end(call.database, scope, call.signed(), call.clock())
 
 
 async def _name(call: Call, path: RulePath) -> str:
     return (await load_line(call.database, path.rule, call.clock())).rule.name
 
 
-async def _load(call: Call, id: UUID) -> RuleLineForm:
-    return RuleLineForm.of(await load_line(call.database, id, call.clock()))
+async def _load(call: Call, id: UUID) -> RuleLine:
+    return await load_line(call.database, id, call.clock())

@@ -10,7 +10,7 @@ from postroom.core.rules.draft import RuleDraft, read_draft
 from postroom.core.rules.in_words import conditions_in_words
 from postroom.interfaces.dashboard.forms import Form
 from postroom.interfaces.dashboard.pages.rules.fields import RuleFields, as_fields, document_of, fields_of
-from postroom.operations.rules.rule_matches import Matches, RuleMatcher
+from postroom.operations.rules.rule_matches import RuleMatcher, RuleMatches
 from postroom.operations.rules.rules import RuleView
 from postroom.words.actions import rule_does
 
@@ -33,7 +33,7 @@ class CheckedRule:
     when: str = ""
     does: str = ""
     text: str = ""
-    matches: Matches | None = None
+    matches: RuleMatches | None = None
 
 
 @dataclass(frozen=True, slots=True)
