@@ -41,8 +41,6 @@ class _Marked:
 @cache
 def form_of(view: Any) -> type[Form]:
     """The form of a view. Its untrusted fields are in a form of their own, which reads the same view."""
-    if isinstance(view, type) and issubclass(view, BaseModel):
-        return view  # TRANSITION
     shown = shown_fields(view)
     definitions = dict(_definition(each) for each in shown if not each.is_untrusted)
     hidden = dict(_definition(each) for each in shown if each.is_untrusted)
@@ -54,8 +52,6 @@ def form_of(view: Any) -> type[Form]:
 
 def json_of(type_: Any, view: object) -> Any:
     """A view of this type as JSON."""
-    if isinstance(view, BaseModel):
-        return view.model_dump(mode="json")  # TRANSITION
     return form_of(type_).model_validate(view).model_dump(mode="json")
 
 
@@ -70,8 +66,6 @@ def _type(hint: Any) -> Any:
     """The type of a field in a form: views within it become forms."""
     origin: Any = get_origin(hint)
     arguments = get_args(hint)
-    if isinstance(hint, type) and issubclass(hint, BaseModel):
-        return hint  # TRANSITION
     if is_view(hint):
         return form_of(hint)
     if hint is timedelta:

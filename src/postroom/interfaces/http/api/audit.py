@@ -1,11 +1,8 @@
 """The audit log: who did what to which object."""
 
-from typing import Any
-
 from pydantic import Field
 
 from postroom.core.views import Page
-from postroom.interfaces.http.api.answers import form_of
 from postroom.interfaces.http.api.call import Call
 from postroom.interfaces.http.api.cursors import opened_number, sealed
 from postroom.interfaces.http.api.forms import Filter, Paged
@@ -29,7 +26,3 @@ async def read_audit(call: Call, query: AuditQuery) -> Page[AuditView]:
     shown = found[: query.limit]
     last = shown[-1].seq if len(found) > query.limit else None
     return Page(shown, sealed(LIST, last))
-
-
-AuditEntryForm: Any = form_of(AuditView)  # TRANSITION
-AuditEntryForm.of = AuditEntryForm.model_validate

@@ -3,12 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from postroom.core.access import ANSWER_AGAIN, STEER
-from postroom.interfaces.http.api.answers import form_of
 from postroom.interfaces.http.api.call import Call
 from postroom.interfaces.http.api.forms import Arguments, Done, Nothing, Reason
 from postroom.interfaces.http.api.operation import Noun
@@ -90,7 +89,3 @@ async def resume(call: Call, body: Nothing) -> Done:
     """Allow changes to mailboxes again. Safe to repeat."""
     await call.parts.overview.resume(call.signed())
     return Done(done="Resumed: what waited goes on.")
-
-
-AccountLineForm: Any = form_of(AccountLine)  # TRANSITION
-AccountLineForm.of = AccountLineForm.model_validate
