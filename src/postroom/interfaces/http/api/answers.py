@@ -5,12 +5,12 @@ from collections.abc import Set as AbstractSet
 from datetime import timedelta
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, PlainSerializer, create_model, model_validator
 from pydantic import Field as FormField
 
-from postroom.core.views import Field, is_view, name_of, shown_fields
+from postroom.core.views import Field, Mark, is_view, name_of, shown_fields
 
 UNTRUSTED = "untrusted"
 Seconds = Annotated[timedelta, PlainSerializer(timedelta.total_seconds, return_type=float)]
@@ -21,11 +21,6 @@ class Form(BaseModel):
     """The base of all forms, which read the attributes of a view."""
 
     model_config = ConfigDict(from_attributes=True, frozen=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _with_untrusted(cls, view: Any) -> object:
-        return _Marked(view) if UNTRUSTED in cls.model_fields else view
 
 
 class _Marked:
@@ -44,10 +39,31 @@ def form_of(view: Any) -> type[Form]:
     shown = shown_fields(view)
     definitions = dict(_definition(each) for each in shown if not each.is_untrusted)
     hidden = dict(_definition(each) for each in shown if each.is_untrusted)
-    name, doc = name_of(view), (get_origin(view) or view).__doc__ or ""
+    bare: Any = get_origin(view) or view
+    name, doc = name_of(view), bare.__doc__ or ""
+    if UNTRUSTED in definitions:
+        raise TypeError(f"{name} has a field {UNTRUSTED!r}, where the text of strangers is; give it another name")
     if hidden:
         definitions[UNTRUSTED] = (create_model(f"Untrusted{name}", __base__=Form, **hidden), FormField())
-    return create_model(name, __base__=Form, __doc__=None if doc.startswith(f"{name}(") else doc, **definitions)
+    return create_model(
+        name,
+        __base__=Form,
+        __doc__=None if doc.startswith(f"{name}(") else doc,
+        __validators__={"_read": _reader(bare, has_untrusted=bool(hidden))},
+        **definitions,
+    )
+
+
+def _reader(view: type, *, has_untrusted: bool) -> Any:
+    """What a form does with a value: of several forms only the one of its own view takes it, whatever attributes the
+    views share."""
+
+    def read(cls: type[Form], given: object) -> object:
+        if not isinstance(given, view):
+            raise ValueError(f"is no {view.__name__}")
+        return _Marked(given) if has_untrusted else given
+
+    return model_validator(mode="before")(read)
 
 
 def json_of(type_: Any, view: object) -> Any:
@@ -73,11 +89,17 @@ def _type(hint: Any) -> Any:
     if hint is object:
         return Any
     if origin is Annotated:
+        if any(isinstance(each, Mark) for each in arguments):
+            raise TypeError(f"{hint} is marked within the type of a field; mark the field")
         return _type(arguments[0])
     if origin in (Union, UnionType):
         return Union[tuple(_type(each) for each in arguments)]  # noqa: UP007 - made at run time
-    if origin in _LISTS and not (origin is tuple and arguments[-1] is not Ellipsis):
+    if origin is tuple and arguments[-1] is not Ellipsis:
+        return tuple[tuple(_type(each) for each in arguments)]
+    if origin in _LISTS:
         return list[_type(arguments[0])]
     if origin in (dict, Mapping):
         return dict[_type(arguments[0]), _type(arguments[1])]
+    if arguments and origin is not Literal:
+        raise TypeError(f"{hint} cannot be shown; use a list, a mapping or a tuple")
     return hint
