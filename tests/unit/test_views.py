@@ -40,14 +40,14 @@ class Parcel:
 
 
 class Stamp(NamedTuple):
-    """A view that is a tuple, with the name of one of a tuple's own methods."""
+    """A view that is a tuple."""
 
-    count: int
+    number: int
     motif: Untrusted[str]
 
     @property
     def is_sheet(self) -> Shown[bool]:
-        return self.count > 1
+        return self.number > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +93,9 @@ def test_the_type_of_a_field_is_without_its_marks():
     assert (types["id"], types["note"], types["is_heavy"]) == (int, str | None, bool)
 
 
-def test_a_named_tuple_is_a_view_also_if_a_field_has_the_name_of_a_method_of_tuples():
+def test_a_named_tuple_is_a_view_without_the_methods_of_tuples():
     assert shown_fields(Stamp) == (
-        Field("count", int, False, None),
+        Field("number", int, False, None),
         Field("motif", str, True, None),
         Field("is_sheet", bool, False, None),
     )
