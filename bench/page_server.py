@@ -22,6 +22,7 @@ from postroom.compose.serve import pages_application
 from postroom.compose.switchboard import open_services
 from postroom.compose.tasks import settle_memory, share_with_threads
 from postroom.interfaces.http.serve import serving
+from postroom.operations.caller import Caller
 from postroom.operations.people.people import add_person
 from postroom.settings.reading import Settings
 from postroom.store.engine.ids import new_id
@@ -62,7 +63,9 @@ async def serve(target: Target) -> None:
             pages_application(settings, services, []) as application,
         ):
             application.add_middleware(Timed)
-            link = await add_person(database, f"{NAME}-{new_id().hex}", "admin", Signature(new_id(), NAME, "admin"))
+            link = await add_person(
+                Caller(database, Signature(new_id(), NAME, "admin")), f"{NAME}-{new_id().hex}", "admin"
+            )
             async with serving(application, host="127.0.0.1", port=0) as address:
                 settle_memory()
                 share_with_threads()

@@ -20,6 +20,7 @@ import uvloop
 
 from postroom.compose.serve import run_product
 from postroom.core.rules.draft import RuleDraft
+from postroom.operations.caller import Caller
 from postroom.operations.people.people import add_person
 from postroom.settings.reading import Settings
 from postroom.store.engine.clock import wall_clock
@@ -113,7 +114,7 @@ async def _measure(
 
 async def _signed_in(database: Database, address: str) -> str:
     """The cookie of a new person."""
-    link = await add_person(database, f"watcher-{new_id().hex}", "admin", Signature(new_id(), "bench", "admin"))
+    link = await add_person(Caller(database, Signature(new_id(), "bench", "admin")), f"watcher-{new_id().hex}", "admin")
     async with httpx2.AsyncClient(base_url=address, timeout=PATIENCE_S) as http:
         return await sign_in(http, link.secret)
 

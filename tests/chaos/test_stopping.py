@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from postroom.core.jobs.job import JobView, NewJob
 from postroom.operations.actions.pausing import Stopped, stop
+from postroom.operations.caller import Caller
 from postroom.store.actions import pauses
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
@@ -221,7 +222,7 @@ async def test_once_pause_has_answered_no_request_starts(setup: StoppingSetup) -
         frozen = setup.rng.choice(list(setup.workers.values())) if setup.rng.random() < FROZEN else None
         if frozen is not None:
             await setup.freeze(frozen)
-        stopped = await stop(setup.database, pauses.ALL, "a trial", setup.signed())
+        stopped = await stop(Caller(setup.database, setup.signed()), pauses.ALL, "a trial")
         answered = since_boot()
         if frozen is not None:
             frozen.signal(signal.SIGCONT)

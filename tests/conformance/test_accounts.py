@@ -16,6 +16,7 @@ from postroom.mailboxes.gmail.oauth import ConsentRefused, Grant
 from postroom.mailboxes.gmail.scopes import FULL, MODIFY, READONLY, SEND
 from postroom.operations.accounts.accounts import find_account
 from postroom.operations.accounts.connecting import connect
+from postroom.operations.caller import Caller
 from postroom.store.accounts import accounts, secret_keys
 from postroom.store.accounts.accounts import AccountView, GivenAccess
 from postroom.store.accounts.secret_keys import Resealed, StoredSecret
@@ -48,7 +49,9 @@ def vault(tmp_path: Path) -> Vault:
 async def linked(
     setup: JobSetup, vault: Vault, email: str = ADA, secret: str = "1//secret", **more: Any
 ) -> AccountView:
-    account = await connect(setup.database, vault, grant(secret), email, "client", signed(), setup.clock(), **more)
+    account = await connect(
+        Caller(setup.database, signed(), setup.clock), vault, grant(secret), email, "client", **more
+    )
     await drop_looks(setup)
     return account
 
@@ -165,7 +168,7 @@ async def test_a_consent_is_renewed_and_widened_when_that_is_asked_for(setup: Jo
     account = await linked(setup, vault)
     now = setup.clock.forward(60)
     wide = Grant("ya29.x", timedelta(hours=1), frozenset({FULL}), "1//wide", timedelta(days=7))
-    renewed = await connect(setup.database, vault, wide, ADA, "client", signed(), now)
+    renewed = await connect(Caller(setup.database, signed(), lambda: now), vault, wide, ADA, "client")
     assert renewed.id == account.id
     assert renewed.consent == accounts.Consent("client", "full", frozenset({FULL}), now, None, now + timedelta(days=7))
     assert await secret_of(setup, vault, account.id) == "1//wide"
@@ -182,13 +185,13 @@ async def test_a_consent_that_cannot_be_used_is_refused(
     setup: JobSetup, vault: Vault, given: Grant, words: str
 ) -> None:
     with pytest.raises(ConsentRefused, match=words):
-        await connect(setup.database, vault, given, ADA, "client", signed(), setup.clock())
+        await connect(Caller(setup.database, signed(), setup.clock), vault, given, ADA, "client")
     assert await setup.database.run(accounts.list_accounts()) == []
 
 
 async def test_less_than_was_asked_for_is_kept_as_what_it_is(setup: JobSetup, vault: Vault) -> None:
     given = grant("1//r", READONLY, SEND)
-    account = await connect(setup.database, vault, given, ADA, "client", signed(), setup.clock())
+    account = await connect(Caller(setup.database, signed(), setup.clock), vault, given, ADA, "client")
     assert account.consent is not None
     assert (account.consent.level, account.consent.scopes) == ("read", {READONLY, SEND})
 

@@ -11,6 +11,7 @@ from postroom.core.jobs.types import CATALOGUE
 from postroom.core.roles import Role
 from postroom.interfaces.http.mcp.registry import ALL_TOOLS
 from postroom.operations.actions import approvals as manage
+from postroom.operations.caller import Caller
 from postroom.store.accounts import accounts
 from postroom.store.actions import approvals, protection
 from postroom.store.engine.database import Database
@@ -105,9 +106,9 @@ async def test_of_answers_on_a_page_by_command_and_in_a_chat_at_once_one_counts(
         seen = await shown(setup, id)
         chat = Approvals(second_database, CATALOGUE, setup.clock)
         became = await asyncio.gather(
-            manage.approve(setup.database, seen, signed(), setup.clock),
+            manage.approve(Caller(setup.database, signed(), setup.clock), seen),
             manage.answer_several(
-                second_database, [manage.ShownApproval(id, seen.action_hash)], True, signed(), setup.clock
+                Caller(second_database, signed(), setup.clock), [manage.ShownApproval(id, seen.action_hash)], True
             ),
             chat.answer("approve", id, seen.action_hash[:24], signed()),
             chat.answer("reject", id, "", signed()),

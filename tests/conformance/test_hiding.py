@@ -17,6 +17,7 @@ from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.model_decision import ModelDecision
 from postroom.jobs.run import JobRun
 from postroom.operations.actions.undo import UndoSelection, undo_selection
+from postroom.operations.caller import Caller
 from postroom.operations.people.audit import signature
 from postroom.store.actions.actions import list_actions
 from postroom.store.actions.pauses import pause
@@ -194,14 +195,24 @@ async def test_bringing_all_back_cancels_what_would_be_hidden_when_a_pause_ends(
         await handler(JobRun(job, box.setup.database, box.setup.clock, LASTING))
     hidden = UndoSelection(hidden=True)
     given = {"hidden": "True"}
-    foreseen = await undo_selection(box.setup.database, hidden, signature("ada", "admin"), as_given=given, dry_run=True)
+    foreseen = await undo_selection(
+        Caller(box.setup.database, signature("ada", "admin")), hidden, as_given=given, dry_run=True
+    )
     assert foreseen == (0, 0, 3)
-    assert await undo_selection(box.setup.database, hidden, signature("ada", "admin"), as_given=given) == (0, 0, 3)
+    assert await undo_selection(Caller(box.setup.database, signature("ada", "admin")), hidden, as_given=given) == (
+        0,
+        0,
+        3,
+    )
     states = {(each.state, each.error) for each in await box.setup.database.run(list_actions(10))}
     assert states == {("canceled", "a person has brought back all that was hidden")}
     [entry] = await box.setup.database.run(list_audit(10, action="actions.undo"))
     assert entry.after == {"hidden": "True", "actions": 0, "messages": 0, "canceled": 3}
-    assert await undo_selection(box.setup.database, hidden, signature("ada", "admin"), as_given=given) == (0, 0, 0)
+    assert await undo_selection(Caller(box.setup.database, signature("ada", "admin")), hidden, as_given=given) == (
+        0,
+        0,
+        0,
+    )
 
 
 async def test_each_hidden_message_is_in_the_audit_log(box: MailSetup) -> None:

@@ -5,6 +5,7 @@ from uuid import UUID
 import pytest
 
 from postroom.core.errors import IllegalMove, NotFound, UnknownJobType
+from postroom.operations.caller import Caller
 from postroom.operations.jobs.jobs import JobSelection, apply_to_jobs, dismiss_job, select_jobs
 from postroom.store.engine.ids import new_id
 from postroom.store.jobs import jobs
@@ -56,18 +57,18 @@ async def test_jobs_are_found_by_all_that_is_given(setup: JobSetup) -> None:
 
 async def test_all_that_match_are_retried_canceled_or_dismissed_and_what_moved_on_stays(setup: JobSetup) -> None:
     one, other = await failed(setup, "x"), await failed(setup, "x")
-    assert await apply_to_jobs(setup.database, "dismiss", [one, other, new_id()], signed(), setup.clock) == 2
+    assert await apply_to_jobs(Caller(setup.database, signed(), setup.clock), "dismiss", [one, other, new_id()]) == 2
     assert [await state(setup, id) for id in (one, other)] == ["canceled", "canceled"]
-    assert await apply_to_jobs(setup.database, "dismiss", [one], signed(), setup.clock) == 0
-    assert await apply_to_jobs(setup.database, "retry", [one, new_id()], signed(), setup.clock) == 1
+    assert await apply_to_jobs(Caller(setup.database, signed(), setup.clock), "dismiss", [one]) == 0
+    assert await apply_to_jobs(Caller(setup.database, signed(), setup.clock), "retry", [one, new_id()]) == 1
     assert await state(setup, one) == "queued"
-    assert await apply_to_jobs(setup.database, "cancel", [one, other], signed(), setup.clock) == 1
+    assert await apply_to_jobs(Caller(setup.database, signed(), setup.clock), "cancel", [one, other]) == 1
     assert await state(setup, one) == "canceled"
 
 
 async def test_only_a_failed_job_is_dismissed(setup: JobSetup) -> None:
     waiting = await setup.enqueue()
     with pytest.raises(IllegalMove, match="only failed jobs are dismissed"):
-        await dismiss_job(setup.database, waiting.id, signed(), setup.clock)
+        await dismiss_job(Caller(setup.database, signed(), setup.clock), waiting.id)
     with pytest.raises(NotFound):
-        await dismiss_job(setup.database, new_id(), signed(), setup.clock)
+        await dismiss_job(Caller(setup.database, signed(), setup.clock), new_id())

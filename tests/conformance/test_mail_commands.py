@@ -13,6 +13,7 @@ from postroom.core.errors import BadInput, NotFound, SafetyRefused
 from postroom.core.jobs.job import Job
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.short_ids import short_id
+from postroom.operations.caller import Caller
 from postroom.operations.mail.mail_actions import read_actions, request_action, wait_for_outcome
 from postroom.operations.mail.mail_ids import find_action, find_message
 from postroom.operations.mail.mail_lines import MailLine, MailQuestion, list_by_date, list_lines
@@ -307,7 +308,7 @@ async def test_a_person_acts_on_mail_and_waits_for_the_outcome(database: Databas
     id = await keep_mail(database, clock)
     await deciding(database, clock)  # out of the way
     steps = read_actions(["archive", "apply_label Receipts"])
-    asked = await request_action(database, short_id(id), steps, Policy(), signed(), clock)
+    asked = await request_action(Caller(database, signed(), clock), short_id(id), steps, Policy())
     assert (asked.state, asked.what) == ("queued", "queued: it will be archived and labelled “Receipts”")
     assert await wait_for_outcome(database, asked, timedelta(0)) == asked
     assert "You (cli:ada) asked to archive it and label it “Receipts”." in await story(database, str(id))
@@ -320,7 +321,7 @@ async def test_a_person_may_not_act_on_protected_mail_or_contradict_themselves(d
     id = await keep_mail(database, clock)
     await database.run(protect("sender", "mara@lindqvist.example", "a friend", signed(), clock()))
     with pytest.raises(SafetyRefused, match="protected"):
-        await request_action(database, short_id(id), read_actions(["archive"]), Policy(), signed(), clock)
+        await request_action(Caller(database, signed(), clock), short_id(id), read_actions(["archive"]), Policy())
     refused = (["star", "unstar"], ["dance"], ["apply_label"], ["archive now"], [], ["star"] * 11, ["snooze never"])
     for texts in refused:
         with pytest.raises(BadInput):

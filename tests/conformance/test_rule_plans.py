@@ -8,6 +8,7 @@ import pytest
 from postroom.core.errors import Conflict
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.plan import Plan
+from postroom.operations.caller import Caller
 from postroom.operations.rules.rule_plans import apply_rules, plan_rules
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -25,7 +26,7 @@ def rules(*names: str) -> list[RuleDraft]:
 
 
 async def applied(database: Database, drafts: Sequence[RuleDraft]) -> None:
-    await apply_rules(database, await plan_rules(database, drafts), signed())
+    await apply_rules(Caller(database, signed()), await plan_rules(database, drafts))
 
 
 async def differs(database: Database, drafts: Sequence[RuleDraft]) -> bool:
@@ -46,7 +47,7 @@ async def test_of_two_plans_for_the_same_rules_one_is_carried_out(database: Data
 
 async def _tried(database: Database, plan: Plan) -> str:
     try:
-        await apply_rules(database, plan, signed())
+        await apply_rules(Caller(database, signed()), plan)
     except Conflict:
         return "refused"
     return "applied"
@@ -58,11 +59,11 @@ async def test_a_plan_is_not_carried_out_after_any_change_by_hand(database: Data
     plan = await plan_rules(database, wanted)
     await database.run(switch_rule("a", False, signed(), clock()))
     with pytest.raises(Conflict, match="look at the plan again"):
-        await apply_rules(database, plan, signed())
+        await apply_rules(Caller(database, signed()), plan)
     plan = await plan_rules(database, wanted)
     await database.run(keep_rules([(new_id(), rules("mine")[0])], "refuse", "user", signed(), clock()))
     with pytest.raises(Conflict, match="look at the plan again"):
-        await apply_rules(database, plan, signed())
+        await apply_rules(Caller(database, signed()), plan)
     assert await names(database) == ["a", "b", "mine"]
     await applied(database, wanted)
     assert not await differs(database, wanted)

@@ -2,6 +2,7 @@
 
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.model_decision import ModelDecision
+from postroom.operations.caller import Caller
 from postroom.operations.rules.shadow import ShadowScope, begin, end, list_shadows, report_on
 from postroom.store.mail.mail import StoredMessage
 from postroom.store.rules.shadow_reports import Tally
@@ -56,7 +57,7 @@ async def test_a_rule_is_judged_by_what_it_decided_as_it_stands_now(setup: JobSe
 async def test_a_category_answers_for_what_is_in_shadow_because_of_it_alone(setup: JobSetup) -> None:
     mail_setup = await MailSetup(setup).opened()
     await mail_setup.rules(DARK, RuleDraft("all", {"has_attachment": False}, "archive", priority=900))
-    await begin(setup.database, TRAVEL, signed(), setup.clock())
+    await begin(Caller(setup.database, signed(), setup.clock), TRAVEL)
     await compared(mail_setup, Sample("a", subject=FLIGHT), Sample("b", "x@y.example", FLIGHT))
     assert await standing(setup) == {"dark": Tally(1, 1, 0), "travel": Tally(2, 2, 0)}
     [_, sample] = (await report_on(setup.database, TRAVEL)).agreed
@@ -66,18 +67,21 @@ async def test_a_category_answers_for_what_is_in_shadow_because_of_it_alone(setu
 async def test_what_was_decided_in_an_earlier_shadow_does_not_count_again(setup: JobSetup) -> None:
     mail_setup = await MailSetup(setup).opened()
     await mail_setup.rules(RuleDraft("all", {"has_attachment": False}, "archive"))
-    await begin(setup.database, TRAVEL, signed(), setup.clock())
+    await begin(Caller(setup.database, signed(), setup.clock), TRAVEL)
     await compared(mail_setup, Sample("a", subject=FLIGHT))
-    await end(setup.database, TRAVEL, signed(), setup.clock.forward(60))
+    setup.clock.forward(60)
+    await end(Caller(setup.database, signed(), setup.clock), TRAVEL)
     assert (await report_on(setup.database, TRAVEL)).tally == Tally(1, 1, 0), "it can still be looked at"
-    await begin(setup.database, TRAVEL, signed(), setup.clock.forward(60))
+    setup.clock.forward(60)
+    await begin(Caller(setup.database, signed(), setup.clock), TRAVEL)
     assert await standing(setup) == {"travel": Tally()}
 
 
 async def test_the_model_answers_for_what_it_decided_while_it_was_itself_in_shadow(setup: JobSetup) -> None:
     mail_setup = await MailSetup(setup, adviser=Archiving()).opened()
-    await begin(setup.database, TRAVEL, signed(), setup.clock())
+    await begin(Caller(setup.database, signed(), setup.clock), TRAVEL)
     await compared(mail_setup, Sample("a", subject=FLIGHT))
-    await begin(setup.database, MODEL, signed(), setup.clock.forward(60))
+    setup.clock.forward(60)
+    await begin(Caller(setup.database, signed(), setup.clock), MODEL)
     await compared(mail_setup, Sample("b"), Sample("c", subject=FLIGHT))
     assert await standing(setup) == {"travel": Tally(1, 1, 0), "model": Tally(2, 2, 0)}

@@ -8,6 +8,7 @@ import pytest
 
 from postroom.core.errors import BadInput
 from postroom.operations.accounts.acting import begin_acting, in_words, plan_acting
+from postroom.operations.caller import Caller
 from postroom.operations.mail.mail_ids import find_message
 from postroom.store.accounts.accounts import list_accounts
 from postroom.store.actions.actions import list_actions
@@ -68,7 +69,7 @@ async def test_the_first_start_changes_nothing_until_the_owner_says_from_when(
             (True, "archive"),
         ]
 
-        account, again = await begin_acting(database, OWNER, wall_clock(), signed())
+        account, again = await begin_acting(Caller(database, signed()), OWNER, wall_clock())
         assert (again.messages, in_words(account.acts_from)[:6]) == (0, "since ")
         ids |= deliver(product, new=-0.001)
         await product.live.sync()
@@ -92,7 +93,7 @@ async def test_mail_since_the_given_time_is_decided_again_and_earlier_mail_stays
         assert await archived(product, ids) == set()
 
         for count in (2, 0):
-            _, again = await begin_acting(database, OWNER, since, signed())
+            _, again = await begin_acting(Caller(database, signed()), OWNER, since)
             assert again.messages == count
             await until_done(database, 2)
         assert await archived(product, ids) == {"recent", "other"}
@@ -101,5 +102,5 @@ async def test_mail_since_the_given_time_is_decided_again_and_earlier_mail_stays
 async def test_the_future_is_no_time_to_act_from(database: Database, tmp_path: Path) -> None:
     async with running_product(database, tmp_path, acts=False):
         with pytest.raises(BadInput, match="in the future"):
-            await begin_acting(database, OWNER, wall_clock() + DAY, signed())
+            await begin_acting(Caller(database, signed()), OWNER, wall_clock() + DAY)
         assert [each.acts_from for each in await database.run(list_accounts())] == [None]

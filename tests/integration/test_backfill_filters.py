@@ -6,6 +6,7 @@ from pathlib import Path
 from postroom.core.backfill.job import NewBackfill
 from postroom.core.mail.ingestion import IngestionRule
 from postroom.mailboxes.following.request_handlers import RequestHandlers
+from postroom.operations.caller import Caller
 from postroom.operations.connectors.filters import add_filter
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
@@ -36,7 +37,7 @@ def wanted() -> NewBackfill:
 async def test_a_filter_added_just_before_counts_for_the_estimate(sqlite: Database, tmp_path: Path) -> None:
     async with running_product(sqlite, tmp_path) as product:
         deliver(product)
-        await add_filter(sqlite, NO_SHOP, signed())
+        await add_filter(Caller(sqlite, signed()), NO_SHOP)
         new = wanted()
         asked = {"categories": ["finance"], "date_from": str(new.date_from), "date_to": str(new.date_to)}
         connector = product.parts.connector
@@ -47,7 +48,7 @@ async def test_a_filter_added_just_before_counts_for_the_estimate(sqlite: Databa
 async def test_a_filter_added_just_before_counts_for_the_job(sqlite: Database, tmp_path: Path) -> None:
     async with running_product(sqlite, tmp_path) as product:
         deliver(product)
-        await add_filter(sqlite, NO_SHOP, signed())
+        await add_filter(Caller(sqlite, signed()), NO_SHOP)
         created = await product.services.backfills.create(wanted(), signed())
         assert await product.parts.backfills.work() == "completed"
         job = await product.services.backfills.load(created.job.id)

@@ -7,6 +7,7 @@ import pytest
 from postroom.core.mail.ingestion import DEFAULT_POLICY
 from postroom.core.rules.documents import read_documents
 from postroom.core.rules.starter import drafts_of, starters
+from postroom.operations.caller import Caller
 from postroom.operations.rules.starter_rules import add_starters, list_starters
 from postroom.settings.reading import Settings
 from postroom.store.engine.clock import wall_clock
@@ -68,7 +69,7 @@ async def test_each_is_listed_with_what_it_would_have_done_to_stored_mail(sqlite
     assert (found["calendar"].matched, found["calendar"].leave_inbox) == (4, 2)
     assert found["newsletters"].leave_inbox >= 2
     assert {view.chosen for view in found.values()} == {"no"}
-    await add_starters(sqlite, ["people"], Signature(new_id(), "test", "admin"))
+    await add_starters(Caller(sqlite, Signature(new_id(), "test", "admin")), ["people"])
     assert [view.name for view in await list_starters(sqlite, settings, wall_clock()) if view.chosen == "yes"] == [
         "people"
     ]

@@ -13,6 +13,7 @@ from postroom.core.queue.queues import Queues
 from postroom.intake.buffer import Buffer
 from postroom.intake.dispatcher import Dispatcher
 from postroom.intake.intake import Intake
+from postroom.operations.caller import Caller
 from postroom.operations.jobs.queues import replay
 from postroom.operations.mail.mail_ids import find_message
 from postroom.operations.people.audit import signature
@@ -233,7 +234,7 @@ async def test_mail_that_was_upgraded_or_replayed_is_one_line_on_the_live_page(
     began = clock()
     clock.forward(60)
     signed = signature("cli", "admin")
-    copies = await replay(database, Queues(), "email", signed, since=began, ids=[plain.request_id], clock=clock)
+    copies = await replay(Caller(database, signed, clock), Queues(), "email", since=began, ids=[plain.request_id])
     await dispatcher.tick()
     assert len(copies) == 1
     assert len(await look(database)) == 4

@@ -28,6 +28,7 @@ from postroom.mailboxes.gmail.mailbox import GmailMailbox
 from postroom.mailboxes.gmail.quota import Quota
 from postroom.mailboxes.gmail.transport import CheckedClient
 from postroom.operations.actions.pausing import forbid_and_wait, stop
+from postroom.operations.caller import Caller
 from postroom.store.accounts import accounts
 from postroom.store.actions import actions, decisions, pauses, protection
 from postroom.store.engine.clock import wall_clock
@@ -108,7 +109,7 @@ async def held(setup: GateSetup) -> None:
 async def test_a_change_that_waited_for_a_rate_limit_while_somebody_paused_does_not_leave(setup: GateSetup) -> None:
     await held(setup)
     change = await setup.waiting()
-    stopped = await stop(setup.database, pauses.ALL, "to look", signed())
+    stopped = await stop(Caller(setup.database, signed()), pauses.ALL, "to look")
     assert (stopped.on_wire, stopped.silent) == (0, 0)
     with pytest.raises(Parked, match="to look"):
         await change
@@ -207,7 +208,7 @@ async def test_a_change_without_a_permit_is_not_possible(setup: GateSetup) -> No
 
 
 async def test_a_pause_of_one_account_leaves_others_alone(setup: GateSetup) -> None:
-    await stop(setup.database, str(new_id()), "another one", signed())
+    await stop(Caller(setup.database, signed()), str(new_id()), "another one")
     await setup.gmail.under(setup.permit).modify(setup.message_id, remove=["INBOX"])
     assert not setup.is_in_inbox
 

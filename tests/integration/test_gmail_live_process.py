@@ -20,6 +20,7 @@ from postroom.mailboxes.gmail.credentials import AccessTokens
 from postroom.mailboxes.gmail.oauth import GoogleOAuth
 from postroom.mailboxes.gmail.scopes import PUBSUB
 from postroom.operations.accounts.connecting import connect
+from postroom.operations.caller import Caller
 from postroom.store.accounts.accounts import AccountView
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
@@ -160,7 +161,7 @@ async def consented(tmp_path: Path, database: Database) -> AsyncIterator[Consent
         tokens = AccessTokens(AccountBook(database, lambda: vault), oauth)
         grant = await google.consent(oauth, "organise", ADA)
         signed, client_id = Signature(new_id(), "test", "admin"), google.app.client_id
-        account = await connect(database, vault, grant, ADA, client_id, signed, wall_clock())
+        account = await connect(Caller(database, signed, wall_clock), vault, grant, ADA, client_id)
         services = services_on(database, wall_clock, credentials=tokens)
         async with served(services) as board:
             token = await board.token("connector", account.endpoint_identity)

@@ -18,6 +18,7 @@ import pytest
 
 from postroom.core.mail.secret_fields import REFRESH_TOKEN
 from postroom.operations.accounts.connecting_imap import connect_imap, imap_account
+from postroom.operations.caller import Caller
 from postroom.store.accounts.accounts import Consent, GivenAccess, connect_account
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
@@ -296,7 +297,7 @@ async def store_password(data: Path, password: str) -> None:
         assert account is not None
         assert account.servers is not None
         servers, signed = replace(account.servers, given_at=wall_clock()), Signature(new_id(), "test", "cli")
-        await connect_imap(database, Vault(data), OWNER, servers, password, signed)
+        await connect_imap(Caller(database, signed), Vault(data), OWNER, servers, password)
     finally:
         await database.close()
 

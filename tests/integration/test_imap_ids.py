@@ -13,6 +13,7 @@ from postroom.mailboxes.imap.places import Finder, KnownPlaces
 from postroom.mailboxes.imap.session import Session
 from postroom.mailboxes.imap.sign_ins import ImapSignIns
 from postroom.operations.accounts.connecting_imap import connect_imap
+from postroom.operations.caller import Caller
 from postroom.store.engine.database import Database
 from postroom.vault.sealing import Vault
 from support.clocks import ManualClock
@@ -42,7 +43,7 @@ async def opened(server: Server, database: Database, folder: Path, clock: Manual
         await keep_mail(database, clock, number, owner=ADA, event_id=id, provider="imap")
     async with scripted_imap(server.talk) as port:
         at = replace(servers(clock.forward(1)), imap_host="127.0.0.1", imap_port=port, imap_security="plain")
-        account = await connect_imap(database, vault, ADA, at, "a password", signed(), clock=clock)
+        account = await connect_imap(Caller(database, signed(), clock), vault, ADA, at, "a password")
         session = await ImapSignIns(AccountBook(database, lambda: vault, clock)).open(account.id)
         session.connection.close()
         return session

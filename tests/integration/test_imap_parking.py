@@ -13,6 +13,7 @@ from postroom.mailboxes.accounts.book import AccountBook
 from postroom.mailboxes.imap.errors import ServerFailed
 from postroom.mailboxes.imap.sign_ins import AccountGone, AccountUnreadable, AccountWaits, ImapSignIns
 from postroom.operations.accounts.connecting_imap import connect_imap
+from postroom.operations.caller import Caller
 from postroom.store.accounts import accounts
 from postroom.store.accounts.accounts import AccountView
 from postroom.store.engine.database import Database
@@ -59,7 +60,7 @@ class Setup:
 
     async def give(self, password: str) -> AccountView:
         at = replace(servers(self.clock.forward(1)), imap_host="127.0.0.1", imap_port=self.port, imap_security="plain")
-        return await connect_imap(self.database, self.vault, ADA, at, password, signed(), clock=self.clock)
+        return await connect_imap(Caller(self.database, signed(), self.clock), self.vault, ADA, at, password)
 
 
 @pytest.fixture

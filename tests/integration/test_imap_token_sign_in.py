@@ -22,6 +22,7 @@ from postroom.mailboxes.imap.tokens import HeldConsent, MailTokens
 from postroom.mailboxes.oauth.mail_apps import microsoft_mail_app
 from postroom.mailboxes.oauth.tokens import refresh
 from postroom.operations.accounts.connecting_imap import connect_imap_by_consent
+from postroom.operations.caller import Caller
 from postroom.store.accounts import accounts
 from postroom.store.accounts.accounts import AccountView
 from postroom.store.engine.database import Database
@@ -109,7 +110,7 @@ class Setup:
             sign_in="xoauth2",
         )
         held = HeldConsent("microsoft", token)
-        return await connect_imap_by_consent(self.database, self.vault, ADA, at, held, signed(), self.clock)
+        return await connect_imap_by_consent(Caller(self.database, signed(), self.clock), self.vault, ADA, at, held)
 
     async def open(self, account: AccountView) -> None:
         (await self.sign_ins.open(account.id)).connection.close()

@@ -31,6 +31,7 @@ from postroom.mailboxes.gmail.oauth import AppRefused, GoogleOAuth, Grant
 from postroom.mailboxes.gmail.scopes import COMPOSE, LABELS, MODIFY, READONLY
 from postroom.operations.accounts.accounts import find_account
 from postroom.operations.accounts.connecting import connect, remove
+from postroom.operations.caller import Caller
 from postroom.store.accounts import accounts
 from postroom.store.accounts.accounts import AccountView
 from postroom.store.engine.database import Database
@@ -75,7 +76,7 @@ class OAuthSetup:
     async def connect(self, email: str = ADA) -> AccountView:
         grant = await self.google.consent(self.oauth, "organise", email)
         client_id, now = self.google.app.client_id, self.clock()
-        return await connect(self.database, self.vault, grant, email, client_id, signed(), now)
+        return await connect(Caller(self.database, signed(), lambda: now), self.vault, grant, email, client_id)
 
     def another_process(self) -> AccessTokens:
         return AccessTokens(
@@ -283,7 +284,7 @@ async def test_pause_and_removal_by_another_process_reach_a_kept_token_in_second
         await setup.tokens.for_jobs(account.id).token()
     await setup.database.run(accounts.resume_account(account.id, signed(), setup.clock()))
     await setup.tokens.of(account.id)
-    assert await remove(setup.database, setup.vault, setup.oauth.revoke, account, signed(), setup.clock())
+    assert await remove(Caller(setup.database, signed(), setup.clock), setup.vault, setup.oauth.revoke, account)
     setup.clock.forward(6)
     with pytest.raises(Fatal, match="was removed"):
         await setup.tokens.for_jobs(account.id).token()
@@ -301,7 +302,7 @@ async def test_trouble_with_google_lets_a_job_try_again(setup: OAuthSetup) -> No
 async def test_less_than_was_asked_for_is_seen_before_and_behind_google(setup: OAuthSetup) -> None:
     setup.google.emulator.consents.behaviour.withheld = frozenset({MODIFY, COMPOSE})
     request = await setup.google.consent(setup.oauth, "read")
-    account = await connect(setup.database, setup.vault, request, ADA, "client", signed(), setup.clock())
+    account = await connect(Caller(setup.database, signed(), setup.clock), setup.vault, request, ADA, "client")
     assert account.consent is not None
     assert account.consent.level == "read"
     async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:

@@ -9,6 +9,7 @@ import pytest
 import trustme
 
 from postroom.core.errors import BadInput
+from postroom.operations.caller import Caller
 from postroom.operations.outbound.outbound_many import MailFilter, ManyDone, find_mail, settle_many
 from postroom.store.engine.database import Database
 from postroom.store.outbound import destinations, outbound, outbound_answers
@@ -124,7 +125,7 @@ async def test_many_mails_are_settled_by_tenant_destination_and_time(sending: Sm
     with pytest.raises(BadInput, match="in which this cannot be done"):
         await find_mail(database, "retry", MailFilter(state="unknown"))
     await database.run(outbound_answers.resolve_mail(first, "sent", signed(), clock()))
-    done = await settle_many(database, "not_sent", [first, second, third], signed(), clock)
+    done = await settle_many(Caller(database, signed(), clock), "not_sent", [first, second, third])
     assert done == ManyDone(done=2, changed=1)
     assert Counter(each.state for each in await database.run(outbound.list_mail(9))) == {"queued": 2, "sent": 1}
     audited = [each.object_id for each in await database.run(list_audit(9)) if each.action == "outbound.resolve"]

@@ -11,6 +11,7 @@ import pytest
 
 from postroom.core.audited_actions import AuditedAction
 from postroom.operations.actions.protection import protect
+from postroom.operations.caller import Caller
 from postroom.operations.people.audit import signature
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
@@ -86,7 +87,7 @@ async def test_hostile_words_are_text_on_the_page_and_no_formula_in_the_file(
 
 
 async def test_the_file_has_what_the_filters_leave(client: httpx2.AsyncClient, database: Database) -> None:
-    await protect(database, "sender", "a@x.example", "mine", signature("cli:ada", "admin"))
+    await protect(Caller(database, signature("cli:ada", "admin")), "sender", "a@x.example", "mine")
     await record(database, "person:ada", "token.create")
     lines = (await client.get("/audit.jsonl?action=token.create")).text.splitlines()
     assert len(lines) == 1

@@ -11,6 +11,7 @@ import pytest
 from postroom.core.heartbeat import parse_heartbeat
 from postroom.core.mail.ingestion import parse_rule
 from postroom.core.mail.tiers import Known, assign_tier
+from postroom.operations.caller import Caller
 from postroom.operations.connectors.filters import add_filter, remove_filter
 from postroom.operations.connectors.tier_rules import load_tier_rules
 from postroom.operations.people.audit import signature
@@ -97,10 +98,10 @@ async def test_a_guard_from_the_settings_is_marked(database: Database, tmp_path:
 async def test_ingestion_rules_are_shown_in_order_and_paged(client: httpx2.AsyncClient, database: Database) -> None:
     page = await text(client)
     assert "it has the header list-unsubscribe" in page
-    await remove_filter(database, "list-unsubscribe", signature("test", "admin"))
+    await remove_filter(Caller(database, signature("test", "admin")), "list-unsubscribe")
     hostile = "<script>alert(1)</script>"
     own = {"number": 5, "name": hostile, "kind": "header_contains", "header": "x-odd", "value": hostile, "tier": "skip"}
-    await add_filter(database, parse_rule(own), signature("test", "admin"))
+    await add_filter(Caller(database, signature("test", "admin")), parse_rule(own))
     raw = (await client.get("/filters")).text
     assert "<script>alert" not in raw
     page = unescape(raw)
@@ -114,7 +115,7 @@ async def test_ingestion_rules_are_shown_in_order_and_paged(client: httpx2.Async
             "value": f"d{number:03}.example",
             "tier": "skip",
         }
-        await add_filter(database, parse_rule(rule), signature("test", "admin"))
+        await add_filter(Caller(database, signature("test", "admin")), parse_rule(rule))
     first = await text(client)
     assert "d198.example" in first
     assert "precedence-junk" not in first

@@ -10,6 +10,7 @@ import pytest
 
 from postroom.intake.intake import Intake
 from postroom.operations.actions.kill_switch import pause_changes, resume_changes
+from postroom.operations.caller import Caller
 from postroom.operations.people.audit import signature
 from postroom.store.accounts.accounts import act_from
 from postroom.store.engine.clock import wall_clock
@@ -72,11 +73,11 @@ async def test_steps_are_ticked_as_they_are_done_and_end_with_the_first_act(
     assert "is decided in shadow" not in await shown(page)
 
     signed = signature("person:ida", "operator", "wait")
-    await pause_changes(sqlite, None, "wait", signed)
+    await pause_changes(Caller(sqlite, signed), None, "wait")
     assert await steps(page) == ["done", "done", "done", "next"]
-    await resume_changes(sqlite, None, signature("person:ida", "operator", "go on"))
+    await resume_changes(Caller(sqlite, signature("person:ida", "operator", "go on")), None)
     await box.acted(PARCEL, ARCHIVED)
-    await pause_changes(sqlite, None, "wait", signature("person:ida", "operator", "wait"))
+    await pause_changes(Caller(sqlite, signature("person:ida", "operator", "wait")), None, "wait")
     assert await steps(page) == [], "who has used it before is not led again"
 
 

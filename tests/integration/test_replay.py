@@ -10,6 +10,7 @@ from mcp.client import Client
 
 from postroom.core.jobs.types import CATALOGUE
 from postroom.intake.dispatcher import Dispatcher
+from postroom.operations.caller import Caller
 from postroom.operations.jobs.queues import replay
 from postroom.operations.people.audit import signature
 from postroom.store.engine.database import Database
@@ -173,7 +174,7 @@ async def test_replayed_mail_is_not_kept_twice(switchboard: Served, database: Da
     assert await dispatcher.tick() == 1
     clock.forward(1)
     signed, since = signature("test", "admin"), clock().replace(hour=1)
-    assert await replay(database, services.queues, "email", signed, since=since, clock=clock)
+    assert await replay(Caller(database, signed, clock), services.queues, "email", since=since)
     assert await dispatcher.tick() == 1
     [job] = await database.run(jobs.list_jobs(limit=10))
     assert job.type == "classify"

@@ -5,6 +5,7 @@ import pytest
 from postroom.core.actions.safety import Policy
 from postroom.operations.actions.actions import list_actions
 from postroom.operations.actions.undo import undo_action
+from postroom.operations.caller import Caller
 from postroom.operations.mail.mail_lines import MailQuestion, list_by_date, list_lines
 from postroom.operations.mail.mail_page import show_mail
 from postroom.operations.overview.overview import Overview
@@ -34,7 +35,7 @@ async def test_an_action_has_one_state_on_the_overview_in_the_list_in_its_story_
     box = await filled_mailbox(database)
     assert await words_for(database, box) == {"done"}
     (action,) = [each for each in await list_actions(database, 10) if each.message_id == box.ids["done"]]
-    await undo_action(database, action.id, signed())
+    await undo_action(Caller(database, signed()), action.id)
     await carry_out_undo(box, action.id)
     assert await words_for(database, box) == {"undone"}
     story = await story_of(database, str(box.ids["done"]))
@@ -44,7 +45,7 @@ async def test_an_action_has_one_state_on_the_overview_in_the_list_in_its_story_
 async def test_an_action_that_is_being_undone_is_nowhere_called_done(database: Database) -> None:
     box = await filled_mailbox(database)
     (action,) = [each for each in await list_actions(database, 10) if each.message_id == box.ids["done"]]
-    await undo_action(database, action.id, signed())
+    await undo_action(Caller(database, signed()), action.id)
     jobs = await box.setup.claim()
     (job,) = [each for each in jobs if each.payload.get("original_action_id") == str(action.id)]
     await database.run(undos.begin_undo(job, action.id, action.account_id, new_id(), box.setup.clock()))

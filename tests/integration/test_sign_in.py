@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from postroom.core.errors import SignInRefused
 from postroom.core.roles import Role
+from postroom.operations.caller import Caller
 from postroom.operations.people.passkeys import Challenges
 from postroom.operations.people.people import link_for
 from postroom.store.engine.ids import new_id
@@ -121,7 +122,7 @@ async def test_a_code_is_asked_for_besides_the_password_and_works_once(pages: Pa
     code = app.at(pages.clock())
     assert (await sign_in(mara, code=f"{code[:3]} {code[3:]}")).status_code == 303
     assert (await sign_in(pages.visitor(), code=code)).status_code == 401
-    made = await link_for(pages.database, "mara", signed(), pages.clock)
+    made = await link_for(Caller(pages.database, signed(), pages.clock), "mara")
     back = pages.visitor()
     await back.post("/sign-in/once/password", secret=made.secret, name="mara", password=PASSWORD + "!")
     assert (await back.get("/settings/sign-in")).status_code == 200

@@ -26,6 +26,7 @@ from postroom.core.outbound.transport import (
     decided,
 )
 from postroom.operations.actions.pausing import stop
+from postroom.operations.caller import Caller
 from postroom.outbound.queue.delivery import Sender
 from postroom.outbound.queue.pace import Pace
 from postroom.outbound.queue.smtp_delivery import SmtpRoad
@@ -392,10 +393,10 @@ async def test_a_pause_waits_for_mail_that_is_leaving_and_counts_what_it_did_not
     delivering = asyncio.create_task(sending.delivery(leased, leaving).attempt())
     await leaving.begun.wait()
     in_haste = iter([0.0, *[GRANT_S + 1.0] * 100])
-    stopped = await stop(sending.database, pauses.ALL, "look", signed(), sending.clock, lambda: next(in_haste))
+    stopped = await stop(Caller(sending.database, signed(), sending.clock), pauses.ALL, "look", lambda: next(in_haste))
     assert (stopped.on_wire, stopped.silent) == (1, 0)
     patient = asyncio.create_task(
-        stop(sending.database, pauses.ALL, "look", signed(), sending.clock, lambda: 0.0), name="pause"
+        stop(Caller(sending.database, signed(), sending.clock), pauses.ALL, "look", lambda: 0.0), name="pause"
     )
     await asyncio.wait({patient}, timeout=0)
     assert not patient.done()

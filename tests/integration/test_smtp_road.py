@@ -21,6 +21,7 @@ from postroom.core.outbound.transport import (
     decided,
 )
 from postroom.operations.accounts.keys import rotate_keys
+from postroom.operations.caller import Caller
 from postroom.operations.installation.vault import vault_of
 from postroom.operations.outbound.destinations import add_dkim
 from postroom.operations.outbound.reports import take_report
@@ -69,9 +70,9 @@ async def test_mail_leaves_signed_and_byte_for_byte_through_the_transport_of_the
         settings = load_settings({"data_dir": tmp_path, **overrides}, environ={}, cwd=tmp_path)
         database = await open_database(tmp_path)
         vault = vault_of(settings)
-        made = await add_dkim(database, vault, "Sender.example", "s1", "rsa-sha256", signed())
+        made = await add_dkim(Caller(database, signed()), vault, "Sender.example", "s1", "rsa-sha256")
         assert made.name == "s1._domainkey.sender.example"
-        await rotate_keys(database, vault, signed(), configured=False, drop_old=True)
+        await rotate_keys(Caller(database, signed()), vault, configured=False, drop_old=True)
         new = new_mail(ADA)
         await database.run(queue_mail([new], wall_clock()))
         async with SmtpOnDemand(settings, database) as smtp:

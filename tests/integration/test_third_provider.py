@@ -32,6 +32,7 @@ from postroom.interfaces.http.services import Services
 from postroom.operations.accounts.accounts import AccountView, list_accounts
 from postroom.operations.accounts.connecting import connect_with_fields
 from postroom.operations.actions.undo import UndoSelection, undo_selection
+from postroom.operations.caller import Caller
 from postroom.operations.people.audit import Signature, signature
 from postroom.operations.preview.preview_account import fetch_mail
 from postroom.settings.reading import Settings, load_settings
@@ -83,7 +84,7 @@ def settings_in(folder: Path) -> Settings:
 
 async def connected(database: Database, settings: Settings) -> AccountView:
     fields = {"password": OPENS}
-    account = (await connect_with_fields(database, settings, NAME, OWNER, fields, signed())).account
+    account = (await connect_with_fields(Caller(database, signed()), settings, NAME, OWNER, fields)).account
     return await database.run(act_from(account.id, datetime(2020, 1, 1, tzinfo=UTC), signed(), wall_clock()))
 
 
@@ -167,7 +168,7 @@ async def test_its_mail_is_acted_on_and_the_action_undone(sqlite: Database, tmp_
         folders.put(mail("Your invoice"))
         await until(sqlite, rows, lambda rows: [each.action_state for each in rows] == ["completed"])
         assert await places() == ["archive"]
-        await undo_selection(sqlite, UndoSelection(rule="invoices"), signed(), as_given={})
+        await undo_selection(Caller(sqlite, signed()), UndoSelection(rule="invoices"), as_given={})
         await until(sqlite, places, lambda found: found == ["INBOX"])
 
 

@@ -13,6 +13,7 @@ from postroom.mailboxes.gmail.credentials import AccessTokens
 from postroom.mailboxes.gmail.oauth import GoogleApp, GoogleOAuth, Grant
 from postroom.mailboxes.gmail.scopes import MODIFY
 from postroom.operations.accounts.connecting import connect
+from postroom.operations.caller import Caller
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail.mail import keep_account
@@ -47,5 +48,5 @@ async def _credentials(
     vault, signed = Vault(folder), Signature(new_id(), "test", "admin")
     await database.run(keep_account(new_id(), "gmail", "webhook:ci", "ci@example.com", clock()))
     grant = Grant("ya29.first", timedelta(hours=1), frozenset({MODIFY}), "1//refresh")
-    await connect(database, vault, grant, "ci@example.com", "client", signed, clock())
+    await connect(Caller(database, signed, clock), vault, grant, "ci@example.com", "client")
     return AccessTokens(AccountBook(database, lambda: vault, clock), GoogleOAuth(google, GoogleApp("client", "secret")))

@@ -15,6 +15,7 @@ from postroom.core.roles import Role
 from postroom.core.rules.draft import RuleDraft
 from postroom.interfaces.http.api.registry import OPERATIONS
 from postroom.interfaces.http.services import Services
+from postroom.operations.caller import Caller
 from postroom.operations.outbound.destinations import pause_destination
 from postroom.operations.outbound.senders import throttle_sender_for
 from postroom.operations.outbound.suppressions import suppress
@@ -65,10 +66,10 @@ async def planted(services: Services) -> Mapping[str, str]:
     mail = await plant_mail(services)
     reason = signature("test", "admin", EVIL)
     draft = RuleDraft(f"{PLAIN} rule", {"sender_email": f"{PLAIN}@evil.example"}, "archive", description=PLAIN)
-    await add_rules(database, [draft], signed(), clock=clock)
-    await throttle_sender_for(database, SENDER, timedelta(hours=2), reason, clock)
-    await suppress(database, "example.org", f"{PLAIN}@evil.example", signature("test", "admin", EVIL), clock)
-    await pause_destination(database, "evil.example", signature("test", "admin", EVIL), clock)
+    await add_rules(Caller(database, signed(), clock), [draft])
+    await throttle_sender_for(Caller(database, reason, clock), SENDER, timedelta(hours=2))
+    await suppress(Caller(database, signature("test", "admin", EVIL), clock), "example.org", f"{PLAIN}@evil.example")
+    await pause_destination(Caller(database, signature("test", "admin", EVIL), clock), "evil.example")
     [job, *_] = await database.run(list_jobs(None, None, 5))
     return {
         "message": str(message),

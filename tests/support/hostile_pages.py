@@ -25,6 +25,7 @@ from postroom.core.rules.draft import RuleDraft, read_draft
 from postroom.core.rules.learning import RuleSuggestion
 from postroom.intake.intake import LARGEST_BATCH
 from postroom.operations.actions.protection import protect
+from postroom.operations.caller import Caller
 from postroom.operations.connectors.filters import add_filter
 from postroom.operations.people.audit import Signature, signature
 from postroom.operations.people.people import add_person
@@ -168,7 +169,7 @@ class HostileHouse:
             rule = {"number": 100 + number, "kind": "header_contains", "header": "X-Tag", "tier": "skip"}
             with contextlib.suppress(PostroomError):
                 read = parse_rule(rule | {"name": self.text(number, 0, 120), "value": self.text(number, 1, 400)})
-                await self.try_to(add_filter(self.database, read, self.signed(number), self.clock))
+                await self.try_to(add_filter(Caller(self.database, self.signed(number), self.clock), read))
 
     def _draft(self, number: int) -> RuleDraft:
         """A rule as a person writes it; what may not be a label, a name or a condition is left out."""
@@ -273,11 +274,13 @@ class HostileHouse:
         now: datetime = self.clock()
         for number in range(len(self.texts)):
             text = self.text(number, 0, 200)
-            await self.try_to(protect(self.database, "label", text, self.text(number, 1, 400), self.signed(number)))
-            await self.try_to(add_person(self.database, text[:60], "viewer", self.signed(number)))
+            await self.try_to(
+                protect(Caller(self.database, self.signed(number)), "label", text, self.text(number, 1, 400))
+            )
+            await self.try_to(add_person(Caller(self.database, self.signed(number)), text[:60], "viewer"))
             with contextlib.suppress(PostroomError):
                 minted = mint(Role.AGENT, None, text[:120], None)
-                await self.try_to(create_token(self.database, minted.token, self.signed(number), now))
+                await self.try_to(create_token(Caller(self.database, self.signed(number), lambda: now), minted.token))
         await self.database.run(pause("all", self.text(1, 0, 300), self.signed(1), now))
         self.pages += [
             f"/{page}={quote(self.text(number), safe='')}"

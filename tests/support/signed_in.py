@@ -22,6 +22,7 @@ from postroom.core.visitors import PersonRole
 from postroom.interfaces.http.ready import ready_endpoint
 from postroom.interfaces.http.serve import serving
 from postroom.interfaces.http.services import Services
+from postroom.operations.caller import Caller
 from postroom.operations.people.people import add_person, offer_first_link
 from postroom.settings.reading import Settings
 from postroom.store.engine.database import Database
@@ -64,7 +65,7 @@ class Pages:
 
     async def signed_in(self, name: str = "mara", role: PersonRole = "admin") -> "Visiting":
         """Somebody who has just chosen a password by their link."""
-        made = await add_person(self.database, name, role, signed(), self.clock)
+        made = await add_person(Caller(self.database, signed(), self.clock), name, role)
         person = self.visitor()
         answer = await person.post("/sign-in/once/password", secret=made.secret, name=name, password=PASSWORD)
         assert answer.status_code == 303, answer.text

@@ -14,6 +14,7 @@ import structlog
 
 from postroom.core.errors import BadInput
 from postroom.core.roles import Role
+from postroom.operations.caller import Caller
 from postroom.operations.outbound.senders import WantedSender, add_sender, load_sender
 from postroom.operations.people.audit import Signature, signature
 from postroom.operations.people.tokens import create_token, mint
@@ -78,7 +79,7 @@ class Town:
 
     async def _sender_token(self, customer: Customer) -> str:
         try:
-            await add_sender(self._database, WantedSender(customer.username, plan=customer.plan), _signed())
+            await add_sender(Caller(self._database, _signed()), WantedSender(customer.username, plan=customer.plan))
         except BadInput:
             log.debug("demo.sender_is_known")  # from an earlier demo on the same data
         sender = await load_sender(self._database, customer.username)
@@ -87,7 +88,7 @@ class Town:
     async def _token(self, role: Role, *, identity: str | None = None, sender_id: int | None = None) -> str:
         now = wall_clock()
         minted = mint(role, identity, DEMO, now + LIFETIME, sender_id=sender_id)
-        await create_token(self._database, minted.token, _signed(), now)
+        await create_token(Caller(self._database, _signed(), lambda: now), minted.token)
         return minted.text
 
 

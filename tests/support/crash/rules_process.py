@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from postroom.core.rules.draft import RuleDraft
+from postroom.operations.caller import Caller
 from postroom.operations.rules.rule_plans import apply_rules, plan_rules
 from postroom.store.engine.database import Database, Dialect, Script, Step, Transaction
 from postroom.store.engine.ids import new_id
@@ -67,7 +68,7 @@ async def main(arguments: argparse.Namespace) -> None:
     opened = await open_database(arguments.data_dir, arguments.url)
     database = StruckDatabase(opened, arguments.kill)
     plan = await plan_rules(cast("Database", database), drafts(arguments.rules))
-    await apply_rules(cast("Database", database), plan, Signature(new_id(), "cli:ada", "admin"))
+    await apply_rules(Caller(cast("Database", database), Signature(new_id(), "cli:ada", "admin")), plan)
     announce("applied", database.statements)
     await opened.close()
 

@@ -11,6 +11,7 @@ from postroom.core.errors import LeaseLost, PostroomError
 from postroom.core.queue.queues import Queues
 from postroom.intake.buffer import Buffer, Delivery
 from postroom.intake.intake import Intake
+from postroom.operations.caller import Caller
 from postroom.operations.jobs.queues import replay
 from postroom.operations.people.audit import signature
 from postroom.store.engine.codecs import as_uuid
@@ -196,8 +197,7 @@ class InboxSetup:
         return [each.message_id for each in await self.next(most, queue)]
 
     async def replay(self, queue: str, **which: Any) -> list[UUID]:
-        signed = signature("cli", "admin")
-        return await replay(self.database, self.queues, queue, signed, clock=self.clock, **which)
+        return await replay(Caller(self.database, signature("cli", "admin"), self.clock), self.queues, queue, **which)
 
     async def ack(self, deliveries: Iterable[Delivery]) -> list[LeaseLost | None]:
         return await self.buffer.ack(refs(deliveries))

@@ -9,7 +9,6 @@ import typer
 from postroom.core.errors import BadInput
 from postroom.core.mail.providers import PROVIDERS
 from postroom.interfaces.cli.account_adding import AddOptions, account_row, dialog_for
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.session import Session, command_group
 
 if TYPE_CHECKING:
@@ -154,7 +153,7 @@ def pause(
     sent to the mailbox; what had left just before may still take effect. Safe to repeat."""
     from postroom.operations.accounts.accounts import pause_account
 
-    _show(session.call(pause_account, name, operator_signature(reason)), session)
+    _show(session.because(reason).act(pause_account, name), session)
 
 
 @app.command()
@@ -162,7 +161,7 @@ def resume(session: Session, name: Name) -> None:
     """Use an account again: jobs that waited for it continue. Safe to repeat."""
     from postroom.operations.accounts.accounts import resume_account
 
-    _show(session.call(resume_account, name, operator_signature()), session)
+    _show(session.act(resume_account, name), session)
 
 
 @app.command()
@@ -191,7 +190,7 @@ def act(
     plan = session.call(plan_acting, name, start)
     if plan.messages and not yes and since != "now":
         _ask_to_act(plan)
-    account, (count, batch) = session.call(begin_acting, name, start, operator_signature())
+    account, (count, batch) = session.act(begin_acting, name, start)
     line = f"{account.email}  acts on mail from {start:%Y-%m-%d %H:%M} UTC on"
     if count:
         line += f"; {count:,} {'message is' if count == 1 else 'messages are'} decided again"
@@ -216,7 +215,7 @@ def sync(session: Session, name: Name) -> None:
     """Check a mailbox and its labels now, by jobs. Both are also checked continuously. Safe to repeat."""
     from postroom.operations.accounts.accounts import sync_account
 
-    account, job_id = session.call(sync_account, name, operator_signature())
+    account, job_id = session.act(sync_account, name)
     row = {"account": account.email, "job_id": job_id}
     session.show_line(row, f"{account.email}  will be checked by job {job_id}")
 
@@ -227,7 +226,7 @@ def remove(session: Session, name: Name) -> None:
     from postroom.mailboxes.providers import provider_named
     from postroom.operations.accounts.connecting import remove_account
 
-    removed = session.call(remove_account, session.settings, name, operator_signature())
+    removed = session.act(remove_account, session.settings, name)
     _show(removed.account, session)
     if not removed.consent_ended:
         typer.echo(provider_named(removed.account.provider).end_by_hand, err=True)

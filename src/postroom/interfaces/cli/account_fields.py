@@ -13,7 +13,6 @@ from postroom.interfaces.cli.account_adding import (
     say_how_to_act,
     typed_secret,
 )
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.session import Session
 
 
@@ -26,7 +25,7 @@ def add(session: Session, provider: str, options: AddOptions) -> None:
     refuse_options(provider, given)
     email = options.email or asked("Mail address")
     fields = {each.name: typed_secret(each.label) for each in provider_named(provider).fields}
-    connected = session.call(connect_with_fields, session.settings, provider, email, fields, operator_signature())
+    connected = session.act(connect_with_fields, session.settings, provider, email, fields)
     account = connected.account
     session.show_line(account_row(account), f"{account.email}  connected {facts_of(provider).way}  ({account.id})")
     for each in connected.warnings:

@@ -4,7 +4,6 @@ import typer
 
 from postroom.interfaces.cli.account_adding import AddOptions, account_row, refuse_options, say_how_to_act
 from postroom.interfaces.cli.consent import Browsing, Pasting
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.options import choice
 from postroom.interfaces.cli.session import Session
 
@@ -31,14 +30,13 @@ def add(session: Session, provider: str, options: AddOptions) -> None:
     )
     wanted_level = None if options.level is None else choice("--level", options.level, LEVELS)
     settings = session.settings
-    connected = session.call(
+    connected = session.act(
         add_gmail,
         vault_of(settings),
         google_app(settings),
         settings.gmail.base_url,
         WantedConsent(options.email, wanted_level, scopes_beside(settings)),
         Pasting() if options.no_browser else Browsing(),
-        operator_signature(),
     )
     account = connected.account
     granted = account.consent.level if account.consent else "nothing"

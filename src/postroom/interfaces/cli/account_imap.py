@@ -18,7 +18,6 @@ from postroom.interfaces.cli.account_adding import (
     say_how_to_act,
     typed_secret,
 )
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.running import run_briefly
 from postroom.interfaces.cli.session import Session
 
@@ -83,18 +82,8 @@ def _connected(session: Session, options: AddOptions) -> "AccountView | None":
         return None
     vault = vault_of(session.settings)
     if passwords.consent is not None:
-        return session.call(
-            connect_imap_by_consent, vault, wanted.email, tried.servers, passwords.consent, operator_signature()
-        )
-    return session.call(
-        connect_imap,
-        vault,
-        wanted.email,
-        tried.servers,
-        passwords.imap,
-        operator_signature(),
-        passwords.smtp,
-    )
+        return session.act(connect_imap_by_consent, vault, wanted.email, tried.servers, passwords.consent)
+    return session.act(connect_imap, vault, wanted.email, tried.servers, passwords.imap, passwords.smtp)
 
 
 def _found(session: Session, wanted: "WantedServers", last: "MailServers | None") -> "FoundServers":

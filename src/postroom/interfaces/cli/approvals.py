@@ -9,7 +9,6 @@ import typer
 from postroom.core.counted import counted
 from postroom.core.errors import BadInput
 from postroom.core.short_ids import short_id
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.options import Limit, Reason
 from postroom.interfaces.cli.output import cell, show_json, show_one
 from postroom.interfaces.cli.session import Session, command_group
@@ -71,7 +70,7 @@ def approve(session: Session, id: Id, yes: Yes = False) -> None:
     if not yes and shown.is_waiting:
         show_one(_whole(shown))
         typer.confirm("Do this?", abort=True)
-    _show_answer(shown, session.call(approvals.approve, shown, operator_signature()), session)
+    _show_answer(shown, session.act(approvals.approve, shown), session)
 
 
 @app.command()
@@ -94,7 +93,7 @@ def reject(
         raise BadInput("ID", "is missing, or given beside --by or --all", "give ids, --by NAME, or --all")
     if ids:
         for shown in [session.call(approvals.find, id) for id in ids]:
-            _show_answer(shown, session.call(approvals.reject, shown.id, operator_signature(reason)), session)
+            _show_answer(shown, session.because(reason).act(approvals.reject, shown.id), session)
         return
     found = session.call(approvals.list_by, by)
     if found and not yes:
@@ -114,8 +113,8 @@ def _ask_to_reject(groups: Sequence[ApprovalGroup]) -> None:
 def _reject_several(session: Session, lines: Sequence[ApprovalLine], reason: str | None) -> int:
     shown = [ShownApproval(each.approval.id, each.approval.action_hash) for each in lines]
     parts = [shown[start : start + MOST_AT_ONCE] for start in range(0, len(shown), MOST_AT_ONCE)]
-    signed = operator_signature(reason)
-    return sum(session.call(approvals.answer_several, part, False, signed).counted for part in parts)
+    signing = session.because(reason)
+    return sum(signing.act(approvals.answer_several, part, False).counted for part in parts)
 
 
 def _show_answer(shown: Approval, answered: AnsweredApproval, session: Session) -> None:

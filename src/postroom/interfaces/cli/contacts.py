@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from postroom.core.errors import BadInput
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.output import show_json
 from postroom.interfaces.cli.session import Session, command_group
 
@@ -33,7 +32,7 @@ def import_(
     from postroom.operations.accounts.contacts import import_contacts
 
     found = _read(file)
-    kept = session.call(import_contacts, found, account, operator_signature())
+    kept = session.act(import_contacts, found, account)
     if session.as_json:
         show_json({**kept._asdict(), "problems": list(found.problems)})
         return

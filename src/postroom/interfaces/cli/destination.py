@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.options import Reason
 from postroom.interfaces.cli.session import Session, command_group
 
@@ -30,7 +29,7 @@ def pause(session: Session, domain: Destination, reason: Reason = None) -> None:
     """Send nothing to a destination; mail that waits is kept. Safe to repeat."""
     from postroom.operations.outbound.destinations import pause_destination
 
-    session.call(pause_destination, domain, operator_signature(reason))
+    session.because(reason).act(pause_destination, domain)
     session.show_result(domain, "paused")
 
 
@@ -39,5 +38,5 @@ def resume(session: Session, domain: Destination) -> None:
     """Send to a destination again. What was held is tried within half a minute."""
     from postroom.operations.outbound.destinations import resume_destination
 
-    session.call(resume_destination, domain, operator_signature())
+    session.act(resume_destination, domain)
     session.show_result(domain, "resumed")

@@ -5,7 +5,6 @@ from typing import Annotated, Any
 import typer
 
 from postroom.core.errors import BadInput
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.session import Session, command_group
 from postroom.operations.rules.guidance import (
     Direction,
@@ -42,7 +41,7 @@ def add(
 ) -> None:
     """Add a direction."""
     direction = Direction(content, "global" if account is None else "account", account, position)
-    added = session.call(add_guidance, direction, operator_signature())
+    added = session.act(add_guidance, direction)
     session.show_result(added.id, "added")
 
 
@@ -64,14 +63,14 @@ def edit(
     changes |= {} if position is None else {"position": position}
     if not changes:
         raise BadInput("edit", "changes nothing", "give --text, --position, --account or --everywhere")
-    changed = session.call(edit_guidance, "direction", id, changes, operator_signature())
+    changed = session.act(edit_guidance, "direction", id, changes)
     session.show_result(changed.id, "changed")
 
 
 @app.command()
 def remove(session: Session, id: Id) -> None:
     """Remove a direction."""
-    removed = session.call(remove_guidance, "direction", id, operator_signature())
+    removed = session.act(remove_guidance, "direction", id)
     session.show_result(removed.id, "removed")
 
 
@@ -88,5 +87,5 @@ def disable(session: Session, id: Id) -> None:
 
 
 def _switch(session: Session, id: str, enabled: bool) -> None:
-    found = session.call(switch_guidance, "direction", id, enabled, operator_signature())
+    found = session.act(switch_guidance, "direction", id, enabled)
     session.show_result(found.id, "enabled" if enabled else "disabled")

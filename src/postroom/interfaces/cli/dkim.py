@@ -4,7 +4,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.session import Session, command_group
 
 app = command_group("Make keys that sign outgoing mail of a domain; list or remove them.")
@@ -29,7 +28,7 @@ def add(
     from postroom.operations.installation.vault import vault_of
     from postroom.operations.outbound.destinations import add_dkim
 
-    made = session.call(add_dkim, vault_of(session.settings), domain, selector, algorithm, operator_signature())
+    made = session.act(add_dkim, vault_of(session.settings), domain, selector, algorithm)
     session.show_line(made, f'{made.name}. IN TXT "{made.record}"')
 
 
@@ -46,5 +45,5 @@ def remove(session: Session, domain: Domain, selector: Selector) -> None:
     """Forget a key: mail is signed with the other keys of the domain, or not at all."""
     from postroom.operations.outbound.destinations import remove_dkim
 
-    session.call(remove_dkim, domain, selector, operator_signature())
+    session.act(remove_dkim, domain, selector)
     session.show_result(f"{selector}._domainkey.{domain}", "removed")

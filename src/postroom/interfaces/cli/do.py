@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from postroom.interfaces.cli.approvals import Yes
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.output import cell
 from postroom.interfaces.cli.session import Session, one_command
 
@@ -44,7 +43,7 @@ def do(
         typer.confirm(f"{mail_actions.in_words(steps).capitalize()}{many}: that cannot be undone. Do this?", abort=True)
     policy, late = policy_of(session.settings), False
     for name in message:
-        outcome = session.call(mail_actions.request_action, name, steps, policy, operator_signature())
+        outcome = session.act(mail_actions.request_action, name, steps, policy)
         if wait:
             outcome = session.call(mail_actions.wait_for_outcome, outcome)
             late = late or outcome.state in ("queued", "executing")

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from postroom.core.errors import BadInput
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.session import Session, command_group
 
 if TYPE_CHECKING:
@@ -78,11 +77,11 @@ def add(
     }
     conditions = {option: value for option, value in given.items() if value is not None}
     if not conditions and tier is None and is_shipped(name):
-        was_off = session.call(restore_filter, name, operator_signature())
+        was_off = session.act(restore_filter, name)
         _show(name, "switched on" if was_off else "was on", session)
         return
     rule = _rule(name, tier, position, conditions)
-    session.call(add_filter, rule, operator_signature())
+    session.act(add_filter, rule)
     _show(name, "added", session)
 
 
@@ -94,7 +93,7 @@ def remove(
     """Remove a filter of yours, or disable a built-in one."""
     from postroom.operations.connectors.filters import remove_filter
 
-    origin = session.call(remove_filter, name, operator_signature())
+    origin = session.act(remove_filter, name)
     _show(name, "removed" if origin == "user" else "switched off", session)
 
 

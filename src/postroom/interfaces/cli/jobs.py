@@ -10,7 +10,6 @@ import typer
 from postroom.core.errors import BadInput
 from postroom.core.lifecycle import JOB, JobState
 from postroom.interfaces.cli.approvals import Yes
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.options import Limit, choice
 from postroom.interfaces.cli.output import show_json, show_list, show_one
 from postroom.interfaces.cli.session import Session, command_group
@@ -88,7 +87,7 @@ def retry(
 
     if job_id is not None:
         _only(job_id, type_, state, error, account)
-        session.call(retry_job, job_id, operator_signature())
+        session.act(retry_job, job_id)
         session.show_result(job_id, "queued")
     else:
         _to_many(session, "retry", _selection(type_, state, error, account), yes)
@@ -112,7 +111,7 @@ def cancel(
 
     if job_id is not None:
         _only(job_id, type_, state, error, account)
-        session.show_result(job_id, session.call(cancel_job, job_id, operator_signature()))
+        session.show_result(job_id, session.act(cancel_job, job_id))
     else:
         _to_many(session, "cancel", _selection(type_, state, error, account), yes)
 
@@ -134,7 +133,7 @@ def dismiss(
 
     if job_id is not None:
         _only(job_id, type_, None, error, account)
-        session.call(dismiss_job, job_id, operator_signature())
+        session.act(dismiss_job, job_id)
         session.show_result(job_id, "dismissed")
     else:
         _to_many(session, "dismiss", _selection(type_, None, error, account), yes)
@@ -163,7 +162,7 @@ def _to_many(session: Session, verb: "Verb", selection: "JobSelection", yes: boo
     if found.ids and not yes:
         typer.confirm(f"{len(found.ids):,} jobs match ({kinds}). {verb.capitalize()} them?", abort=True)
     asked = {name: str(value) for name, value in asdict(selection).items() if value is not None}
-    done = session.call(apply_to_jobs, verb, found.ids, operator_signature(), asked=asked) if found.ids else 0
+    done = session.act(apply_to_jobs, verb, found.ids, asked=asked) if found.ids else 0
     line = f"{PAST[verb]}  {done:,} of {len(found.ids):,} jobs" if found.ids else "No job matches."
     session.show_line({"matched": len(found.ids), "done": done, "by_type": dict(found.by_type)}, line)
 

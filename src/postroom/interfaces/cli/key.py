@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.output import show_json
 from postroom.interfaces.cli.session import Session, command_group
 
@@ -39,8 +38,7 @@ def rotate(
 
     settings = session.settings
     configured = settings.secret_key is not None
-    vault, signed = vault_of(settings), operator_signature()
-    rotation = session.call(rotate_keys, vault, signed, configured=configured, drop_old=drop_old)
+    rotation = session.act(rotate_keys, vault_of(settings), configured=configured, drop_old=drop_old)
     done, dropped = rotation.resealing, rotation.dropped
     if session.as_json:
         show_json({"key": done.key_id, "resealed": done.resealed, "unopened": list(done.unopened), "dropped": dropped})

@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.session import Session, command_group
 
 app = command_group("List labels; describe what they are for, and allow or deny them to the classifier.")
@@ -63,6 +62,5 @@ def _edit(
 ) -> None:
     from postroom.operations.accounts.labels import edit_labels
 
-    signed = operator_signature()
-    changed = session.call(edit_labels, name, account, signed, description=description, available=available)
+    changed = session.act(edit_labels, name, account, description=description, available=available)
     session.show_list(changed, COLUMNS)

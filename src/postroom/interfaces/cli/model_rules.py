@@ -5,7 +5,6 @@ from typing import Annotated, Any
 import typer
 
 from postroom.core.errors import BadInput
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.rule_options import Scope, ScopeRef
 from postroom.interfaces.cli.session import Session, command_group
 from postroom.operations.rules.guidance import (
@@ -47,7 +46,7 @@ def add(
 ) -> None:
     """Add a rule in words."""
     rule = ModelRule(name, text, scope or "global", ref, position or 0, mode or ACTIVE)
-    added = session.call(add_guidance, rule, operator_signature())
+    added = session.act(add_guidance, rule)
     session.show_result(added.name, "added", key="name")
 
 
@@ -74,14 +73,14 @@ def edit(
     changes = {key: value for key, value in given.items() if value is not None}
     if not changes:
         raise BadInput("edit", "changes nothing", "give --text, --rename, --scope, --for or --position")
-    changed = session.call(edit_guidance, "model_rule", name, changes, operator_signature())
+    changed = session.act(edit_guidance, "model_rule", name, changes)
     session.show_result(changed.name, "changed", key="name")
 
 
 @app.command()
 def remove(session: Session, name: Name) -> None:
     """Remove a rule in words."""
-    removed = session.call(remove_guidance, "model_rule", name, operator_signature())
+    removed = session.act(remove_guidance, "model_rule", name)
     session.show_result(removed.name, "removed", key="name")
 
 
@@ -98,5 +97,5 @@ def disable(session: Session, name: Name) -> None:
 
 
 def _switch(session: Session, name: str, enabled: bool) -> None:
-    found = session.call(switch_guidance, "model_rule", name, enabled, operator_signature())
+    found = session.act(switch_guidance, "model_rule", name, enabled)
     session.show_result(found.name, "enabled" if enabled else "disabled", key="name")

@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from postroom.core.errors import BadInput
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.session import Session
 
 COLUMNS = ("account", "message_id", "state", "reason", "since", "next_try_at")
@@ -40,5 +39,5 @@ def retry(
         raise BadInput("--message", "and --all are both missing", "give one of the two")
     check_message_ids(ids)
     settings = session.settings
-    retries = session.call(retry_ingest, settings.data_dir, account, ids, operator_signature())
+    retries = session.act(retry_ingest, settings.data_dir, account, ids)
     session.show_list(retries, JOB_COLUMNS)

@@ -11,7 +11,6 @@ from postroom.core.errors import BadInput
 from postroom.core.lifecycle import DELIVERY
 from postroom.interfaces.cli import outbound_simulate
 from postroom.interfaces.cli.moments import read_moment
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.options import Limit, Reason, choice
 from postroom.interfaces.cli.outbound_many import (
     Destination,
@@ -107,7 +106,7 @@ def resolve(
     wanted = Wanted(tenant, destination, None, since, until)
 
     def resolve_one(id: UUID) -> str:
-        return session.call(resolve_mail, id, outcome, operator_signature())
+        return session.act(resolve_mail, id, outcome)
 
     settle_one_or_many(session, delivery_id, wanted, outcome, resolve_one, yes)
 
@@ -127,7 +126,7 @@ def retry(
     from postroom.operations.outbound.outbound import send_mail_now
 
     def send_one(id: UUID) -> str:
-        session.call(send_mail_now, id, operator_signature())
+        session.act(send_mail_now, id)
         return "due"
 
     wanted = Wanted(tenant, destination, state, since, until)
@@ -153,7 +152,7 @@ def cancel(
     from postroom.operations.outbound.outbound import cancel_mail
 
     def cancel_one(id: UUID) -> str:
-        return session.call(cancel_mail, id, operator_signature(reason))
+        return session.because(reason).act(cancel_mail, id)
 
     wanted = Wanted(tenant, destination, state, since, until)
     settle_one_or_many(session, delivery_id, wanted, "cancel", cancel_one, yes, reason)

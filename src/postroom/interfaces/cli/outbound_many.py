@@ -9,7 +9,6 @@ import typer
 
 from postroom.core.errors import BadInput
 from postroom.interfaces.cli.moments import read_moment
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.session import Session
 from postroom.words.outbound import MANY
 
@@ -76,7 +75,7 @@ def _settle_many(session: Session, wanted: Wanted, act: "ManyAct", yes: bool, re
         line = f"{mails} would be {future}. Add --yes to do it." if ids else "No mail fits."
         session.show_line({"mails": len(ids), "done": 0}, line)
         return
-    result = session.call(settle_many, act, ids, operator_signature(reason))
+    result = session.because(reason).act(settle_many, act, ids)
     changed = f"; {result.changed:,} changed meanwhile and stay as they are" if result.changed else ""
     row = {"mails": len(ids), "done": result.done, "changed": result.changed}
     session.show_line(row, f"{done}: {result.done:,} of {mails}{changed}.")

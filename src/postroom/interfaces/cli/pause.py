@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.session import Session, one_command
 from postroom.operations.actions.kill_switch import pause_changes
 
@@ -25,7 +24,7 @@ def pause(
 ) -> None:
     """Stop all changes to mailboxes. Once this command returns, no process changes or sends anything; the output says
     how many requests were in flight. Mail still arrives and is decided on; actions wait."""
-    stopped = session.call(pause_changes, account, reason, operator_signature(reason))
+    stopped = session.because(reason).act(pause_changes, account, reason)
     row = {
         "scope": stopped.pause.scope,
         "reason": stopped.pause.reason,

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.session import Session, command_group
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def add(
     """Add somebody and print a one-time link, with which they choose a passkey or a password."""
     from postroom.operations.people.people import add_person
 
-    _show_link(session, name, session.call(add_person, name, role, operator_signature()))
+    _show_link(session, name, session.act(add_person, name, role))
 
 
 @app.command("list")
@@ -49,7 +48,7 @@ def link(session: Session, name: Name) -> None:
     elsewhere."""
     from postroom.operations.people.people import link_for
 
-    _show_link(session, name, session.call(link_for, name, operator_signature()))
+    _show_link(session, name, session.act(link_for, name))
 
 
 @app.command()
@@ -61,7 +60,7 @@ def role(
     """Change what somebody may do, from their next click on. Safe to repeat."""
     from postroom.operations.people.people import change_role
 
-    changed = session.call(change_role, name, role, operator_signature())
+    changed = session.act(change_role, name, role)
     session.show_result(name, f"is {role} now" if changed else f"was {role} before", key="name")
 
 
@@ -70,7 +69,7 @@ def remove(session: Session, name: Name) -> None:
     """Remove somebody, and sign them out. The audit log keeps what they did."""
     from postroom.operations.people.people import remove_person
 
-    session.call(remove_person, name, operator_signature())
+    session.act(remove_person, name)
     session.show_result(name, "removed", key="name")
 
 
@@ -90,7 +89,7 @@ def sign_out(session: Session, name: Name) -> None:
     """Sign somebody out everywhere. Safe to repeat."""
     from postroom.operations.people.people import sign_out
 
-    ended = session.call(sign_out, name, operator_signature())
+    ended = session.act(sign_out, name)
     session.show_result(name, f"{ended} sessions ended", key="name")
 
 

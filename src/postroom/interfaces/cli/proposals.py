@@ -8,7 +8,6 @@ import typer
 from postroom.core.errors import BadInput
 from postroom.core.lifecycle import ProposalState
 from postroom.core.rules.documents import write_documents
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.options import Reason
 from postroom.interfaces.cli.output import cell, show_json, show_one
 from postroom.interfaces.cli.session import Session, command_group
@@ -56,7 +55,7 @@ def accept(
     active: Annotated[bool, typer.Option("--active", help="Let it act at once instead of in shadow first.")] = False,
 ) -> None:
     """Create the rule. It runs in shadow until `postroom shadow end --rule NAME`, unless --active is given."""
-    accepted = session.call(proposals.accept, id, operator_signature(), active=active)
+    accepted = session.act(proposals.accept, id, active=active)
     made, name = accepted.proposal, accepted.rule
     row = {"id": made.id, "rule": name, "rule_id": made.rule_id, "mode": "active" if active else "shadow"}
     session.show_line(row, f"{cell(name)}  " + ("acts now" if active else "decides in shadow now"))
@@ -65,7 +64,7 @@ def accept(
 @app.command()
 def dismiss(session: Session, id: Id, reason: Reason = None) -> None:
     """Dismiss a proposal; it is not made again."""
-    found = session.call(proposals.dismiss, id, operator_signature(reason))
+    found = session.because(reason).act(proposals.dismiss, id)
     session.show_line({"id": found.id, "state": found.state}, f"{found.id}  dismissed")
 
 

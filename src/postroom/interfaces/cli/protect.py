@@ -4,7 +4,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.session import Session, command_group
 
 app = command_group("Protect senders, domains and labels: their mail is never changed.")
@@ -34,8 +33,7 @@ def add(
     """Never change mail from this sender or domain, or with this label. Once this command returns, no process does."""
     from postroom.operations.actions.protection import protect
 
-    signed = operator_signature(reason or None)
-    kept = session.call(protect, kind, value, reason, signed)
+    kept = session.because(reason or None).act(protect, kind, value, reason)
     _show(kind, kept, "protected", session)
 
 
@@ -44,7 +42,7 @@ def remove(session: Session, kind: ProtectedKind, value: Value) -> None:
     """Remove a protection."""
     from postroom.operations.actions.protection import unprotect
 
-    session.call(unprotect, kind, value, operator_signature())
+    session.act(unprotect, kind, value)
     _show(kind, value, "not protected any more", session)
 
 

@@ -9,7 +9,6 @@ import typer
 
 from postroom.core.errors import BadInput
 from postroom.interfaces.cli.moments import read_moment
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.session import Session, command_group
 
 if TYPE_CHECKING:
@@ -83,16 +82,8 @@ def replay(
     start = read_moment("--since", since, now, ahead=False) if since is not None else now - timedelta(days=3650)
     end = read_moment("--until", until, now, ahead=False) if until is not None else None
     settings = session.settings
-    copies = session.call(
-        replay,
-        _queues(settings),
-        queue,
-        operator_signature(),
-        since=start,
-        until=end,
-        kinds=kind or (),
-        ids=id_ or (),
-        most=limit,
+    copies = session.act(
+        replay, _queues(settings), queue, since=start, until=end, kinds=kind or (), ids=id_ or (), most=limit
     )
     row = {"queue": queue, "replayed": len(copies), "ids": copies}
     session.show_line(row, f"queued once more in {queue}: {len(copies)}")

@@ -8,7 +8,6 @@ import typer
 
 from postroom.core.errors import BadInput
 from postroom.interfaces.cli.moments import read_moment
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.session import Session, one_command
 from postroom.operations.mail import reclassify as manage
 
@@ -31,7 +30,7 @@ def reclassify(
     if not messages and since is None:
         raise BadInput("MESSAGE", "is missing", "name messages, or give --since")
     start = None if since is None else read_moment("--since", since, datetime.now(UTC), ahead=False)
-    count, batch = session.call(manage.reclassify, messages or (), start, operator_signature(), since_as_given=since)
+    count, batch = session.act(manage.reclassify, messages or (), start, since_as_given=since)
     line = f"{count} messages are being decided again."
     line += f"\n`postroom undo --batch {batch}` takes back the resulting actions." if count else ""
     session.show_line({"messages": count, "batch_id": str(batch)}, line)

@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from postroom.core.counted import counted
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.output import cell
 from postroom.interfaces.cli.pause import Account
 from postroom.interfaces.cli.session import Session, one_command
@@ -26,7 +25,7 @@ def resume(
         for line in waiting:
             typer.echo(f"  {cell(line)}", err=True)
         typer.confirm("Resume?", abort=True, err=True)
-    released = session.call(resume_changes, account, operator_signature())
+    released = session.act(resume_changes, account)
     row = {"was_paused": released is not None, "jobs_released": released or 0}
     line = "Nothing was paused." if released is None else f"Resumed; {counted(released, 'waiting job')} released."
     session.show_line(row, line)

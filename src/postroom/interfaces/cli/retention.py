@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 import typer
 
 from postroom.interfaces.cli.approvals import Yes
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.output import show_json, show_list, show_one
 from postroom.interfaces.cli.session import Session, command_group
 from postroom.operations.mail import retention
@@ -44,7 +43,7 @@ def show(session: Session) -> None:
 @app.command()
 def preview(session: Session) -> None:
     """Show what would be pruned now, and change nothing. The counts are recorded; the samples are only shown."""
-    found = session.call(retention.preview, _policy(session), operator_signature())
+    found = session.act(retention.preview, _policy(session))
     if session.as_json:
         show_json({**_counts(found.counts), "oldest": found.oldest, "newest": found.newest})
     else:
@@ -56,9 +55,9 @@ def prune(session: Session, yes: Yes = False) -> None:
     """Prune now: what would go is shown, and pruned when you confirm. It cannot be undone."""
     policy = _policy(session)
     if not yes:
-        _print(session.call(retention.preview, policy, operator_signature()))
+        _print(session.act(retention.preview, policy))
         typer.confirm("Prune this?", abort=True)
-    counts = session.call(retention.prune, policy, operator_signature())
+    counts = session.act(retention.prune, policy)
     line = f"{counts.messages} messages pruned, {counts.held} held for now.\n{MAILBOX}"
     session.show_line(_counts(counts), line)
 
@@ -70,14 +69,14 @@ def enable(session: Session, yes: Yes = False) -> None:
     if not yes:
         show_one(_times(policy))
         typer.confirm("Prune every day under these settings?", abort=True)
-    session.call(retention.enable, policy, operator_signature())
+    session.act(retention.enable, policy)
     session.show_result("retention", f"mail is pruned every day now. {MAILBOX}", key="name")
 
 
 @app.command()
 def disable(session: Session) -> None:
     """Prune nothing automatically any more."""
-    ended = session.call(retention.disable, operator_signature())
+    ended = session.act(retention.disable)
     session.show_result("retention", "nothing is pruned automatically now" if ended else "was not enabled", key="name")
 
 

@@ -11,7 +11,6 @@ from postroom.core.errors import BadInput
 from postroom.core.rules.documents import write_documents
 from postroom.core.rules.draft import RuleDraft, read_draft
 from postroom.interfaces.cli import rules_code, rules_exchange, rules_starter, rules_trial
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.output import cell, show_json, show_one
 from postroom.interfaces.cli.rule_options import AllowMissing, Scope, ScopeRef, json_option, parameters_of, read_drafts
 from postroom.interfaces.cli.session import Session, command_group
@@ -104,7 +103,7 @@ def add(
     given |= {"needs_approval": True} if needs_approval else {}
     drafts = _drafts(file, given)
 
-    added = session.call(add_rules, drafts, operator_signature(), allow_missing=allow_missing)
+    added = session.act(add_rules, drafts, allow_missing=allow_missing)
     for rule, label in added.new_labels.items():
         typer.echo(f"{cell(rule)}: the label {cell(label)} does not exist yet; it is created when needed", err=True)
     for rule in added.names:
@@ -148,13 +147,8 @@ def edit(
             "give the options to change, or --file with the whole rule",
         )
 
-    changed = session.call(
-        edit_rule,
-        name,
-        given if file is None else _only_rule(file),
-        operator_signature(),
-        version=version,
-        allow_missing=allow_missing,
+    changed = session.act(
+        edit_rule, name, given if file is None else _only_rule(file), version=version, allow_missing=allow_missing
     )
     session.show_result(changed.name, f"changed, version {changed.version}", key="name")
 
@@ -162,7 +156,7 @@ def edit(
 @app.command()
 def enable(session: Session, name: Name) -> None:
     """Enable a rule. An invalid rule has to be fixed first. Safe to repeat."""
-    session.call(switch_rule, name, True, operator_signature())
+    session.act(switch_rule, name, True)
     session.show_result(name, "enabled", key="name")
 
 
@@ -183,7 +177,7 @@ def confirm(
         typer.echo("\n".join(cell(line) for line in write_documents([view.draft], "yaml").splitlines()), err=True)
         typer.confirm("Let this rule act on new mail?", abort=True, err=True)
     was_waiting = view.awaits_confirmation
-    confirmed = session.call(confirm_rule, view.id, view.content_hash, operator_signature())
+    confirmed = session.act(confirm_rule, view.id, view.content_hash)
     session.show_result(confirmed.name, "confirmed" if was_waiting else "needed no confirmation", key="name")
 
 
@@ -194,14 +188,14 @@ def disable(
     reason: Annotated[str | None, typer.Option("--reason", help="Why; shown in the list.")] = None,
 ) -> None:
     """Disable a rule; it is kept. Safe to repeat."""
-    session.call(switch_rule, name, False, operator_signature(reason))
+    session.because(reason).act(switch_rule, name, False)
     session.show_result(name, "disabled", key="name")
 
 
 @app.command()
 def remove(session: Session, name: Name) -> None:
     """Remove a rule for good. Its past decisions stay recorded under its name."""
-    session.call(remove_rule, name, operator_signature())
+    session.act(remove_rule, name)
     session.show_result(name, "removed", key="name")
 
 

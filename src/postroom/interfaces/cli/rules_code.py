@@ -11,7 +11,6 @@ import typer
 from postroom.core.errors import BadInput, PostroomError
 from postroom.core.rules.documents import RuleFile, read_rule_file
 from postroom.core.rules.plan import PlannedChange
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.output import cell, show_json
 from postroom.interfaces.cli.rule_options import AllowMissing, read_text
 from postroom.interfaces.cli.session import Session
@@ -84,7 +83,7 @@ def apply(
         return
     if not yes:
         _ask(session)
-    session.call(apply_rules, plan, operator_signature())
+    session.act(apply_rules, plan)
     session.show_line({"applied": len(plan.changes)}, f"\nApplied: {_counts(plan)}.")
 
 

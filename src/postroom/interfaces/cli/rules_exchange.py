@@ -12,7 +12,6 @@ import typer
 from postroom.core.actions.steps import shown
 from postroom.core.errors import BadInput
 from postroom.core.rules.draft import RuleDraft
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.output import cell, show_json, show_list
 from postroom.interfaces.cli.rule_options import AllowMissing, read_bytes
 from postroom.interfaces.cli.session import Session
@@ -61,10 +60,9 @@ def import_(
     wanted = _format(format, file)
     imported = read_rules(read_bytes(file), wanted)
     table = session.call(import_table, imported) if wanted in FOREIGN else []
-    rules = session.call(
+    rules = session.act(
         import_rules,
         imported.drafts,
-        operator_signature(),
         replace_known=overwrite,
         allow_missing=allow_missing,
         enable=enable and wanted in FOREIGN,
@@ -137,7 +135,7 @@ def _offer_to_enable(session: Session, imported: Imported, rules: Sequence[Impor
         return
     _simulate(session, drafts)
     if typer.confirm(f"Enable these {len(drafts)} rules?", default=False):
-        enabled = session.call(enable_rules, [each.name for each in drafts], operator_signature())
+        enabled = session.act(enable_rules, [each.name for each in drafts])
         typer.echo(f"{len(enabled)} rules are enabled.")
 
 

@@ -9,7 +9,6 @@ import typer
 from postroom.core.rules.documents import write_documents
 from postroom.core.rules.draft import as_document
 from postroom.core.rules.starter import drafts_of, starters_named
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.output import show_json
 from postroom.interfaces.cli.session import Session, command_group
 from postroom.operations.installation.database import is_created
@@ -59,7 +58,7 @@ def show(session: Session, names: Names) -> None:
 @app.command()
 def add(session: Session, names: Names) -> None:
     """Add the rules of starters to yours. Rules whose names exist already are left as they are. Safe to repeat."""
-    kept = session.call(add_starters, names, operator_signature())
+    kept = session.act(add_starters, names)
     for result, rules in {"added": kept.added, "left as it is": kept.skipped}.items():
         for rule in rules:
             session.show_result(rule, result, key="name")

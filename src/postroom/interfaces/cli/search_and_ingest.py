@@ -6,7 +6,6 @@ import typer
 
 from postroom.core.errors import PostroomError
 from postroom.core.mail.mailbox_requests import MOST_FOUND
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.output import cell, show_json
 from postroom.interfaces.cli.session import Session, one_command
 from postroom.operations.connectors.on_demand import OnDemandResult, search_from_command_line
@@ -36,7 +35,7 @@ def search_and_ingest(
 
     The mailbox is not changed, and nothing is done with the mail. Repeating a search ingests nothing twice.
     """
-    result = session.call(search_from_command_line, account, query, most, operator_signature())
+    result = session.act(search_from_command_line, account, query, most)
     if session.as_json:
         show_json(result)
     elif result.state == "answered":

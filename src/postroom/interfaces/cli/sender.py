@@ -8,7 +8,6 @@ import typer
 
 from postroom.core.errors import BadInput
 from postroom.interfaces.cli.moments import read_moment
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.options import Limit, Reason
 from postroom.interfaces.cli.session import Session, command_group
 
@@ -63,7 +62,7 @@ def add(
 
     secret = _password() if password else None
     wanted = WantedSender(username, domain, tenant, address or (), plan, weight, limit, secret)
-    made = session.call(add_sender, wanted, operator_signature())
+    made = session.act(add_sender, wanted)
     session.show_line(made, f"{made.username}  added to the tenant {made.tenant}, plan {made.plan}")
 
 
@@ -93,7 +92,7 @@ def password(session: Session, username: Username) -> None:
     """Set a new password, asked for without echo or read from stdin. The former one is no longer accepted."""
     from postroom.operations.outbound.senders import set_password
 
-    session.call(set_password, username, _password(), operator_signature())
+    session.act(set_password, username, _password())
     session.show_result(username, "password set", key="username")
 
 
@@ -113,7 +112,7 @@ def throttle(
     end = read_moment("--until", until, now, ahead=True)
     if end <= now:
         raise BadInput("--until", f"{until!r} is over", "give a time in the future, such as 4h")
-    view = session.call(throttle_sender, username, end, operator_signature(reason))
+    view = session.because(reason).act(throttle_sender, username, end)
     session.show_result(view.username, f"throttled until {end:%Y-%m-%d %H:%M} UTC", key="username")
 
 
@@ -122,7 +121,7 @@ def release(session: Session, username: Username, reason: Reason = None) -> None
     """End a throttle at once. What was counted so far is no longer held against the sender."""
     from postroom.operations.outbound.senders import release_sender
 
-    was_throttled = session.call(release_sender, username, operator_signature(reason))
+    was_throttled = session.because(reason).act(release_sender, username)
     session.show_result(username, "released" if was_throttled else "was not throttled", key="username")
 
 
@@ -131,7 +130,7 @@ def disable(session: Session, username: Username, reason: Reason = None) -> None
     """Accept no mail of a sender any more. Safe to repeat."""
     from postroom.operations.outbound.senders import disable_sender
 
-    changed = session.call(disable_sender, username, operator_signature(reason))
+    changed = session.because(reason).act(disable_sender, username)
     session.show_result(username, "disabled" if changed else "was disabled before", key="username")
 
 
@@ -140,7 +139,7 @@ def enable(session: Session, username: Username) -> None:
     """Accept mail of a sender again. Safe to repeat."""
     from postroom.operations.outbound.senders import enable_sender
 
-    changed = session.call(enable_sender, username, operator_signature())
+    changed = session.act(enable_sender, username)
     session.show_result(username, "enabled" if changed else "was enabled before", key="username")
 
 

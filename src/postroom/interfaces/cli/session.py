@@ -1,11 +1,13 @@
 """One run of a command: the options that commands share, the database, and how its answer is shown."""
 
+import copy
 import functools
 import inspect
 import shlex
 import shutil
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
@@ -19,6 +21,7 @@ from postroom.interfaces.cli.whole_help import WholeHelp
 
 if TYPE_CHECKING:
     from postroom.compose.application import PostroomApplication, Ready
+    from postroom.operations.caller import Caller
     from postroom.operations.installation.database import Database
     from postroom.settings.reading import Settings
 
@@ -34,6 +37,8 @@ class Session:
         self.application = application_of(context)
         self.data_dir = data_dir
         self.as_json = as_json
+        self.reason: str | None = None
+        self.clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     @functools.cached_property
     def settings(self) -> "Settings":
@@ -45,7 +50,7 @@ class Session:
     def call(
         self, function: Callable[Concatenate["Database", P], Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Call a function of `manage` on the database that the settings name, and return its answer."""
+        """Call a function of `operations` on the database that the settings name, and return its answer."""
 
         async def opened() -> T:
             async with self.application.open_database(self.settings) as database:
@@ -55,6 +60,30 @@ class Session:
             return run_briefly(opened())
         except NothingHere as error:
             raise _with_demo(error, self.settings.data_dir) from None
+
+    def act(
+        self, function: Callable[Concatenate["Caller", P], Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Call an operation that changes something as the person at the command line, and return its answer."""
+        from postroom.interfaces.cli.operator import operator_signature
+        from postroom.operations.caller import Caller
+
+        async def signed(database: "Database", *args: P.args, **kwargs: P.kwargs) -> T:
+            return await function(Caller(database, operator_signature(self.reason), self.clock), *args, **kwargs)
+
+        return self.call(signed, *args, **kwargs)
+
+    def because(self, reason: str | None) -> "Session":
+        """The same session, which gives this reason for what it changes."""
+        session = copy.copy(self)
+        session.reason = reason
+        return session
+
+    def at(self, now: datetime) -> "Session":
+        """The same session, at one moment."""
+        session = copy.copy(self)
+        session.clock = lambda: now
+        return session
 
     def command_line(self, words: str) -> str:
         """A command as the user can type it: with the program as it was called, and for the same data folder."""

@@ -7,7 +7,6 @@ import typer
 
 from postroom.core.errors import BadInput
 from postroom.interfaces.cli.moments import read_moment
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.output import cell, show_json, show_line, show_list, show_one
 from postroom.interfaces.cli.session import Session, command_group
 from postroom.operations.rules import shadow
@@ -36,7 +35,7 @@ def list_(session: Session) -> None:
 def begin(session: Session, rule: Rule = None, category: Category = None, model: TheModel = False) -> None:
     """From now on, only record its decisions; do nothing."""
     what = _what(rule, category, model)
-    begun = session.call(shadow.begin, what, operator_signature(), datetime.now(UTC))
+    begun = session.act(shadow.begin, what)
     _print_result(what, "decides in shadow now" if begun else "is in shadow already", session.as_json)
 
 
@@ -44,7 +43,7 @@ def begin(session: Session, rule: Rule = None, category: Category = None, model:
 def end(session: Session, rule: Rule = None, category: Category = None, model: TheModel = False) -> None:
     """From now on, carry out its decisions. Warns if there is little evidence for it."""
     what = _what(rule, category, model)
-    found = session.call(shadow.end, what, operator_signature(), datetime.now(UTC))
+    found = session.act(shadow.end, what)
     _print_result(what, "acts now" if found.ended else "is not in shadow", session.as_json)
     for doubt in found.doubts:
         typer.echo(f"warning: {doubt}", err=True)

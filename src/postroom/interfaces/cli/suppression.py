@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.options import Limit, Reason
 from postroom.interfaces.cli.session import Session, command_group
 
@@ -47,7 +46,7 @@ def add(session: Session, tenant: Tenant, address: Address, reason: Reason = Non
     """Send nothing of a tenant to this address. Safe to repeat."""
     from postroom.operations.outbound.suppressions import suppress
 
-    session.call(suppress, tenant, address, operator_signature(reason))
+    session.because(reason).act(suppress, tenant, address)
     session.show_result(address, "suppressed")
 
 
@@ -56,5 +55,5 @@ def remove(session: Session, tenant: Tenant, address: Address) -> None:
     """Let mail of a tenant go to this address again, and forget its strikes."""
     from postroom.operations.outbound.suppressions import unsuppress
 
-    session.call(unsuppress, tenant, address, operator_signature())
+    session.act(unsuppress, tenant, address)
     session.show_result(address, "not suppressed any more")

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.options import Reason
 from postroom.interfaces.cli.session import Session, command_group
 
@@ -33,7 +32,7 @@ def add(
     """Add a tenant. A domain without a tenant is a tenant of its own; this groups several under one."""
     from postroom.operations.outbound.tenants import add_tenant
 
-    _show(session, session.call(add_tenant, name, domain or [], weight, operator_signature()))
+    _show(session, session.act(add_tenant, name, domain or [], weight))
 
 
 @app.command("list")
@@ -57,7 +56,7 @@ def pause(session: Session, name: Name, reason: Reason = None) -> None:
     """Accept and send nothing for a tenant; mail that waits is kept. Safe to repeat."""
     from postroom.operations.outbound.tenants import pause_tenant
 
-    _show(session, session.call(pause_tenant, name, operator_signature(reason)))
+    _show(session, session.because(reason).act(pause_tenant, name))
 
 
 @app.command()
@@ -65,7 +64,7 @@ def resume(session: Session, name: Name) -> None:
     """Accept and send mail of a tenant again. Safe to repeat."""
     from postroom.operations.outbound.tenants import resume_tenant
 
-    _show(session, session.call(resume_tenant, name, operator_signature()))
+    _show(session, session.act(resume_tenant, name))
 
 
 @app.command()
@@ -77,7 +76,7 @@ def weight(
     """Set a tenant's weight: its share while several tenants have mail waiting."""
     from postroom.operations.outbound.tenants import weigh_tenant
 
-    _show(session, session.call(weigh_tenant, name, value, operator_signature()))
+    _show(session, session.act(weigh_tenant, name, value))
 
 
 def _show(session: Session, tenant: "TenantView") -> None:

@@ -10,7 +10,6 @@ import typer
 from postroom.core.errors import BadInput
 from postroom.core.roles import Role
 from postroom.interfaces.cli.moments import read_moment
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.options import choice
 from postroom.interfaces.cli.session import Session, command_group
 
@@ -75,7 +74,7 @@ def create(
     account_id = None if account is None else session.call(find_account, account).id
     sender_id = None if sender is None else session.call(load_sender, sender).id
     minted = mint(choice("--role", role, Role), identity, name, expires_at, account_id, channel or (), sender_id)
-    token = session.call(create_token, minted.token, operator_signature(), now)
+    token = session.at(now).act(create_token, minted.token)
     session.show_line({"token": minted.text, **asdict(token)}, minted.text)
     if not session.as_json:
         typer.echo("Keep it safe: it will not be shown again. `postroom token revoke` ends it.", err=True)
@@ -100,7 +99,7 @@ def revoke(
     withdrawn: approvals that wait, and queued actions. Safe to repeat."""
     from postroom.operations.people.tokens import revoke_token
 
-    revoked = session.call(revoke_token, token_id, operator_signature())
+    revoked = session.act(revoke_token, token_id)
     result = "revoked" if revoked.was_live else "was revoked before"
     words = revoked.work.in_words()
     line = f"{token_id}  {result}{f'; {words}' if words else ''}"

@@ -10,7 +10,6 @@ from postroom.core.counted import counted
 from postroom.core.errors import BadInput
 from postroom.core.short_ids import short_id
 from postroom.interfaces.cli.moments import read_moment
-from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.output import cell
 from postroom.interfaces.cli.session import Session, one_command
 from postroom.operations.actions.approvals import notice_of
@@ -83,7 +82,7 @@ def undo(
     if by is not None and not yes:
         _show_first(session, selection, is_asked=not dry_run)
     as_given = {name: str(value) for name, value in given.items() if value is not None}
-    undone = session.call(undo_selection, selection, operator_signature(), as_given=as_given, dry_run=dry_run)
+    undone = session.act(undo_selection, selection, as_given=as_given, dry_run=dry_run)
     would = "Would undo" if dry_run else "Undoing"
     line = f"{would} {counted(undone.actions, 'action')} on {counted(undone.messages, 'message')}."
     row = {**undone._asdict(), "dry_run": dry_run}
@@ -124,7 +123,7 @@ def _undo_one(session: Session, id: UUID, dry_run: bool) -> None:
     if dry_run:
         session.call(check_action, id)
         return session.show_line(row, "Would undo 1 action.")
-    undo = session.call(undo_action, id, operator_signature())
+    undo = session.act(undo_action, id)
     session.show_line({**row, "state": undo.state, "job_id": str(undo.job_id)}, undo_words(undo))
 
 

@@ -9,12 +9,11 @@ from postroom.core.mail.accounts import normalised_address
 from postroom.core.mail.providers import facts_of
 from postroom.core.suggestions import did_you_mean
 from postroom.operations.actions.pausing import forbid_and_wait
+from postroom.operations.caller import Caller
 from postroom.store.accounts import accounts
 from postroom.store.accounts.accounts import AccountView
 from postroom.store.accounts.mailbox_jobs import ask_for_sync
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
-from postroom.store.people.audit import Signature
 
 __all__ = [
     "AccountSync",
@@ -84,26 +83,26 @@ async def account_for(database: Database, name: str | None) -> AccountView:
     raise BadInput("--account", f"{name[:200]!r} is no account", remedy)
 
 
-async def pause_account(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> AccountView:
+async def pause_account(by: Caller, name: str) -> AccountView:
     """Pause an account for the reason in the signature. When this returns, nothing more is sent to it."""
-    account = await find_account(database, name)
-    return await forbid_and_wait(database, accounts.pause_account(account.id, signed, clock()))
+    account = await find_account(by.database, name)
+    return await forbid_and_wait(by.database, accounts.pause_account(account.id, by.signature, by.clock()))
 
 
-async def resume_account(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> AccountView:
+async def resume_account(by: Caller, name: str) -> AccountView:
     """Use an account again: its jobs continue."""
-    account = await find_account(database, name)
+    account = await find_account(by.database, name)
     if account.state == "removed":
         remedy = f"connect it again with `{connect_command(account.provider, account.email)}`"
         raise BadInput("account", f"{account.email} was removed", remedy)
-    return await forbid_and_wait(database, accounts.resume_account(account.id, signed, clock()))
+    return await forbid_and_wait(by.database, accounts.resume_account(account.id, by.signature, by.clock()))
 
 
-async def sync_account(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> AccountSync:
+async def sync_account(by: Caller, name: str) -> AccountSync:
     """Sync the mailbox and its labels now."""
-    account = await find_account(database, name)
+    account = await find_account(by.database, name)
     check_in_use(account)
-    looking = await database.run(ask_for_sync(account.id, signed, clock()))
+    looking = await by.run(ask_for_sync(account.id, by.signature, by.clock()))
     return AccountSync(account, looking.id)
 
 

@@ -12,14 +12,13 @@ from typing import NamedTuple
 
 from postroom.core.errors import BadInput
 from postroom.operations.accounts.accounts import AccountView, find_account
+from postroom.operations.caller import Caller
 from postroom.operations.mail.reclassify import MOST, Reclassified, decide_all_again
-from postroom.operations.people.audit import next_entry
 from postroom.store.accounts import accounts
 from postroom.store.actions.decisions import Undecided, WaitingMessage, waiting_to_act
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.mail.mail import ACTS_ON_ALL
-from postroom.store.people.audit import Signature
 
 __all__ = ["ActingPlan", "begin_acting", "in_words", "plan_acting"]
 
@@ -55,17 +54,15 @@ async def plan_acting(database: Database, name: str, since: datetime, clock: Clo
     return ActingPlan(account, since, len(found), dict(would.most_common()))
 
 
-async def begin_acting(
-    database: Database, name: str, since: datetime, signed: Signature, clock: Clock = wall_clock
-) -> tuple[AccountView, Reclassified]:
+async def begin_acting(by: Caller, name: str, since: datetime) -> tuple[AccountView, Reclassified]:
     """Act on the mail of this account since a time, and decide again about what has arrived since then."""
     # Servers tell the time of a message in whole seconds.
     since = since.replace(microsecond=0)
-    plan = await plan_acting(database, name, since, clock)
-    account = await database.run(accounts.act_from(plan.account.id, since, signed, clock()))
-    waiting = [Undecided(*each[:3]) for each in await _waiting(database, account, since)]
+    plan = await plan_acting(by.database, name, since, by.clock)
+    account = await by.run(accounts.act_from(plan.account.id, since, by.signature, by.clock()))
+    waiting = [Undecided(*each[:3]) for each in await _waiting(by.database, account, since)]
     given = f"{since:%Y-%m-%dT%H:%M:%SZ}"
-    return account, await decide_all_again(database, waiting, next_entry(signed), since_as_given=given, clock=clock)
+    return account, await decide_all_again(by.again(), waiting, since_as_given=given)
 
 
 async def _find(database: Database, name: str) -> AccountView:

@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from typing import NamedTuple, Protocol, cast
 
@@ -37,15 +36,14 @@ from postroom.mailboxes.gmail.scopes import (
 from postroom.mailboxes.providers import provider_named
 from postroom.operations.accounts.accounts import account_of, find_account
 from postroom.operations.actions.pausing import forbid_and_wait
+from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.installation.vault import vault_of
 from postroom.settings.reading import Settings
 from postroom.store.accounts import accounts, secret_keys
 from postroom.store.accounts.accounts import AccountView, Consent, GivenAccess
-from postroom.store.engine.clock import Clock, wall_clock
-from postroom.store.engine.database import Database, Transaction
+from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.people.audit import Signature
 from postroom.vault.sealing import Vault
 
 TIMEOUT_S = 30
@@ -87,19 +85,12 @@ class ConnectedAccount:
 
 
 async def add_gmail(
-    database: Database,
-    vault: Vault,
-    app: GoogleApp,
-    gmail_url: str,
-    wanted: WantedConsent,
-    dialog: ConsentDialog,
-    signed: Signature,
-    clock: Clock = wall_clock,
+    by: Caller, vault: Vault, app: GoogleApp, gmail_url: str, wanted: WantedConsent, dialog: ConsentDialog
 ) -> ConnectedAccount:
     """Ask for consent to a Gmail mailbox and connect it, or renew its account's consent."""
-    await prepare(database)
+    await prepare(by.database)
     email = wanted.email
-    before = None if email is None else await account_of(database, NAME, email)
+    before = None if email is None else await account_of(by.database, NAME, email)
     level = wanted.level or DEFAULT_LEVEL
     if before is not None:
         if before.consent is not None and wanted.level is None:
@@ -111,11 +102,11 @@ async def add_gmail(
         address = normalised_address(await address_of(http, gmail_url, grant.access_token))
     if email is not None and not same_mailbox(email, address):
         raise ConsentRefused(f"the consent is for {address}, not for {email}; start again and choose that one")
-    if before is None and (found := await account_of(database, NAME, address)) is not None:
+    if before is None and (found := await account_of(by.database, NAME, address)) is not None:
         if wanted.level is None:
             _refuse_less(found, grant, level)
         dialog.renewing(found)
-    account = await connect(database, vault, grant, address, app.client_id, signed, clock())
+    account = await connect(by, vault, grant, address, app.client_id)
     return ConnectedAccount(account, _warnings(account, grant, level, wanted.beside))
 
 
@@ -144,27 +135,20 @@ def _warnings(account: AccountView, grant: Grant, level: Level, beside: Sequence
     return found
 
 
-async def connect(
-    database: Database,
-    vault: Vault,
-    grant: Grant,
-    email: str,
-    client_id: str,
-    signed: Signature,
-    now: datetime,
-) -> AccountView:
+async def connect(by: Caller, vault: Vault, grant: Grant, email: str, client_id: str) -> AccountView:
     """Store what Google granted, for the mailbox's existing account or a new one.
 
     Refuse a consent that does not even allow reading.
     """
+    now = by.clock()
     level: Level | None = granted_level(grant.scopes)
     if grant.refresh_token is None:
         raise ConsentRefused("Google gave no refresh token; remove Postroom at myaccount.google.com and start again")
     if level is None:
         raise ConsentRefused("reading was not granted; start again and leave every box on Google's page ticked")
-    found = await account_of(database, NAME, email)
+    found = await account_of(by.database, NAME, email)
     account_id = new_id() if found is None else found.id
-    uses = await database.run(secret_keys.list_key_uses())
+    uses = await by.run(secret_keys.list_key_uses())
     vault.prepare([use.id for use in uses if use.secrets], now)
     dies_at = None if grant.dies_in is None else now + grant.dies_in
     consent = Consent(client_id, level, grant.scopes, now, dies_at=dies_at)
@@ -173,9 +157,9 @@ async def connect(
     def storing() -> Transaction[AccountView]:
         sealed = vault.seal(account_id, REFRESH_TOKEN, secret)
         given = GivenAccess({REFRESH_TOKEN: sealed}, consent)
-        return accounts.connect_account(account_id, NAME, address, given, signed, now)
+        return accounts.connect_account(account_id, NAME, address, given, by.signature, now)
 
-    return await with_newest_key(database, storing)
+    return await with_newest_key(by.database, storing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,53 +170,39 @@ class RemovedAccount:
     consent_ended: bool
 
 
-async def remove_account(
-    database: Database, settings: Settings, name: str, signed: Signature, clock: Clock = wall_clock
-) -> RemovedAccount:
+async def remove_account(by: Caller, settings: Settings, name: str) -> RemovedAccount:
     """Remove the account with this id or address: wipe its secrets, keep its mail and history."""
-    account = await find_account(database, name)
+    account = await find_account(by.database, name)
     async with httpx2.AsyncClient(timeout=TIMEOUT_S) as http:
         end = partial(provider_named(account.provider).end_consent, settings, http)
-        ended = await remove(database, vault_of(settings), end, account, signed, clock())
-    return RemovedAccount(await database.run(accounts.load_account(account.id)), ended)
+        ended = await remove(by, vault_of(settings), end, account)
+    return RemovedAccount(await by.run(accounts.load_account(account.id)), ended)
 
 
-async def remove(
-    database: Database,
-    vault: Vault,
-    end_consent: Callable[[str], Awaitable[bool]],
-    account: AccountView,
-    signed: Signature,
-    now: datetime,
-) -> bool:
+async def remove(by: Caller, vault: Vault, end_consent: Callable[[str], Awaitable[bool]], account: AccountView) -> bool:
     """Wipe the account's secrets, then end its consent at the provider. Return False if only the latter failed."""
-    sealed = (await database.run(accounts.account_with_secret(account.id))).sealed
+    now = by.clock()
+    sealed = (await by.run(accounts.account_with_secret(account.id))).sealed
     try:
         secret = None if sealed is None else vault.open(sealed, account.id, REFRESH_TOKEN)
     except VaultError:
         secret = None
-    await forbid_and_wait(database, accounts.remove_account(account.id, signed, now))
+    await forbid_and_wait(by.database, accounts.remove_account(account.id, by.signature, now))
     if sealed is None:
         return True
     return secret is not None and await end_consent(secret)
 
 
 async def connect_with_fields(
-    database: Database,
-    settings: Settings,
-    name: str,
-    email: str,
-    given: Mapping[str, str],
-    signed: Signature,
-    clock: Clock = wall_clock,
+    by: Caller, settings: Settings, name: str, email: str, given: Mapping[str, str]
 ) -> ConnectedAccount:
     """Connect a mailbox of a provider whose fields are all that is needed, once they have opened it. Safe to repeat."""
-    await prepare(database)
+    await prepare(by.database)
     provider, address = provider_named(name), normalised_address(email)
     for field in provider.fields:
         if not given.get(field.name):
             raise BadInput(field.name, "is empty", f"give the {field.label.lower()}")
     words = await provider.sign_in(settings, address, given)
-    book = AccountBook(database, lambda: vault_of(settings), clock)
+    book = AccountBook(by.database, lambda: vault_of(settings), by.clock)
     secrets = {field.name: given[field.name] for field in provider.fields}
-    return ConnectedAccount(await book.connect(name, address, secrets, signed), words)
+    return ConnectedAccount(await book.connect(name, address, secrets, by.signature), words)

@@ -23,13 +23,12 @@ from postroom.mailboxes.oauth.errors import ConsentRefused
 from postroom.mailboxes.oauth.mail_apps import MailApp
 from postroom.mailboxes.oauth.tokens import exchange
 from postroom.operations.accounts.connecting import TIMEOUT_S, CodeDialog
+from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.store.accounts import accounts, secret_keys
 from postroom.store.accounts.accounts import AccountView, GivenAccess
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.people.audit import Signature
 from postroom.vault.sealing import Vault
 
 
@@ -44,31 +43,18 @@ async def imap_account(database: Database, email: str) -> AccountView | None:
 
 
 async def connect_imap(
-    database: Database,
-    vault: Vault,
-    email: str,
-    servers: MailServers,
-    password: str,
-    signed: Signature,
-    smtp_password: str | None = None,
-    clock: Clock = wall_clock,
+    by: Caller, vault: Vault, email: str, servers: MailServers, password: str, smtp_password: str | None = None
 ) -> AccountView:
     """Store servers and password, for the mailbox's existing account or a new one. Safe to repeat."""
     secrets = {PASSWORD: password} | ({} if smtp_password is None else {SMTP_PASSWORD: smtp_password})
-    return await _store(database, vault, email, servers, secrets, signed, clock)
+    return await _store(by, vault, email, servers, secrets)
 
 
 async def connect_imap_by_consent(
-    database: Database,
-    vault: Vault,
-    email: str,
-    servers: MailServers,
-    consent: HeldConsent,
-    signed: Signature,
-    clock: Clock = wall_clock,
+    by: Caller, vault: Vault, email: str, servers: MailServers, consent: HeldConsent
 ) -> AccountView:
     """The same with a consent, by which access tokens are got."""
-    return await _store(database, vault, email, servers, {REFRESH_TOKEN: consent.text}, signed, clock)
+    return await _store(by, vault, email, servers, {REFRESH_TOKEN: consent.text})
 
 
 class GivenConsent(NamedTuple):
@@ -93,28 +79,20 @@ async def ask_consent(app: MailApp, email: str, dialog: CodeDialog) -> GivenCons
     return GivenConsent(HeldConsent(app.name, grant.refresh_token), grant.access_token)
 
 
-async def _store(
-    database: Database,
-    vault: Vault,
-    email: str,
-    servers: MailServers,
-    secrets: Mapping[str, str],
-    signed: Signature,
-    clock: Clock,
-) -> AccountView:
-    found = await imap_account(database, email)
+async def _store(by: Caller, vault: Vault, email: str, servers: MailServers, secrets: Mapping[str, str]) -> AccountView:
+    found = await imap_account(by.database, email)
     account_id = new_id() if found is None else found.id
     address = normalised_address(email) if found is None else found.email
-    await _refuse_second_account(database, vault, account_id, servers, secrets.get(PASSWORD))
-    uses = await database.run(secret_keys.list_key_uses())
-    vault.prepare([use.id for use in uses if use.secrets], clock())
+    await _refuse_second_account(by.database, vault, account_id, servers, secrets.get(PASSWORD))
+    uses = await by.run(secret_keys.list_key_uses())
+    vault.prepare([use.id for use in uses if use.secrets], by.clock())
 
     def storing() -> Transaction[AccountView]:
         sealed = {field: vault.seal(account_id, field, secret) for field, secret in secrets.items()}
         given = GivenAccess(sealed, servers=servers)
-        return accounts.connect_account(account_id, NAME, address, given, signed, clock())
+        return accounts.connect_account(account_id, NAME, address, given, by.signature, by.clock())
 
-    return await with_newest_key(database, storing)
+    return await with_newest_key(by.database, storing)
 
 
 async def _refuse_second_account(

@@ -5,43 +5,35 @@ from collections.abc import Sequence
 from postroom.core.errors import BadInput
 from postroom.core.mail.accounts import normalised_address
 from postroom.core.mail.contacts import Contact, ContactSource, ReadContacts
+from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.people.audit import next_entry
 from postroom.store.accounts.accounts import accounts_with_address
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.mail import contacts
 from postroom.store.mail.contacts import EVERY_MAILBOX, MOST_AT_ONCE, ContactsKept, ContactView
-from postroom.store.people.audit import Signature
 
 __all__ = ["ContactView", "ContactsKept", "import_contacts", "keep_contacts", "list_contacts"]
 
 PAGE = 5000
 
 
-async def import_contacts(
-    database: Database, book: ReadContacts, account: str | None, signed: Signature, clock: Clock = wall_clock
-) -> ContactsKept:
+async def import_contacts(by: Caller, book: ReadContacts, account: str | None) -> ContactsKept:
     """Import an address book, for the mailbox of one account or for all."""
-    await prepare(database)
-    mailbox = EVERY_MAILBOX if account is None else await _mailbox(database, account)
-    return await keep_contacts(database, book.contacts, book.form, mailbox, signed, clock)
+    await prepare(by.database)
+    mailbox = EVERY_MAILBOX if account is None else await _mailbox(by.database, account)
+    return await keep_contacts(by, book.contacts, book.form, mailbox)
 
 
 async def keep_contacts(
-    database: Database,
-    given: Sequence[Contact],
-    source: ContactSource,
-    endpoint_identity: str,
-    signed: Signature,
-    clock: Clock = wall_clock,
+    by: Caller, given: Sequence[Contact], source: ContactSource, endpoint_identity: str
 ) -> ContactsKept:
     """Add new contacts and update the others, some thousands per transaction."""
     kept = ContactsKept(0, 0, 0)
     for at in range(0, len(given), MOST_AT_ONCE):
         part = given[at : at + MOST_AT_ONCE]
-        keeping = contacts.keep_contacts(part, source, endpoint_identity, next_entry(signed), clock())
-        kept = ContactsKept(*map(sum, zip(kept, await database.run(keeping), strict=True)))
+        keeping = contacts.keep_contacts(part, source, endpoint_identity, next_entry(by.signature), by.clock())
+        kept = ContactsKept(*map(sum, zip(kept, await by.run(keeping), strict=True)))
     return kept
 
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from postroom.mailboxes.accounts.sealing import Resealing, drop_other_keys, reseal_all
+from postroom.operations.caller import Caller
 from postroom.operations.people.audit import next_entry
 from postroom.store.accounts.secret_keys import list_key_uses
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
-from postroom.store.people.audit import Signature, record_audit
+from postroom.store.people.audit import record_audit
 from postroom.vault.sealing import Vault
 
 
@@ -60,22 +60,14 @@ async def keys_in_use(database: Database) -> list[str]:
     return sorted(use.id for use in await database.run(list_key_uses()) if use.secrets)
 
 
-async def rotate_keys(
-    database: Database,
-    vault: Vault,
-    signed: Signature,
-    *,
-    configured: bool,
-    drop_old: bool,
-    clock: Clock = wall_clock,
-) -> Rotation:
+async def rotate_keys(by: Caller, vault: Vault, *, configured: bool, drop_old: bool) -> Rotation:
     """Encrypt every secret with a new key, or with the first of those that are `configured`. Drop old keys on request
     if they no longer encrypt anything."""
-    await database.run(list_key_uses())  # fail on a database without a schema before creating a key
-    key_id = vault.known_keys()[0].id if configured else vault.add_key(clock())
-    done = await reseal_all(database, vault, key_id, clock)
+    await by.run(list_key_uses())  # fail on a database without a schema before creating a key
+    key_id = vault.known_keys()[0].id if configured else vault.add_key(by.clock())
+    done = await reseal_all(by.database, vault, key_id, by.clock)
     after = {"resealed": done.resealed, "unopened": len(done.unopened)}
-    await database.run(record_audit(signed.under("key.rotate", "key", key_id, after=after), clock()))
+    await by.run(record_audit(by.signature.under("key.rotate", "key", key_id, after=after), by.clock()))
     if not drop_old or done.unopened:
         return Rotation(done, [])
-    return Rotation(done, await drop_other_keys(database, vault, key_id, clock, lambda: next_entry(signed)))
+    return Rotation(done, await drop_other_keys(by.database, vault, key_id, by.clock, lambda: next_entry(by.signature)))

@@ -5,13 +5,13 @@ from uuid import UUID
 
 from postroom.core.errors import NotFound
 from postroom.operations.accounts.accounts import find_account, list_accounts
+from postroom.operations.caller import Caller
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.jobs.job_builders import labels_job
 from postroom.store.jobs.jobs import enqueue_many
 from postroom.store.mail import labels
 from postroom.store.mail.labels import AccountLabel
-from postroom.store.people.audit import Signature
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +42,12 @@ async def sync_labels(database: Database, account: str | None = None, clock: Clo
 
 
 async def edit_labels(
-    database: Database,
-    name: str,
-    account: str | None,
-    signed: Signature,
-    *,
-    description: str | None = None,
-    available: bool | None = None,
-    clock: Clock = wall_clock,
+    by: Caller, name: str, account: str | None, *, description: str | None = None, available: bool | None = None
 ) -> list[AccountLabel]:
     """Change the labels with this name or id, in one account or in all; None leaves a field as it is."""
     wanted = name.casefold()
-    known = await list_labels(database, account)
+    known = await list_labels(by.database, account)
     found = [each for each in known if each.name.casefold() == wanted or each.provider_label_id == name]
     if not found:
         raise NotFound(f"there is no label {name!r}; `postroom labels list` lists them")
-    return await database.run(labels.edit_labels(found, description, available, signed, clock()))
+    return await by.run(labels.edit_labels(found, description, available, by.signature, by.clock()))

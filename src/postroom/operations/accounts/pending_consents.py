@@ -12,6 +12,7 @@ from postroom.mailboxes.gmail.from_settings import google_app, scopes_beside
 from postroom.mailboxes.gmail.oauth import NOWHERE, ConsentRequest, answer_in, begin_consent
 from postroom.mailboxes.gmail.scopes import DEFAULT_LEVEL, Level
 from postroom.operations.accounts.connecting import Begin, ConnectedAccount, WantedConsent, add_gmail
+from postroom.operations.caller import Caller
 from postroom.operations.installation.vault import vault_of
 from postroom.settings.reading import Settings
 from postroom.store.accounts.accounts import AccountView
@@ -74,14 +75,12 @@ class PendingConsents:
             raise BadInput("answer", "belongs to no request of the last ten minutes", "begin again with step 1")
         try:
             connected = await add_gmail(
-                self._database,
+                Caller(self._database, signed, self._clock),
                 vault_of(self._settings),
                 google_app(self._settings),
                 self._settings.gmail.base_url,
                 found.wanted,
                 _Pasted(found.request, pasted),
-                signed,
-                self._clock,
             )
         except VaultError as error:
             raise BadInput("vault", "cannot seal the consent", str(error)) from error

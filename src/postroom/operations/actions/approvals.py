@@ -12,8 +12,8 @@ from postroom.core.errors import BadInput, IllegalMove, NotFound, Refused
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.rules.draft import LONGEST_NAME, RuleDraft
 from postroom.core.views import Untrusted
+from postroom.operations.caller import Caller
 from postroom.operations.mail.mail_ids import find_action
-from postroom.operations.people.audit import next_entry
 from postroom.operations.people.tokens import actors_named
 from postroom.operations.rules.rules import add_rules
 from postroom.store.actions import approvals as store
@@ -21,7 +21,6 @@ from postroom.store.actions.approvals import AnsweredApproval, Approval
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.cursors import Cursor, read_cursor
 from postroom.store.engine.database import Database
-from postroom.store.people.audit import Signature
 from postroom.triage.act.approval_notice import ApprovalNotice, notice_of, whole_content
 from postroom.triage.act.approvals import Approvals, in_words
 
@@ -175,29 +174,23 @@ async def find(database: Database, name: str) -> Approval:
     return await show(database, await find_action(database, name, "ID"))
 
 
-async def approve(
-    database: Database, shown: Approval, signed: Signature, clock: Clock = wall_clock
-) -> AnsweredApproval:
+async def approve(by: Caller, shown: Approval) -> AnsweredApproval:
     """Approve the action as it was shown. Raise IllegalMove if the answer comes too late."""
-    return await approve_shown(database, ShownApproval(shown.id, shown.action_hash), signed, clock)
+    return await approve_shown(by, ShownApproval(shown.id, shown.action_hash))
 
 
-async def approve_shown(
-    database: Database, shown: ShownApproval, signed: Signature, clock: Clock = wall_clock
-) -> AnsweredApproval:
+async def approve_shown(by: Caller, shown: ShownApproval) -> AnsweredApproval:
     """Approve the action with the hash that was shown. Raise Conflict if it has another, IllegalMove if too late."""
-    answered = await Approvals(database, CATALOGUE, clock).approve(shown.id, shown.action_hash, signed)
+    answered = await Approvals(by.database, CATALOGUE, by.clock).approve(shown.id, shown.action_hash, by.signature)
     return _counted(shown.id, answered)
 
 
-async def reject(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> AnsweredApproval:
+async def reject(by: Caller, id: UUID) -> AnsweredApproval:
     """End the action without doing it. Raise IllegalMove if the answer comes too late."""
-    return _counted(id, await database.run(store.reject_action(id, signed, clock())))
+    return _counted(id, await by.run(store.reject_action(id, by.signature, by.clock())))
 
 
-async def answer_several(
-    database: Database, shown: Sequence[ShownApproval], is_yes: bool, signed: Signature, clock: Clock = wall_clock
-) -> SeveralAnswers:
+async def answer_several(by: Caller, shown: Sequence[ShownApproval], is_yes: bool) -> SeveralAnswers:
     """Answer each of them alike; one that no longer waits, or was changed, does not hold up the others."""
     if not shown:
         raise BadInput("actions", "none is selected", "select at least one")
@@ -205,9 +198,9 @@ async def answer_several(
         raise BadInput("chosen", f"has {len(shown)} actions", f"answer at most {MOST_AT_ONCE} at once")
     refused: dict[UUID, str] = {}
     for each in shown:
-        own = next_entry(signed)
+        own = by.again()
         try:
-            await (approve_shown(database, each, own, clock) if is_yes else reject(database, each.id, own, clock))
+            await (approve_shown(own, each) if is_yes else reject(own, each.id))
         except Refused:
             raise
         except (BadInput, IllegalMove, NotFound) as error:
@@ -215,9 +208,9 @@ async def answer_several(
     return SeveralAnswers(len(shown) - len(refused), refused)
 
 
-async def draft_rule(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> str:
+async def draft_rule(by: Caller, id: UUID) -> str:
     """Write the rule that does this for all mail of the sender, switched off; return its name."""
-    approval = await show(database, id)
+    approval = await show(by.database, id)
     if not _may_become_rule(approval):
         raise BadInput("rule", "cannot be made from this action", "write one on the page of rules")
     what = notice_of(approval).what
@@ -231,7 +224,7 @@ async def draft_rule(database: Database, id: UUID, signed: Signature, clock: Clo
         "account",
         str(approval.account_id),
     ).for_review()
-    added = await add_rules(database, [draft], signed, clock=clock)
+    added = await add_rules(by, [draft])
     return added.names[0]
 
 

@@ -2,26 +2,21 @@
 
 from postroom.operations.accounts.accounts import find_account
 from postroom.operations.actions.pausing import Stopped, stop
+from postroom.operations.caller import Caller
 from postroom.store.actions import pauses
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
-from postroom.store.people.audit import Signature
 from postroom.triage.act.approval_notice import cause_of
 from postroom.words.jobs import WAITING_WORK
 
 
-async def pause_changes(
-    database: Database, account: str | None, reason: str, signed: Signature, clock: Clock = wall_clock
-) -> Stopped:
+async def pause_changes(by: Caller, account: str | None, reason: str) -> Stopped:
     """Pause. When this returns, no process changes or sends anything more."""
-    return await stop(database, await _scope(database, account), reason, signed, clock)
+    return await stop(by, await _scope(by.database, account), reason)
 
 
-async def resume_changes(
-    database: Database, account: str | None, signed: Signature, clock: Clock = wall_clock
-) -> int | None:
+async def resume_changes(by: Caller, account: str | None) -> int | None:
     """Resume. Return how many waiting jobs continue; None if nothing was paused."""
-    return await database.run(pauses.resume(await _scope(database, account), signed, clock()))
+    return await by.run(pauses.resume(await _scope(by.database, account), by.signature, by.clock()))
 
 
 async def released_by_resuming(database: Database, account: str | None) -> list[str] | None:

@@ -10,11 +10,10 @@ from typing import NamedTuple, TypeVar
 
 from postroom.core.actions.permits import GRANT_S
 from postroom.core.counted import counted
+from postroom.operations.caller import Caller
 from postroom.store.actions import mailbox_writers, pauses
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.listeners import signalled
-from postroom.store.people.audit import Signature
 from postroom.system.boot_clock import BootClock, since_boot
 
 T = TypeVar("T")
@@ -46,17 +45,12 @@ class Stopped:
         return "; ".join(parts) or "no request was in flight"
 
 
-async def stop(
-    database: Database,
-    scope: str,
-    reason: str,
-    signed: Signature,
-    clock: Clock = wall_clock,
-    boot: BootClock = since_boot,
-) -> Stopped:
+async def stop(by: Caller, scope: str, reason: str, boot: BootClock = since_boot) -> Stopped:
     """Pause, and wait until every process that may let requests out has read it, or its permission has expired."""
     mails = scope == pauses.ALL
-    pause, recalled = await _forbidden(database, pauses.pause(scope, reason, signed, clock()), boot, mails=mails)
+    pause, recalled = await _forbidden(
+        by.database, pauses.pause(scope, reason, by.signature, by.clock()), boot, mails=mails
+    )
     return Stopped(pause, recalled.on_wire(scope) + recalled.leaving, recalled.silent)
 
 

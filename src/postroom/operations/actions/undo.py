@@ -9,14 +9,14 @@ from uuid import UUID
 from postroom.core.errors import NotFound
 from postroom.core.jobs.types import CATALOGUE
 from postroom.operations.accounts.accounts import find_account
+from postroom.operations.caller import Caller
 from postroom.operations.people.tokens import actors_named
 from postroom.store.actions.actions import FAR_AHEAD
 from postroom.store.actions.approvals import Approval, show_approval
 from postroom.store.actions.hiding import cancel_hiding, count_open_hiding
 from postroom.store.actions.undos import LONG_AGO, RequestedUndo, Undoable, has_decided, undoable
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
-from postroom.store.people.audit import Signature, record_audit
+from postroom.store.people.audit import record_audit
 from postroom.store.rules.rules import list_rules
 from postroom.triage.act.undo_requests import MOST, check_undoable, find_candidate, undo_one, undo_these
 
@@ -59,9 +59,9 @@ async def preview_undo(database: Database, selection: UndoSelection, most: int =
     return UndoPreview(Undone(len(chosen), _messages(chosen)), newest)
 
 
-async def undo_action(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> RequestedUndo:
+async def undo_action(by: Caller, id: UUID) -> RequestedUndo:
     """Undo one action; asked again, return the same undo. Raise NotFound, or BadInput with the reason why not."""
-    return await undo_one(database, CATALOGUE, id, signed, clock)
+    return await undo_one(by.database, CATALOGUE, id, by.signature, by.clock)
 
 
 async def check_action(database: Database, id: UUID) -> None:
@@ -75,37 +75,29 @@ def undo_words(undo: RequestedUndo) -> str:
 
 
 async def undo_selection(
-    database: Database,
-    selection: UndoSelection,
-    signed: Signature,
-    *,
-    as_given: Mapping[str, str],
-    dry_run: bool = False,
-    clock: Clock = wall_clock,
+    by: Caller, selection: UndoSelection, *, as_given: Mapping[str, str], dry_run: bool = False
 ) -> Undone:
     """Undo everything in a selection; `as_given` is the selection in the user's words, for the audit log."""
-    canceled = await _cancel_hiding(database, selection, signed, dry_run, clock) if selection.hidden else 0
-    chosen = await _selected(database, selection)
+    canceled = await _cancel_hiding(by, selection, dry_run) if selection.hidden else 0
+    chosen = await _selected(by.database, selection)
     after = {**as_given, "actions": len(chosen), "messages": _messages(chosen)}
     if canceled:
         after["canceled"] = canceled
-    entry = signed.under("actions.undo", "selection", str(signed.entry_id), after=after)
+    entry = by.signature.under("actions.undo", "selection", str(by.signature.entry_id), after=after)
     if chosen and not dry_run:
-        await undo_these(database, CATALOGUE, chosen, clock, entry=entry)
+        await undo_these(by.database, CATALOGUE, chosen, by.clock, entry=entry)
     elif canceled and not dry_run:
-        await database.run(record_audit(entry, clock()))
+        await by.run(record_audit(entry, by.clock()))
     return Undone(len(chosen), _messages(chosen), canceled)
 
 
-async def _cancel_hiding(
-    database: Database, selection: UndoSelection, signed: Signature, dry_run: bool, clock: Clock
-) -> int:
+async def _cancel_hiding(by: Caller, selection: UndoSelection, dry_run: bool) -> int:
     """Cancel what would be hidden later, so that nothing is when a pause ends; return how many actions that are."""
-    account = None if selection.account is None else (await find_account(database, selection.account)).id
+    account = None if selection.account is None else (await find_account(by.database, selection.account)).id
     span = (account, selection.since or LONG_AGO, selection.until or FAR_AHEAD)
     if dry_run:
-        return await database.run(count_open_hiding(*span))
-    return await database.run(cancel_hiding(*span, signed, clock()))
+        return await by.run(count_open_hiding(*span))
+    return await by.run(cancel_hiding(*span, by.signature, by.clock()))
 
 
 def _messages(chosen: Sequence[Undoable]) -> int:

@@ -3,12 +3,11 @@
 from postroom.core.errors import BadInput
 from postroom.core.mail.ingestion import IngestionRule
 from postroom.core.views import Page
+from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.intake import ingestion_rules
 from postroom.store.intake.ingestion_rules import PACK, IngestionRuleView, Origin
-from postroom.store.people.audit import Signature
 
 __all__ = [
     "IngestionRuleView",
@@ -47,18 +46,18 @@ def is_shipped(name: str) -> bool:
     return name in PACK
 
 
-async def add_filter(database: Database, rule: IngestionRule, signed: Signature, clock: Clock = wall_clock) -> None:
+async def add_filter(by: Caller, rule: IngestionRule) -> None:
     """Add one of the user's own filters. Its name must be new."""
-    await prepare(database)
-    await database.run(ingestion_rules.add_ingestion_rule(rule, signed, clock()))
+    await prepare(by.database)
+    await by.run(ingestion_rules.add_ingestion_rule(rule, by.signature, by.clock()))
 
 
-async def restore_filter(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> bool:
+async def restore_filter(by: Caller, name: str) -> bool:
     """Enable a built-in filter again. Return False if it was enabled."""
-    await prepare(database)
-    return await database.run(ingestion_rules.restore_pack_rule(name, signed, clock()))
+    await prepare(by.database)
+    return await by.run(ingestion_rules.restore_pack_rule(name, by.signature, by.clock()))
 
 
-async def remove_filter(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> Origin:
+async def remove_filter(by: Caller, name: str) -> Origin:
     """Remove one of the user's own filters, or disable a built-in one; return which it was."""
-    return await database.run(ingestion_rules.remove_ingestion_rule(name, signed, clock()))
+    return await by.run(ingestion_rules.remove_ingestion_rule(name, by.signature, by.clock()))

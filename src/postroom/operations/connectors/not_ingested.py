@@ -20,10 +20,9 @@ from postroom.core.views import Untrusted
 from postroom.mailboxes.following.refused import refused_in
 from postroom.mailboxes.following.set_aside import set_aside_in
 from postroom.operations.accounts.accounts import find_account
-from postroom.operations.people.audit import Signature, next_entry
+from postroom.operations.caller import Caller
+from postroom.operations.people.audit import next_entry
 from postroom.store.accounts.mailbox_jobs import ask_for_messages
-from postroom.store.engine.clock import Clock, wall_clock
-from postroom.store.engine.database import Database
 
 # Per transaction.
 AT_ONCE = 1_000
@@ -64,16 +63,9 @@ def check_message_ids(ids: Sequence[str]) -> None:
             )
 
 
-async def retry_ingest(
-    database: Database,
-    data_dir: Path,
-    account: str,
-    ids: Sequence[str],
-    signed: Signature,
-    clock: Clock = wall_clock,
-) -> list[IngestRetry]:
+async def retry_ingest(by: Caller, data_dir: Path, account: str, ids: Sequence[str]) -> list[IngestRetry]:
     """Ingest messages of an account once more: those with these ids, or all that were not ingested."""
-    owner = await find_account(database, account)
+    owner = await find_account(by.database, account)
     if owner.state == "removed":
         remedy = f"connect it again with `{connect_command(owner.provider, owner.email)}`"
         raise BadInput("--account", f"{owner.email} was removed", remedy)
@@ -82,7 +74,7 @@ async def retry_ingest(
     retries: list[IngestRetry] = []
     for at in range(0, len(wanted), AT_ONCE):
         some = wanted[at : at + AT_ONCE]
-        jobs = await database.run(ask_for_messages(owner.id, some, next_entry(signed), clock()))
+        jobs = await by.run(ask_for_messages(owner.id, some, next_entry(by.signature), by.clock()))
         retries += [IngestRetry(id, job.id, job.duplicate) for id, job in zip(some, jobs, strict=True)]
     return retries
 

@@ -17,6 +17,7 @@ from postroom.core.lifecycle import RequestState
 from postroom.core.mail.mailbox_requests import checked_arguments, is_message_id
 from postroom.mailboxes.accounts.mailbox_requests import ConnectorRequests
 from postroom.operations.accounts.accounts import AccountView, check_in_use, find_account, list_accounts
+from postroom.operations.caller import Caller
 from postroom.operations.people.audit import Signature, next_entry
 from postroom.store.accounts.mailbox_searches import begin_mailbox_search, stored_messages
 from postroom.store.engine.clock import Clock, wall_clock
@@ -209,10 +210,8 @@ def _text(value: object) -> str:
     return value[:LONGEST_TEXT] if isinstance(value, str) else ""
 
 
-async def search_from_command_line(
-    database: Database, account: str | None, query: str, most: int, signed: Signature, clock: Clock = wall_clock
-) -> OnDemandResult:
+async def search_from_command_line(by: Caller, account: str | None, query: str, most: int) -> OnDemandResult:
     """Search the mailbox of the account with this id or address, or the only one."""
-    on_demand = OnDemand(database, clock=clock)
-    owner = await (on_demand.mailbox(None) if account is None else find_account(database, account))
-    return await on_demand.search_and_ingest(owner, query, most, signed)
+    on_demand = OnDemand(by.database, clock=by.clock)
+    owner = await (on_demand.mailbox(None) if account is None else find_account(by.database, account))
+    return await on_demand.search_and_ingest(owner, query, most, by.signature)

@@ -5,13 +5,12 @@ from typing import NamedTuple
 from uuid import UUID
 
 from postroom.core.errors import BadInput, NotFound
+from postroom.operations.caller import Caller
 from postroom.operations.installation.long_tasks import Report
 from postroom.operations.jobs.job_board import STAGES, JobFilters, Stage, select_page_jobs
 from postroom.operations.jobs.job_causes import job_causes
 from postroom.operations.jobs.jobs import Verb, apply_to_jobs
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
-from postroom.store.people.audit import Signature
 
 VERBS: Mapping[str, tuple[Verb, ...]] = {
     "ready": ("cancel",),
@@ -68,32 +67,22 @@ async def choose_by_cause(database: Database, verb: str, key: str) -> ChosenJobs
 
 
 async def apply_to_chosen(
-    database: Database,
-    chosen: ChosenJobs,
-    signed: Signature,
-    clock: Clock = wall_clock,
-    *,
-    run_id: UUID | None = None,
-    report: Report = lambda _seen, _count: None,
+    by: Caller, chosen: ChosenJobs, *, run_id: UUID | None = None, report: Report = lambda _seen, _count: None
 ) -> BulkOutcome:
     """Act on the jobs, some at a time; `run_id` names the work in the audit log."""
     verb, ids, asked = chosen
-    done = await apply_to_jobs(database, verb, ids, signed, clock, asked, run_id=run_id, report=report)
+    done = await apply_to_jobs(by, verb, ids, asked, run_id=run_id, report=report)
     return BulkOutcome(verb, done, len(ids))
 
 
-async def apply_to_filtered(
-    database: Database, verb: str, filters: JobFilters, begin: str, signed: Signature, clock: Clock = wall_clock
-) -> BulkOutcome:
+async def apply_to_filtered(by: Caller, verb: str, filters: JobFilters, begin: str) -> BulkOutcome:
     """Act on the jobs that the filters find from a key on. Raise BadInput."""
-    return await apply_to_chosen(database, await choose_by_filters(database, verb, filters, begin), signed, clock)
+    return await apply_to_chosen(by, await choose_by_filters(by.database, verb, filters, begin))
 
 
-async def apply_to_cause(
-    database: Database, verb: str, key: str, signed: Signature, clock: Clock = wall_clock
-) -> BulkOutcome:
+async def apply_to_cause(by: Caller, verb: str, key: str) -> BulkOutcome:
     """Act on the jobs of one cause. Raise NotFound, BadInput."""
-    return await apply_to_chosen(database, await choose_by_cause(database, verb, key), signed, clock)
+    return await apply_to_chosen(by, await choose_by_cause(by.database, verb, key))
 
 
 def _verb(given: str, stage: Stage | None) -> Verb:

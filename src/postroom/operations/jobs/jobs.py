@@ -11,14 +11,14 @@ from postroom.core.jobs.job import JobView
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.lifecycle import JobState
 from postroom.operations.accounts.accounts import find_account
+from postroom.operations.caller import Caller
 from postroom.operations.people.audit import next_entry
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.jobs import job_filters, job_requests, jobs
 from postroom.store.jobs.job_filters import JobFilter, JobMatch
 from postroom.store.jobs.job_requests import BulkProgress, BulkRun, JobVerb, change_many
-from postroom.store.people.audit import Signature, list_audit_of
+from postroom.store.people.audit import list_audit_of
 
 MOST_AT_ONCE = 10_000
 AT_ONCE = 200
@@ -80,29 +80,27 @@ async def select_jobs(database: Database, verb: Verb, selection: JobSelection) -
     return SelectedJobs([each.id for each in found], Counter(each.type for each in found))
 
 
-async def retry_job(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> None:
+async def retry_job(by: Caller, id: UUID) -> None:
     """Queue a failed or canceled job again with all its attempts; make a waiting one due at once."""
-    await database.run(job_requests.retry_for(id, signed, clock()))
+    await by.run(job_requests.retry_for(id, by.signature, by.clock()))
 
 
-async def cancel_job(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> str:
+async def cancel_job(by: Caller, id: UUID) -> str:
     """Cancel a job. Return `canceled` for a waiting job, `requested` for a running one, which ends at its next step."""
-    return await database.run(job_requests.cancel_for(id, signed, clock()))
+    return await by.run(job_requests.cancel_for(id, by.signature, by.clock()))
 
 
-async def dismiss_job(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> None:
+async def dismiss_job(by: Caller, id: UUID) -> None:
     """Count a failed job as canceled. Raise NotFound, or IllegalMove if it has not failed."""
-    if not await database.run(job_requests.dismiss_for(id, signed, clock())):
-        job = await load_job(database, id)
+    if not await by.run(job_requests.dismiss_for(id, by.signature, by.clock())):
+        job = await load_job(by.database, id)
         raise IllegalMove(f"job {id} is {job.state}, and only failed jobs are dismissed; see `postroom jobs cancel`")
 
 
 async def apply_to_jobs(
-    database: Database,
+    by: Caller,
     verb: Verb,
     ids: Sequence[UUID],
-    signed: Signature,
-    clock: Clock = wall_clock,
     asked: Mapping[str, str] | None = None,
     *,
     run_id: UUID | None = None,
@@ -117,7 +115,7 @@ async def apply_to_jobs(
     progress = BulkProgress(len(ids))
     for at in range(0, max(len(ids), 1), AT_ONCE):
         part = ids[at : at + AT_ONCE]
-        progress = await database.run(change_many(run, part, progress, next_entry(signed), clock()))
+        progress = await by.run(change_many(run, part, progress, next_entry(by.signature), by.clock()))
         report(progress.seen, progress.count)
     return progress.done
 

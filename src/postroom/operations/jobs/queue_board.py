@@ -11,13 +11,12 @@ from postroom.core.errors import BadInput, NotFound
 from postroom.core.lifecycle import InboxState
 from postroom.core.queue.queues import Policy, Queues
 from postroom.core.views import Untrusted
+from postroom.operations.caller import Caller
 from postroom.operations.overview.volumes import Volume, Wait, volume_of, waits_of
 from postroom.operations.overview.windows import Window, WindowName
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.installation.rollups import by_span
 from postroom.store.intake import acceptance, history, queue_depths, unread
-from postroom.store.people.audit import Signature
 
 CHANNELS = (acceptance.CHANNEL,)
 MOST_COUNTED = 10_000
@@ -207,20 +206,13 @@ async def load_members(database: Database, summary: UUID) -> SummaryMembers:
     return SummaryMembers(_summary(found), [_ended_message(each) for each in members])
 
 
-async def dismiss_messages(
-    database: Database,
-    queues: Queues,
-    queue: str,
-    ids: Sequence[UUID],
-    signed: Signature,
-    clock: Clock = wall_clock,
-) -> int:
+async def dismiss_messages(by: Caller, queues: Queues, queue: str, ids: Sequence[UUID]) -> int:
     """End waiting messages unread; return how many still waited. A replay brings them back."""
     if not queues[queue].for_agents:
         raise BadInput("queue", f"{queue} is processed by Postroom itself", "dismiss events of other queues")
     if not ids:
         raise BadInput("message", "is missing", "choose at least one message")
-    return await database.run(unread.dismiss_waiting(queue, ids, signed, clock()))
+    return await by.run(unread.dismiss_waiting(queue, ids, by.signature, by.clock()))
 
 
 def _summary(found: unread.Summary) -> QueuedMessage:

@@ -7,12 +7,11 @@ from uuid import UUID
 
 from postroom.core.errors import BadInput
 from postroom.core.queue.queues import Policy, Queues
-from postroom.store.engine.clock import Clock, wall_clock
+from postroom.operations.caller import Caller
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.intake import history
 from postroom.store.intake.history import WaitingMessage
-from postroom.store.people.audit import Signature
 
 __all__ = ["QueueStats", "TierStats", "WaitingMessage", "count_kept", "peek", "queue_stats", "replay"]
 
@@ -75,30 +74,28 @@ async def count_kept(database: Database, queues: Queues) -> list[KeptMessages]:
 
 
 async def replay(
-    database: Database,
+    by: Caller,
     queues: Queues,
     queue: str,
-    signed: Signature,
     *,
     since: datetime,
     until: datetime | None = None,
     kinds: Sequence[str] = (),
     ids: Sequence[UUID] = (),
     most: int = 1000,
-    clock: Clock = wall_clock,
 ) -> list[UUID]:
     """Queue copies of past messages, oldest first, and record who asked; return the ids of the copies."""
     policy = queues[queue]
     if not 1 <= most <= MOST_REPLAYED:
         raise BadInput("max", f"is {most}", f"replay 1 to {MOST_REPLAYED} at a time")
-    now = clock()
+    now = by.clock()
     end = until or now
     if since.tzinfo is None or end.tzinfo is None:
         raise BadInput("since" if since.tzinfo is None else "until", "has no time zone", "add an offset, such as Z")
     if since >= end:
         raise BadInput("since", "is not before the end of the window", "give an earlier time")
     window = history.Span(policy.queue, since.astimezone(UTC), end.astimezone(UTC), tuple(kinds), tuple(ids))
-    past = await database.run(history.find_past(window, most))
+    past = await by.run(history.find_past(window, most))
     if not past:
         return []
     pairs = [(old, new_id()) for old in past]
@@ -109,8 +106,8 @@ async def replay(
         "ids": [str(id) for id in ids[:NAMED_IN_AUDIT]],
         "count": len(past),
     }
-    entry = signed.under("queue.replay", "queue", policy.queue, after=asked)
-    await database.run(history.replay(pairs, policy.queue, entry, now))
+    entry = by.signature.under("queue.replay", "queue", policy.queue, after=asked)
+    await by.run(history.replay(pairs, policy.queue, entry, now))
     return [new for _, new in pairs]
 
 

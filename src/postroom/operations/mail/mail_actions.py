@@ -16,13 +16,12 @@ from postroom.core.jobs.types import CATALOGUE
 from postroom.core.lifecycle import ACTION, ActionState
 from postroom.core.short_ids import short_id
 from postroom.core.views import Internal, Untrusted
+from postroom.operations.caller import Caller
 from postroom.operations.mail.mail_ids import find_message
 from postroom.store.actions.actions import ActionView, list_actions
 from postroom.store.actions.decisions import CHANNEL
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.listeners import signalled
-from postroom.store.people.audit import Signature
 from postroom.triage.act.action_requests import ActionRequests
 from postroom.words import actions as action_words
 
@@ -68,25 +67,18 @@ def in_words(steps: Sequence[Step]) -> str:
     return action_words.asked(*combined(steps))
 
 
-async def request_action(
-    database: Database,
-    message: str,
-    steps: Sequence[Step],
-    policy: Policy,
-    signed: Signature,
-    clock: Clock = wall_clock,
-) -> ActionOutcome:
+async def request_action(by: Caller, message: str, steps: Sequence[Step], policy: Policy) -> ActionOutcome:
     """Request the actions, as one, on the message with this id of any kind.
 
     Raise NotFound, BadInput, or SafetyRefused with the reasons.
     """
-    message_id = await find_message(database, message, "--message")
-    requests = ActionRequests(database, CATALOGUE, policy, clock)
+    message_id = await find_message(by.database, message, "--message")
+    requests = ActionRequests(by.database, CATALOGUE, policy, by.clock)
     action_type, parameters = combined(steps)
     asked = await requests.ask(
-        message_id, action_type, parameters, source="user", asked_by=signed.actor, why=WHY, signed=signed
+        message_id, action_type, parameters, source="user", asked_by=by.signature.actor, why=WHY, signed=by.signature
     )
-    return _outcome(await _load(database, message_id, asked.action_id))
+    return _outcome(await _load(by.database, message_id, asked.action_id))
 
 
 async def wait_for_outcome(

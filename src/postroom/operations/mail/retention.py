@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from postroom.core.errors import BadInput
 from postroom.core.mail.retention import RetentionPolicy
-from postroom.operations.people.audit import Signature
-from postroom.store.engine.clock import Clock, wall_clock
+from postroom.operations.caller import Caller
 from postroom.store.engine.database import Database
 from postroom.store.mail import retention as store
 from postroom.store.mail.retention import PruneCounts, RetentionApproval, RetentionRun
@@ -48,30 +47,26 @@ async def status(database: Database, policy: RetentionPolicy) -> RetentionStatus
     return RetentionStatus(policy, approval, await database.run(store.list_runs(MOST_RUNS)))
 
 
-async def preview(
-    database: Database, policy: RetentionPolicy, signed: Signature, clock: Clock = wall_clock
-) -> RetentionPreview:
+async def preview(by: Caller, policy: RetentionPolicy) -> RetentionPreview:
     """Find what would be pruned now, and record that these settings were tried."""
-    return await Retention(database, policy, clock).preview(signed.actor)
+    return await Retention(by.database, policy, by.clock).preview(by.signature.actor)
 
 
-async def prune(
-    database: Database, policy: RetentionPolicy, signed: Signature, clock: Clock = wall_clock
-) -> PruneCounts:
+async def prune(by: Caller, policy: RetentionPolicy) -> PruneCounts:
     """Prune now. Raises BadInput unless a dry run with the same settings came before."""
-    await _check_previewed(database, policy)
-    return await Retention(database, policy, clock).prune(signed)
+    await _check_previewed(by.database, policy)
+    return await Retention(by.database, policy, by.clock).prune(by.signature)
 
 
-async def enable(database: Database, policy: RetentionPolicy, signed: Signature, clock: Clock = wall_clock) -> None:
+async def enable(by: Caller, policy: RetentionPolicy) -> None:
     """Prune every day under these settings. Raises BadInput unless a dry run with the same settings came before."""
-    await _check_previewed(database, policy)
-    await database.run(store.approve_retention(policy.as_json(), signed, clock()))
+    await _check_previewed(by.database, policy)
+    await by.run(store.approve_retention(policy.as_json(), by.signature, by.clock()))
 
 
-async def disable(database: Database, signed: Signature, clock: Clock = wall_clock) -> bool:
+async def disable(by: Caller) -> bool:
     """Prune nothing automatically any more. False if nothing was."""
-    return await database.run(store.withdraw_retention(signed, clock()))
+    return await by.run(store.withdraw_retention(by.signature, by.clock()))
 
 
 async def _check_previewed(database: Database, policy: RetentionPolicy) -> None:

@@ -9,15 +9,14 @@ from uuid import UUID
 from postroom.core.errors import BadInput
 from postroom.core.outbound.destinations import SigningAlgorithm
 from postroom.mailboxes.accounts.sealing import with_newest_key
+from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.outbound.tenants import checked_domain
 from postroom.store.accounts.secret_keys import list_key_uses
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.outbound import destinations, dkim_keys
 from postroom.store.outbound.destinations import DestinationPause
-from postroom.store.people.audit import Signature
 from postroom.vault.sealing import Sealed, Vault
 
 RSA_BITS = 2048
@@ -28,17 +27,15 @@ async def list_destination_pauses(database: Database) -> list[DestinationPause]:
     return await database.run(destinations.list_destination_pauses())
 
 
-async def pause_destination(database: Database, destination: str, signed: Signature, clock: Clock = wall_clock) -> None:
+async def pause_destination(by: Caller, destination: str) -> None:
     """Send nothing to the destination, for the reason in the signature."""
-    await prepare(database)
-    await database.run(destinations.pause_destination(destination, signed, clock()))
+    await prepare(by.database)
+    await by.run(destinations.pause_destination(destination, by.signature, by.clock()))
 
 
-async def resume_destination(
-    database: Database, destination: str, signed: Signature, clock: Clock = wall_clock
-) -> None:
+async def resume_destination(by: Caller, destination: str) -> None:
     """Send to the destination again."""
-    await database.run(destinations.resume_destination(destination, signed, clock()))
+    await by.run(destinations.resume_destination(destination, by.signature, by.clock()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,39 +55,29 @@ async def list_dkim(database: Database) -> list[DkimRecord]:
     return [_record(each) for each in await database.run(dkim_keys.list_dkim_keys())]
 
 
-async def add_dkim(
-    database: Database,
-    vault: Vault,
-    domain: str,
-    selector: str,
-    algorithm: SigningAlgorithm,
-    signed: Signature,
-    clock: Clock = wall_clock,
-) -> DkimRecord:
+async def add_dkim(by: Caller, vault: Vault, domain: str, selector: str, algorithm: SigningAlgorithm) -> DkimRecord:
     """Make a key for the domain. Mail is signed with it from then on, so publish the record at once."""
     named, selector = checked_domain(domain), selector.strip().lower()
     if not _SELECTOR.fullmatch(selector):
         raise BadInput("selector", f"{selector[:80]!r} is no selector", "use letters, digits and hyphens, such as s1")
-    await prepare(database)
-    uses = await database.run(list_key_uses())
-    vault.prepare([use.id for use in uses if use.secrets], clock())
+    await prepare(by.database)
+    uses = await by.run(list_key_uses())
+    vault.prepare([use.id for use in uses if use.secrets], by.clock())
     private, public = _new_key(algorithm)
     id, secret = new_id(), base64.b64encode(private).decode()
     await with_newest_key(
-        database,
+        by.database,
         lambda: dkim_keys.add_dkim_key(
-            id, named, selector, algorithm, public, _sealed(vault, id, secret), signed, clock()
+            id, named, selector, algorithm, public, _sealed(vault, id, secret), by.signature, by.clock()
         ),
     )
-    (found,) = [each for each in await list_dkim(database) if (each.domain, each.selector) == (named, selector)]
+    (found,) = [each for each in await list_dkim(by.database) if (each.domain, each.selector) == (named, selector)]
     return found
 
 
-async def remove_dkim(
-    database: Database, domain: str, selector: str, signed: Signature, clock: Clock = wall_clock
-) -> None:
+async def remove_dkim(by: Caller, domain: str, selector: str) -> None:
     """Forget a key. Leave its record in the DNS for as long as mail that it has signed is on its way."""
-    await database.run(dkim_keys.remove_dkim_key(checked_domain(domain), selector.lower(), signed, clock()))
+    await by.run(dkim_keys.remove_dkim_key(checked_domain(domain), selector.lower(), by.signature, by.clock()))
 
 
 def _sealed(vault: Vault, id: UUID, secret: str) -> Sealed:

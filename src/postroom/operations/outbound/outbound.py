@@ -4,13 +4,12 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
-from postroom.store.engine.clock import Clock, wall_clock
+from postroom.operations.caller import Caller
 from postroom.store.engine.database import Database
 from postroom.store.outbound import outbound, outbound_answers
 from postroom.store.outbound.outbound import MailView
 from postroom.store.outbound.outbound_attempts import AttemptView, list_attempts
 from postroom.store.outbound.outbound_recipients import RecipientResult, list_results
-from postroom.store.people.audit import Signature
 
 
 async def list_mail(database: Database, state: str | None, limit: int) -> list[MailView]:
@@ -40,18 +39,16 @@ async def list_recipients(database: Database, id: UUID) -> list[RecipientResult]
     return await database.run(list_results(id))
 
 
-async def resolve_mail(
-    database: Database, id: UUID, outcome: Literal["sent", "not_sent"], signed: Signature, clock: Clock = wall_clock
-) -> str:
+async def resolve_mail(by: Caller, id: UUID, outcome: Literal["sent", "not_sent"]) -> str:
     """Record what happened to a mail whose state is unknown; return its new state."""
-    return await database.run(outbound_answers.resolve_mail(id, outcome, signed, clock()))
+    return await by.run(outbound_answers.resolve_mail(id, outcome, by.signature, by.clock()))
 
 
-async def send_mail_now(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> None:
+async def send_mail_now(by: Caller, id: UUID) -> None:
     """Make a mail that waits for its next attempt due at once."""
-    await database.run(outbound_answers.hasten_mail(id, signed, clock()))
+    await by.run(outbound_answers.hasten_mail(id, by.signature, by.clock()))
 
 
-async def cancel_mail(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> str:
+async def cancel_mail(by: Caller, id: UUID) -> str:
     """Cancel a mail that has not left yet; return its new state."""
-    return await database.run(outbound_answers.cancel_mail(id, signed, clock()))
+    return await by.run(outbound_answers.cancel_mail(id, by.signature, by.clock()))

@@ -9,7 +9,8 @@ from uuid import UUID
 
 from postroom.core.errors import BadInput, IllegalMove, NotFound
 from postroom.core.lifecycle import DeliveryState
-from postroom.store.engine.clock import Clock, wall_clock
+from postroom.operations.caller import Caller
+from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.outbound import outbound_answers
@@ -62,14 +63,12 @@ async def find_mail(database: Database, act: ManyAct, wanted: MailFilter) -> lis
     return await database.run(find_mail_ids(chosen, wanted.tenant, domain, wanted.since, wanted.until, MOST))
 
 
-async def settle_many(
-    database: Database, act: ManyAct, ids: Sequence[UUID], signed: Signature, clock: Clock = wall_clock
-) -> ManyDone:
+async def settle_many(by: Caller, act: ManyAct, ids: Sequence[UUID]) -> ManyDone:
     """Settle each mail in a transaction of its own, with its own entry in the audit log."""
-    settle, done = _settling(act, signed, clock), 0
+    settle, done = _settling(act, by.signature, by.clock), 0
     for start in range(0, len(ids), AT_ONCE):
         batch = ids[start : start + AT_ONCE]
-        outcomes = await asyncio.gather(*(_settled(database, settle(id)) for id in batch))
+        outcomes = await asyncio.gather(*(_settled(by.database, settle(id)) for id in batch))
         done += sum(outcomes)
     return ManyDone(done, len(ids) - done)
 

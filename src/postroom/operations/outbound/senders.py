@@ -10,6 +10,7 @@ from postroom.core.errors import BadInput
 from postroom.core.mail.addresses import canonical
 from postroom.core.outbound.priority import DEFAULT_PLAN, PLANS, Throttle
 from postroom.core.suggestions import did_you_mean
+from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.outbound.tenants import TenantView, checked_domain, checked_name, checked_weight, load_tenant
 from postroom.store.engine.clock import Clock, wall_clock
@@ -17,7 +18,6 @@ from postroom.store.engine.database import Database
 from postroom.store.outbound import senders
 from postroom.store.outbound.sender_notices import SYSTEM
 from postroom.store.outbound.senders import NewSender, SenderView
-from postroom.store.people.audit import Signature
 from postroom.vault.passwords import hash_password
 
 __all__ = [
@@ -91,13 +91,11 @@ class TenantSenders:
     senders: list[SenderView]
 
 
-async def add_sender(
-    database: Database, wanted: WantedSender, signed: Signature, clock: Clock = wall_clock
-) -> SenderView:
+async def add_sender(by: Caller, wanted: WantedSender) -> SenderView:
     """Add a sender, with domain and tenant if they are new."""
     new = await asyncio.to_thread(wanted.checked)
-    await prepare(database)
-    return await database.run(senders.add_sender(new, signed, clock()))
+    await prepare(by.database)
+    return await by.run(senders.add_sender(new, by.signature, by.clock()))
 
 
 async def list_senders(
@@ -117,46 +115,40 @@ async def load_sender(database: Database, username: str, clock: Clock = wall_clo
     return await database.run(senders.load_sender(username, clock()))
 
 
-async def set_password(
-    database: Database, username: str, password: str, signed: Signature, clock: Clock = wall_clock
-) -> None:
+async def set_password(by: Caller, username: str, password: str) -> None:
     """Replace a sender's password."""
     password_hash = await asyncio.to_thread(hash_password, password)
-    await database.run(senders.set_password(username, password_hash, signed, clock()))
+    await by.run(senders.set_password(username, password_hash, by.signature, by.clock()))
 
 
-async def throttle_sender(
-    database: Database, username: str, until: datetime, signed: Signature, clock: Clock = wall_clock
-) -> SenderView:
+async def throttle_sender(by: Caller, username: str, until: datetime) -> SenderView:
     """Hold back a sender's mail until a time, for the reason in the signature."""
-    throttle = Throttle(until, signed.reason or "by the operator")
-    await database.run(senders.throttle_sender(username, throttle, signed, clock()))
-    return await load_sender(database, username, clock)
+    throttle = Throttle(until, by.signature.reason or "by the operator")
+    await by.run(senders.throttle_sender(username, throttle, by.signature, by.clock()))
+    return await load_sender(by.database, username, by.clock)
 
 
-async def throttle_sender_for(
-    database: Database, username: str, time: timedelta, signed: Signature, clock: Clock = wall_clock
-) -> SenderView:
+async def throttle_sender_for(by: Caller, username: str, time: timedelta) -> SenderView:
     """Hold back a sender's mail for a time, for the reason in the signature. Raise BadInput for too long a time."""
     if not SHORTEST_THROTTLE <= time <= LONGEST_THROTTLE:
         longest = LONGEST_THROTTLE // SHORTEST_THROTTLE
         raise BadInput("hours", f"{time / SHORTEST_THROTTLE:g} is out of range", f"use 1 to {longest}")
-    return await throttle_sender(database, username, clock() + time, signed, clock)
+    return await throttle_sender(by, username, by.clock() + time)
 
 
-async def release_sender(database: Database, username: str, signed: Signature, clock: Clock = wall_clock) -> bool:
+async def release_sender(by: Caller, username: str) -> bool:
     """End a throttle, and hold nothing that was counted so far against the sender. False if there was none."""
-    return await database.run(senders.release_sender(username, signed, clock())) is not None
+    return await by.run(senders.release_sender(username, by.signature, by.clock())) is not None
 
 
-async def disable_sender(database: Database, username: str, signed: Signature, clock: Clock = wall_clock) -> bool:
+async def disable_sender(by: Caller, username: str) -> bool:
     """Accept no mail of a sender any more. False if that was so before."""
-    return await database.run(senders.disable_sender(username, signed, clock()))
+    return await by.run(senders.disable_sender(username, by.signature, by.clock()))
 
 
-async def enable_sender(database: Database, username: str, signed: Signature, clock: Clock = wall_clock) -> bool:
+async def enable_sender(by: Caller, username: str) -> bool:
     """Accept mail of a sender again. False if that was so before."""
-    return await database.run(senders.enable_sender(username, signed, clock()))
+    return await by.run(senders.enable_sender(username, by.signature, by.clock()))
 
 
 def checked_pattern(pattern: str) -> str:

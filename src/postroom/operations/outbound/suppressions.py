@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from postroom.core.errors import BadInput
 from postroom.core.outbound.strikes import StrikeRule
 from postroom.core.views import Page
+from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.codecs import time_text
@@ -12,7 +13,6 @@ from postroom.store.engine.database import Database
 from postroom.store.outbound import suppressions
 from postroom.store.outbound.outbound_views import SuppressionKey, page_of_suppressions
 from postroom.store.outbound.suppressions import StruckAddress, Suppression
-from postroom.store.people.audit import Signature
 
 __all__ = [
     "StruckAddress",
@@ -40,17 +40,15 @@ async def list_strikes(
     return await database.run(suppressions.list_strikes(tenant, rule.since(clock()), limit))
 
 
-async def suppress(database: Database, tenant: str, address: str, signed: Signature, clock: Clock = wall_clock) -> None:
+async def suppress(by: Caller, tenant: str, address: str) -> None:
     """Send nothing of the tenant to this address."""
-    await prepare(database)
-    await database.run(suppressions.suppress(tenant, address, signed, clock()))
+    await prepare(by.database)
+    await by.run(suppressions.suppress(tenant, address, by.signature, by.clock()))
 
 
-async def unsuppress(
-    database: Database, tenant: str, address: str, signed: Signature, clock: Clock = wall_clock
-) -> None:
+async def unsuppress(by: Caller, tenant: str, address: str) -> None:
     """Let mail of the tenant go to this address again."""
-    await database.run(suppressions.unsuppress(tenant, address, signed, clock()))
+    await by.run(suppressions.unsuppress(tenant, address, by.signature, by.clock()))
 
 
 async def suppression_page(

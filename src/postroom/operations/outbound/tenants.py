@@ -5,13 +5,12 @@ from collections.abc import Sequence
 
 from postroom.core.errors import BadInput
 from postroom.core.mail.addresses import canonical
+from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.outbound import tenants
 from postroom.store.outbound.sender_notices import SYSTEM
 from postroom.store.outbound.tenants import TenantView
-from postroom.store.people.audit import Signature
 
 __all__ = ["TenantView", "add_tenant", "list_tenants", "load_tenant", "pause_tenant", "resume_tenant", "weigh_tenant"]
 
@@ -19,18 +18,13 @@ LIGHTEST, HEAVIEST = 0.01, 100.0
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,127}")
 
 
-async def add_tenant(
-    database: Database,
-    name: str,
-    domains: Sequence[str],
-    weight: float,
-    signed: Signature,
-    clock: Clock = wall_clock,
-) -> TenantView:
+async def add_tenant(by: Caller, name: str, domains: Sequence[str], weight: float) -> TenantView:
     """Add a tenant with the domains that send on its account."""
     checked = [checked_domain(domain) for domain in domains]
-    await prepare(database)
-    return await database.run(tenants.add_tenant(checked_name(name), checked, checked_weight(weight), signed, clock()))
+    await prepare(by.database)
+    return await by.run(
+        tenants.add_tenant(checked_name(name), checked, checked_weight(weight), by.signature, by.clock())
+    )
 
 
 async def list_tenants(database: Database) -> list[TenantView]:
@@ -41,21 +35,19 @@ async def load_tenant(database: Database, name: str) -> TenantView:
     return await database.run(tenants.load_tenant(name.lower()))
 
 
-async def pause_tenant(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> TenantView:
+async def pause_tenant(by: Caller, name: str) -> TenantView:
     """Accept and send nothing for a tenant, for the reason in the signature."""
-    return await database.run(tenants.pause_tenant(name.lower(), signed, clock()))
+    return await by.run(tenants.pause_tenant(name.lower(), by.signature, by.clock()))
 
 
-async def resume_tenant(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> TenantView:
+async def resume_tenant(by: Caller, name: str) -> TenantView:
     """Accept and send mail of a tenant again."""
-    return await database.run(tenants.resume_tenant(name.lower(), signed, clock()))
+    return await by.run(tenants.resume_tenant(name.lower(), by.signature, by.clock()))
 
 
-async def weigh_tenant(
-    database: Database, name: str, weight: float, signed: Signature, clock: Clock = wall_clock
-) -> TenantView:
+async def weigh_tenant(by: Caller, name: str, weight: float) -> TenantView:
     """Set the weight of a tenant against the others."""
-    return await database.run(tenants.weigh_tenant(name.lower(), checked_weight(weight), signed, clock()))
+    return await by.run(tenants.weigh_tenant(name.lower(), checked_weight(weight), by.signature, by.clock()))
 
 
 def checked_name(name: str) -> str:

@@ -13,6 +13,7 @@ from postroom.core.days import day_began
 from postroom.operations.accounts.account_status import AccountLine, account_lines
 from postroom.operations.actions.kill_switch import pause_changes, released_by_resuming, resume_changes
 from postroom.operations.actions.pausing import Stopped
+from postroom.operations.caller import Caller
 from postroom.operations.mail.mail_lines import MailLine, MailQuestion, count_hidden, list_lines
 from postroom.operations.overview.attention import Attention, needs_attention
 from postroom.operations.overview.channels import changes_on
@@ -131,7 +132,7 @@ class Overview:
 
     async def pause(self, signed: Signature) -> Stopped:
         """Stop all changes to mailboxes, for the reason in the signature."""
-        return await pause_changes(self._database, None, signed.reason or "", signed, self._clock)
+        return await pause_changes(Caller(self._database, signed, self._clock), None, signed.reason or "")
 
     async def resume(self, signed: Signature) -> None:
-        await resume_changes(self._database, None, signed, self._clock)
+        await resume_changes(Caller(self._database, signed, self._clock), None)

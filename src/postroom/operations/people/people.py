@@ -9,12 +9,12 @@ from postroom.core.errors import BadInput
 from postroom.core.sign_in.names import person_name
 from postroom.core.sign_in.session_times import LINK_LIVES
 from postroom.core.visitors import PERSON_ROLES, PersonRole
+from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.people import people, sessions, sign_in_links
-from postroom.store.people.audit import Signature
 from postroom.store.people.people import PersonView
 from postroom.store.people.sessions import SessionView
 from postroom.store.people.sign_in_links import NewLink
@@ -47,21 +47,19 @@ async def offer_first_link(database: Database, clock: Clock = wall_clock) -> str
     return secret if await database.run(sign_in_links.offer_first_link(link, clock())) else None
 
 
-async def add_person(
-    database: Database, name: str, role: str, signed: Signature, clock: Clock = wall_clock
-) -> LinkText:
+async def add_person(by: Caller, name: str, role: str) -> LinkText:
     """Add somebody. Return the link with which they choose a passkey or a password."""
-    await prepare(database)
-    made = new_link(clock())
+    await prepare(by.database)
+    made = new_link(by.clock())
     chosen = role_named(role)
-    await database.run(people.add_person(new_id(), person_name(name), chosen, made.link, signed, clock()))
+    await by.run(people.add_person(new_id(), person_name(name), chosen, made.link, by.signature, by.clock()))
     return made
 
 
-async def link_for(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> LinkText:
+async def link_for(by: Caller, name: str) -> LinkText:
     """Make a new link for somebody, such as after they have lost their phone. Earlier links of theirs end."""
-    made = new_link(clock())
-    await database.run(sign_in_links.add_link(person_name(name), made.link, signed, clock()))
+    made = new_link(by.clock())
+    await by.run(sign_in_links.add_link(person_name(name), made.link, by.signature, by.clock()))
     return made
 
 
@@ -70,14 +68,14 @@ async def list_people(database: Database, clock: Clock = wall_clock) -> list[Per
     return await database.run(people.list_people(clock()))
 
 
-async def change_role(database: Database, name: str, role: str, signed: Signature, clock: Clock = wall_clock) -> bool:
+async def change_role(by: Caller, name: str, role: str) -> bool:
     """Change what somebody may do, from their next request on. Return False if nothing changed."""
-    return await database.run(people.change_role(person_name(name), role_named(role), signed, clock()))
+    return await by.run(people.change_role(person_name(name), role_named(role), by.signature, by.clock()))
 
 
-async def remove_person(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> None:
+async def remove_person(by: Caller, name: str) -> None:
     """Remove somebody, with their sessions. What they did stays in the audit log."""
-    await database.run(people.remove_person(person_name(name), signed, clock()))
+    await by.run(people.remove_person(person_name(name), by.signature, by.clock()))
 
 
 async def list_sessions(database: Database, name: str | None, clock: Clock = wall_clock) -> list[SessionView]:
@@ -86,9 +84,9 @@ async def list_sessions(database: Database, name: str | None, clock: Clock = wal
     return await database.run(sessions.list_sessions(chosen, clock()))
 
 
-async def sign_out(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> int:
+async def sign_out(by: Caller, name: str) -> int:
     """End every session of a person. Return how many there were."""
-    return await database.run(sessions.end_sessions(person_name(name), None, signed, clock()))
+    return await by.run(sessions.end_sessions(person_name(name), None, by.signature, by.clock()))
 
 
 def role_named(text: str) -> PersonRole:

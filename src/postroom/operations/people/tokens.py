@@ -1,17 +1,15 @@
 """The tokens of connectors, pages and agents: create, list and revoke them."""
 
-from datetime import datetime
 from uuid import UUID
 
 from postroom.core.errors import BadInput, NotFound
 from postroom.core.short_ids import part_of_id
 from postroom.core.suggestions import did_you_mean
+from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.store.actions.token_work import actor_of
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.people import tokens
-from postroom.store.people.audit import Signature
 from postroom.store.people.tokens import NewToken, RevokedToken, Token, mint
 
 __all__ = [
@@ -29,12 +27,13 @@ MODEL = "model"
 """The name of the model among those who ask for actions."""
 
 
-async def create_token(database: Database, token: NewToken, signed: Signature, now: datetime) -> Token:
+async def create_token(by: Caller, token: NewToken) -> Token:
     """Store a token made by `mint`; only a hash of its secret is kept. Raise BadInput if it is over already."""
+    now = by.clock()
     if token.expires_at is not None and token.expires_at <= now:
         raise BadInput("expires_at", "is in the past", "give a later time, or none")
-    await prepare(database)
-    return await database.run(tokens.create_token(token, signed, now))
+    await prepare(by.database)
+    return await by.run(tokens.create_token(token, by.signature, now))
 
 
 async def list_tokens(database: Database) -> list[Token]:
@@ -67,6 +66,6 @@ async def actors_named(database: Database, name: str) -> list[str]:
     return [actor_of(each.id) for each in await find_holders(database, name)]
 
 
-async def revoke_token(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> RevokedToken:
+async def revoke_token(by: Caller, id: UUID) -> RevokedToken:
     """Revoke a token for good, and withdraw what its holder asked for and what is not done. Safe to repeat."""
-    return await database.run(tokens.revoke_token(id, signed, clock()))
+    return await by.run(tokens.revoke_token(id, by.signature, by.clock()))

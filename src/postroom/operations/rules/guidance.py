@@ -5,12 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from postroom.core.errors import Conflict, NotFound
+from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.rules.scopes import scope_ref
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.people.audit import Signature
 from postroom.store.rules import guidance as store
 from postroom.store.rules.guidance import ACTIVE, Direction, Guidance, GuidanceKind, GuidanceView, ModelRule
 
@@ -35,56 +34,41 @@ async def list_guidance(database: Database, kind: GuidanceKind) -> list[Guidance
     return await database.run(store.list_guidance(kind))
 
 
-async def add_guidance(
-    database: Database, guidance: Guidance, signed: Signature, clock: Clock = wall_clock
-) -> GuidanceView:
+async def add_guidance(by: Caller, guidance: Guidance) -> GuidanceView:
     """Store new guidance. Its account may be given by address."""
-    await prepare(database)
-    ref = await scope_ref(database, guidance.scope, guidance.scope_ref)
-    return await database.run(store.add_guidance(new_id(), replace(guidance, scope_ref=ref), signed, clock()))
+    await prepare(by.database)
+    ref = await scope_ref(by.database, guidance.scope, guidance.scope_ref)
+    return await by.run(store.add_guidance(new_id(), replace(guidance, scope_ref=ref), by.signature, by.clock()))
 
 
-async def edit_guidance(
-    database: Database,
-    kind: GuidanceKind,
-    name: str,
-    changes: Mapping[str, Any],
-    signed: Signature,
-    clock: Clock = wall_clock,
-) -> GuidanceView:
+async def edit_guidance(by: Caller, kind: GuidanceKind, name: str, changes: Mapping[str, Any]) -> GuidanceView:
     """Change the given fields. A new scope starts without the old one's reference."""
-    before = await _find(database, kind, name)
+    before = await _find(by.database, kind, name)
     changes = dict(changes)
     if "scope" in changes or "scope_ref" in changes:
         scope = changes.get("scope", before.guidance.scope)
-        changes["scope_ref"] = await scope_ref(database, scope, changes.get("scope_ref"))
-    return await _change(database, before, changes, signed, clock)
+        changes["scope_ref"] = await scope_ref(by.database, scope, changes.get("scope_ref"))
+    return await _change(by, before, changes)
 
 
-async def switch_guidance(
-    database: Database, kind: GuidanceKind, name: str, enabled: bool, signed: Signature, clock: Clock = wall_clock
-) -> GuidanceView:
+async def switch_guidance(by: Caller, kind: GuidanceKind, name: str, enabled: bool) -> GuidanceView:
     """Give it to the model, or withhold it. Safe to repeat."""
-    before = await _find(database, kind, name)
+    before = await _find(by.database, kind, name)
     if before.guidance.enabled == enabled:
         return before
-    return await _change(database, before, {"enabled": enabled}, signed, clock)
+    return await _change(by, before, {"enabled": enabled})
 
 
-async def remove_guidance(
-    database: Database, kind: GuidanceKind, name: str, signed: Signature, clock: Clock = wall_clock
-) -> GuidanceView:
+async def remove_guidance(by: Caller, kind: GuidanceKind, name: str) -> GuidanceView:
     """Delete it, and return it as it was."""
-    found = await _find(database, kind, name)
-    await database.run(store.remove_guidance(kind, found.id, signed, clock()))
+    found = await _find(by.database, kind, name)
+    await by.run(store.remove_guidance(kind, found.id, by.signature, by.clock()))
     return found
 
 
-async def _change(
-    database: Database, before: GuidanceView, changes: Mapping[str, Any], signed: Signature, clock: Clock
-) -> GuidanceView:
+async def _change(by: Caller, before: GuidanceView, changes: Mapping[str, Any]) -> GuidanceView:
     after = replace(before.guidance, **changes)
-    return await database.run(store.edit_guidance(before, after, signed, clock()))
+    return await by.run(store.edit_guidance(before, after, by.signature, by.clock()))
 
 
 async def _find(database: Database, kind: GuidanceKind, given: str) -> GuidanceView:

@@ -9,10 +9,9 @@ from uuid import UUID
 from postroom.core.lifecycle import ProposalState
 from postroom.core.rules.in_words import conditions_in_words
 from postroom.core.views import Untrusted
-from postroom.store.engine.clock import Clock, wall_clock
+from postroom.operations.caller import Caller
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.people.audit import Signature
 from postroom.store.rules import proposals as store
 from postroom.store.rules.proposals import ProposalView
 from postroom.words.actions import rule_does
@@ -83,13 +82,11 @@ async def load_proposal(database: Database, id: UUID) -> ProposalView:
     return await database.run(store.load_proposal(id))
 
 
-async def accept(
-    database: Database, id: UUID, signed: Signature, *, active: bool, clock: Clock = wall_clock
-) -> AcceptedProposal:
+async def accept(by: Caller, id: UUID, *, active: bool) -> AcceptedProposal:
     """Create the rule, in shadow unless `active`."""
-    return AcceptedProposal(*await database.run(store.accept_proposal(id, new_id(), not active, signed, clock())))
+    return AcceptedProposal(*await by.run(store.accept_proposal(id, new_id(), not active, by.signature, by.clock())))
 
 
-async def dismiss(database: Database, id: UUID, signed: Signature, clock: Clock = wall_clock) -> ProposalView:
+async def dismiss(by: Caller, id: UUID) -> ProposalView:
     """Dismiss a proposal for good."""
-    return await database.run(store.dismiss_proposal(id, signed, clock()))
+    return await by.run(store.dismiss_proposal(id, by.signature, by.clock()))

@@ -13,6 +13,7 @@ from postroom.core.rules.gmail_writing import write_gmail_filters
 from postroom.core.rules.sieve import read_sieve_rules
 from postroom.core.rules.sieve_syntax import LARGEST_SCRIPT
 from postroom.core.rules.sieve_writing import write_sieve_rules
+from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.rules.rules import (
     first_unknown_label,
@@ -21,10 +22,8 @@ from postroom.operations.rules.rules import (
     switch_rule,
     with_resolved_scopes,
 )
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.people.audit import Signature
 from postroom.store.rules.rules import KeptRules, keep_rules
 
 __all__ = [
@@ -79,30 +78,28 @@ def _text(content: bytes) -> str:
 
 
 async def import_rules(
-    database: Database,
+    by: Caller,
     drafts: Sequence[RuleDraft],
-    signed: Signature,
     *,
     replace_known: bool = False,
     allow_missing: bool = False,
     enable: bool = False,
     dry_run: bool = False,
-    clock: Clock = wall_clock,
 ) -> list[ImportedRule]:
     """Import rules, all or none. Existing rules of the same names are left as they are, or replaced.
 
     With `enable`, rules that wait for a review are enabled. Rules whose actions cannot be undone, and rules with
     conditions on unknown labels, are imported disabled in any case.
     """
-    await prepare(database)
-    found = await with_resolved_scopes(database, drafts)
-    known = None if allow_missing else await known_labels(database)
+    await prepare(by.database)
+    found = await with_resolved_scopes(by.database, drafts)
+    known = None if allow_missing else await known_labels(by.database)
     found = [_reviewed(enabled_draft(draft) if enable else draft, known) for draft in found]
     kept = None
     if found and not dry_run:
         rules = [(new_id(), draft) for draft in found]
         names = "replace" if replace_known else "skip"
-        kept = await database.run(keep_rules(rules, names, "import", signed, clock()))
+        kept = await by.run(keep_rules(rules, names, "import", by.signature, by.clock()))
     return [ImportedRule(each.name, _result(each.name, kept), each.enabled, each.disabled_reason) for each in found]
 
 
@@ -121,11 +118,9 @@ async def import_table(database: Database, imported: Imported) -> list[Came]:
     return imported.report([view.draft for view in stored if view.rule.priority <= FIRST_PRIORITY])
 
 
-async def enable_rules(
-    database: Database, names: Iterable[str], signed: Signature, clock: Clock = wall_clock
-) -> list[str]:
+async def enable_rules(by: Caller, names: Iterable[str]) -> list[str]:
     """Enable rules by name, in order. Safe to repeat."""
-    return [(await switch_rule(database, name, True, signed, clock)).name for name in names]
+    return [(await switch_rule(by, name, True)).name for name in names]
 
 
 async def export_rules(database: Database, format: RuleFormat) -> Exported:

@@ -8,11 +8,10 @@ from postroom.core.errors import BadInput
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.exchange import Verdict
 from postroom.core.rules.in_words import conditions_in_words
-from postroom.operations.people.audit import next_entry
+from postroom.operations.caller import Caller
 from postroom.operations.rules.rule_exchange import IMPORTED, RuleFormat, import_rules, import_table, read_rules
 from postroom.operations.rules.rules import switch_rule
 from postroom.store.engine.database import Database
-from postroom.store.people.audit import Signature
 from postroom.words.actions import rule_does
 
 __all__ = ["ImportRow", "ReadImport", "enable_import", "format_of", "keep_import", "read_import"]
@@ -83,17 +82,17 @@ async def read_import(database: Database, content: bytes, format: RuleFormat) ->
     return ReadImport(tuple(drafts.values()), tuple(rows))
 
 
-async def keep_import(database: Database, found: ReadImport, signed: Signature) -> ReadImport:
+async def keep_import(by: Caller, found: ReadImport) -> ReadImport:
     """Add the rules, off. Rules whose names exist are left as they are."""
-    kept = {each.name: each.result for each in await import_rules(database, found.drafts, signed)}
+    kept = {each.name: each.result for each in await import_rules(by, found.drafts)}
     rows = [row if row.verdict == "refused" else replace(row, result=kept.get(row.name, "")) for row in found.rows]
     return replace(found, rows=tuple(rows), is_kept=True)
 
 
-async def enable_import(database: Database, names: Sequence[str], signed: Signature) -> int:
+async def enable_import(by: Caller, names: Sequence[str]) -> int:
     """Enable these rules, each with its own entry in the audit log; return how many."""
     for name in names:
-        await switch_rule(database, name, True, next_entry(signed))
+        await switch_rule(by.again(), name, True)
     return len(names)
 
 

@@ -8,14 +8,13 @@ from postroom.core.rules.documents import RuleFile
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.plan import Plan, make_plan
 from postroom.core.rules.rule_tests import TestResult, run_tests
+from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.preview.preview_rules import rules_of
 from postroom.operations.rules.rules import known_labels, refuse_unknown_labels, with_resolved_scopes
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.migrate import applied_migrations
-from postroom.store.people.audit import Signature
 from postroom.store.rules.rule_plans import apply_plan
 from postroom.store.rules.rules import list_rules
 
@@ -44,11 +43,11 @@ async def plan_rules(
     return make_plan(found, await database.run(list_rules()), prune_all=prune_all)
 
 
-async def apply_rules(database: Database, plan: Plan, signed: Signature, clock: Clock = wall_clock) -> None:
+async def apply_rules(by: Caller, plan: Plan) -> None:
     """Carry out the plan in one transaction, unless a rule was changed since it was made."""
-    await prepare(database)
+    await prepare(by.database)
     drafts = [each.draft for each in plan.changes if each.draft is not None]
-    resolved = {draft.name: draft for draft in await with_resolved_scopes(database, drafts)}
+    resolved = {draft.name: draft for draft in await with_resolved_scopes(by.database, drafts)}
     changes = tuple(replace(each, draft=resolved.get(each.name)) for each in plan.changes)
     ids = [new_id() for _ in changes]
-    await database.run(apply_plan(replace(plan, changes=changes), ids, signed, clock()))
+    await by.run(apply_plan(replace(plan, changes=changes), ids, by.signature, by.clock()))

@@ -14,11 +14,10 @@ from postroom.core.rules.order import RulePlace
 from postroom.core.rules.rule import ScopeName
 from postroom.core.views import Untrusted
 from postroom.operations.accounts.accounts import list_accounts
+from postroom.operations.caller import Caller
 from postroom.operations.overview.channels import changes_on
 from postroom.store.actions import decisions
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
-from postroom.store.people.audit import Signature
 from postroom.store.rules import rule_lists, rules
 from postroom.store.rules.rule_lists import NumberedRule, RuleCounts, RuleState
 from postroom.store.rules.rules import RuleView
@@ -133,9 +132,9 @@ async def load_line(database: Database, id: UUID, now: datetime) -> RuleLine:
     return (await _lines(database, [view], hits, now))[0]
 
 
-async def move_rule(database: Database, id: UUID, signed: Signature, *, down: bool, clock: Clock = wall_clock) -> str:
+async def move_rule(by: Caller, id: UUID, *, down: bool) -> str:
     """Move a rule one place up or down, and return its name."""
-    return await database.run(rule_lists.move_rule(id, down, signed, clock()))
+    return await by.run(rule_lists.move_rule(id, down, by.signature, by.clock()))
 
 
 def rule_changes(database: Database) -> AsyncIterator[None]:

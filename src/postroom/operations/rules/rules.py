@@ -9,13 +9,12 @@ from postroom.core.actions.steps import steps_of
 from postroom.core.errors import BadInput
 from postroom.core.rules.draft import RuleDraft, read_draft, unknown_labels
 from postroom.core.rules.rule import read_scope
+from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.rules.scopes import scope_ref
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail.labels import list_all_labels
-from postroom.store.people.audit import Signature
 from postroom.store.rules import rules as store
 from postroom.store.rules.rules import RuleView
 
@@ -55,55 +54,44 @@ async def load_rule(database: Database, name: str) -> RuleView:
     return await database.run(store.load_rule(name))
 
 
-async def add_rules(
-    database: Database,
-    drafts: Iterable[RuleDraft],
-    signed: Signature,
-    *,
-    allow_missing: bool = False,
-    clock: Clock = wall_clock,
-) -> AddedRules:
+async def add_rules(by: Caller, drafts: Iterable[RuleDraft], *, allow_missing: bool = False) -> AddedRules:
     """Add rules, all or none. Names must be new, and unless allowed, all labels in conditions must exist."""
-    await prepare(database)
-    found, known = await with_resolved_scopes(database, drafts), await known_labels(database)
+    await prepare(by.database)
+    found, known = await with_resolved_scopes(by.database, drafts), await known_labels(by.database)
     if not allow_missing:
         refuse_unknown_labels(found, known)
     rules = [(new_id(), draft) for draft in found]
-    await database.run(store.keep_rules(rules, "refuse", "user", signed, clock()))
+    await by.run(store.keep_rules(rules, "refuse", "user", by.signature, by.clock()))
     new = {draft.name: label for draft in found if (label := _new_label(draft, known)) is not None}
     return AddedRules([draft.name for draft in found], new)
 
 
 async def edit_rule(
-    database: Database,
+    by: Caller,
     name: str,
     change: RuleDraft | Mapping[str, Any],
-    signed: Signature,
     *,
     version: int | None = None,
     allow_missing: bool = False,
-    clock: Clock = wall_clock,
 ) -> RuleView:
     """Replace a rule, or change the given fields, which are named as in a document.
 
     With a version, change it only if it is still that version.
     """
-    await prepare(database)
-    view = await database.run(store.load_rule(name))
+    await prepare(by.database)
+    view = await by.run(store.load_rule(name))
     draft = change if isinstance(change, RuleDraft) else _changed(view, change)
-    [draft] = await with_resolved_scopes(database, [draft])
+    [draft] = await with_resolved_scopes(by.database, [draft])
     if not allow_missing:
-        refuse_unknown_labels([draft], await known_labels(database))
+        refuse_unknown_labels([draft], await known_labels(by.database))
     wanted = view.version if version is None else version
-    return await database.run(store.edit_rule(view.id, wanted, draft, signed, clock()))
+    return await by.run(store.edit_rule(view.id, wanted, draft, by.signature, by.clock()))
 
 
-async def switch_rule(
-    database: Database, name: str, enabled: bool, signed: Signature, clock: Clock = wall_clock
-) -> RuleView:
+async def switch_rule(by: Caller, name: str, enabled: bool) -> RuleView:
     """Enable a valid rule, or disable one for the reason in the signature. Safe to repeat."""
-    await prepare(database)
-    return await database.run(store.switch_rule(name, enabled, signed, clock()))
+    await prepare(by.database)
+    return await by.run(store.switch_rule(name, enabled, by.signature, by.clock()))
 
 
 async def list_unconfirmed(database: Database) -> list[RuleView]:
@@ -111,17 +99,15 @@ async def list_unconfirmed(database: Database) -> list[RuleView]:
     return await database.run(store.unconfirmed_rules())
 
 
-async def confirm_rule(
-    database: Database, id: UUID, shown_hash: str, signed: Signature, clock: Clock = wall_clock
-) -> RuleView:
+async def confirm_rule(by: Caller, id: UUID, shown_hash: str) -> RuleView:
     """Let a rule decide whose content has the hash that was shown. Raise Conflict if it has another. Safe to repeat."""
-    return await database.run(store.confirm_rule(id, shown_hash, signed, clock()))
+    return await by.run(store.confirm_rule(id, shown_hash, by.signature, by.clock()))
 
 
-async def remove_rule(database: Database, name: str, signed: Signature, clock: Clock = wall_clock) -> None:
+async def remove_rule(by: Caller, name: str) -> None:
     """Remove a rule for good. Its past decisions stay recorded under its name."""
-    await prepare(database)
-    await database.run(store.remove_rule(name, signed, clock()))
+    await prepare(by.database)
+    await by.run(store.remove_rule(name, by.signature, by.clock()))
 
 
 async def with_resolved_scopes(database: Database, drafts: Iterable[RuleDraft]) -> list[RuleDraft]:

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
 from postroom.core.mail.categories import chosen_categories
+from postroom.operations.caller import Caller
 from postroom.store.actions.protection import begin_shadow, end_shadow
 from postroom.store.engine.database import Database
-from postroom.store.people.audit import Signature
 from postroom.store.rules.rules import edit_rule, list_rules, load_rule
 from postroom.store.rules.shadow_reports import (
     ShadowReport,
@@ -78,32 +78,33 @@ async def list_shadows(database: Database) -> list[ShadowStatus]:
     return found
 
 
-async def begin(database: Database, what: ShadowScope, signed: Signature, now: datetime) -> bool:
+async def begin(by: Caller, what: ShadowScope) -> bool:
     """Put it in shadow: it decides, but nothing is done. Return False if it was already in shadow."""
-    return await _switch(database, what, True, signed, now)
+    return await _switch(by, what, True)
 
 
-async def end(database: Database, what: ShadowScope, signed: Signature, now: datetime) -> EndedShadow:
+async def end(by: Caller, what: ShadowScope) -> EndedShadow:
     """Take it out of shadow: its decisions are carried out."""
-    report = await report_on(database, what, samples=0)
-    ended = await _switch(database, what, False, signed, now)
+    report = await report_on(by.database, what, samples=0)
+    ended = await _switch(by, what, False)
     return EndedShadow(ended, doubts(report.tally) if ended else ())
 
 
-async def _switch(database: Database, what: ShadowScope, shadow: bool, signed: Signature, now: datetime) -> bool:
+async def _switch(by: Caller, what: ShadowScope, shadow: bool) -> bool:
+    now = by.clock()
     match what.kind:
         case "rule":
-            view = await database.run(load_rule(what.name))
+            view = await by.run(load_rule(what.name))
             if (view.mode == "shadow") == shadow:
                 return False
             draft = replace(view.draft, shadow=shadow)
-            await database.run(edit_rule(view.id, view.version, draft, signed, now))
+            await by.run(edit_rule(view.id, view.version, draft, by.signature, now))
             return True
         case "category" | "model":
             if what.kind == "category":
                 chosen_categories([what.name])
             verb = begin_shadow if shadow else end_shadow
-            return await database.run(verb(what.kind, what.name, signed, now))
+            return await by.run(verb(what.kind, what.name, by.signature, now))
 
 
 async def report_on(

@@ -8,16 +8,15 @@ from typing import Literal
 
 from postroom.core.actions.steps import leaves_inbox, steps_of
 from postroom.core.rules.starter import Starter, drafts_of, starters, starters_named
+from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.preview.preview_rules import rules_of
 from postroom.settings.reading import Settings
 from postroom.settings.safety import policy_of
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.migrate import applied_migrations
 from postroom.store.mail.simulation import MessageSelection, PastMessage
-from postroom.store.people.audit import Signature
 from postroom.store.rules.rules import KeptRules, keep_rules, list_rules
 from postroom.triage.decide.simulate import (
     ForeseenDecision,
@@ -103,13 +102,11 @@ def views_without_mail() -> list[StarterView]:
     return [_view(each) for each in starters()]
 
 
-async def add_starters(
-    database: Database, names: Sequence[str], signed: Signature, clock: Clock = wall_clock
-) -> KeptRules:
+async def add_starters(by: Caller, names: Sequence[str]) -> KeptRules:
     """Add the rules of these starters, all or none; rules whose names exist are left as they are."""
-    await prepare(database)
+    await prepare(by.database)
     drafts = [(new_id(), draft) for draft in drafts_of(starters_named(names))]
-    return await database.run(keep_rules(drafts, "skip", ORIGIN, signed, clock()))
+    return await by.run(keep_rules(drafts, "skip", ORIGIN, by.signature, by.clock()))
 
 
 def _pair(starter: Starter, context: SimulationContext) -> SimulatedPair:

@@ -25,6 +25,7 @@ from postroom.operations.actions.approvals import (
     reject,
     show_waiting,
 )
+from postroom.operations.caller import Caller
 from postroom.operations.installation.database import Database
 from postroom.operations.overview.watching import mail_changes
 from postroom.settings.reading import Settings
@@ -69,12 +70,12 @@ class ApprovalsPage(Page):
 
     async def _approve(self, form: Form) -> Done:
         shown = ShownApproval(_id(form), form.required("shown", STALE))
-        answered = await approve_shown(self._database, shown, form.signed())
+        answered = await approve_shown(Caller(self._database, form.signed()), shown)
         return Done(in_words(answered), action=str(shown.id))
 
     async def _reject(self, form: Form) -> Done:
         return Done(
-            in_words(await reject(self._database, _id(form), form.signed(form.text("reason") or "on the page")))
+            in_words(await reject(Caller(self._database, form.signed(form.text("reason") or "on the page")), _id(form)))
         )
 
     async def _approve_several(self, form: Form) -> Done:
@@ -85,14 +86,14 @@ class ApprovalsPage(Page):
 
     async def _several(self, form: Form, *, is_yes: bool) -> Done:
         chosen = [_shown(each) for each in form.texts("chosen")]
-        answered = await answer_several(self._database, chosen, is_yes, form.signed())
+        answered = await answer_several(Caller(self._database, form.signed()), chosen, is_yes)
         sentence = f"{answered.counted} {'approved: being done' if is_yes else 'rejected: not done'}."
         for reason in list(answered.refused.values())[:1]:
             sentence += f" {len(answered.refused)} did not count: {reason}"
         return Done(sentence)
 
     async def _always(self, form: Form) -> Done:
-        name = await draft_rule(self._database, _id(form), form.signed())
+        name = await draft_rule(Caller(self._database, form.signed()), _id(form))
         return Done(f"Drafted as a rule, which is off until you switch it on under Rules: {name}")
 
 

@@ -14,6 +14,7 @@ from postroom.interfaces.dashboard.visit import Visit
 from postroom.mailboxes.providers import Provider, provider_named
 from postroom.operations.accounts.accounts import account_of
 from postroom.operations.accounts.connecting import connect_with_fields
+from postroom.operations.caller import Caller
 from postroom.operations.installation.database import Clock, Database, wall_clock
 from postroom.settings.reading import Settings
 
@@ -47,7 +48,7 @@ class ConnectFieldsPage(Page):
         given = {each.name: form.exact(each.name) for each in provider.fields}
         name = provider.facts.name
         connected = await connect_with_fields(
-            self._database, self._settings, name, email, given, form.signed(), self._clock
+            Caller(self._database, form.signed(), self._clock), self._settings, name, email, given
         )
         account = connected.account
         to = f"/connectors/{quote(name)}/{quote(account.endpoint_identity, safe='')}"

@@ -23,6 +23,7 @@ from postroom.operations.accounts.imap_servers import (
     sending_waits,
     try_servers,
 )
+from postroom.operations.caller import Caller
 from postroom.operations.installation.database import Clock, Database, wall_clock
 from postroom.operations.installation.vault import vault_of
 from postroom.settings.reading import Settings
@@ -77,7 +78,12 @@ class ConnectImapPage(Page):
         smtp_password = form.exact("smtp_password") or None
         tried = await try_servers(wanted, found, password, self._clock(), smtp_password)
         account = await connect_imap(
-            self._database, vault_of(self._settings), email, tried.servers, password, form.signed(), smtp_password
+            Caller(self._database, form.signed()),
+            vault_of(self._settings),
+            email,
+            tried.servers,
+            password,
+            smtp_password,
         )
         # What is missing comes first: what is shown has an end.
         words: list[str] = []

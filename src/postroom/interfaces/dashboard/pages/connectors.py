@@ -15,6 +15,7 @@ from postroom.interfaces.dashboard.visit import Visit
 from postroom.interfaces.dashboard.windows import WINDOW_CHOICES, chosen_window
 from postroom.operations.accounts.accounts import pause_account, resume_account, sync_account
 from postroom.operations.accounts.acting import begin_acting, in_words
+from postroom.operations.caller import Caller
 from postroom.operations.connectors.connector_cards import CHANNELS, ConnectorLimits, list_cards, load_connector
 from postroom.operations.connectors.not_ingested import check_message_ids, retry_ingest
 from postroom.operations.installation.database import Clock, Database, wall_clock
@@ -69,20 +70,22 @@ class ConnectorsPage(Page):
         ]
 
     async def _sync(self, form: Form) -> Done:
-        asked = await sync_account(self._database, _account(form), form.signed(), self._clock)
+        asked = await sync_account(Caller(self._database, form.signed(), self._clock), _account(form))
         return Done(f"{asked.account.email}: looking for new mail and changed labels now.")
 
     async def _pause(self, form: Form) -> Done:
-        account = await pause_account(self._database, _account(form), form.signed(), self._clock)
+        account = await pause_account(Caller(self._database, form.signed(), self._clock), _account(form))
         return Done(f"{account.email} is paused: nothing is read from it or changed in it until you resume.")
 
     async def _resume(self, form: Form) -> Done:
-        account = await resume_account(self._database, _account(form), form.signed(), self._clock)
+        account = await resume_account(Caller(self._database, form.signed(), self._clock), _account(form))
         return Done(f"{account.email} is in use again; what waited for it goes on.")
 
     async def _act(self, form: Form) -> Done:
         since = read_start("from", form.required("from", "say from when on"), self._clock())
-        account, (count, _) = await begin_acting(self._database, _account(form), since, form.signed(), self._clock)
+        account, (count, _) = await begin_acting(
+            Caller(self._database, form.signed(), self._clock), _account(form), since
+        )
         again = f" {count:,} {'message is' if count == 1 else 'messages are'} decided again." if count else ""
         return Done(f"Postroom acts on mail of {account.email} {in_words(account.acts_from)}.{again}")
 
@@ -90,7 +93,7 @@ class ConnectorsPage(Page):
         ids = form.texts("message")
         check_message_ids(ids)
         retries = await retry_ingest(
-            self._database, self._limits.data_dir, _account(form), ids, form.signed(), self._clock
+            Caller(self._database, form.signed(), self._clock), self._limits.data_dir, _account(form), ids
         )
         return Done(f"{len(retries):,} {'message is' if len(retries) == 1 else 'messages are'} fetched once more.")
 

@@ -16,6 +16,7 @@ from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.interfaces.dashboard.windows import WINDOW_CHOICES, chosen_window
+from postroom.operations.caller import Caller
 from postroom.operations.installation.database import Clock, Database, wall_clock
 from postroom.operations.installation.long_tasks import FromPage, LongTasks, Report
 from postroom.operations.jobs import job_board
@@ -110,15 +111,15 @@ class JobsPage(Page):
         ]
 
     async def _retry(self, form: Form) -> Done:
-        await retry_job(self._database, _id(form.parameters["id"]), form.signed(), self._clock)
+        await retry_job(Caller(self._database, form.signed(), self._clock), _id(form.parameters["id"]))
         return Done("The job is queued again.")
 
     async def _cancel(self, form: Form) -> Done:
-        outcome = await cancel_job(self._database, _id(form.parameters["id"]), form.signed(), self._clock)
+        outcome = await cancel_job(Caller(self._database, form.signed(), self._clock), _id(form.parameters["id"]))
         return Done("The job is canceled." if outcome == "canceled" else "The job is canceled at its next step.")
 
     async def _dismiss(self, form: Form) -> Done:
-        await dismiss_job(self._database, _id(form.parameters["id"]), form.signed(), self._clock)
+        await dismiss_job(Caller(self._database, form.signed(), self._clock), _id(form.parameters["id"]))
         return Done("The job is dismissed: it counts as canceled.")
 
     async def _bulk(self, form: Form) -> Done | Response:
@@ -137,7 +138,9 @@ class JobsPage(Page):
         run_id, signed = uuid4(), form.signed()
 
         async def work(report: Report) -> BulkOutcome:
-            return await apply_to_chosen(self._database, chosen, signed, self._clock, run_id=run_id, report=report)
+            return await apply_to_chosen(
+                Caller(self._database, signed, self._clock), chosen, run_id=run_id, report=report
+            )
 
         title = f"{BUSY[chosen.verb]} {_counted(len(chosen.ids))}"
         task = self._runs.start(FromPage(title, form.back), work, str(run_id))

@@ -21,6 +21,7 @@ from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.accounts.accounts import list_accounts
 from postroom.operations.actions.corrections import undo_and_learn
 from postroom.operations.actions.undo import UndoSelection, undo_action, undo_selection, undo_words
+from postroom.operations.caller import Caller
 from postroom.operations.installation.database import Database
 from postroom.operations.mail.mail_actions import read_actions, request_action, wait_for_outcome
 from postroom.operations.mail.mail_html import HtmlReader
@@ -110,7 +111,7 @@ class MailPage(Page):
         since = form.text("since") or None
         selection = UndoSelection(since=_since(since, self._policy.zone), hidden=True)
         given = {"hidden": "True", **({} if since is None else {"since": since})}
-        undone = await undo_selection(self._database, selection, form.signed(), as_given=given)
+        undone = await undo_selection(Caller(self._database, form.signed()), selection, as_given=given)
         if not undone.actions and not undone.canceled:
             return Done("Nothing to undo.")
         canceled = f" Canceled {counted(undone.canceled, 'action')} not yet done." if undone.canceled else ""
@@ -143,23 +144,23 @@ class MessagePage(Page):
             name = f"{name} {form.required('label', 'name the label')}"
         steps = read_actions([name])
         message = form.parameters["message"]
-        asked = await request_action(self._database, message, steps, self._policy, form.signed())
+        asked = await request_action(Caller(self._database, form.signed()), message, steps, self._policy)
         outcome = await wait_for_outcome(self._database, asked, self._patience)
         return Done(_sentence(outcome.what), action=str(outcome.action_id))
 
     async def _undo(self, form: Form) -> Done:
         action = await self._chosen(form)
-        undo = await undo_action(self._database, action, form.signed())
+        undo = await undo_action(Caller(self._database, form.signed()), action)
         return Done(undo_words(undo), action=str(action))
 
     async def _wrong(self, form: Form) -> Done:
-        corrected = await undo_and_learn(self._database, await self._chosen(form), form.signed())
+        corrected = await undo_and_learn(Caller(self._database, form.signed()), await self._chosen(form))
         learned = f"; proposed as a rule: {corrected.proposed}" if corrected.proposed else "; no rule could be proposed"
         return Done(f"It is being undone{learned}.", action=str(corrected.action_id))
 
     async def _reclassify(self, form: Form) -> Done:
         message = await find_message(self._database, form.parameters["message"])
-        asked = await reclassify(self._database, [message], None, form.signed())
+        asked = await reclassify(Caller(self._database, form.signed()), [message], None)
         return Done("It is decided again, by today's rules and model." if asked.messages else "It is in line already.")
 
     async def _chosen(self, form: Form) -> UUID:

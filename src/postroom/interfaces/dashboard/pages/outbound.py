@@ -14,6 +14,7 @@ from postroom.interfaces.dashboard.outbound_counts import CLASSES_OF_FAILURE, Co
 from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
+from postroom.operations.caller import Caller
 from postroom.operations.installation.database import Database
 from postroom.operations.outbound.destinations import pause_destination, resume_destination
 from postroom.operations.outbound.outbound import cancel_mail, resolve_mail, send_mail_now
@@ -160,42 +161,42 @@ class OutboundPage(Page):
         hours = form.text("hours")
         if not hours.isascii() or not hours.isdecimal() or len(hours) > 6:
             raise BadInput("hours", f"{hours[:20]!r} is no number of hours", "write it in digits, such as 24")
-        view = await throttle_sender_for(self._database, username, timedelta(hours=int(hours)), _signed(form))
+        view = await throttle_sender_for(Caller(self._database, _signed(form)), username, timedelta(hours=int(hours)))
         return Done(f"{view.username} is throttled for {int(hours)} h.")
 
     async def _release(self, form: Form) -> Done:
         username = form.required("username", "name the sender")
-        if not await release_sender(self._database, username, _signed(form)):
+        if not await release_sender(Caller(self._database, _signed(form)), username):
             return Done(f"{username} was not throttled.")
         return Done(f"{username} is released: its mail goes on, and what was counted is forgotten.")
 
     async def _suppress(self, form: Form) -> Done:
         view = await load_tenant(self._database, form.required("tenant", "name the tenant whose mail it is"))
         address = form.required("address", "give one such as ada@example.com")
-        await suppress(self._database, view.name, address, _signed(form))
+        await suppress(Caller(self._database, _signed(form)), view.name, address)
         return Done(f"{address} gets no more mail of {view.name}.")
 
     async def _unsuppress(self, form: Form) -> Done:
         tenant, address = form.required("tenant", "name the tenant"), form.required("address", "name the address")
-        await unsuppress(self._database, tenant, address, _signed(form))
+        await unsuppress(Caller(self._database, _signed(form)), tenant, address)
         return Done(f"{address} may get mail of {tenant} again.")
 
     async def _pause_destination(self, form: Form) -> Done:
         destination = form.required("destination", "give one such as example.com")
-        await pause_destination(self._database, destination, _signed(form))
+        await pause_destination(Caller(self._database, _signed(form)), destination)
         return Done(f"Nothing is sent to {destination} until it is resumed.")
 
     async def _resume_destination(self, form: Form) -> Done:
         destination = form.required("destination", "give one such as example.com")
-        await resume_destination(self._database, destination, _signed(form))
+        await resume_destination(Caller(self._database, _signed(form)), destination)
         return Done(f"Mail to {destination} goes on within half a minute.")
 
     async def _pause_tenant(self, form: Form) -> Done:
-        view = await pause_tenant(self._database, form.required("tenant", "name the tenant"), _signed(form))
+        view = await pause_tenant(Caller(self._database, _signed(form)), form.required("tenant", "name the tenant"))
         return Done(f"Nothing of {view.name} is accepted or sent until it is resumed.")
 
     async def _resume_tenant(self, form: Form) -> Done:
-        view = await resume_tenant(self._database, form.required("tenant", "name the tenant"), _signed(form))
+        view = await resume_tenant(Caller(self._database, _signed(form)), form.required("tenant", "name the tenant"))
         return Done(f"Mail of {view.name} goes on.")
 
 
@@ -226,19 +227,19 @@ class OutgoingMailPage(Page):
         ]
 
     async def _cancel(self, form: Form) -> Done:
-        state = await cancel_mail(self._database, _mail_id(form.parameters), _signed(form))
+        state = await cancel_mail(Caller(self._database, _signed(form)), _mail_id(form.parameters))
         return Done(
             "The mail is canceled." if state == "canceled" else "The mail is being stopped, if it has not left."
         )
 
     async def _send_now(self, form: Form) -> Done:
-        await send_mail_now(self._database, _mail_id(form.parameters), _signed(form))
+        await send_mail_now(Caller(self._database, _signed(form)), _mail_id(form.parameters))
         return Done("The mail is due now.")
 
     async def _resolve(self, form: Form) -> Done:
         match form.text("outcome"):
             case "sent" | "not_sent" as outcome:
-                state = await resolve_mail(self._database, _mail_id(form.parameters), outcome, _signed(form))
+                state = await resolve_mail(Caller(self._database, _signed(form)), _mail_id(form.parameters), outcome)
             case other:
                 raise BadInput("outcome", f"{other[:20]!r} is none", "say sent or not_sent")
         return Done(f"The mail is {state.replace('_', ' ')}.")

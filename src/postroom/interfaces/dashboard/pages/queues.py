@@ -17,6 +17,7 @@ from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.tiers import tier_series
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.interfaces.dashboard.windows import WINDOW_CHOICES, chosen_window
+from postroom.operations.caller import Caller
 from postroom.operations.installation.database import Clock, Database, wall_clock
 from postroom.operations.jobs.queue_board import (
     CHANNELS,
@@ -97,13 +98,13 @@ class QueuesPage(Page):
 
     async def _dismiss(self, form: Form) -> Done:
         queue, ids = _named(form)
-        count = await dismiss_messages(self._database, self._queues, queue, ids, form.signed(), self._clock)
+        count = await dismiss_messages(Caller(self._database, form.signed(), self._clock), self._queues, queue, ids)
         return Done(f"{count:,} of {len(ids):,} dismissed unread. They are listed as auto-acked, and can be replayed.")
 
     async def _replay(self, form: Form) -> Done:
         queue, ids = _named(form)
         copies = await replay(
-            self._database, self._queues, queue, form.signed(), since=LONG_AGO, ids=ids, clock=self._clock
+            Caller(self._database, form.signed(), self._clock), self._queues, queue, since=LONG_AGO, ids=ids
         )
         return Done(f"{len(copies):,} of {len(ids):,} queued once more in {queue}, as copies.")
 

@@ -21,6 +21,7 @@ from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.actions.protection import list_protected, protect, unprotect
+from postroom.operations.caller import Caller
 from postroom.operations.installation.database import Database
 from postroom.operations.installation.settings_view import SettingView, settings_in_effect
 from postroom.operations.people.pages_address import link_address
@@ -89,11 +90,11 @@ class SettingsPage(Page):
 
     async def _add_person(self, form: Form) -> Response:
         name = form.required("name", "write the name that they will sign in with")
-        return self._show_link(name, await add_person(self._database, name, form.text("role"), form.signed()))
+        return self._show_link(name, await add_person(Caller(self._database, form.signed()), name, form.text("role")))
 
     async def _make_link(self, form: Form) -> Response:
         name = form.parameters["name"]
-        return self._show_link(name, await link_for(self._database, name, form.signed()))
+        return self._show_link(name, await link_for(Caller(self._database, form.signed()), name))
 
     def _show_link(self, name: str, made: LinkText) -> Response:
         """Show the way in on a page of its own, once: it is stored nowhere."""
@@ -103,11 +104,11 @@ class SettingsPage(Page):
 
     async def _change_role(self, form: Form) -> Done:
         name, role = form.parameters["name"], form.text("role")
-        changed = await change_role(self._database, name, role, form.signed())
+        changed = await change_role(Caller(self._database, form.signed()), name, role)
         return Done(f"{name} is {role} from the next click on." if changed else f"{name} was {role} already.")
 
     async def _remove_person(self, form: Form) -> Done:
-        await remove_person(self._database, form.parameters["name"], form.signed())
+        await remove_person(Caller(self._database, form.signed()), form.parameters["name"])
         return Done(f"{form.parameters['name']} is removed and signed out everywhere.")
 
     async def _create_token(self, form: Form) -> Response:
@@ -117,11 +118,11 @@ class SettingsPage(Page):
             raise BadInput("role", "is none of them", f"choose one of: {', '.join(ROLES)}")
         expires_at = None if lifetime is None else datetime.now(UTC) + lifetime
         minted = mint(Role(given), form.text("identity") or None, form.text("name") or None, expires_at)
-        await create_token(self._database, minted.token, form.signed(), datetime.now(UTC))
+        await create_token(Caller(self._database, form.signed()), minted.token)
         return HTMLResponse(self._site.render("settings/token.html", token=minted.text, name=form.text("name")))
 
     async def _revoke_token(self, form: Form) -> Done:
-        revoked = await revoke_token(self._database, _id(form.parameters["token"]), form.signed())
+        revoked = await revoke_token(Caller(self._database, form.signed()), _id(form.parameters["token"]))
         words = revoked.work.in_words()
         sentence = "The token is revoked: it opens nothing any more" if revoked.was_live else "It was revoked before"
         return Done(f"{sentence}; {words}." if words else f"{sentence}.")
@@ -129,12 +130,12 @@ class SettingsPage(Page):
     async def _protect(self, form: Form) -> Done:
         value = form.required("value", "write an address, a domain or a label")
         reason = form.text("reason") or "on the page"
-        kept = await protect(self._database, _kind(form), value, reason, form.signed())
+        kept = await protect(Caller(self._database, form.signed()), _kind(form), value, reason)
         return Done(f"Protected: no mail of {kept} is changed any more.")
 
     async def _unprotect(self, form: Form) -> Done:
         value = form.required("value", "name what is protected")
-        await unprotect(self._database, _kind(form), value, form.signed())
+        await unprotect(Caller(self._database, form.signed()), _kind(form), value)
         return Done(f"No longer protected: {value}.")
 
 

@@ -86,24 +86,24 @@ async def read_settled_approvals(call: Call) -> SettledAnswer:
 async def answer_approvals(call: Call, body: SeveralBody) -> SeveralAnswers:
     """Approve or reject several at once. One that no longer waits, or was changed, does not hold up the others."""
     chosen = [ShownApproval(each.action, each.shown) for each in body.chosen]
-    return await answer_several(call.database, chosen, body.answer == "approve", call.signed(), call.clock)
+    return await answer_several(call.by(), chosen, body.answer == "approve")
 
 
 @APPROVALS.post("/approvals/{action}/approve", ANSWER)
 async def approve(call: Call, path: ApprovalPath, body: ShownBody) -> Answered:
     """Approve the action as it was shown. A second answer is refused."""
-    answered = await approve_shown(call.database, ShownApproval(path.action, body.shown), call.signed(), call.clock)
+    answered = await approve_shown(call.by(), ShownApproval(path.action, body.shown))
     return Answered(answered.state, in_words(answered))
 
 
 @APPROVALS.post("/approvals/{action}/reject", ANSWER)
 async def reject_approval(call: Call, path: ApprovalPath, body: Reason) -> Answered:
     """End the action without doing it. A second answer is refused."""
-    answered = await reject(call.database, path.action, call.signed(body.reason), call.clock)
+    answered = await reject(call.by(body.reason), path.action)
     return Answered(answered.state, in_words(answered))
 
 
 @APPROVALS.post("/approvals/{action}/always", ANSWER)
 async def draft_rule_of_approval(call: Call, path: ApprovalPath, body: Nothing) -> DraftedAnswer:
     """Draft the rule that does this for all mail of the sender. It is off until somebody switches it on."""
-    return DraftedAnswer(await draft_rule(call.database, path.action, call.signed(), call.clock))
+    return DraftedAnswer(await draft_rule(call.by(), path.action))

@@ -15,6 +15,7 @@ from postroom.interfaces.http.mcp.tool import Call as ToolCall
 from postroom.interfaces.http.services import Services
 from postroom.operations.backfill.backfill_progress import BackfillReader
 from postroom.operations.backfill.estimate_runs import EstimateRuns
+from postroom.operations.caller import Caller
 from postroom.operations.connectors.connector_cards import ConnectorLimits
 from postroom.operations.installation.database import Clock, Database
 from postroom.operations.outbound.outbound_overview import OutboundOverview
@@ -100,6 +101,10 @@ class Call:
         actor = f"person:{who.name}" if isinstance(who, Visitor) else who.actor
         signed = signature(actor, who.role, reason or USUAL_REASON)
         return signed if self.entry_id is None else signed._replace(entry_id=self.entry_id)
+
+    def by(self, reason: str | None = None) -> Caller:
+        """Return the caller of an operation that changes something."""
+        return Caller(self.database, self.signed(reason), self.clock)
 
     async def audit_read(self, action: AuditedAction, object_type: str, object_id: str, **after: object) -> None:
         """Audit that a program read mail, as over MCP. What people look at is not audited."""

@@ -77,19 +77,19 @@ async def read_connectors(call: Call) -> ConnectorsAnswer:
 @CONNECTORS.post("/connectors/sync", STEER, status=202)
 async def sync_mailbox(call: Call, body: AccountBody) -> AccountSync:
     """Look for new mail and changed labels now. Safe to repeat."""
-    return await sync_account(call.database, body.account, call.signed(), call.clock)
+    return await sync_account(call.by(), body.account)
 
 
 @CONNECTORS.post("/connectors/pause", OPERATE)
 async def pause_mailbox(call: Call, body: PauseAccountBody) -> AccountView:
     """Pause an account: nothing is read from it or changed in it. Safe to repeat."""
-    return await pause_account(call.database, body.account, call.signed(body.reason), call.clock)
+    return await pause_account(call.by(body.reason), body.account)
 
 
 @CONNECTORS.post("/connectors/resume", ANSWER_AGAIN)
 async def resume_mailbox(call: Call, body: AccountBody) -> AccountView:
     """Use an account again. Safe to repeat."""
-    return await resume_account(call.database, body.account, call.signed(), call.clock)
+    return await resume_account(call.by(), body.account)
 
 
 @CONNECTORS.post("/connectors/act", ANSWER_AGAIN)
@@ -98,7 +98,7 @@ async def act_on_mailbox(call: Call, body: ActBody) -> ActAnswer:
     repeat.
     """
     since = body.since or call.clock()
-    account, (messages, batch_id) = await begin_acting(call.database, body.account, since, call.signed(), call.clock)
+    account, (messages, batch_id) = await begin_acting(call.by(), body.account, since)
     return ActAnswer(account, account.acts_from or since, messages, batch_id)
 
 
@@ -107,9 +107,7 @@ async def retry_left_out(call: Call, body: RetryBody) -> RetryAnswer:
     """Fetch once more mail that was refused or set aside. Safe to repeat: `asked_before` names earlier requests."""
     check_message_ids(body.messages)
     folder = call.parts.connector_limits.data_dir
-    return RetryAnswer(
-        await retry_ingest(call.database, folder, body.account, body.messages, call.signed(), call.clock)
-    )
+    return RetryAnswer(await retry_ingest(call.by(), folder, body.account, body.messages))
 
 
 @CONNECTORS.get("/connectors/{type}/{identity:path}")

@@ -99,7 +99,7 @@ async def read_causes(call: Call) -> JobCauses:
 @JOBS.post("/jobs/causes/{key}", OPERATE)
 async def act_on_cause(call: Call, path: CausePath, body: VerbBody) -> BulkOutcome:
     """Retry, cancel or dismiss the jobs of one cause."""
-    return await apply_to_cause(call.database, body.verb, path.key, call.signed(), call.clock)
+    return await apply_to_cause(call.by(), body.verb, path.key)
 
 
 @JOBS.get("/jobs/figures")
@@ -123,7 +123,7 @@ async def select_jobs(call: Call, query: SelectionQuery) -> SelectedJobs:
 @JOBS.post("/jobs/bulk", OPERATE)
 async def act_on_jobs(call: Call, body: BulkBody) -> BulkOutcome:
     """Retry, cancel or dismiss the jobs of a selection that was shown before."""
-    return await apply_to_filtered(call.database, body.verb, _filters(body), body.begin, call.signed(), call.clock)
+    return await apply_to_filtered(call.by(), body.verb, _filters(body), body.begin)
 
 
 @JOBS.get("/jobs/{id}")
@@ -135,21 +135,21 @@ async def read_job(call: Call, path: JobPath) -> JobStory:
 @JOBS.post("/jobs/{id}/retry", OPERATE)
 async def retry_one_job(call: Call, path: JobPath, body: Nothing) -> Done:
     """Queue a failed or canceled job again, with all its attempts; make a waiting one due at once."""
-    await retry_job(call.database, path.id, call.signed(), call.clock)
+    await retry_job(call.by(), path.id)
     return Done(done="The job is queued again.")
 
 
 @JOBS.post("/jobs/{id}/cancel", OPERATE)
 async def cancel_one_job(call: Call, path: JobPath, body: Nothing) -> Done:
     """Cancel a job that waits; one that runs stops at its next step."""
-    outcome = await cancel_job(call.database, path.id, call.signed(), call.clock)
+    outcome = await cancel_job(call.by(), path.id)
     return Done(done="The job is canceled." if outcome == "canceled" else "The job is canceled at its next step.")
 
 
 @JOBS.post("/jobs/{id}/dismiss", OPERATE)
 async def dismiss_one_job(call: Call, path: JobPath, body: Nothing) -> Done:
     """Count a failed job as canceled, so that nobody is asked about it again."""
-    await dismiss_job(call.database, path.id, call.signed(), call.clock)
+    await dismiss_job(call.by(), path.id)
     return Done(done="The job is dismissed: it counts as canceled.")
 
 

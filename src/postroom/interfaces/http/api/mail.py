@@ -120,24 +120,24 @@ async def read_message(call: Call, path: MessagePath) -> MessageAnswer:
 async def act_on_message(call: Call, path: MessagePath, body: ActionsBody) -> ActionOutcome:
     """Do something with a message. It is a person's own act, so no token may: programs propose actions over MCP."""
     steps = read_actions(body.actions)
-    return await request_action(call.database, path.message, steps, call.parts.policy, call.signed(), call.clock)
+    return await request_action(call.by(), path.message, steps, call.parts.policy)
 
 
 @MAIL.post("/mail/{message}/reclassify", OPERATE, status=202)
 async def reclassify_message(call: Call, path: MessagePath, body: Nothing) -> Reclassified:
     """Decide again about a message, by today's rules and model. Safe to repeat while it is in line."""
     message = await find_message(call.database, path.message)
-    return await reclassify(call.database, [message], None, call.signed(), clock=call.clock)
+    return await reclassify(call.by(), [message], None)
 
 
 @MAIL.post("/actions/{action}/undo", STEER, status=202)
 async def undo(call: Call, path: ActionPath, body: Nothing) -> UndoAnswer:
     """Take an action back. Safe to repeat: it is undone once, by the same job."""
-    undo = await undo_action(call.database, path.action, call.signed(), call.clock)
+    undo = await undo_action(call.by(), path.action)
     return UndoAnswer(undo_words(undo), undo.state, undo.job_id)
 
 
 @MAIL.post("/actions/{action}/wrong", ANSWER, status=202)
 async def undo_wrong(call: Call, path: ActionPath, body: Nothing) -> Correction:
     """Take back what a decision did, and let Postroom propose a rule that would have prevented it."""
-    return await undo_and_learn(call.database, path.action, call.signed(), call.clock)
+    return await undo_and_learn(call.by(), path.action)

@@ -144,26 +144,26 @@ async def read_tenant(call: Call, path: TenantPath) -> TenantSenders:
 @OUTBOUND.post("/outbound/tenants/{tenant}/pause", OPERATE)
 async def pause_one_tenant(call: Call, path: TenantPath, body: Reason) -> TenantView:
     """Accept and send nothing of a tenant. Safe to repeat."""
-    return await pause_tenant(call.database, path.tenant, call.signed(body.reason), call.clock)
+    return await pause_tenant(call.by(body.reason), path.tenant)
 
 
 @OUTBOUND.post("/outbound/tenants/{tenant}/resume", ANSWER_AGAIN)
 async def resume_one_tenant(call: Call, path: TenantPath, body: Nothing) -> TenantView:
     """Accept and send mail of a tenant again. Safe to repeat."""
-    return await resume_tenant(call.database, path.tenant, call.signed(), call.clock)
+    return await resume_tenant(call.by(), path.tenant)
 
 
 @OUTBOUND.post("/outbound/senders/{username}/throttle", OPERATE)
 async def throttle_one_sender(call: Call, path: SenderPath, body: ThrottleBody) -> SenderView:
     """Hold back a sender's mail for some hours. Safe to repeat: the last one holds."""
     time = timedelta(hours=body.hours)
-    return await throttle_sender_for(call.database, path.username, time, call.signed(body.reason), call.clock)
+    return await throttle_sender_for(call.by(body.reason), path.username, time)
 
 
 @OUTBOUND.post("/outbound/senders/{username}/release", OPERATE)
 async def release_one_sender(call: Call, path: SenderPath, body: Reason) -> Done:
     """End a throttle, and forgive what was counted. Safe to repeat."""
-    released = await release_sender(call.database, path.username, call.signed(body.reason), call.clock)
+    released = await release_sender(call.by(body.reason), path.username)
     return Done(done="The sender is released." if released else "The sender was not throttled.")
 
 
@@ -183,21 +183,21 @@ async def read_outgoing_mail(call: Call, path: MailPath) -> MailConversation:
 @OUTBOUND.post("/outbound/mail/{mail}/cancel", OPERATE)
 async def cancel_outgoing(call: Call, path: MailPath, body: Reason) -> Done:
     """Cancel a mail that has not left yet."""
-    state = await cancel_mail(call.database, path.mail, call.signed(body.reason), call.clock)
+    state = await cancel_mail(call.by(body.reason), path.mail)
     return Done(done="The mail is canceled." if state == "canceled" else "It is being stopped, if it has not left.")
 
 
 @OUTBOUND.post("/outbound/mail/{mail}/send-now", OPERATE)
 async def send_outgoing_now(call: Call, path: MailPath, body: Reason) -> Done:
     """Make a mail that waits for its next attempt due at once."""
-    await send_mail_now(call.database, path.mail, call.signed(body.reason), call.clock)
+    await send_mail_now(call.by(body.reason), path.mail)
     return Done(done="The mail is due now.")
 
 
 @OUTBOUND.post("/outbound/mail/{mail}/resolve", OPERATE)
 async def resolve_outgoing(call: Call, path: MailPath, body: ResolveBody) -> Done:
     """Say what happened to a mail whose state is unknown."""
-    state = await resolve_mail(call.database, path.mail, body.outcome, call.signed(body.reason), call.clock)
+    state = await resolve_mail(call.by(body.reason), path.mail, body.outcome)
     return Done(done=f"The mail is {state.replace('_', ' ')}.")
 
 
@@ -212,26 +212,26 @@ async def read_suppressions(call: Call, query: SuppressionsQuery) -> Page[Suppre
 async def suppress_address(call: Call, body: SuppressionBody) -> Done:
     """Send nothing of a tenant to an address. Safe to repeat."""
     tenant = await load_tenant(call.database, body.tenant)
-    await suppress(call.database, tenant.name, body.address, call.signed(body.reason), call.clock)
+    await suppress(call.by(body.reason), tenant.name, body.address)
     return Done(done="The address gets no more mail of the tenant.")
 
 
 @OUTBOUND.post("/outbound/suppressions/remove", OPERATE)
 async def unsuppress_address(call: Call, body: SuppressionBody) -> Done:
     """Let mail of a tenant go to an address again."""
-    await unsuppress(call.database, body.tenant, body.address, call.signed(body.reason), call.clock)
+    await unsuppress(call.by(body.reason), body.tenant, body.address)
     return Done(done="The address may get mail of the tenant again.")
 
 
 @OUTBOUND.post("/outbound/destinations/{destination}/pause", OPERATE)
 async def pause_one_destination(call: Call, path: DestinationPath, body: Reason) -> Done:
     """Send nothing to a destination. Safe to repeat."""
-    await pause_destination(call.database, path.destination, call.signed(body.reason), call.clock)
+    await pause_destination(call.by(body.reason), path.destination)
     return Done(done="Nothing is sent there until it is resumed.")
 
 
 @OUTBOUND.post("/outbound/destinations/{destination}/resume", ANSWER_AGAIN)
 async def resume_one_destination(call: Call, path: DestinationPath, body: Nothing) -> Done:
     """Send to a destination again."""
-    await resume_destination(call.database, path.destination, call.signed(), call.clock)
+    await resume_destination(call.by(), path.destination)
     return Done(done="Mail to it goes on within half a minute.")

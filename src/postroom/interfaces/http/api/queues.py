@@ -110,22 +110,12 @@ async def read_ended(call: Call, path: QueuePath, query: EndedQuery) -> Page[Que
 @QUEUES.post("/queues/{queue}/dismiss", OPERATE)
 async def dismiss_queued(call: Call, path: QueuePath, body: MessagesBody) -> DismissedAnswer:
     """End waiting messages unread. A replay brings them back. Safe to repeat."""
-    count = await dismiss_messages(
-        call.database, call.parts.queues, path.queue, body.messages, call.signed(), call.clock
-    )
+    count = await dismiss_messages(call.by(), call.parts.queues, path.queue, body.messages)
     return DismissedAnswer(count)
 
 
 @QUEUES.post("/queues/{queue}/replay", OPERATE, once=True)
 async def replay_messages(call: Call, path: QueuePath, body: MessagesBody) -> ReplayedAnswer:
     """Queue copies of past messages."""
-    copies = await replay(
-        call.database,
-        call.parts.queues,
-        path.queue,
-        call.signed(),
-        since=LONG_AGO,
-        ids=body.messages,
-        clock=call.clock,
-    )
+    copies = await replay(call.by(), call.parts.queues, path.queue, since=LONG_AGO, ids=body.messages)
     return ReplayedAnswer(copies)

@@ -110,7 +110,7 @@ async def add_rule(call: Call, body: NewRuleBody) -> RuleLine:
     """Add a rule. Its name must be new. One that a token adds and that sends or deletes mail decides nothing until a
     person confirms it."""
     draft = read_draft(body.rule)
-    await add_rules(call.database, [draft], call.signed(), allow_missing=body.allow_missing, clock=call.clock)
+    await add_rules(call.by(), [draft], allow_missing=body.allow_missing)
     return await _load(call, (await load_rule(call.database, draft.name)).id)
 
 
@@ -129,14 +129,14 @@ async def read_proposals(call: Call) -> ProposalsAnswer:
 @RULES.post("/rules/proposals/{proposal}/accept", OPERATE)
 async def accept_proposal(call: Call, path: ProposalPath, body: AcceptBody) -> Done:
     """Make a rule of a proposal, in shadow unless `active`."""
-    await proposals.accept(call.database, path.proposal, call.signed(), active=body.active, clock=call.clock)
+    await proposals.accept(call.by(), path.proposal, active=body.active)
     return Done(done="The proposal is a rule now." if body.active else "The proposal is a rule now, in shadow.")
 
 
 @RULES.post("/rules/proposals/{proposal}/dismiss", OPERATE)
 async def dismiss_proposal(call: Call, path: ProposalPath, body: Nothing) -> Done:
     """Dismiss a proposal: it is not made again."""
-    await proposals.dismiss(call.database, path.proposal, call.signed(), call.clock)
+    await proposals.dismiss(call.by(), path.proposal)
     return Done(done="Dismissed; this rule is not proposed again.")
 
 
@@ -150,29 +150,21 @@ async def read_rule(call: Call, path: RulePath) -> RuleLine:
 async def edit_rule_document(call: Call, path: RulePath, body: EditedRuleBody) -> RuleLine:
     """Replace a rule, if it is still the version that was read. A repeated request is refused by its version."""
     draft, name = read_draft(body.rule), await _name(call, path)
-    await edit_rule(
-        call.database,
-        name,
-        draft,
-        call.signed(),
-        version=body.version,
-        allow_missing=body.allow_missing,
-        clock=call.clock,
-    )
+    await edit_rule(call.by(), name, draft, version=body.version, allow_missing=body.allow_missing)
     return await _load(call, path.rule)
 
 
 @RULES.delete("/rules/{rule}", OPERATE)
 async def delete_rule(call: Call, path: RulePath) -> Done:
     """Remove a rule for good. Its past decisions stay, and its text is in the audit log."""
-    await remove_rule(call.database, await _name(call, path), call.signed(), call.clock)
+    await remove_rule(call.by(), await _name(call, path))
     return Done(done="The rule is removed.")
 
 
 @RULES.post("/rules/{rule}/enable", OPERATE)
 async def enable_rule(call: Call, path: RulePath, body: Nothing) -> RuleLine:
     """Switch a rule on. Safe to repeat."""
-    await switch_rule(call.database, await _name(call, path), True, call.signed(), call.clock)
+    await switch_rule(call.by(), await _name(call, path), True)
     return await _load(call, path.rule)
 
 
@@ -180,21 +172,21 @@ async def enable_rule(call: Call, path: RulePath, body: Nothing) -> RuleLine:
 async def confirm_rule_as_shown(call: Call, path: RulePath, body: ConfirmBody) -> RuleLine:
     """Let a rule decide that a token wrote and that sends or deletes mail, if it is still as it was shown. Safe to
     repeat."""
-    await confirm_rule(call.database, path.rule, body.shown, call.signed(), call.clock)
+    await confirm_rule(call.by(), path.rule, body.shown)
     return await _load(call, path.rule)
 
 
 @RULES.post("/rules/{rule}/disable", OPERATE)
 async def disable_rule(call: Call, path: RulePath, body: Reason) -> RuleLine:
     """Switch a rule off. Safe to repeat."""
-    await switch_rule(call.database, await _name(call, path), False, call.signed(body.reason), call.clock)
+    await switch_rule(call.by(body.reason), await _name(call, path), False)
     return await _load(call, path.rule)
 
 
 @RULES.post("/rules/{rule}/move", OPERATE)
 async def move_rule_by_one(call: Call, path: RulePath, body: MoveBody) -> RuleLine:
     """Try a rule one place earlier or later."""
-    await move_rule(call.database, path.rule, call.signed(), down=body.to == "down", clock=call.clock)
+    await move_rule(call.by(), path.rule, down=body.to == "down")
     return await _load(call, path.rule)
 
 
@@ -202,7 +194,7 @@ async def move_rule_by_one(call: Call, path: RulePath, body: MoveBody) -> RuleLi
 async def begin_shadow(call: Call, path: RulePath, body: Nothing) -> RuleLine:
     """Put a rule in shadow: it decides, and nothing is done. Safe to repeat."""
     scope = shadow.ShadowScope("rule", await _name(call, path))
-    await shadow.begin(call.database, scope, call.signed(), call.clock())
+    await shadow.begin(call.by(), scope)
     return await _load(call, path.rule)
 
 
@@ -210,7 +202,7 @@ async def begin_shadow(call: Call, path: RulePath, body: Nothing) -> RuleLine:
 async def end_shadow(call: Call, path: RulePath, body: Nothing) -> EndedShadow:
     """Take a rule out of shadow: what it decides is done. Safe to repeat."""
     scope = shadow.ShadowScope("rule", await _name(call, path))
-    return await shadow.end(call.database, scope, call.signed(), call.clock())
+    return await shadow.end(call.by(), scope)
 
 
 async def _name(call: Call, path: RulePath) -> str:

@@ -16,6 +16,7 @@ from postroom.interfaces.http.api.call import Call
 from postroom.interfaces.http.api.forms import LONGEST_REASON, Arguments, Done, Filter, Nothing, Text
 from postroom.interfaces.http.api.operation import Noun
 from postroom.operations.actions.protection import ProtectedView, list_protected, protect, unprotect
+from postroom.operations.caller import Caller
 from postroom.operations.installation.settings_view import SettingView, settings_in_effect
 from postroom.operations.people.pages_address import link_address
 from postroom.operations.people.people import (
@@ -136,14 +137,14 @@ async def read_tokens(call: Call) -> TokensAnswer:
 async def make_token(call: Call, body: NewTokenBody) -> NewTokenAnswer:
     """Make a token. No token makes tokens: this is for an admin in front of a browser."""
     minted = mint(Role(body.role), body.identity, body.name, body.expires_at)
-    made = await create_token(call.database, minted.token, call.signed(), call.clock())
+    made = await create_token(call.by(), minted.token)
     return NewTokenAnswer(made, minted.text)
 
 
 @SETTINGS.post("/settings/tokens/{token}/revoke", OWN)
 async def revoke_one_token(call: Call, path: TokenPath, body: Nothing) -> RevokedAnswer:
     """Revoke a token for good, and withdraw what its holder asked for and what is not done. Safe to repeat."""
-    revoked = await revoke_token(call.database, path.token, call.signed(), call.clock)
+    revoked = await revoke_token(call.by(), path.token)
     return RevokedAnswer(revoked.was_live, *revoked.work)
 
 
@@ -156,25 +157,25 @@ async def read_people(call: Call) -> PeopleAnswer:
 @SETTINGS.post("/settings/people", OWN_AGAIN, status=201)
 async def add_one_person(call: Call, body: NewPersonBody) -> LinkAnswer:
     """Let somebody in. No token does: this is for an admin in front of a browser."""
-    return _link(call, await add_person(call.database, body.name, body.role, call.signed(), call.clock))
+    return _link(call, await add_person(call.by(), body.name, body.role))
 
 
 @SETTINGS.post("/settings/people/{name}/link", OWN_AGAIN, status=201)
 async def make_link(call: Call, path: PersonPath, body: Nothing) -> LinkAnswer:
     """Make a new one-time link for somebody. Earlier links of theirs end."""
-    return _link(call, await link_for(call.database, path.name, call.signed(), call.clock))
+    return _link(call, await link_for(call.by(), path.name))
 
 
 @SETTINGS.post("/settings/people/{name}/role", OWN_AGAIN)
 async def change_person_role(call: Call, path: PersonPath, body: RoleBody) -> ChangedAnswer:
     """Change what somebody may do, from their next request on. Safe to repeat."""
-    return ChangedAnswer(changed=await change_role(call.database, path.name, body.role, call.signed(), call.clock))
+    return ChangedAnswer(changed=await change_role(call.by(), path.name, body.role))
 
 
 @SETTINGS.delete("/settings/people/{name}", OWN_AGAIN)
 async def remove_one_person(call: Call, path: PersonPath) -> Done:
     """Remove somebody, and sign them out everywhere. What they did stays in the audit log."""
-    await remove_person(call.database, path.name, call.signed(), call.clock)
+    await remove_person(call.by(), path.name)
     return Done(done="The person is removed and signed out everywhere.")
 
 
@@ -188,14 +189,14 @@ async def read_protection(call: Call) -> ProtectionAnswer:
 async def add_protection(call: Call, body: ProtectBody) -> Done:
     """Protect a sender, a domain or a label. When it answers, nothing changes its mail. Safe to repeat."""
     signed = call.signed(body.reason)
-    await protect(call.database, body.kind, body.value, signed.reason or "", signed, call.clock)
+    await protect(Caller(call.database, signed, call.clock), body.kind, body.value, signed.reason or "")
     return Done(done="Protected: no mail of it is changed any more.")
 
 
 @SETTINGS.post("/settings/protection/remove", ANSWER_AGAIN)
 async def remove_protection(call: Call, body: ProtectedBody) -> Done:
     """Let mail of a sender, a domain or a label be changed again."""
-    await unprotect(call.database, body.kind, body.value, call.signed(), call.clock)
+    await unprotect(call.by(), body.kind, body.value)
     return Done(done="It is no longer protected.")
 
 

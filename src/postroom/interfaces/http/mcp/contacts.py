@@ -13,6 +13,7 @@ from postroom.core.roles import Role
 from postroom.interfaces.http.access import own_identity
 from postroom.interfaces.http.mcp.tool import ADDS_ONCE, READS, Arguments, Call, NoArguments, Text, tool
 from postroom.operations.accounts.contacts import keep_contacts
+from postroom.operations.caller import Caller
 from postroom.operations.connectors.filters import list_filters
 from postroom.store.engine.codecs import time_text
 from postroom.store.intake.ingestion_rules import version_of
@@ -81,7 +82,7 @@ async def contacts_add(call: Call, arguments: ContactsAddArguments) -> ContactsA
     """
     contacts = [_contact(index, each) for index, each in enumerate(arguments.contacts)]
     identity, services = arguments.endpoint_identity or EVERY_MAILBOX, call.services
-    kept = await keep_contacts(services.database, contacts, "mcp", identity, call.signed(), services.clock)
+    kept = await keep_contacts(Caller(services.database, call.signed(), services.clock), contacts, "mcp", identity)
     return {"added": kept.added, "updated": kept.updated, "unchanged": kept.unchanged}
 
 

@@ -9,6 +9,7 @@ from postroom.core.access import READ, STEER
 from postroom.interfaces.http.mcp.tool import ADDS_ONCE, READS, Arguments, Call, NoArguments, Text, tool
 from postroom.operations.accounts.accounts import list_accounts
 from postroom.operations.actions.kill_switch import pause_changes
+from postroom.operations.caller import Caller
 from postroom.store.actions import pauses
 from postroom.store.engine.codecs import time_text
 
@@ -42,7 +43,9 @@ async def pause(call: Call, arguments: PauseArguments) -> StoppedAnswer:
     them on the page or with `postroom resume`; no tool does. Mail is still ingested and decided on; actions wait.
     """
     services, signed = call.services, call.signed(arguments.reason)
-    stopped = await pause_changes(services.database, arguments.account, arguments.reason, signed, services.clock)
+    stopped = await pause_changes(
+        Caller(services.database, signed, services.clock), arguments.account, arguments.reason
+    )
     shown = _pause(stopped.pause, await _addresses(call))
     return {**shown, "on_wire": stopped.on_wire, "silent_processes": stopped.silent}
 

@@ -28,6 +28,7 @@ from postroom.interfaces.http.mcp.tool import (
 )
 from postroom.interfaces.http.mcp.untrusted import is_plain, marked_envelope
 from postroom.interfaces.http.problems import ProblemForm, problem_of
+from postroom.operations.caller import Caller
 from postroom.operations.jobs import queues
 from postroom.store.engine.codecs import time_text
 from postroom.store.intake.message_queues import queues_of
@@ -288,16 +289,14 @@ async def replay(call: Call, arguments: ReplayArguments) -> ReplayAnswer:
     by time (since, until), kinds or ids. Calling it twice replays twice.
     """
     replayed = await queues.replay(
-        call.services.database,
+        Caller(call.services.database, call.signed(), call.services.clock),
         call.services.queues,
         arguments.queue,
-        call.signed(),
         since=arguments.since,
         until=arguments.until,
         kinds=arguments.kinds,
         ids=arguments.ids,
         most=arguments.max,
-        clock=call.services.clock,
     )
     return {"message_ids": [str(each) for each in replayed], "replayed": len(replayed)}
 

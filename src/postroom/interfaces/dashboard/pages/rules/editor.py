@@ -19,6 +19,7 @@ from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.accounts.accounts import list_accounts
 from postroom.operations.accounts.labels import list_labels
+from postroom.operations.caller import Caller
 from postroom.operations.installation.database import Database
 from postroom.operations.rules.rule_matches import RuleMatcher
 from postroom.operations.rules.rule_views import DAYS, load_line, rule_changes
@@ -120,7 +121,7 @@ class NewRulePage(Page):
     async def _saved(self, edited: EditedRule, form: Form) -> Done | Response:
         draft, database = edited.draft(), self._parts.database
         if edited.rule_id is None:
-            await add_rules(database, [draft], form.signed(), allow_missing=edited.allow_missing)
+            await add_rules(Caller(database, form.signed()), [draft], allow_missing=edited.allow_missing)
             view = await load_rule(database, draft.name)
             return Done(f"“{view.name}” is a rule now.", to=f"/rules/{view.id}")
         try:
@@ -129,7 +130,11 @@ class NewRulePage(Page):
             problem = "The rule was removed meanwhile. Here is what you wrote; save it to make it a new rule."
             return self._parts.kept(replace(edited, rule_id=None, version=None), problem)
         view = await edit_rule(
-            database, before.name, draft, form.signed(), version=edited.version, allow_missing=edited.allow_missing
+            Caller(database, form.signed()),
+            before.name,
+            draft,
+            version=edited.version,
+            allow_missing=edited.allow_missing,
         )
         return Done(f"“{view.name}” is saved.", to=f"/rules/{view.id}")
 

@@ -13,6 +13,7 @@ from postroom.interfaces.dashboard.forms import Done, Form, form_route
 from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
+from postroom.operations.caller import Caller
 from postroom.operations.installation.database import Database
 from postroom.operations.rules import proposals, shadow
 from postroom.operations.rules.rule_views import (
@@ -98,48 +99,48 @@ class RulesPage(Page):
 
     async def _move(self, form: Form) -> Done:
         down = form.text("to") == "down"
-        name = await move_rule(self._database, rule_id(form.parameters["rule"]), form.signed(), down=down)
+        name = await move_rule(Caller(self._database, form.signed()), rule_id(form.parameters["rule"]), down=down)
         return Done(f"“{name}” is tried {'later' if down else 'earlier'} now.")
 
     async def _enable(self, form: Form) -> Done:
         name = await self._name(form)
-        await switch_rule(self._database, name, True, form.signed())
+        await switch_rule(Caller(self._database, form.signed()), name, True)
         return Done(f"“{name}” is on: it decides about mail that comes in from now on.")
 
     async def _confirm(self, form: Form) -> Done:
         rule = rule_id(form.parameters["rule"])
-        confirmed = await confirm_rule(self._database, rule, form.text("shown"), form.signed())
+        confirmed = await confirm_rule(Caller(self._database, form.signed()), rule, form.text("shown"))
         return Done(f"“{confirmed.name}” is confirmed: it decides about mail that comes in from now on.")
 
     async def _disable(self, form: Form) -> Done:
         name = await self._name(form)
-        await switch_rule(self._database, name, False, form.signed(form.text("reason") or BECAUSE))
+        await switch_rule(Caller(self._database, form.signed(form.text("reason") or BECAUSE)), name, False)
         return Done(f"“{name}” is off. What it did before stays as it is.")
 
     async def _remove(self, form: Form) -> Done:
         name = await self._name(form)
-        await remove_rule(self._database, name, form.signed())
+        await remove_rule(Caller(self._database, form.signed()), name)
         return Done(f"“{name}” is removed. Its text is in the audit log.", to="/rules")
 
     async def _begin_shadow(self, form: Form) -> Done:
         name = await self._name(form)
-        await shadow.begin(self._database, shadow.ShadowScope("rule", name), form.signed(), self._now())
+        await shadow.begin(Caller(self._database, form.signed(), self._now), shadow.ShadowScope("rule", name))
         return Done(f"“{name}” is in shadow: it decides, and nothing is done.")
 
     async def _end_shadow(self, form: Form) -> Done:
         name = await self._name(form)
-        ended = await shadow.end(self._database, shadow.ShadowScope("rule", name), form.signed(), self._now())
+        ended = await shadow.end(Caller(self._database, form.signed(), self._now), shadow.ShadowScope("rule", name))
         doubts = f" Mind: {'; '.join(ended.doubts)}." if ended.doubts else ""
         return Done(f"“{name}” acts from now on.{doubts}")
 
     async def _accept(self, form: Form) -> Done:
         active = form.text("as") == "active"
-        accepted = await proposals.accept(self._database, _proposal(form), form.signed(), active=active)
+        accepted = await proposals.accept(Caller(self._database, form.signed()), _proposal(form), active=active)
         so_far = "" if active else ", in shadow: it decides, and nothing is done"
         return Done(f"“{accepted.rule}” is a rule now{so_far}.")
 
     async def _dismiss(self, form: Form) -> Done:
-        await proposals.dismiss(self._database, _proposal(form), form.signed())
+        await proposals.dismiss(Caller(self._database, form.signed()), _proposal(form))
         return Done("Dismissed; this rule is not proposed again.")
 
 

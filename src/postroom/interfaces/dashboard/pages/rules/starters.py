@@ -14,6 +14,7 @@ from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.pages.rules.listing import Now, current_time
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
+from postroom.operations.caller import Caller
 from postroom.operations.installation.database import Database
 from postroom.operations.installation.long_tasks import LongTask, LongTasks, Report
 from postroom.operations.rules.starter_rules import StarterView, add_starters, list_starters, plain_starters
@@ -75,7 +76,7 @@ class StartersPage(Page):
         return self._counting
 
     async def _add(self, form: Form) -> Done:
-        kept = await add_starters(self._database, [form.parameters["starter"]], form.signed())
+        kept = await add_starters(Caller(self._database, form.signed()), [form.parameters["starter"]])
         if not kept.added:
             return Done("These rules are there already; nothing was changed. They may be off: see Rules.")
         names = ", ".join(f"“{name}”" for name in kept.added)
