@@ -1,1 +1,1 @@
-"""Connectors: sources of mail and events. Each knows its source, a switchboard client and its own folder."""
+"""Mailboxes: the accounts, what follows and fetches from every mailbox, and one folder for each provider."""

@@ -1,1 +1,1 @@
-"""Operating system services: a clock that never jumps, and private files."""
+"""Operating system services: a clock that never jumps, private files, and how HTTP is served."""

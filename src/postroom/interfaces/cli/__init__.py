@@ -1,4 +1,4 @@
-"""The command line, `postroom`: parses arguments, calls `manage` and prints the result; it decides nothing."""
+"""The command line, `postroom`: parses arguments, calls `operations` and prints the result; it decides nothing."""
 
 from postroom.interfaces.cli.root import run
 

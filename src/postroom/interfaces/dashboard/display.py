@@ -66,6 +66,12 @@ def words(name: str | None) -> str:
     return shown((name or "").replace("_", " "), 60)
 
 
+def verdict(decision: str) -> str:
+    """Return a decision such as `apply_label Tax_2026`: the verb as words, its object unchanged."""
+    verb, _, rest = decision.partition(" ")
+    return f"{words(verb)} {shown(rest, 80)}".rstrip()
+
+
 def tier_kind(tier: str | None) -> str:
     """Return the kind that gives a tier of mail, or a level of events, its colour and its bars."""
     return TIER_KINDS.get(tier or "", "def")

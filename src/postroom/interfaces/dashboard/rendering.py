@@ -20,6 +20,7 @@ FILTERS = (
     "shown",
     "several_lines",
     "words",
+    "verdict",
     "iso",
     "clock",
     "grouped",
