@@ -118,6 +118,7 @@ ONLY_FORMS = [
     "/connectors/new/finish",
     "/connectors/new/forget",
     "/connectors/imap/connect",
+    "/connectors/new/{provider}/connect",
     "/rules/simulate",
     "/rules/simulations/{task}/cancel",
     "/rules/starter/{starter}/add",
