@@ -142,6 +142,7 @@ async def test_approvals_are_answered_by_keyboard_and_ticks_outlive_an_update(
         await looks_well(page)
         await expect(page.locator("nav .count").first).to_have_text("2")
         await page.keyboard.press("j")
+        await expect(page.locator(f"[id='a-{first.id}'][data-chosen]")).to_have_count(1)
         await page.keyboard.press("x")
         await expect(page.locator(f"[id='a-{first.id}'] input:checked")).to_have_count(1)
         third = await ask(box, "trash")
