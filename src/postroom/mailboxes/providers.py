@@ -67,7 +67,7 @@ class MailProvider(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProviderParts:
-    """What a provider opens its mailboxes with."""
+    """The parts that a provider needs to open its mailboxes."""
 
     settings: Settings
     book: AccountBook
@@ -114,7 +114,7 @@ class Provider:
     facts: ProviderFacts
     open: Callable[[ProviderParts], MailProvider]
     fields: Sequence[AccessField] = ()
-    """What is asked for to connect a mailbox; empty if command and page have a dialog of their own for it."""
+    """The fields asked for to connect a mailbox; empty if command and page have a dialog of their own for it."""
     sign_in: Callable[[Settings, str, Mapping[str, str]], Awaitable[Sequence[str]]] = _no_sign_in
     """Try the given fields for the mailbox of an address, before they are stored. Return what its owner should know;
     raise BadInput or MailboxError if the mailbox cannot be opened with them.
@@ -122,7 +122,7 @@ class Provider:
     end_consent: Callable[[Settings, httpx2.AsyncClient, str], Awaitable[bool]] = _cannot_end
     """End the consent with this secret, where it was given. False if that failed or cannot be done from here."""
     end_by_hand: str = "The provider was not told."
-    """What the owner does about a consent that could not be ended."""
+    """Advice to the owner about a consent that could not be ended."""
     pace: Callable[[Settings], QuotaPace] = _no_quota
     """The quota that live mail leaves to a backfill."""
     spending: Callable[[Path], Spending | None] = _no_spending

@@ -19,7 +19,7 @@ PROVIDERS: dict[str, str] = {
 """For each provider, the package that knows it."""
 
 SignIn = Literal["consent", "password"]
-"""What the owner renews when a mailbox can no longer be opened."""
+"""The means of access that the owner renews when a mailbox can no longer be opened."""
 
 
 def _no_hosts(_servers: MailServers | None) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""What the dialogs of `postroom account add` share: options as typed, questions, and how an account is shown."""
+"""Shared by the dialogs of `postroom account add`: options as typed, questions, and how an account is shown."""
 
 import sys
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What everything outside may know of Gmail."""
+"""Facts about Gmail that the rest of Postroom may know."""
 
 from postroom.core.mail.providers import ProviderFacts
 

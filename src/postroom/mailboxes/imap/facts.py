@@ -1,4 +1,4 @@
-"""What everything outside may know of mailboxes over IMAP."""
+"""Facts about mailboxes over IMAP that the rest of Postroom may know."""
 
 from postroom.core.mail.providers import ProviderFacts
 from postroom.core.mail.servers import MailServers
