@@ -83,7 +83,10 @@ class Lifecycle:
 
 
 def _moves(**table: str) -> dict[str, frozenset[str]]:
-    return {state: frozenset(targets.split()) for state, targets in table.items()}
+    """The moves from each state. A state that is only reached has none."""
+    moves = {state: frozenset(targets.split()) for state, targets in table.items()}
+    reached = frozenset[str]().union(*moves.values())
+    return {**moves, **dict.fromkeys(reached - moves.keys(), frozenset[str]())}
 
 
 JOB = Lifecycle(
@@ -92,7 +95,6 @@ JOB = Lifecycle(
     _moves(
         queued="running canceled failed",
         running="queued completed failed canceled",
-        completed="",
         failed="queued canceled",
         canceled="queued",
     ),
@@ -106,11 +108,8 @@ ACTION = Lifecycle(
         queued="executing failed canceled",
         approved_pending="queued rejected expired canceled",
         executing="completed failed canceled",
-        completed="",
         failed="executing",
         canceled="executing",
-        rejected="",
-        expired="",
     ),
     resumed=frozenset({"executing"}),
 )
@@ -121,11 +120,6 @@ INBOX = Lifecycle(
     _moves(
         waiting="leased coalesced auto_acked duplicate",
         leased="waiting done failed",
-        done="",
-        failed="",
-        coalesced="",
-        auto_acked="",
-        duplicate="",
     ),
 )
 
@@ -138,8 +132,6 @@ BACKFILL = Lifecycle(
         paused="pending cancelled",
         cost_capped="pending cancelled",
         error="pending cancelled",
-        completed="",
-        cancelled="",
     ),
 )
 
@@ -153,10 +145,6 @@ DELIVERY = Lifecycle(
         unknown="sent partially_sent queued canceled",
         sent="partially_sent bounced",
         partially_sent="bounced",
-        bounced="",
-        rejected="",
-        expired="",
-        canceled="",
     ),
     corrected=frozenset({"partially_sent", "bounced"}),
 )
@@ -170,10 +158,6 @@ RECIPIENT = Lifecycle(
         deferred="sending canceled",
         unknown="sent queued canceled",
         sent="bounced",
-        bounced="",
-        rejected="",
-        expired="",
-        canceled="",
     ),
     corrected=frozenset({"bounced"}),
 )
@@ -195,22 +179,19 @@ REQUEST = Lifecycle(
     _moves(
         queued="leased expired",
         leased="queued answered failed expired",
-        answered="",
-        failed="",
-        expired="",
     ),
 )
 
 MODEL_CALL = Lifecycle(
     "model call",
     frozenset({"started"}),
-    _moves(started="answered refused failed", answered="", refused="", failed=""),
+    _moves(started="answered refused failed"),
 )
 
 PROPOSAL = Lifecycle(
     "proposal",
     frozenset({"open"}),
-    _moves(open="accepted dismissed", accepted="", dismissed=""),
+    _moves(open="accepted dismissed"),
 )
 
 LIFECYCLES = (JOB, ACTION, INBOX, BACKFILL, DELIVERY, RECIPIENT, ACCOUNT, REQUEST, MODEL_CALL, PROPOSAL)
