@@ -13,7 +13,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from postroom.core.rules.rule import MessageFacts, Rule
+from postroom.core.rules.facts import MessageFacts
+from postroom.core.rules.rule import Rule
 from postroom.core.rules.rulebook import Rulebook
 from support.naive_rules import naive_first_match
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from postroom.core.actions.safety import Policy
-from postroom.core.rules.conditions import MessageFacts
+from postroom.core.rules.facts import MessageFacts
 from postroom.core.rules.rule import Rule
 from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Script, sql, transaction

@@ -8,7 +8,7 @@ import pytest
 
 from postroom.core.mail.contacts import Contact
 from postroom.core.rules.draft import RuleDraft
-from postroom.core.rules.rule import MessageFacts
+from postroom.core.rules.facts import MessageFacts
 from postroom.store.engine.database import Script, sql, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.mail.contacts import EVERY_MAILBOX, keep_contacts

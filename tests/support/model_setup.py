@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
 
-from postroom.core.rules.conditions import MessageFacts
+from postroom.core.rules.facts import MessageFacts
 from postroom.settings.sections import ModelSettings
 from postroom.store.actions.model_calls import CallView, DaySpend, calls_of, day_of, spend_of
 from postroom.store.engine.database import Database

@@ -11,7 +11,8 @@ from uuid import UUID
 import re2
 
 from postroom.core.mail.language import language_of
-from postroom.core.rules.rule import MessageFacts, Rule
+from postroom.core.rules.facts import MessageFacts
+from postroom.core.rules.rule import Rule
 from support.naive_words import has_phrases
 
 HEADERS = {

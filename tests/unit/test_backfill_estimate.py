@@ -100,10 +100,6 @@ def test_a_part_of_a_millionth_counts_as_one():
     assert cents(0) == 0
 
 
-def test_the_average_of_measured_tokens_is_rounded_up():
-    assert TokenUse.measured(20_001, 999, 10) == TokenUse(2_001, 100, 10)
-
-
 def test_an_empty_mailbox_costs_nothing_and_takes_no_time():
     found = estimate(facts_of(total=exactly(0), candidates=exactly(0), sample=Sample()))
     assert found.classified == found.ingested == found.cost_micros == Range(0, 0, 0)

@@ -10,12 +10,13 @@ import pytest
 
 from postroom.core.mail.categories import CATEGORIES
 from postroom.core.mail.language import LANGUAGES
-from postroom.core.rules.conditions import SPECS, Leaf, read_conditions
-from postroom.core.rules.leaf import BrokenRule
+from postroom.core.rules.conditions import SPECS, read_conditions
+from postroom.core.rules.facts import MessageFacts
+from postroom.core.rules.leaf import BrokenRule, Leaf
 from postroom.core.rules.needs import NEED_THE_HEADERS, NEED_THE_TEXT, READ_THE_TEXT, unknown_kinds
 from postroom.core.rules.properties import GMAIL_CATEGORIES
-from postroom.core.rules.rule import MessageFacts, matches
 from postroom.core.rules.rule_index import RANK, WORD_FIELDS, needed_keys
+from support.matching import matches
 
 ROOT = Path(__file__).parents[2]
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)

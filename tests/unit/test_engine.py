@@ -10,8 +10,9 @@ import pytest
 
 from postroom.core.actions.safety import Protected
 from postroom.core.queue.envelope import IngestionTier
+from postroom.core.rules.facts import MessageFacts
 from postroom.core.rules.needs import NEED_THE_HEADERS, NEED_THE_TEXT
-from postroom.core.rules.rule import MessageFacts, Rule, kinds_used
+from postroom.core.rules.rule import Rule, kinds_used
 from postroom.core.rules.rulebook import Rulebook
 from postroom.store.actions.protection import Restraints
 from postroom.store.mail.mail import StoredMessage

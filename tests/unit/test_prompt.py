@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from postroom.core.rules.facts import MessageFacts
 from postroom.core.rules.model_decision import decision_schema
-from postroom.core.rules.rule import MessageFacts
 from postroom.store.mail.labels import LabelView
 from postroom.store.rules.guidance import Direction, ModelRule
 from postroom.triage.decide.prompt import (

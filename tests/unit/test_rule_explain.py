@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 
 from postroom.core.rules.explain import explain
-from postroom.core.rules.rule import MessageFacts, Rule, matches
+from postroom.core.rules.facts import MessageFacts
+from postroom.core.rules.rule import Rule
+from support.matching import matches
 from support.rule_strategies import trees
 
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)

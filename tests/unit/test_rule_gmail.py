@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from postroom.core.actions.steps import Step, shown
 from postroom.core.errors import BadInput
 from postroom.core.rules.condition_spec import Inexpressible
-from postroom.core.rules.conditions import MessageFacts, Seen, as_test, read_conditions
+from postroom.core.rules.conditions import as_test, read_conditions
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.exchange import IMPORTED, Imported
+from postroom.core.rules.facts import MessageFacts, Seen
 from postroom.core.rules.gmail import read_gmail_filters
 from postroom.core.rules.gmail_query import read_query, read_unwanted
 from postroom.core.rules.gmail_writing import write_gmail_filters, write_query

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from postroom.core.actions.steps import Step, combined, shown
 from postroom.core.errors import BadInput
-from postroom.core.rules.conditions import MessageFacts, Seen, as_test, read_conditions
+from postroom.core.rules.conditions import as_test, read_conditions
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.exchange import IMPORTED, Imported
+from postroom.core.rules.facts import MessageFacts, Seen
 from postroom.core.rules.sieve import MOST_RULES, read_sieve_rules
 from postroom.core.rules.sieve_writing import write_sieve_rules
 from support.foreign_rules.mailbox import State, decided, facts_of, rulebook_of

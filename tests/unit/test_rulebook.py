@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postroom.core.rules.conditions import read_conditions
+from postroom.core.rules.facts import MessageFacts
 from postroom.core.rules.patterns import STEPS, PatternRefused, TextSet, pattern_of, utf8
-from postroom.core.rules.rule import MessageFacts, Outcome, Rule
+from postroom.core.rules.rule import Outcome, Rule
 from postroom.core.rules.rule_index import ADDRESS_KINDS, WORD_FIELDS
 from postroom.core.rules.rulebook import Rulebook, needed_keys
 from support.loop_watch import GOOD_SHARE, LoopWatch

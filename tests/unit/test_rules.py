@@ -6,8 +6,12 @@ from uuid import UUID
 
 import pytest
 
-from postroom.core.rules.rule import KINDS, BrokenRule, MessageFacts, Outcome, Rule, matches, recipients
+from postroom.core.rules.conditions import KINDS
+from postroom.core.rules.facts import MessageFacts, recipients
+from postroom.core.rules.leaf import BrokenRule
+from postroom.core.rules.rule import Outcome, Rule
 from postroom.core.rules.rulebook import Rulebook
+from support.matching import matches
 from support.processor_time import MILLION, within_turns
 
 ACCOUNT = UUID(int=1)

@@ -7,8 +7,9 @@ import pytest
 
 from postroom.core.actions.action import DecidedType
 from postroom.core.actions.safety import Policy, Protected
+from postroom.core.rules.facts import MessageFacts
 from postroom.core.rules.model_decision import ModelDecision
-from postroom.core.rules.rule import MessageFacts, Outcome, Rule
+from postroom.core.rules.rule import Outcome, Rule
 from postroom.store.actions.protection import Restraints
 from postroom.store.mail.mail import StoredMessage
 from postroom.triage.decide.engine import Advice, Safeguards

@@ -8,8 +8,8 @@ import pytest
 
 from postroom.core.mail.mime import parse_message
 from postroom.core.mail.tiers import values
+from postroom.core.rules.facts import MessageFacts
 from postroom.core.rules.model_decision import TOOL, decision_schema
-from postroom.core.rules.rule import MessageFacts
 from postroom.triage.decide.prompt import Mode, build_prompt
 from postroom_sandbox.model_requests import ReceivedRequest
 from support.canaries import WORD, Canaries

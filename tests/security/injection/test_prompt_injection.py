@@ -15,8 +15,8 @@ import pytest
 import structlog
 
 from postroom.core.actions.safety import Ruling
+from postroom.core.rules.facts import MessageFacts
 from postroom.core.rules.model_decision import ModelDecision
-from postroom.core.rules.rule import MessageFacts
 from postroom.store.engine.database import Database
 from postroom.triage.decide import adviser, engine, model, prompt
 from support.canaries import Canaries, Watch, watching

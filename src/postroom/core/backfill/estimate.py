@@ -75,11 +75,6 @@ class TokenUse(NamedTuple):
     output: int
     messages: int = 0
 
-    @classmethod
-    def measured(cls, input_tokens: int, output_tokens: int, messages: int) -> "TokenUse":
-        """The average of this many messages, rounded up."""
-        return cls(-(-input_tokens // messages), -(-output_tokens // messages), messages)
-
 
 ASSUMED_TOKENS = TokenUse(10_000, 0)
 """10,000 tokens for each message, until some were measured."""

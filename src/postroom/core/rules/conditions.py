@@ -12,30 +12,9 @@ from typing import cast
 
 from postroom.core.rules import measures, people, properties, texts
 from postroom.core.rules.condition_spec import ConditionSpec
-from postroom.core.rules.facts import MessageFacts, Seen, recipients
-from postroom.core.rules.leaf import BrokenRule, Key, Leaf, Test, suggestion
+from postroom.core.rules.facts import Seen
+from postroom.core.rules.leaf import BrokenRule, Leaf, Test, suggestion
 from postroom.core.strict import shown_name
-
-__all__ = [
-    "DEEPEST",
-    "KINDS",
-    "SPECS",
-    "SPECS_BY_SUBJECT",
-    "All",
-    "AnyOf",
-    "BrokenRule",
-    "Key",
-    "Leaf",
-    "MessageFacts",
-    "Node",
-    "Not",
-    "Seen",
-    "Test",
-    "as_test",
-    "read_conditions",
-    "recipients",
-    "suggestion",
-]
 
 DEEPEST = 20
 MOST_CONDITIONS = 1_000

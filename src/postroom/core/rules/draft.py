@@ -19,7 +19,8 @@ from postroom.core.actions.action import ACTION_TYPES, DecidedType
 from postroom.core.actions.snooze import wake_time
 from postroom.core.actions.steps import as_items, check_action, combined, read_steps, steps_of
 from postroom.core.errors import BadInput
-from postroom.core.rules.conditions import BrokenRule, read_conditions, suggestion
+from postroom.core.rules.conditions import read_conditions
+from postroom.core.rules.leaf import BrokenRule, suggestion
 from postroom.core.rules.rule import SCOPES, Rule, labels_looked_at, read_scope
 from postroom.core.strict import shown_name
 

@@ -7,19 +7,9 @@ from typing import Literal, cast
 from uuid import UUID
 
 from postroom.core.rules.condition_spec import MOST_SHOWN
-from postroom.core.rules.conditions import (
-    SPECS,
-    All,
-    AnyOf,
-    BrokenRule,
-    Leaf,
-    MessageFacts,
-    Node,
-    Not,
-    Seen,
-    as_test,
-    read_conditions,
-)
+from postroom.core.rules.conditions import SPECS, All, AnyOf, Node, Not, as_test, read_conditions
+from postroom.core.rules.facts import MessageFacts, Seen
+from postroom.core.rules.leaf import BrokenRule, Leaf
 from postroom.core.rules.rule import Rule, kinds_used, read_scope
 
 Result = Literal["matches", "does not match", "is for other mail", "is skipped", "is broken"]

@@ -6,45 +6,15 @@ it with the reason and goes on with the others. core/rules/rulebook.py applies m
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Literal, cast, get_args
 from uuid import UUID
 
 from postroom.core.actions.action import DecidedType
 from postroom.core.actions.steps import Joined, joined, steps_of
 from postroom.core.mail.addresses import canonical, canonical_domain
-from postroom.core.rules.conditions import (
-    DEEPEST,
-    KINDS,
-    BrokenRule,
-    Key,
-    MessageFacts,
-    Seen,
-    Test,
-    as_test,
-    read_conditions,
-    recipients,
-    suggestion,
-)
-
-__all__ = [
-    "KINDS",
-    "SCOPES",
-    "BrokenRule",
-    "DecisionSource",
-    "MessageFacts",
-    "Outcome",
-    "Rule",
-    "RuleMode",
-    "Scope",
-    "ScopeName",
-    "kinds_used",
-    "labels_looked_at",
-    "labels_used",
-    "matches",
-    "read_scope",
-    "recipients",
-]
+from postroom.core.rules.conditions import DEEPEST, KINDS
+from postroom.core.rules.facts import Seen
+from postroom.core.rules.leaf import BrokenRule, Key, suggestion
 
 ScopeName = Literal["global", "account", "domain", "sender"]
 RuleMode = Literal["active", "shadow"]
@@ -152,12 +122,6 @@ def _scope_ref(scope: str, given: str) -> str | None:
             return canonical_domain(given.strip().removeprefix("@")) if "@" not in given[1:] else None
         case _:
             return canonical(given)
-
-
-def matches(conditions: object, message: MessageFacts, now: datetime | None = None) -> bool:
-    """Whether the conditions hold for the message. Raises BrokenRule."""
-    test: Test = as_test(read_conditions(conditions))
-    return test(Seen(message, now))
 
 
 def labels_used(conditions: object, parameters: Mapping[str, Any]) -> frozenset[str]:

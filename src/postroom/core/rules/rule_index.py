@@ -13,8 +13,9 @@ short, one word is looked up: the one that the fewest phrases have.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from postroom.core.rules.conditions import SPECS, All, AnyOf, Key, Leaf, Node, Not, Seen
-from postroom.core.rules.facts import ADDRESS_HEADERS, headers_of
+from postroom.core.rules.conditions import SPECS, All, AnyOf, Node, Not
+from postroom.core.rules.facts import ADDRESS_HEADERS, Seen, headers_of
+from postroom.core.rules.leaf import Key, Leaf
 from postroom.core.rules.patterns import TextSet
 from postroom.core.rules.people import ADDRESSES
 from postroom.core.rules.properties import list_name

@@ -21,10 +21,10 @@ from postroom.core.actions.steps import Step, combined, read_steps, shown, steps
 from postroom.core.errors import BadInput
 from postroom.core.mail.addresses import canonical
 from postroom.core.mail.mime import parse_message
-from postroom.core.rules.conditions import suggestion
 from postroom.core.rules.explain import explain
 from postroom.core.rules.facts import MessageFacts
 from postroom.core.rules.file_facts import facts_from_file
+from postroom.core.rules.leaf import suggestion
 from postroom.core.rules.needs import unknown_kinds
 from postroom.core.rules.rule import Outcome, Rule
 from postroom.core.rules.rulebook import Rulebook

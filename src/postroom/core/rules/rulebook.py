@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from postroom.core.rules.conditions import BrokenRule, MessageFacts, Node, Seen, Test, as_test, read_conditions
+from postroom.core.rules.conditions import Node, as_test, read_conditions
+from postroom.core.rules.facts import MessageFacts, Seen
+from postroom.core.rules.leaf import BrokenRule, Test
 from postroom.core.rules.needs import READ_THE_TEXT
 from postroom.core.rules.patterns import STEPS
 from postroom.core.rules.rule import Outcome, Rule, Scope, ScopeTest, kinds_used, read_scope

@@ -12,9 +12,10 @@ from postroom.core.mail.files import mail_in
 from postroom.core.mail.mime import parse_message
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.explain import Explained, explain
+from postroom.core.rules.facts import MessageFacts
 from postroom.core.rules.file_facts import facts_from_file, read_history
 from postroom.core.rules.needs import ABOUT_CONTACTS, unknown_kinds
-from postroom.core.rules.rule import MessageFacts, Rule, kinds_used
+from postroom.core.rules.rule import Rule, kinds_used
 from postroom.core.rules.rulebook import Rulebook
 from postroom.operations.accounts.accounts import find_account
 from postroom.operations.accounts.contacts import list_contacts

@@ -15,7 +15,7 @@ from postroom.core.mail.own_mail import is_own_mail
 from postroom.core.mail.sender_doubt import SenderDoubt
 from postroom.core.mail.tiers import Known
 from postroom.core.queue.envelope import IngestionTier, PolicyTier
-from postroom.core.rules.conditions import MessageFacts, recipients
+from postroom.core.rules.facts import MessageFacts, recipients
 from postroom.core.rules.learning import list_of
 from postroom.core.rules.rule import DecisionSource
 from postroom.store.backfill import backfill_spend

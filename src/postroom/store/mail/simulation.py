@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postroom.core.rules.conditions import MessageFacts, recipients
+from postroom.core.rules.facts import MessageFacts, recipients
 from postroom.store.engine.codecs import as_uuid
 from postroom.store.engine.database import Script, query, sql
 from postroom.store.engine.reading import read_first, read_row

@@ -10,7 +10,8 @@ from uuid import UUID
 
 from postroom.core.audited_actions import AuditedAction
 from postroom.core.errors import BadInput, Conflict, NotFound
-from postroom.core.rules.rule import SCOPES, BrokenRule, read_scope
+from postroom.core.rules.leaf import BrokenRule
+from postroom.core.rules.rule import SCOPES, read_scope
 from postroom.store.engine.database import Script, query, sql, transaction
 from postroom.store.engine.reading import read_row, read_rows
 from postroom.store.people.audit import Signature, auditing

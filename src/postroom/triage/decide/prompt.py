@@ -17,7 +17,7 @@ from typing import Literal, Protocol
 from uuid import UUID
 
 from postroom.core.mail.tiers import values
-from postroom.core.rules.rule import MessageFacts
+from postroom.core.rules.facts import MessageFacts
 from postroom.store.rules.guidance import Direction, ModelRule
 from postroom.triage.decide.redaction import redacted
 

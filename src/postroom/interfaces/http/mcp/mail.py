@@ -19,7 +19,7 @@ from postroom.core.lifecycle import ActionState
 from postroom.core.mail.search import LONGEST_QUERY, read_query
 from postroom.core.queue.envelope import IngestionTier
 from postroom.core.roles import Role
-from postroom.core.rules.conditions import recipients
+from postroom.core.rules.facts import recipients
 from postroom.interfaces.http.mcp.tool import ADDS_ONCE, MOST_LISTED, READS, Arguments, Call, Text, tool
 from postroom.interfaces.http.mcp.untrusted import own_labels, system_labels
 from postroom.store.engine.codecs import json_text, time_text
