@@ -18,6 +18,7 @@ import pytest
 from postroom.compose.application import PostroomApplication
 from postroom.compose.gate import MailboxGate
 from postroom.compose.mailboxes import Mailboxes
+from postroom.compose.pages import all_pages
 from postroom.compose.switchboard import dispatcher_of, open_services, switchboard_for
 from postroom.compose.tasks import background
 from postroom.compose.worker import running_jobs
@@ -25,7 +26,6 @@ from postroom.core.backfill.job import NewBackfill
 from postroom.core.mail.providers import PROVIDERS
 from postroom.core.roles import Role
 from postroom.core.rules.draft import RuleDraft
-from postroom.interfaces.dashboard.pages import all_pages
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.http.application import create_application
 from postroom.interfaces.http.services import Services

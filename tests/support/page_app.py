@@ -7,8 +7,8 @@ from pathlib import Path
 import httpx2
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from postroom.compose.pages import all_pages
 from postroom.core.visitors import PersonRole, Visitor
-from postroom.interfaces.dashboard.pages import all_pages
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visiting import OWNER, VISITOR
 from postroom.interfaces.http.application import create_application

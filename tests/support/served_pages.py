@@ -4,8 +4,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from postroom.compose.pages import all_pages
 from postroom.interfaces.dashboard.broadcast import UpdateIntervals
-from postroom.interfaces.dashboard.pages import all_pages
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.http.application import create_application
 from postroom.interfaces.http.serve import serving

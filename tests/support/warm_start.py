@@ -29,7 +29,7 @@ from typing import IO, Any
 from support.patience import PATIENCE_S
 from support.processes import child_environment
 
-LOADED = ("postroom", "postroom_sandbox")
+LOADED = ("postroom", "postroom_sandbox", "postroom_simulator")
 
 
 class ForkedProcess:

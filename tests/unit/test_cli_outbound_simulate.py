@@ -2,7 +2,7 @@
 
 import pytest
 
-from postroom.interfaces.cli.outbound_simulate import spoken
+from postroom_simulator.command import spoken
 
 
 @pytest.mark.parametrize(

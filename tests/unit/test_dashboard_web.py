@@ -17,6 +17,7 @@ from postroom.interfaces.dashboard.rendering import TEMPLATES
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.http.application import create_application
 from postroom.operations.accounts.account_status import AccountLine
+from postroom_simulator.page import TEMPLATES as OF_THE_SIMULATOR
 from support.scripted_feed import NOON, ScriptedFeed, line, overview_application
 
 CSP = (
@@ -269,7 +270,8 @@ def test_a_missing_file_is_an_error_that_says_what_to_do(tmp_path: Path) -> None
 def test_only_the_rendered_board_and_html_that_was_written_anew_are_ever_trusted() -> None:
     trusting = [
         found
-        for template in TEMPLATES.rglob("*.html")
+        for folder in (TEMPLATES, OF_THE_SIMULATOR)
+        for template in folder.rglob("*.html")
         for found in re.findall(r"\{\{[^}]*\|\s*safe[^}]*\}\}|autoescape false", template.read_text(encoding="utf-8"))
     ]
     assert sorted(trusting) == ["{{ board | safe }}", "{{ html.body | safe }}"]

@@ -15,7 +15,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
 MAKE = re.compile(r"(?:^|[`\n;&]) *(?:\$ )?make((?: +[a-z]+\b(?!=))+)")
 FILE = re.compile(r"(?<![\w/.<*~-])(?:[\w.-]+/)*(?:[\w-]+\.(?:py|sql|toml|lock)\b|(?<=/)(?=[`\s,;)]))")
-MODULE = re.compile(r"(?<![\w./-])(?:postroom|postroom_sandbox|support)(?:\.[a-z_]+)+(?![\w.*-])")
+MODULE = re.compile(r"(?<![\w./-])(?:postroom|postroom_sandbox|postroom_simulator|support)(?:\.[a-z_]+)+(?![\w.*-])")
 # Files that a person, a build or a running Postroom makes.
 MADE = {"connectors/", "postroom.toml", "serve.lock", "restore.lock", "dist/", "digest.py", "NNNN_name.sql"} | {
     "connectors/gmail-ADDRESS/"

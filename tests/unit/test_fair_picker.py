@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postroom.core.outbound.fair_nodes import InFlight, Picked, WaitingMail
-from postroom.core.outbound.fair_queue import FairQueue
 from postroom.core.outbound.lanes import LANES, PRIORITY_SHARES, RETRY_SHARE, Lane, LanePolicy
+from postroom_simulator.fair_queue import FairQueue
 from support.scale import scale
 from support.turn_table import TurnTable
 

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from postroom.core.errors import BadInput
-from postroom.core.outbound.simulation.arrivals import Arrivals, SimulatedMail
-from postroom.core.outbound.simulation.disciplines import DISCIPLINES, DisciplineName, Fair, discipline_of
-from postroom.core.outbound.simulation.history import SIZE_NAMES, History, HistoryWorkload, SentMail
-from postroom.core.outbound.simulation.measures import Waits
-from postroom.core.outbound.simulation.presets import PRESETS
-from postroom.core.outbound.simulation.scenario import Destination, Scenario, TenantGroup, Throttling, read_scenario
-from postroom.core.outbound.simulation.simulator import (
+from postroom.store.outbound.outbound_history import SentMail
+from postroom_simulator.arrivals import Arrivals, SimulatedMail
+from postroom_simulator.disciplines import DISCIPLINES, DisciplineName, Fair, discipline_of
+from postroom_simulator.history import SIZE_NAMES, History, HistoryWorkload
+from postroom_simulator.measures import Waits
+from postroom_simulator.presets import PRESETS
+from postroom_simulator.scenario import Destination, Scenario, TenantGroup, Throttling, read_scenario
+from postroom_simulator.simulator import (
     GroupResult,
     Result,
     ScenarioWorkload,
@@ -29,7 +30,7 @@ from support.scale import scale
 
 def outcomes(scenario: Scenario, *names: DisciplineName) -> dict[str, Result]:
     """The result of each discipline, and `alone`."""
-    return {each.discipline: each for each in compare(ScenarioWorkload(scenario, Random), names or DISCIPLINES)}
+    return {each.discipline: each for each in compare(ScenarioWorkload(scenario), names or DISCIPLINES)}
 
 
 def group(result: Result, name: str) -> GroupResult:
@@ -196,9 +197,9 @@ def test_deferred_mail_returns_as_a_retry_until_it_is_delivered() -> None:
 
 def test_the_same_seed_gives_the_same_result_and_all_disciplines_the_same_mail() -> None:
     scenario = PRESETS["newcomers"].model_copy(update={"lasts": 60})
-    work = ScenarioWorkload(scenario, Random)
+    work = ScenarioWorkload(scenario)
     assert simulate(work, "fair") == simulate(work, "fair")
-    other = ScenarioWorkload(scenario.model_copy(update={"seed": 2}), Random)
+    other = ScenarioWorkload(scenario.model_copy(update={"seed": 2}))
     assert simulate(work, "fair") != simulate(other, "fair")
     assert [each.mails for each in simulate(work, "fair").groups] == [
         each.mails for each in simulate(work, "fifo").groups
@@ -260,7 +261,7 @@ def test_a_history_is_replayed_by_the_size_of_tenants_and_with_a_flood_in_its_mi
         history.add(past(1_000 + n, 7))
     for n in range(60):
         history.add(past(3_000 + n, 8 + n % 6))
-    work = HistoryWorkload(history, 2, Destination(median=0.5), 1, Random, flood=500)
+    work = HistoryWorkload(history, 2, Destination(median=0.5), 1, flood=500)
     plain = {each.discipline: each for each in compare(replace(work, flood=0), ("fair",))}
     assert group(plain["fair"], SIZE_NAMES[3]).mails == 2_000
     assert group(plain["fair"], SIZE_NAMES[0]).mails == 60

@@ -1,18 +1,17 @@
 """The picture of a simulation: complete as a file, and safe whatever its title and groups are called."""
 
-from random import Random
 from xml.etree import ElementTree
 
-from postroom.core.outbound.simulation.disciplines import DISCIPLINES
-from postroom.core.outbound.simulation.scenario import Destination, Scenario, TenantGroup
-from postroom.core.outbound.simulation.simulator import Result, ScenarioWorkload, compare
-from postroom.interfaces.dashboard.simulation_picture import simulation_file, simulation_picture
+from postroom_simulator.disciplines import DISCIPLINES
+from postroom_simulator.picture import simulation_file, simulation_picture
+from postroom_simulator.scenario import Destination, Scenario, TenantGroup
+from postroom_simulator.simulator import Result, ScenarioWorkload, compare
 
 
 def results() -> list[Result]:
     groups = (TenantGroup(name="big", burst=300), TenantGroup(name="small", tenants=5, burst=2))
     scenario = Scenario(tenants=groups, destinations={"default": Destination(median=1)})
-    return list(compare(ScenarioWorkload(scenario, Random), DISCIPLINES))
+    return list(compare(ScenarioWorkload(scenario), DISCIPLINES))
 
 
 def test_the_file_is_an_svg_with_labelled_axes_its_own_style_and_no_script() -> None:

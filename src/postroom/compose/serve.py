@@ -18,6 +18,7 @@ from starlette.routing import BaseRoute, Route
 from postroom.compose.approvals import approval_routes, run_discord_bot
 from postroom.compose.gate import MailboxGate
 from postroom.compose.mailboxes import Mailboxes, Watch, keep_sandbox_account, watch_accounts, watch_labels
+from postroom.compose.pages import all_pages
 from postroom.compose.sign_in import certificates_of, first_link, knows_visitor, opened_sign_in
 from postroom.compose.submission import running_submission
 from postroom.compose.switchboard import dispatcher_of, keeper_of, open_services, reserve_of, switchboard_for
@@ -27,7 +28,6 @@ from postroom.core.mail.mailbox import MailboxOf
 from postroom.core.metrics import CONNECTION_REFUSED
 from postroom.core.tally import Gauges
 from postroom.intake.disk import DiskReserve
-from postroom.interfaces.dashboard.pages import all_pages
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.http.api.call import ApiParts
 from postroom.interfaces.http.application import create_application

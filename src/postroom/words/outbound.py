@@ -62,13 +62,6 @@ MANY = {
     "retry": ("tried now", "Due now"),
     "cancel": ("canceled", "Canceled or stopping"),
 }
-ORDERS = {
-    "alone": "alone, without the others",
-    "fair": "the fair queue",
-    "fifo": "first in, first out",
-    "priority": "strict priority",
-    "single-pass": "one pass over domains",
-}
 DISCIPLINES = {"fair": "fair queue", "fifo": "first in, first out"}
 REPORT_SUBJECTS = {
     "failed": "Your mail was not delivered",
@@ -79,11 +72,4 @@ REPORT_SENTENCES = {
     "failed": "Your mail could not be delivered to these recipients:",
     "delayed": "Your mail could not be delivered yet. It is tried again, and you need not send it once more:",
     "relayed": "Your mail was taken by the servers of these recipients, which do not report what becomes of it:",
-}
-SIMULATED = {
-    "flood": "A flood: one tenant sends 10,000 mails just when ten small ones have something to say",
-    "many-small": "Many small tenants beside one big one",
-    "slow-destination": "A destination that answers after a minute",
-    "newcomers": "Tenants that come and go beside two busy ones",
-    "history": "Your own mail of the last {days} days (at most {most:,} mails)",
 }

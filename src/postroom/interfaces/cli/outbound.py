@@ -9,7 +9,6 @@ import typer
 
 from postroom.core.errors import BadInput
 from postroom.core.lifecycle import DELIVERY
-from postroom.interfaces.cli import outbound_simulate
 from postroom.interfaces.cli.moments import read_moment
 from postroom.interfaces.cli.options import Limit, Reason, choice
 from postroom.interfaces.cli.outbound_many import (
@@ -26,6 +25,7 @@ from postroom.interfaces.cli.outbound_many import (
 from postroom.interfaces.cli.outbound_output import stats_lines
 from postroom.interfaces.cli.output import show_json
 from postroom.interfaces.cli.session import Session, command_group
+from postroom_simulator.command import simulate
 
 app = command_group("List and settle outgoing mail; see how fairly it is served; simulate the queue.")
 
@@ -177,4 +177,4 @@ def stats(
         typer.echo(line)
 
 
-outbound_simulate.add_to(app)
+app.command()(simulate)

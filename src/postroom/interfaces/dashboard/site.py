@@ -3,8 +3,10 @@
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
+from jinja2 import BaseLoader, ChoiceLoader, FileSystemLoader
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -62,6 +64,11 @@ class Site:
 
     def render(self, name: str, /, **values: object) -> str:
         return self._environment.get_template(name).render(values)
+
+    def add_templates(self, folder: Path) -> None:
+        """Let a page of another package use templates of its own."""
+        known = cast(BaseLoader, self._environment.loader)
+        self._environment.loader = ChoiceLoader([known, FileSystemLoader(folder)])
 
     def add(self, address: str, boards: "Boards") -> None:
         """Make a page known to the others."""

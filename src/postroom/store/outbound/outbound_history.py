@@ -1,10 +1,22 @@
 """Outgoing mail of the past, as the simulator replays it."""
 
 from datetime import datetime
+from typing import NamedTuple
 
-from postroom.core.outbound.simulation.history import SentMail
+from postroom.core.outbound.lanes import Lane
 from postroom.store.engine.codecs import as_time
 from postroom.store.engine.database import Script, query, sql
+
+
+class SentMail(NamedTuple):
+    """A mail that was accepted: when, by which tenant, domain and sender, and the lane of the sender."""
+
+    seconds: float
+    path: tuple[int, int, int]
+    weights: tuple[float, float, float]
+    lane: Lane
+    recipients: int
+    bulk: bool
 
 
 @query

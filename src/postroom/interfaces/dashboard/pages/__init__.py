@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from postroom.operations.installation.database import Database
 
 
-def all_pages(site: Site, database: "Database", settings: Settings) -> list[Page]:
+def dashboard_pages(site: Site, database: "Database", settings: Settings) -> list[Page]:
     modules = [importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
     several = [module.pages(site, database, settings) for module in modules if hasattr(module, "pages")]
     single = [module.page(site, database, settings) for module in modules if hasattr(module, "page")]

@@ -8,13 +8,13 @@ from heapq import heapify, heappop, heapreplace
 from math import log
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from postroom.core.outbound.simulation.scenario import Destination, Scenario, TenantGroup
+from postroom_simulator.scenario import Destination, Scenario, TenantGroup
 
 if TYPE_CHECKING:
     from random import Random
 
-    from postroom.core.outbound.fair_queue import Path
     from postroom.core.outbound.lanes import Lane
+    from postroom_simulator.fair_queue import Path
 
 _Z95 = 1.6448536269514722
 

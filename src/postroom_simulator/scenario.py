@@ -120,6 +120,15 @@ class Scenario(Strict):
     def expected_mails(self) -> float:
         return sum(_expected_mails(group, self.end_of(group)) for group in self.tenants)
 
+    def changed(self, flood: int, slots: int | None, seed: int | None) -> "Scenario":
+        """The same with a tenant that sends `flood` mails at once, and other slots or another seed. Raises BadInput."""
+        groups = self.tenants
+        if flood:
+            # First, so that all mail that comes at the same time is behind it.
+            groups = (TenantGroup(name="flood", burst=flood), *(group for group in groups if group.name != "flood"))
+        changes = {"tenants": groups, "slots": slots or self.slots, "seed": self.seed if seed is None else seed}
+        return check_scenario(self.model_copy(update=changes))
+
 
 def _expected_mails(group: TenantGroup, end: float) -> float:
     length = end - group.starts

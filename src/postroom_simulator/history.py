@@ -1,4 +1,4 @@
-"""Mail that was really sent, for the simulator: who sent it and when, in a few bytes each.
+"""Mail of the past that is simulated again: who sent it and when, in a few bytes each.
 
 How long deliveries took is not recorded; they take what the caller says. Tenants are grouped by how much they sent.
 """
@@ -7,39 +7,28 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from random import Random
+from typing import TYPE_CHECKING
 
-from postroom.core.outbound.simulation.arrivals import (
-    SimulatedMail,
-    SimulatedSender,
-    SimulatedTenant,
-    delivery_time,
-)
+from postroom.store.outbound.outbound_history import list_sent_mail
+from postroom_simulator.arrivals import SimulatedMail, SimulatedSender, SimulatedTenant, delivery_time
 
 if TYPE_CHECKING:
-    from random import Random
+    from datetime import datetime
 
-    from postroom.core.outbound.fair_queue import Path
     from postroom.core.outbound.lanes import Lane
-    from postroom.core.outbound.simulation.scenario import Destination
-    from postroom.core.outbound.simulation.simulator import Simulator
+    from postroom.store.engine.database import Database
+    from postroom.store.outbound.outbound_history import SentMail
+    from postroom_simulator.fair_queue import Path
+    from postroom_simulator.scenario import Destination
+    from postroom_simulator.simulator import Simulator
 
 SIZES = (10, 100, 1000)
 SIZE_NAMES = ("1 to 10 mails", "11 to 100 mails", "101 to 1,000 mails", "over 1,000 mails")
 FLOOD = "flood"
-
-
-class SentMail(NamedTuple):
-    """A mail that was accepted: when, whose, and where its sender stands."""
-
-    seconds: float
-    path: Path
-    weights: tuple[float, float, float]
-    lane: Lane
-    recipients: int
-    bulk: bool
+PAGE = 10_000
 
 
 class History:
@@ -89,6 +78,18 @@ class History:
         return self._seconds[len(self) // 2] - self._seconds[0] if len(self) else 0.0
 
 
+async def load_history(database: Database, since: datetime, most: int) -> History:
+    """Load the first `most` mails that were accepted since then."""
+    history, after = History(), 0
+    while len(history) < most:
+        mails, after = await database.run(list_sent_mail(since, after, min(PAGE, most - len(history))))
+        for mail in mails:
+            history.add(mail)
+        if not mails:
+            break
+    return history
+
+
 @dataclass(frozen=True)
 class HistoryWorkload:
     """The mail of a history, and a flood of one more tenant when half of it has come, if there is to be one."""
@@ -97,7 +98,6 @@ class HistoryWorkload:
     slots: int
     destination: Destination
     seed: int
-    rng_of: Callable[[int], Random]
     flood: int = 0
     pass_every: float = 1.0
     only: int | None = None
@@ -110,7 +110,7 @@ class HistoryWorkload:
         return replace(self, only=place)
 
     def arrivals(self) -> HistoryArrivals:
-        return HistoryArrivals(self, self.rng_of(self.seed))
+        return HistoryArrivals(self, Random(self.seed))  # noqa: S311 - a simulation, no secret
 
     def prepare(self, run: Simulator) -> None:
         """Nothing else happens: what throttles did to this mail is part of its history."""

@@ -15,23 +15,18 @@ from postroom.core.errors import BadInput
 from postroom.interfaces.cli.moments import read_moment
 from postroom.interfaces.cli.options import choice
 from postroom.interfaces.cli.output import show_json, show_list
-from postroom.interfaces.cli.session import Commands, Session
+from postroom.interfaces.cli.session import Session
 
 if TYPE_CHECKING:
-    from postroom.core.outbound.simulation.disciplines import DisciplineName
-    from postroom.core.outbound.simulation.scenario import Destination, Scenario
-    from postroom.core.outbound.simulation.simulator import Result, Workload
+    from postroom_simulator.disciplines import DisciplineName
+    from postroom_simulator.scenario import Destination, Scenario
+    from postroom_simulator.simulator import Result, Workload
 
 QUIET_S = 2.0
 EVERYTHING = timedelta(days=36_500)
 USUAL_PRESET = "flood"
 GROUP_COLUMNS = ("order", "group", "mails", "p50", "p95", "p99", "longest", "x_alone", "longest_pause")
 ORDER_COLUMNS = ("order", "jain", "gini", "largest_share", "idle", "most_waiting", "ended")
-
-
-def add_to(app: Commands) -> None:
-    """Add the command to the group `postroom outbound`."""
-    app.command()(simulate)
 
 
 def simulate(
@@ -76,18 +71,16 @@ def simulate(
     """
     if sum((file is not None, preset is not None, from_history)) > 1:
         raise BadInput("SCENARIO", "is one of several", "give a file, --preset or --from-history, and only one of them")
-    from postroom.core.outbound.simulation.disciplines import DISCIPLINES
-    from postroom.core.outbound.simulation.simulator import compare
+    from postroom_simulator.disciplines import DISCIPLINES
+    from postroom_simulator.simulator import ScenarioWorkload, compare
 
     names: list[DisciplineName] = [choice("--order", each, DISCIPLINES) for each in order or DISCIPLINES]
     if from_history:
         title, work = "mail of the past", _history(session, since, limit, delivery, flood, slots, seed)
     else:
-        from postroom.operations.outbound.outbound_simulation import changed_scenario, scenario_workload
-
         found = _read(file) if file is not None else _preset(preset or USUAL_PRESET)
-        scenario = changed_scenario(found, flood, slots, seed)
-        title, work = scenario.name, scenario_workload(scenario)
+        scenario = found.changed(flood, slots, seed)
+        title, work = scenario.name, ScenarioWorkload(scenario)
     results = compare(work, names, _Progress())
     if svg is not None:
         _draw(svg, f"{title}, {work.slots} deliveries at once", results)
@@ -95,13 +88,13 @@ def simulate(
 
 
 def _preset(name: str) -> "Scenario":
-    from postroom.core.outbound.simulation.presets import PRESETS
+    from postroom_simulator.presets import PRESETS
 
     return PRESETS[choice("--preset", name, list(PRESETS))]
 
 
 def _read(file: Path) -> "Scenario":
-    from postroom.core.outbound.simulation.scenario import read_scenario
+    from postroom_simulator.scenario import read_scenario
 
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -115,18 +108,18 @@ def _read(file: Path) -> "Scenario":
 def _history(
     session: Session, since: str | None, limit: int, delivery: str, flood: int, slots: int | None, seed: int | None
 ) -> "Workload":
-    from postroom.operations.outbound.outbound_simulation import history_workload, load_history
+    from postroom_simulator.history import HistoryWorkload, load_history
 
     now, destination = datetime.now(UTC), _destination(delivery)
     start = now - EVERYTHING if since is None else read_moment("--since", since, now, ahead=False)
     history = session.call(load_history, start, limit)
     if not len(history):
         raise BadInput("--from-history", "no outgoing mail was accepted in that time", "use --preset or a scenario")
-    return history_workload(history, slots or 100, destination, 1 if seed is None else seed, flood)
+    return HistoryWorkload(history, slots or 100, destination, 1 if seed is None else seed, flood)
 
 
 def _destination(delivery: str) -> "Destination":
-    from postroom.core.outbound.simulation.scenario import read_destination
+    from postroom_simulator.scenario import read_destination
 
     return read_destination("--delivery", delivery)
 
@@ -145,7 +138,7 @@ class _Progress:
 
 
 def _draw(file: Path, title: str, results: "Sequence[Result]") -> None:
-    from postroom.interfaces.dashboard.simulation_picture import simulation_file
+    from postroom_simulator.picture import simulation_file
 
     try:
         file.write_text(simulation_file(title, results), encoding="utf-8")

@@ -4,21 +4,20 @@ The request is in the address, and the same request gives the same result, so a 
 """
 
 from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 from urllib.parse import urlencode
 
 from markupsafe import Markup
 from starlette.routing import Route
 
 from postroom.core.errors import BadInput
-from postroom.core.outbound.simulation.simulator import GroupResult
 from postroom.interfaces.dashboard.charts import Part
 from postroom.interfaces.dashboard.forms import Done, Form, form_route
 from postroom.interfaces.dashboard.page import Page
-from postroom.interfaces.dashboard.simulation_picture import simulation_picture
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
-from postroom.operations.installation.database import Database
-from postroom.operations.outbound.simulation_runs import (
+from postroom_simulator.picture import simulation_picture
+from postroom_simulator.runs import (
     HISTORY_DAYS,
     MOST_FLOOD,
     MOST_HISTORY,
@@ -31,20 +30,18 @@ from postroom.operations.outbound.simulation_runs import (
     SimulationRequest,
     SimulationRuns,
 )
-from postroom.settings.reading import Settings
-from postroom.words.outbound import ORDERS, SIMULATED
+from postroom_simulator.simulator import GroupResult
+from postroom_simulator.words import ORDERS, SIMULATED
 
 ADDRESS = "/outbound/simulate"
-
-
-def page(site: Site, database: Database, settings: Settings) -> Page:
-    return SimulationPage(site, SimulationRuns(database))
+TEMPLATES = Path(__file__).parent / "templates"
 
 
 class SimulationPage(Page):
-    address, title, template = ADDRESS, "Simulate the outbound queue", "outbound/simulate.html"
+    address, title, template = ADDRESS, "Simulate the outbound queue", "simulation.html"
 
     def __init__(self, site: Site, runs: SimulationRuns) -> None:
+        site.add_templates(TEMPLATES)
         super().__init__(site)
         self._runs = runs
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable
 from heapq import nsmallest
 from typing import Literal, Protocol, cast, get_args
 
-from postroom.core.outbound.fair_queue import FairQueue
 from postroom.core.outbound.lanes import LanePolicy
 from postroom.core.outbound.priority import SenderLane
-from postroom.core.outbound.simulation.arrivals import SimulatedMail, SimulatedSender
+from postroom_simulator.arrivals import SimulatedMail, SimulatedSender
+from postroom_simulator.fair_queue import FairQueue
 
 DisciplineName = Literal["fair", "fifo", "priority", "single-pass"]
 DISCIPLINES: tuple[DisciplineName, ...] = get_args(DisciplineName)

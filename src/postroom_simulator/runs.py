@@ -15,19 +15,14 @@ from multiprocessing.connection import Connection
 from typing import NamedTuple, cast
 
 from postroom.core.errors import BadInput, Refused
-from postroom.core.outbound.simulation.disciplines import DISCIPLINES, DisciplineName
-from postroom.core.outbound.simulation.presets import PRESETS
-from postroom.core.outbound.simulation.scenario import Destination
-from postroom.core.outbound.simulation.simulator import ALONE, Result, Workload, compare
 from postroom.operations.installation.long_tasks import LongTask, LongTasks, Report
-from postroom.operations.outbound.outbound_simulation import (
-    changed_scenario,
-    history_workload,
-    load_history,
-    scenario_workload,
-)
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
+from postroom_simulator.disciplines import DISCIPLINES, DisciplineName
+from postroom_simulator.history import HistoryWorkload, load_history
+from postroom_simulator.presets import PRESETS
+from postroom_simulator.scenario import Destination
+from postroom_simulator.simulator import ALONE, Result, ScenarioWorkload, Workload, compare
 
 HISTORY = "history"
 SOURCES = (*PRESETS, HISTORY)
@@ -111,15 +106,13 @@ class SimulationRuns:
 
     async def _workload(self, request: SimulationRequest) -> Workload:
         if request.source != HISTORY:
-            return scenario_workload(
-                changed_scenario(PRESETS[request.source], request.flood, request.slots, request.seed)
-            )
+            return ScenarioWorkload(PRESETS[request.source].changed(request.flood, request.slots, request.seed))
         since = self._clock() - timedelta(days=HISTORY_DAYS)
         history = await load_history(self._database, since, MOST_HISTORY)
         if not len(history):
             problem = f"no outgoing mail was accepted in the last {HISTORY_DAYS} days"
             raise BadInput("source", problem, "choose one of the examples")
-        return history_workload(history, request.slots or USUAL_SLOTS, Destination(), request.seed, request.flood)
+        return HistoryWorkload(history, request.slots or USUAL_SLOTS, Destination(), request.seed, request.flood)
 
     async def _simulate(self, about: Simulating, work: Workload, report: Report) -> Results:
         context = multiprocessing.get_context("spawn")

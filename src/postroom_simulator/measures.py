@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush, heapreplace
 from math import log2
 
-from postroom.core.outbound.simulation.arrivals import SimulatedMail, SimulatedTenant
+from postroom_simulator.arrivals import SimulatedMail, SimulatedTenant
 
 _SHORTEST_S = 0.001
 _STEPS = 32

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from postroom.core.outbound.simulation.simulator import Result
 from postroom.interfaces.dashboard.charts import WaitTimes, waits
 from postroom.interfaces.dashboard.rendering import style_of
+from postroom_simulator.simulator import Result
 
 COLOURS = {"alone": "hist", "fair": "good", "fifo": "bad", "priority": "high", "single-pass": "ask"}
 

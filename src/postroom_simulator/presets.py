@@ -1,6 +1,6 @@
 """Scenarios that are ready to use."""
 
-from postroom.core.outbound.simulation.scenario import Destination, Scenario, TenantGroup
+from postroom_simulator.scenario import Destination, Scenario, TenantGroup
 
 USUAL = {"default": Destination(median=0.8, p95=2.5)}
 

@@ -12,17 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from random import Random
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from postroom.core.outbound.fairness import gini, jain
-from postroom.core.outbound.simulation.arrivals import Arrivals, MailSource, SimulatedMail, SimulatedSender
-from postroom.core.outbound.simulation.disciplines import Discipline, DisciplineName, discipline_of
-from postroom.core.outbound.simulation.measures import Measures
+from postroom_simulator.arrivals import Arrivals, MailSource, SimulatedMail, SimulatedSender
+from postroom_simulator.disciplines import Discipline, DisciplineName, discipline_of
+from postroom_simulator.measures import Measures
 
 if TYPE_CHECKING:
-    from random import Random
-
-    from postroom.core.outbound.simulation.scenario import Scenario, TenantGroup
+    from postroom_simulator.scenario import Scenario, TenantGroup
 
 Progress = Callable[[str, int], None]
 """Called now and then with the discipline, and how many mails have begun."""
@@ -241,19 +240,17 @@ def compare(work: Workload, names: Iterable[DisciplineName], progress: Progress 
 class ScenarioWorkload:
     """The mail of a scenario."""
 
-    def __init__(self, scenario: Scenario, rng_of: Callable[[int], Random]) -> None:
-        """`rng_of` makes a source of randomness from a seed."""
+    def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
-        self._rng_of = rng_of
         self.slots = scenario.slots
         self.pass_every = scenario.pass_every
         self.groups = len(scenario.tenants)
 
     def alone(self, place: int) -> ScenarioWorkload:
-        return ScenarioWorkload(self._scenario.only(self._scenario.tenants[place]), self._rng_of)
+        return ScenarioWorkload(self._scenario.only(self._scenario.tenants[place]))
 
     def arrivals(self) -> Arrivals:
-        return Arrivals(self._scenario, self._rng_of(self._scenario.seed))
+        return Arrivals(self._scenario, Random(self._scenario.seed))  # noqa: S311 - a simulation, no secret
 
     def prepare(self, run: Simulator) -> None:
         for number, group in enumerate(self._scenario.tenants):
