@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
 
 from postroom.core.rules.facts import Seen
-from postroom.core.rules.leaf import Check, Leaf
+from postroom.core.rules.leaf import Check, Leaf, yes_or_no
 from postroom.core.rules.logic import Logic
 
 MOST_SHOWN = 3
@@ -84,7 +84,7 @@ class ConditionSpec:
     example: object
     says: Says
     observed: Callable[[Any, Seen], str]
-    needs: frozenset[Need]
+    needs: frozenset[Need] = frozenset()
     implies: Mapping[str, Compare] = field(default_factory=dict[str, Compare])
     excludes: Mapping[str, Compare] = field(default_factory=dict[str, Compare])
     gmail: GmailTerm | None = None
@@ -119,13 +119,32 @@ def says(clause: str) -> Says:
     return said
 
 
-def says_whether(yes: str, no: str) -> Says:
-    return lambda argument: yes if argument is True else no
-
-
 def observed_whether(argument: object, seen: Seen) -> str:
     """The opposite is so, and there is nothing more to say about it."""
     return "it is not so" if argument else "it is so"
+
+
+def whether(
+    kind: str,
+    holds: Callable[[Seen], bool | None],
+    meaning: str,
+    yes: str,
+    no: str,
+    observed: Callable[[Any, Seen], str] = observed_whether,
+    needs: frozenset[Need] = frozenset(),
+    gmail: GmailTerm | None = None,
+    form: FormField | None = None,
+) -> ConditionSpec:
+    """The condition that something is so, or with `false` that it is not, and the clause for either."""
+
+    def check(field: str, argument: object) -> Check:
+        wanted = yes_or_no(field, argument)
+        return Check(lambda seen: holds(seen) is wanted)
+
+    def said(argument: object) -> str:
+        return yes if argument is True else no
+
+    return ConditionSpec(kind, check, meaning, True, said, observed, needs, gmail=gmail, form=form)
 
 
 def of_texts(compare: Callable[[str, str], bool]) -> Compare:

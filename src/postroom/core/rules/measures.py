@@ -3,14 +3,16 @@
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from operator import ge, gt, lt
+from typing import Any, TypeVar
 
 from postroom.core.rules import gmail_terms
 from postroom.core.rules.condition_spec import (
-    Compare,
     ConditionSpec,
     FormField,
+    GmailTerm,
     Inexpressible,
+    Need,
     SieveTerm,
     needing,
     says,
@@ -21,18 +23,9 @@ from postroom.core.rules.leaf import BrokenRule, Check, text_of
 HOURS = {"h": 1, "d": 24, "w": 7 * 24}
 UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 LARGEST_SIZE = 2**50
+Measure = TypeVar("Measure", int, timedelta, datetime)
 _AGE = re.compile(r"([1-9]\d{0,4})([hdw])")
 _SIZE = re.compile(r"([1-9]\d{0,11})\s?(?:([kmg])b?)?", re.IGNORECASE)
-
-
-def _larger(field: str, argument: object) -> Check:
-    least = size_of(field, argument)
-    return Check(lambda seen: seen.message.size is not None and seen.message.size > least)
-
-
-def _smaller(field: str, argument: object) -> Check:
-    most = size_of(field, argument)
-    return Check(lambda seen: seen.message.size is not None and seen.message.size < most)
 
 
 def size_of(field: str, argument: object) -> int:
@@ -45,26 +38,6 @@ def size_of(field: str, argument: object) -> int:
     if not 0 < size <= LARGEST_SIZE:
         raise BrokenRule(field, "is not a size", "write bytes, or K, M or G, such as 500K or 10M")
     return size
-
-
-def _older_than(field: str, argument: object) -> Check:
-    age = _age(field, argument)
-
-    def test(seen: Seen) -> bool:
-        sent_at = seen.message.sent_at
-        return sent_at is not None and seen.now is not None and seen.now - sent_at >= age
-
-    return Check(test)
-
-
-def _newer_than(field: str, argument: object) -> Check:
-    age = _age(field, argument)
-
-    def test(seen: Seen) -> bool:
-        sent_at = seen.message.sent_at
-        return sent_at is not None and seen.now is not None and seen.now - sent_at < age
-
-    return Check(test)
 
 
 def _age(field: str, argument: object) -> timedelta:
@@ -80,16 +53,6 @@ def age_of(given: object) -> timedelta | None:
     return timedelta(hours=int(found[1]) * HOURS[found[2]]) if found else None
 
 
-def _sent_before(field: str, argument: object) -> Check:
-    moment = moment_of(field, argument)
-    return Check(lambda seen: seen.message.sent_at is not None and seen.message.sent_at < moment)
-
-
-def _sent_after(field: str, argument: object) -> Check:
-    moment = moment_of(field, argument)
-    return Check(lambda seen: seen.message.sent_at is not None and seen.message.sent_at >= moment)
-
-
 def moment_of(field: str, argument: object) -> datetime:
     """A day, which begins at midnight UTC, or a time with its offset. Raises BrokenRule."""
     if isinstance(argument, date):
@@ -102,24 +65,6 @@ def moment_of(field: str, argument: object) -> datetime:
     if moment.tzinfo is None and not is_day:
         raise BrokenRule(field, "has no time zone", "add an offset, such as Z or +01:00")
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-
-
-def _sizes(compare: Callable[[int, int], bool]) -> Compare:
-    def compared(one: Any, other: Any) -> bool:
-        try:
-            return compare(size_of("size", one), size_of("size", other))
-        except BrokenRule:
-            return False
-
-    return compared
-
-
-def _ages(compare: Callable[[timedelta, timedelta], bool]) -> Compare:
-    def compared(one: Any, other: Any) -> bool:
-        first, second = age_of(one), age_of(other)
-        return first is not None and second is not None and compare(first, second)
-
-    return compared
 
 
 def _sieve_size(tag: str) -> SieveTerm:
@@ -141,73 +86,123 @@ def _observed_date(_: object, seen: Seen) -> str:
     return "it is unknown when it was sent" if sent_at is None else f"it was sent at {sent_at}"
 
 
+def _age_of(seen: Seen) -> timedelta | None:
+    sent_at = seen.message.sent_at
+    return None if sent_at is None or seen.now is None else seen.now - sent_at
+
+
+def _measure(
+    kind: str,
+    read: Callable[[str, object], Measure],
+    measured: Callable[[Seen], Measure | None],
+    compare: Callable[[Measure, Measure], bool],
+    meaning: str,
+    clause: str,
+    gmail: GmailTerm,
+    sieve: SieveTerm | None = None,
+    form: FormField | None = None,
+    *,
+    example: str,
+    observed: Callable[[object, Seen], str] = _observed_date,
+    needs: frozenset[Need] = frozenset(),
+    implies_wider: bool = True,
+) -> ConditionSpec:
+    """The condition that a measure of the message, if known, compares so with the one that is read from the argument.
+
+    With `implies_wider`, rules are known to cover each other by their arguments: over 10 MB is over 5 MB too.
+    """
+
+    def check(field: str, argument: object) -> Check:
+        wanted = read(field, argument)
+
+        def test(seen: Seen) -> bool:
+            found = measured(seen)
+            return found is not None and compare(found, wanted)
+
+        return Check(test)
+
+    def reaches_further(one: Any, other: Any) -> bool:
+        try:
+            first, second = read(kind, one), read(kind, other)
+        except BrokenRule:
+            return False
+        return first == second or compare(first, second)
+
+    implies = {kind: reaches_further} if implies_wider else {}
+    return ConditionSpec(
+        kind, check, meaning, example, says(clause), observed, needs, implies, gmail=gmail, sieve=sieve, form=form
+    )
+
+
 SPECS = (
-    ConditionSpec(
+    _measure(
         "larger",
-        _larger,
-        meaning="the message as a whole is larger than this: bytes, or `K`, `M`, `G` of 1,024",
+        size_of,
+        lambda seen: seen.message.size,
+        gt,
+        "the message as a whole is larger than this: bytes, or `K`, `M`, `G` of 1,024",
+        "it is larger than {}",
+        gmail_terms.size("larger", "size"),
+        _sieve_size(":over"),
+        FormField("Larger than", "10M", 220),
         example="10M",
-        says=says("it is larger than {}"),
         observed=_observed_size,
         needs=needing("size"),
-        implies={"larger": _sizes(lambda one, other: one >= other)},
-        gmail=gmail_terms.size("larger", "size"),
-        sieve=_sieve_size(":over"),
-        form=FormField("Larger than", "10M", 220),
     ),
-    ConditionSpec(
+    _measure(
         "smaller",
-        _smaller,
-        meaning="the message as a whole is smaller than this",
+        size_of,
+        lambda seen: seen.message.size,
+        lt,
+        "the message as a whole is smaller than this",
+        "it is smaller than {}",
+        gmail_terms.size("smaller"),
+        _sieve_size(":under"),
         example="500K",
-        says=says("it is smaller than {}"),
         observed=_observed_size,
         needs=needing("size"),
-        implies={"smaller": _sizes(lambda one, other: one <= other)},
-        gmail=gmail_terms.size("smaller"),
-        sieve=_sieve_size(":under"),
     ),
-    ConditionSpec(
+    _measure(
         "older_than",
-        _older_than,
-        meaning="it was sent at least that long ago: `12h`, `7d`, `2w`",
-        example="7d",
-        says=says("it is older than {}"),
-        observed=_observed_date,
-        needs=needing(),
-        implies={"older_than": _ages(lambda one, other: one >= other)},
-        gmail=gmail_terms.age("older_than"),
+        _age,
+        _age_of,
+        ge,
+        "it was sent at least that long ago: `12h`, `7d`, `2w`",
+        "it is older than {}",
+        gmail_terms.age("older_than"),
         form=FormField("Older than", "7d", 230),
-    ),
-    ConditionSpec(
-        "newer_than",
-        _newer_than,
-        meaning="it was sent less than that long ago",
         example="7d",
-        says=says("it is newer than {}"),
-        observed=_observed_date,
-        needs=needing(),
-        implies={"newer_than": _ages(lambda one, other: one <= other)},
-        gmail=gmail_terms.age("newer_than"),
     ),
-    ConditionSpec(
+    _measure(
+        "newer_than",
+        _age,
+        _age_of,
+        lt,
+        "it was sent less than that long ago",
+        "it is newer than {}",
+        gmail_terms.age("newer_than"),
+        example="7d",
+    ),
+    _measure(
         "sent_before",
-        _sent_before,
-        meaning="it was sent before this day (midnight UTC) or time (`'2026-11-30T08:00+01:00'`)",
+        moment_of,
+        lambda seen: seen.message.sent_at,
+        lt,
+        "it was sent before this day (midnight UTC) or time (`'2026-11-30T08:00+01:00'`)",
+        "it was sent before {}",
+        gmail_terms.moment("sent_before", "before", "older"),
         example="2026-11-30",
-        says=says("it was sent before {}"),
-        observed=_observed_date,
-        needs=needing(),
-        gmail=gmail_terms.moment("sent_before", "before", "older"),
+        implies_wider=False,
     ),
-    ConditionSpec(
+    _measure(
         "sent_after",
-        _sent_after,
-        meaning="it was sent at or after this day or time",
+        moment_of,
+        lambda seen: seen.message.sent_at,
+        ge,
+        "it was sent at or after this day or time",
+        "it was sent after {}",
+        gmail_terms.moment("sent_after", "after", "newer"),
         example="2026-11-30",
-        says=says("it was sent after {}"),
-        observed=_observed_date,
-        needs=needing(),
-        gmail=gmail_terms.moment("sent_after", "after", "newer"),
+        implies_wider=False,
     ),
 )

@@ -1,29 +1,40 @@
 """Conditions on who sent a message and to whom: by address, by domain, and by what is known of the sender."""
 
 from collections.abc import Callable
+from operator import attrgetter
 
 from postroom.core.mail.addresses import canonical, canonical_domain
 from postroom.core.rules import gmail_terms, sieve_terms
 from postroom.core.rules.condition_spec import (
     MOST_SHOWN,
     ConditionSpec,
+    Fact,
     FormField,
     GmailTerm,
+    Need,
     SieveTerm,
     needing,
     observed_whether,
     of_texts,
     says,
-    says_whether,
+    whether,
 )
-from postroom.core.rules.facts import MessageFacts, Seen
-from postroom.core.rules.leaf import BrokenRule, Check, domain_of, text_of, yes_or_no
+from postroom.core.rules.facts import Seen
+from postroom.core.rules.leaf import BrokenRule, Check, domain_of, text_of
 
 # Of these people there are also conditions on the words about them, and on the user's own addresses.
 _WITH_WORDS = frozenset({"from", "to", "cc", "bcc", "reply_to"})
 _WITH_ME = frozenset({"from", "to", "cc", "bcc"})
 
 Addresses = Callable[[Seen], frozenset[str] | tuple[str, ...]]
+
+
+def _recipients(seen: Seen) -> tuple[str, ...]:
+    return seen.message.to
+
+
+def _in_header(kind: str) -> Addresses:
+    return lambda seen: seen.addresses[kind]
 
 
 def _sender_email(field: str, argument: object) -> Check:
@@ -38,27 +49,14 @@ def _sender_domain(field: str, argument: object) -> Check:
     return Check(lambda seen: seen.domain == wanted, (("domain", wanted),))
 
 
-def _to(field: str, argument: object) -> Check:
-    wanted = _wanted("to", field, argument)
-    if wanted.startswith("@"):
-        return Check(lambda seen: any(each.endswith(wanted) for each in seen.message.to), (("to", wanted),))
-    return Check(lambda seen: wanted in seen.message.to, (("to", wanted),))
+def _in_addresses(kind: str, found: Addresses) -> Callable[[str, object], Check]:
+    """Check for an address, or for a domain with an @ before it, among those that are found."""
 
-
-def _in_addresses(kind: str) -> Callable[[str, object], Check]:
     def check(field: str, argument: object) -> Check:
         wanted = _wanted(kind, field, argument)
         if wanted.startswith("@"):
-
-            def test(seen: Seen) -> bool:
-                return any(each.endswith(wanted) for each in seen.addresses[kind])
-
-        else:
-
-            def test(seen: Seen) -> bool:
-                return wanted in seen.addresses[kind]
-
-        return Check(test, ((kind, wanted),))
+            return Check(lambda seen: any(each.endswith(wanted) for each in found(seen)), ((kind, wanted),))
+        return Check(lambda seen: wanted in found(seen), ((kind, wanted),))
 
     return check
 
@@ -77,29 +75,6 @@ def _wanted(kind: str, field: str, argument: object) -> str:
             remedy += f"; for a name use {kind}_words"
         raise BrokenRule(field, "is not an address", remedy)
     return wanted
-
-
-def _is_own(found: Addresses) -> Callable[[str, object], Check]:
-    """Whether one of the user's own addresses is there."""
-
-    def check(field: str, argument: object) -> Check:
-        wanted = yes_or_no(field, argument)
-
-        def test(seen: Seen) -> bool:
-            own = seen.message.own_addresses or frozenset()
-            return any(each in own for each in found(seen)) is wanted
-
-        return Check(test)
-
-    return check
-
-
-def _is_known(fact: Callable[[MessageFacts], bool | None]) -> Callable[[str, object], Check]:
-    def check(field: str, argument: object) -> Check:
-        wanted = yes_or_no(field, argument)
-        return Check(lambda seen: fact(seen.message) is wanted)
-
-    return check
 
 
 def _observed_sender(_: object, seen: Seen) -> str:
@@ -156,7 +131,7 @@ def _address(
     """The condition on the addresses in one header, a field of `ADDRESS_HEADERS`."""
     return ConditionSpec(
         kind,
-        _in_addresses(kind),
+        _in_addresses(kind, _in_header(kind)),
         meaning=f"one of the addresses in {where} is this one, or of this domain",
         example="ida@shop.example",
         says=says(clause),
@@ -167,6 +142,42 @@ def _address(
         sieve=sieve,
         form=form,
     )
+
+
+def _me(
+    kind: str,
+    found: Addresses,
+    where: str,
+    yes: str,
+    no: str,
+    observed: Callable[[object, Seen], str] = observed_whether,
+    needs: tuple[Need, ...] = (),
+    form: FormField | None = None,
+    note: str = "",
+) -> ConditionSpec:
+    """The condition that one of the user's own addresses is there."""
+
+    def holds(seen: Seen) -> bool:
+        own = seen.message.own_addresses or frozenset()
+        return any(each in own for each in found(seen))
+
+    return whether(
+        f"{kind}_me",
+        holds,
+        f"the account's own address is in {where}; `false`: it is not{note}",
+        yes,
+        no,
+        observed,
+        needing("headers", "own_addresses", *needs),
+        gmail_terms.whether(f"{kind}:me"),
+        form,
+    )
+
+
+def _fact(kind: Fact, meaning: str, yes: str, no: str, form: FormField) -> ConditionSpec:
+    """The condition on a fact of the same name."""
+    fact: Callable[[Seen], bool | None] = attrgetter(f"message.{kind}")
+    return whether(kind, fact, meaning, yes, no, needs=needing(kind), form=form)
 
 
 ADDRESSES = (
@@ -203,7 +214,6 @@ SPECS = (
         example="ida@shop.example",
         says=says("the sender is {}"),
         observed=_observed_sender,
-        needs=needing(),
         implies={"sender_email": _same_sender, "from": _same_sender, "sender_domain": _same_domain},
         excludes={"sender_email": _other_address, "sender_domain": _other_domain},
         gmail=gmail_terms.sender(),
@@ -217,7 +227,6 @@ SPECS = (
         example="shop.example",
         says=says("the sender is from {}"),
         observed=_observed_sender,
-        needs=needing(),
         implies={"sender_domain": _same_domain},
         excludes={"sender_domain": _other_domain, "sender_email": _other_domain},
         gmail=gmail_terms.sender("@"),
@@ -226,7 +235,7 @@ SPECS = (
     ),
     ConditionSpec(
         "to",
-        _to,
+        _in_addresses("to", _recipients),
         meaning="one of the addresses in `To` or `Cc` is this one, or of this domain",
         example="me@x.example",
         says=says("it is to {}"),
@@ -238,77 +247,47 @@ SPECS = (
         form=FormField("To or Cc", "me+news@x.example", 30),
     ),
     *ADDRESSES,
-    ConditionSpec(
-        "from_me",
-        _is_own(lambda seen: seen.addresses["from"]),
-        meaning="the account's own address is in `From`; `false`: it is not. Your own mail to others is never decided, "
-        "so `from_me` matches mail to yourself",
-        example=True,
-        says=says_whether("it is from me", "it is not from me"),
-        observed=_observed_sender,
-        needs=needing("headers", "own_addresses"),
-        gmail=gmail_terms.whether("from:me"),
+    _me(
+        "from",
+        _in_header("from"),
+        "`From`",
+        "it is from me",
+        "it is not from me",
+        _observed_sender,
+        note=". Your own mail to others is never decided, so `from_me` matches mail to yourself",
     ),
-    ConditionSpec(
-        "to_me",
-        _is_own(lambda seen: seen.message.to),
-        meaning="the account's own address is in `To` or `Cc`; `false`: it is not",
-        example=True,
-        says=says_whether("it is to me", "it is not to me"),
-        observed=_observed_recipients,
-        needs=needing("headers", "recipients", "own_addresses"),
-        gmail=gmail_terms.whether("to:me"),
-        form=FormField("Is to me", place=180),
+    _me(
+        "to",
+        _recipients,
+        "`To` or `Cc`",
+        "it is to me",
+        "it is not to me",
+        _observed_recipients,
+        ("recipients",),
+        FormField("Is to me", place=180),
     ),
-    ConditionSpec(
-        "cc_me",
-        _is_own(lambda seen: seen.addresses["cc"]),
-        meaning="the account's own address is in `Cc`; `false`: it is not",
-        example=True,
-        says=says_whether("I am in Cc", "I am not in Cc"),
-        observed=observed_whether,
-        needs=needing("headers", "own_addresses"),
-        gmail=gmail_terms.whether("cc:me"),
-    ),
-    ConditionSpec(
-        "bcc_me",
-        _is_own(lambda seen: seen.addresses["bcc"]),
-        meaning="the account's own address is in `Bcc`; `false`: it is not",
-        example=True,
-        says=says_whether("I am in Bcc", "I am not in Bcc"),
-        observed=observed_whether,
-        needs=needing("headers", "own_addresses"),
-        gmail=gmail_terms.whether("bcc:me"),
-    ),
-    ConditionSpec(
+    _me("cc", _in_header("cc"), "`Cc`", "I am in Cc", "I am not in Cc"),
+    _me("bcc", _in_header("bcc"), "`Bcc`", "I am in Bcc", "I am not in Bcc"),
+    _fact(
         "sender_in_contacts",
-        _is_known(lambda facts: facts.sender_in_contacts),
-        meaning="the sender is a [contact](../how-to/contacts.md) of the mailbox: from an address book, or you have "
+        "the sender is a [contact](../how-to/contacts.md) of the mailbox: from an address book, or you have "
         "written to them",
-        example=True,
-        says=says_whether("the sender is a contact", "the sender is no contact"),
-        observed=observed_whether,
-        needs=needing("sender_in_contacts"),
-        form=FormField("Sender is a contact", place=150),
+        "the sender is a contact",
+        "the sender is no contact",
+        FormField("Sender is a contact", place=150),
     ),
-    ConditionSpec(
+    _fact(
         "sender_seen_before",
-        _is_known(lambda facts: facts.sender_seen_before),
-        meaning="an earlier message from the sender was accepted for this account",
-        example=True,
-        says=says_whether("the sender wrote before", "the sender never wrote before"),
-        observed=observed_whether,
-        needs=needing("sender_seen_before"),
-        form=FormField("Sender wrote before", place=160),
+        "an earlier message from the sender was accepted for this account",
+        "the sender wrote before",
+        "the sender never wrote before",
+        FormField("Sender wrote before", place=160),
     ),
-    ConditionSpec(
+    _fact(
         "reply_to_mine",
-        _is_known(lambda facts: facts.reply_to_mine),
-        meaning="`In-Reply-To` names a message that you sent",
-        example=True,
-        says=says_whether("it answers a message of mine", "it answers no message of mine"),
-        observed=observed_whether,
-        needs=needing("reply_to_mine"),
-        form=FormField("Answers my message", place=170),
+        "`In-Reply-To` names a message that you sent",
+        "it answers a message of mine",
+        "it answers no message of mine",
+        FormField("Answers my message", place=170),
     ),
 )

@@ -7,9 +7,9 @@ from typing import Any, cast
 from postroom.core.mail.addresses import addresses
 from postroom.core.mail.categories import CATEGORIES
 from postroom.core.rules import gmail_terms, sieve_terms
-from postroom.core.rules.condition_spec import MOST_SHOWN, ConditionSpec, FormField, needing, says, says_whether
+from postroom.core.rules.condition_spec import MOST_SHOWN, ConditionSpec, FormField, needing, says, whether
 from postroom.core.rules.facts import Seen
-from postroom.core.rules.leaf import BrokenRule, Check, one_of, pattern_in, suggestion, text_of, yes_or_no
+from postroom.core.rules.leaf import BrokenRule, Check, one_of, pattern_in, suggestion, text_of
 from postroom.core.rules.texts import contains_more, words_condition
 from postroom.core.strict import shown_name
 
@@ -100,11 +100,6 @@ def list_name(value: str) -> str:
     """The id in a value of List-Id: what is in its brackets, or all of it."""
     found = _LIST_ID.search(value)
     return (found[1] if found else value).strip().casefold().replace("@", ".")
-
-
-def _has_attachment(field: str, argument: object) -> Check:
-    wanted = yes_or_no(field, argument)
-    return Check(lambda seen: seen.message.has_attachment is wanted)
 
 
 def _attachment_type(field: str, argument: object) -> Check:
@@ -239,16 +234,16 @@ SPECS = (
         gmail_terms.words("list_words", "list"),
         example="weekly news",
     ),
-    ConditionSpec(
+    whether(
         "has_attachment",
-        _has_attachment,
-        meaning="there is an attachment; `false`: there is none",
-        example=True,
-        says=says_whether("it has an attachment", "it has no attachment"),
-        observed=lambda _, seen: "it has one" if seen.message.has_attachment else "it has none",
-        needs=needing("files"),
-        gmail=gmail_terms.has_attachment(),
-        form=FormField("Has an attachment", place=130),
+        lambda seen: seen.message.has_attachment,
+        "there is an attachment; `false`: there is none",
+        "it has an attachment",
+        "it has no attachment",
+        lambda _, seen: "it has one" if seen.message.has_attachment else "it has none",
+        needing("files"),
+        gmail_terms.has_attachment(),
+        FormField("Has an attachment", place=130),
     ),
     words_condition(
         "attachment_name",
