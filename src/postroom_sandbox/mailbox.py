@@ -271,10 +271,17 @@ class Mailbox:
             observe(change)
 
     def _new_id(self, received_at: datetime) -> str:
-        """Sixteen hexadecimal digits that begin with the time, like Gmail's."""
-        milliseconds = max(int(received_at.timestamp() * 1000), 0)
+        """Sixteen hexadecimal digits that begin with the time, like Gmail's.
+
+        Within one millisecond they rise, so that mail is listed in the order in which it came.
+        """
+        milliseconds = int(received_at.timestamp() * 1000)
+        lowest, random_bits = max(milliseconds, 0) << 20, 20
+        behind = bisect_left(self._order, (milliseconds + 1, ""))
+        if behind and self._order[behind - 1][0] == milliseconds:
+            lowest, random_bits = int(self._order[behind - 1][1], 16) + 1, 8
         while True:
-            message_id = f"{(milliseconds << 20 | self.rng.getrandbits(20)) & (2**64 - 1):016x}"
+            message_id = f"{(lowest + self.rng.getrandbits(random_bits)) & (2**64 - 1):016x}"
             if message_id not in self._messages and message_id not in self._threads:
                 return message_id
 

@@ -58,6 +58,13 @@ def test_an_id_is_sixteen_hexadecimal_digits_and_begins_its_own_thread(mailbox: 
     assert message.thread_id == message.id
 
 
+def test_mail_of_one_moment_is_listed_newest_first(mailbox: Mailbox) -> None:
+    subjects = [str(number) for number in range(50)]
+    for subject in subjects:
+        mailbox.deliver(raw_mail(subject))
+    assert found(mailbox) == subjects[::-1]
+
+
 def test_every_change_raises_the_history_id(mailbox: Mailbox) -> None:
     seen = [mailbox.history_id]
     message = mailbox.deliver(raw_mail())
