@@ -1,13 +1,14 @@
 """The mailbox that a connector reads from, and its messages, for any provider."""
 
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, Protocol
 
 from postroom.core.errors import MailboxError
 from postroom.core.mail.categories import Category
-from postroom.core.mail.headers import Headers
-from postroom.core.mail.mime import ParsedMessage
+from postroom.core.mail.headers import Headers, head_of, read_head, with_line_ends
+from postroom.core.mail.mime import ParsedMessage, parse_message
 
 Form = Literal["full", "metadata", "minimal", "raw"]
 """How much of a message to read: all, its headers, only its labels and date, or its bytes."""
@@ -17,6 +18,7 @@ Use = Literal["live", "steady", "bulk"]
 
 CHUNK = 25
 """How many messages one request asks for."""
+LARGEST_HEAD = 256 * 1024
 
 
 class SourceMessage(Protocol):
@@ -44,6 +46,31 @@ class SourceMessage(Protocol):
         ...
 
     def readable_headers(self) -> Headers: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReadMessage:
+    """A message of which `content` was read, from its beginning. `raw` are its bytes if that is all of it."""
+
+    id: str
+    label_ids: frozenset[str]
+    internal_date: datetime
+    size_estimate: int
+    content: bytes
+    raw: bytes | None
+    thread_id: str = ""
+    history_id: int = 0
+    snippet: str = ""
+
+    def parsed(self) -> ParsedMessage:
+        found = parse_message(self.content)
+        if self.raw is not None or not self.content:
+            return found
+        problem = f"only the first {len(self.content):,} of its {self.size_estimate:,} bytes were read"
+        return replace(found, problems=(problem, *found.problems))
+
+    def readable_headers(self) -> Headers:
+        return read_head(head_of(with_line_ends(self.content[:LARGEST_HEAD]))).headers
 
 
 class ListedMessage(Protocol):

@@ -4,14 +4,14 @@ import hashlib
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
 from postroom.core.errors import MailboxError
 from postroom.core.mail.categories import Category, queries_of
-from postroom.core.mail.headers import Headers, head_of, read_head, values, with_line_ends
-from postroom.core.mail.mime import ParsedMessage, parse_message
+from postroom.core.mail.headers import head_of, read_head, values, with_line_ends
+from postroom.mailboxes.following.source import LARGEST_HEAD, ReadMessage
 from postroom.mailboxes.imap.account import ImapAccount
 from postroom.mailboxes.imap.answers import Fetched, number_of
 from postroom.mailboxes.imap.errors import AnswerTooLarge, FolderForbidden, NoSuchFolder, NoSuchMessage, ServerFailed
@@ -29,7 +29,6 @@ BATCH = 200
 LARGEST_BATCH = 8 * 2**20
 # The part of a message that is read. The rest of a larger one, mostly attachments, is left out, except from `raw`.
 LARGEST_READ = 1024 * 1024
-LARGEST_HEAD = 256 * 1024
 LARGEST_MESSAGE = 100 * 2**20
 _OF_THREAD = frozenset({b"references", b"in-reply-to", b"message-id"})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -38,31 +37,6 @@ _BODY: Mapping[Form, tuple[str, str]] = {
     "raw": (f"BODY.PEEK[]<0.{LARGEST_READ}>", "BODY[]"),
     "metadata": (f"BODY.PEEK[HEADER]<0.{LARGEST_HEAD}>", "BODY[HEADER]"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class ImapMessage:
-    """A message, as far as it was read. `raw` are its bytes if it was read whole."""
-
-    id: str
-    label_ids: frozenset[str]
-    internal_date: datetime
-    size_estimate: int
-    content: bytes
-    raw: bytes | None
-    thread_id: str = ""
-    history_id: int = 0
-    snippet: str = ""
-
-    def parsed(self) -> ParsedMessage:
-        found = parse_message(self.content)
-        if self.raw is not None or not self.content:
-            return found
-        problem = f"only the first {len(self.content):,} of its {self.size_estimate:,} bytes were read"
-        return replace(found, problems=(problem, *found.problems))
-
-    def readable_headers(self) -> Headers:
-        return read_head(head_of(with_line_ends(self.content[:LARGEST_HEAD]))).headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +82,7 @@ class ImapSource:
         del within_s
         return most
 
-    async def get_message(self, id: str, form: Form = "full", /) -> ImapMessage:
+    async def get_message(self, id: str, form: Form = "full", /) -> ReadMessage:
         (found,) = await self.get_messages([id], form)
         if isinstance(found, MailboxError):
             raise found
@@ -116,15 +90,15 @@ class ImapSource:
 
     async def get_messages(
         self, ids: Sequence[str], form: Form = "full", headers: Collection[str] = (), /
-    ) -> Sequence[ImapMessage | MailboxError]:
+    ) -> Sequence[ReadMessage | MailboxError]:
         del headers
-        found: dict[int, ImapMessage | MailboxError] = {}
+        found: dict[int, ReadMessage | MailboxError] = {}
         for begin in range(0, len(ids), CHUNK):
             part = await self._read(ids[begin : begin + CHUNK], form)
             found |= {begin + number: each for number, each in part.items()}
         return [found[number] for number in range(len(ids))]
 
-    async def message_batches(self, ids: Sequence[str], /) -> AsyncGenerator[Mapping[int, ImapMessage | MailboxError]]:
+    async def message_batches(self, ids: Sequence[str], /) -> AsyncGenerator[Mapping[int, ReadMessage | MailboxError]]:
         for begin in range(0, len(ids), BATCH):
             at = begin
             for group in await self._groups(ids[begin : begin + BATCH]):
@@ -179,10 +153,10 @@ class ImapSource:
         async with self._account.session() as session:
             yield Finder(session, await self._folders.of(session), self._known, self._keywords)
 
-    async def _read(self, ids: Sequence[str], form: Form) -> dict[int, ImapMessage | MailboxError]:
+    async def _read(self, ids: Sequence[str], form: Form) -> dict[int, ReadMessage | MailboxError]:
         """Messages whose place is known come in one answer for each folder; the others are looked for."""
         async with self._finding() as finder:
-            read: dict[str, ImapMessage | MailboxError] = {}
+            read: dict[str, ReadMessage | MailboxError] = {}
             for wire, places in self._by_folder(ids).items():
                 if (folder := finder.folders.at(wire)) is not None:
                     read |= await self._in_folder(finder, folder, places, form)
@@ -202,13 +176,13 @@ class ImapSource:
 
     async def _in_folder(
         self, finder: Finder, folder: Folder, places: Mapping[int, tuple[str, int]], form: Form
-    ) -> dict[str, ImapMessage]:
+    ) -> dict[str, ReadMessage]:
         try:
             selected = await finder.open(folder)
         except MailboxError:
             return {}
         uids = [uid for uid, (_, uidvalidity) in places.items() if uidvalidity == selected.uidvalidity]
-        read: dict[str, ImapMessage] = {}
+        read: dict[str, ReadMessage] = {}
         if not uids:
             return read
         most = 2 * len(uids) * LARGEST_READ
@@ -218,7 +192,7 @@ class ImapSource:
                 read[id] = await self._message(finder, folder, each, id, form)
         return read
 
-    async def _looked_for(self, finder: Finder, id: str, form: Form) -> ImapMessage | MailboxError:
+    async def _looked_for(self, finder: Finder, id: str, form: Form) -> ReadMessage | MailboxError:
         if read_id(id) is None:
             return NoSuchMessage()
         try:
@@ -231,14 +205,14 @@ class ImapSource:
             return await self._message(finder, place.folder, each, id, form)
         return NoSuchMessage()
 
-    async def _message(self, finder: Finder, folder: Folder, found: Fetched, id: str, form: Form) -> ImapMessage:
+    async def _message(self, finder: Finder, folder: Folder, found: Fetched, id: str, form: Form) -> ReadMessage:
         content = b"" if form == "minimal" else found.content(_BODY[form][1])
         if form == "raw" and found.size > LARGEST_MESSAGE:
             raise AnswerTooLarge(f"a message has {found.size:,} bytes; at most {LARGEST_MESSAGE:,} are read")
         if form == "raw" and len(content) >= LARGEST_READ:
             content = b"".join([chunk async for chunk in finder.session.body(found.uid, found.size)])
         is_whole = form in ("full", "raw") and (form == "raw" or len(content) < LARGEST_READ)
-        return ImapMessage(
+        return ReadMessage(
             id,
             labels_of(folder, found.flags),
             found.internal_date or _EPOCH,

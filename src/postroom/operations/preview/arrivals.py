@@ -26,6 +26,7 @@ from postroom.core.mail.tiers import Assignment, Known, message_ids, sender_addr
 from postroom.core.queue.envelope import parse_envelope
 from postroom.core.rules.facts import MessageFacts, recipients
 from postroom.mailboxes.following.envelopes import prepare
+from postroom.mailboxes.following.source import ReadMessage
 from postroom.store.engine.ids import new_id
 from postroom.store.mail.mail import StoredMessage, with_derived
 
@@ -134,33 +135,12 @@ class Arrival(NamedTuple):
     labels: frozenset[str] = NEW_MAIL
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """A message of a file, as a connector sees messages of a mailbox."""
-
-    id: str
-    size_estimate: int
-    internal_date: datetime
-    label_ids: frozenset[str]
-    content: ParsedMessage
-    thread_id: str = ""
-    history_id: int = 0
-    snippet: str = ""
-    raw: bytes | None = None
-
-    def parsed(self) -> ParsedMessage:
-        return self.content
-
-    def readable_headers(self) -> Headers:
-        return self.content.headers
-
-
 def arrive(incoming: IncomingMessage, recipient: Recipient, now: datetime) -> Arrival:
     """The message as it arrives in the mailbox."""
     raw, labels = incoming.mail.raw, incoming.labels
     parsed = parse_message(raw)
     sent_at = incoming.at or written_at(parsed.headers)
-    source = _Source("preview", len(raw), sent_at or now, labels, parsed)
+    source = ReadMessage("preview", labels, sent_at or now, len(raw), raw, None)
     endpoint = endpoint_of(next(iter(PROVIDERS)), recipient.email)  # a file does not tell
     ready = prepare(source, endpoint, recipient.known, sent_at or now, recipient.filters, parsed)
     stored = None
