@@ -5,7 +5,7 @@
 A message that no rule matches is ingested in full.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, NamedTuple, cast, get_args
 
@@ -72,21 +72,17 @@ class IngestionRule:
     header: str = ""
 
     def matches(self, facts: IngestionFacts) -> bool:
-        match self.kind:
-            case "sender_domain":
-                return facts.domain == self.value
-            case "sender_domain_suffix":
-                return facts.domain == self.value or facts.domain.endswith(f".{self.value}")
-            case "sender_address":
-                return facts.sender == self.value
-            case "header_present":
-                return bool(values(facts.headers, self.header))
-            case "header_equals":
-                return any(value.strip().casefold() == self.value for value in values(facts.headers, self.header))
-            case "header_contains":
-                return any(self.value in value.casefold() for value in values(facts.headers, self.header))
-            case "mime_type":
-                return any(_fits(self.value, kind) for kind in facts.mime_types)
+        return SPECS[self.kind].matches(self, facts)
+
+    @property
+    def clause(self) -> str:
+        """The condition in words."""
+        return SPECS[self.kind].clause.format(header=self.header, value=self.value)
+
+    @property
+    def formula(self) -> str:
+        """The condition in a few signs, for a column."""
+        return SPECS[self.kind].formula.format(header=self.header, value=self.value)
 
 
 class Decision(NamedTuple):
@@ -124,8 +120,9 @@ def parse_rule(data: Mapping[str, object]) -> IngestionRule:
     kind = cast("ConditionKind", _one_of("kind", data.get("kind"), get_args(ConditionKind)))
     tier = cast("Extent", _one_of("tier", data.get("tier"), get_args(Extent)))
     name = _text("name", data.get("name"))
-    header = _text("header", data.get("header")).rstrip(":").lower() if kind.startswith("header_") else ""
-    value = "" if kind == "header_present" else _value(kind, _text("value", data.get("value")))
+    spec = SPECS[kind]
+    header = _text("header", data.get("header")).rstrip(":").lower() if spec.has_header else ""
+    value = spec.read(_text("value", data.get("value"))) if spec.has_value else ""
     return IngestionRule(number, name, kind, tier, value, header)
 
 
@@ -135,42 +132,28 @@ def as_data(rule: IngestionRule) -> dict[str, object]:
     return data | {name: value for name, value in (("value", rule.value), ("header", rule.header)) if value}
 
 
-# Bulk mail is ingested as metadata, never skipped. Invitations are ingested in full.
-BULK_PACK: tuple[IngestionRule, ...] = (
-    IngestionRule(900, "invitation", "mime_type", "full", "text/calendar"),
-    IngestionRule(910, "spam-flag", "header_equals", "metadata", "yes", "x-spam-flag"),
-    IngestionRule(920, "list-unsubscribe", "header_present", "metadata", header="list-unsubscribe"),
-    IngestionRule(930, "list-id", "header_present", "metadata", header="list-id"),
-    IngestionRule(940, "precedence-bulk", "header_contains", "metadata", "bulk", "precedence"),
-    IngestionRule(941, "precedence-list", "header_contains", "metadata", "list", "precedence"),
-    IngestionRule(942, "precedence-junk", "header_contains", "metadata", "junk", "precedence"),
-)
+def _domain(text: str) -> str:
+    domain = canonical_domain(text.removeprefix("@").removeprefix("*").strip("."))
+    if not domain or "@" in domain:
+        raise BadInput("value", f"{text!r} is not a domain", "give a domain such as shop.example")
+    return domain
 
-DEFAULT_POLICY = IngestionPolicy(BULK_PACK)
+
+def _address(text: str) -> str:
+    address = canonical(text)
+    if address is None:
+        raise BadInput("value", f"{text!r} is not an address", "give an address such as ida@shop.example")
+    return address
+
+
+def _mime_type(text: str) -> str:
+    if text.count("/") != 1:
+        raise BadInput("value", f"{text!r} is not a MIME type", "give a type such as text/calendar or image/*")
+    return text.lower()
 
 
 def _fits(wanted: str, kind: str) -> bool:
     return kind == wanted or (wanted.endswith("/*") and kind.startswith(wanted[:-1]))
-
-
-def _value(kind: ConditionKind, text: str) -> str:
-    match kind:
-        case "sender_domain" | "sender_domain_suffix":
-            domain = canonical_domain(text.removeprefix("@").removeprefix("*").strip("."))
-            if not domain or "@" in domain:
-                raise BadInput("value", f"{text!r} is not a domain", "give a domain such as shop.example")
-            return domain
-        case "sender_address":
-            address = canonical(text)
-            if address is None:
-                raise BadInput("value", f"{text!r} is not an address", "give an address such as ida@shop.example")
-            return address
-        case "mime_type":
-            if text.count("/") != 1:
-                raise BadInput("value", f"{text!r} is not a MIME type", "give a type such as text/calendar or image/*")
-            return text.lower()
-        case _:
-            return text.casefold()
 
 
 def _one_of(name: str, given: object, allowed: tuple[str, ...]) -> str:
@@ -184,3 +167,69 @@ def _text(name: str, given: object) -> str:
     if not isinstance(given, str) or not given.strip() or len(given) > LONGEST_TEXT or not given.isprintable():
         raise BadInput(name, "is not one line of text", f"give between 1 and {LONGEST_TEXT} characters")
     return given.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class FilterSpec:
+    """One kind of condition: its test, how people read it, the check of its value, and the fields that it has."""
+
+    matches: Callable[[IngestionRule, IngestionFacts], bool]
+    clause: str
+    formula: str
+    read: Callable[[str], str] = str.casefold
+    has_header: bool = False
+    has_value: bool = True
+
+
+SPECS: Mapping[ConditionKind, FilterSpec] = {
+    "sender_domain": FilterSpec(
+        lambda rule, facts: facts.domain == rule.value, "it is from {value}", "sender domain {value}", _domain
+    ),
+    "sender_domain_suffix": FilterSpec(
+        lambda rule, facts: f".{facts.domain}".endswith(f".{rule.value}"),
+        "it is from {value} or one of its subdomains",
+        "sender domain suffix {value}",
+        _domain,
+    ),
+    "sender_address": FilterSpec(
+        lambda rule, facts: facts.sender == rule.value, "it is from {value}", "sender address {value}", _address
+    ),
+    "header_present": FilterSpec(
+        lambda rule, facts: bool(values(facts.headers, rule.header)),
+        "it has the header {header}",
+        "{header} is present",
+        has_header=True,
+        has_value=False,
+    ),
+    "header_equals": FilterSpec(
+        lambda rule, facts: any(each.strip().casefold() == rule.value for each in values(facts.headers, rule.header)),
+        "the header {header} is {value}",
+        "{header} = {value}",
+        has_header=True,
+    ),
+    "header_contains": FilterSpec(
+        lambda rule, facts: any(rule.value in each.casefold() for each in values(facts.headers, rule.header)),
+        "the header {header} contains {value}",
+        "{header} ~ {value}",
+        has_header=True,
+    ),
+    "mime_type": FilterSpec(
+        lambda rule, facts: any(_fits(rule.value, each) for each in facts.mime_types),
+        "a part of it is {value}",
+        "mime type {value}",
+        _mime_type,
+    ),
+}
+
+# Bulk mail is ingested as metadata, never skipped. Invitations are ingested in full.
+BULK_PACK: tuple[IngestionRule, ...] = (
+    IngestionRule(900, "invitation", "mime_type", "full", "text/calendar"),
+    IngestionRule(910, "spam-flag", "header_equals", "metadata", "yes", "x-spam-flag"),
+    IngestionRule(920, "list-unsubscribe", "header_present", "metadata", header="list-unsubscribe"),
+    IngestionRule(930, "list-id", "header_present", "metadata", header="list-id"),
+    IngestionRule(940, "precedence-bulk", "header_contains", "metadata", "bulk", "precedence"),
+    IngestionRule(941, "precedence-list", "header_contains", "metadata", "list", "precedence"),
+    IngestionRule(942, "precedence-junk", "header_contains", "metadata", "junk", "precedence"),
+)
+
+DEFAULT_POLICY = IngestionPolicy(BULK_PACK)

@@ -141,22 +141,10 @@ def _row(view: "IngestionRuleView") -> dict[str, object]:
         "position": rule.number,
         "name": rule.name,
         "tier": rule.tier,
-        "condition": _words(rule),
+        "condition": rule.formula,
         "kind": rule.kind,
         "header": rule.header or None,
         "value": rule.value or None,
         "origin": view.origin,
         "enabled": view.enabled,
     }
-
-
-def _words(rule: "IngestionRule") -> str:
-    match rule.kind:
-        case "header_present":
-            return f"{rule.header} is present"
-        case "header_equals":
-            return f"{rule.header} = {rule.value}"
-        case "header_contains":
-            return f"{rule.header} ~ {rule.value}"
-        case _:
-            return f"{rule.kind.replace('_', ' ')} {rule.value}"
