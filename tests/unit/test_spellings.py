@@ -22,6 +22,33 @@ from postroom.store.engine.spellings import spell
         ("SELECT x FROM t {FOR UPDATE}", "SELECT x FROM t ", "SELECT x FROM t FOR UPDATE"),
         ("SELECT x FROM t {FOR NO KEY UPDATE}", "SELECT x FROM t ", "SELECT x FROM t FOR NO KEY UPDATE"),
         ("SELECT x FROM t {FOR SHARE OF t}", "SELECT x FROM t ", "SELECT x FROM t FOR SHARE OF t"),
+        ("SELECT x FROM t {FOR UPDATE SKIP LOCKED}", "SELECT x FROM t ", "SELECT x FROM t FOR UPDATE SKIP LOCKED"),
+        (
+            "SELECT x FROM t {ORDER BY t.x, id FOR UPDATE}",
+            "SELECT x FROM t ",
+            "SELECT x FROM t ORDER BY t.x, id FOR UPDATE",
+        ),
+        (
+            "SELECT x FROM a, b {ORDER BY x FOR SHARE OF a FOR UPDATE OF b}",
+            "SELECT x FROM a, b ",
+            "SELECT x FROM a, b ORDER BY x FOR SHARE OF a FOR UPDATE OF b",
+        ),
+        ("SELECT 1 {FROM pg_advisory_xact_lock(7)}", "SELECT 1 ", "SELECT 1 FROM pg_advisory_xact_lock(7)"),
+        (
+            "{LOCK TABLE t IN SHARE ROW EXCLUSIVE MODE;} SELECT 1",
+            " SELECT 1",
+            "LOCK TABLE t IN SHARE ROW EXCLUSIVE MODE; SELECT 1",
+        ),
+        (
+            "SELECT seq FROM {job_queue}, {job_bodies}",
+            "SELECT seq FROM job_rows, job_rows",
+            "SELECT seq FROM job_queue, job_bodies",
+        ),
+        (
+            "SELECT value FROM {unnest(:ids::text[])} AS value",
+            "SELECT value FROM json_each(:ids) AS value",
+            "SELECT value FROM unnest(:ids::text[]) AS value",
+        ),
     ],
 )
 def test_each_database_gets_its_own_spelling(text: str, in_sqlite: str, in_postgres: str) -> None:
@@ -37,13 +64,15 @@ def test_an_empty_object_is_no_spelling() -> None:
 @pytest.mark.parametrize(
     "unknown",
     [
-        "{unnest(:ids::uuid[])}",
+        "{unnest(:ids)}",
         "{= ANY(:ids)}",
         "{= ANY(:ids::uuid[], :more::uuid[])}",
         "{jsonb_array_elements(:rows)}",
         "{::uuid[]}",
-        "{FOR UPDATE SKIP LOCKED}",
-        "{ORDER BY id FOR UPDATE}",
+        "{ORDER BY id}",
+        "{FOR UPDATE NOWAIT}",
+        "{LOCK TABLE t IN SHARE MODE}",
+        "{job_ends}",
     ],
 )
 def test_any_other_spelling_is_a_bug_that_is_reported_for_both(unknown: str, dialect: str) -> None:

@@ -116,8 +116,24 @@ def test_a_part_stands_wherever_it_is_named_also_in_later_parts() -> None:
 
 
 def test_a_part_that_is_not_there_is_a_bug_that_is_reported() -> None:
-    with pytest.raises(ValueError, match="part open is used but not defined"):
+    with pytest.raises(ValueError, match=r"find has \{open\}, which is no part before it and no spelling"):
         _one("-- name: find()\nSELECT 1 WHERE {open}")
+
+
+def test_a_parameter_of_a_lock_is_not_passed_to_the_database_that_needs_no_lock() -> None:
+    text = "-- name: lock(name)\nSELECT 1 {FROM pg_advisory_xact_lock(730541, hashtext(:name))}"
+    (here,), (there,) = _one(text), _one(text, "postgres")
+    assert (here.text, here.arguments(("ada",))) == ("SELECT 1", ())
+    assert (there.text, there.arguments(("ada",))) == (
+        "SELECT 1 FROM pg_advisory_xact_lock(730541, hashtext($1))",
+        ("ada",),
+    )
+
+
+def test_a_lock_of_a_table_is_a_statement_of_its_own() -> None:
+    text = "-- name: lock()\n{LOCK TABLE t IN SHARE MODE;}\nSELECT 1"
+    assert [each.text for each in _one(text)] == ["SELECT 1"]
+    assert [each.text for each in _one(text, "postgres")] == ["LOCK TABLE t IN SHARE MODE", "SELECT 1"]
 
 
 def test_a_part_may_hold_what_the_databases_spell_differently() -> None:

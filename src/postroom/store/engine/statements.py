@@ -80,13 +80,11 @@ def _parse(text: str, dialect: Dialect) -> list[tuple[str, Block]]:
 
 
 def _with_parts(text: str) -> str:
-    """The text with each part where it is used. A part may use those before it."""
+    """The text with each part where it is used. A part may use those before it. Other braces are spellings."""
     parts: dict[str, str] = {}
 
     def put(used: re.Match[str]) -> str:
-        if used[1] not in parts:
-            raise ValueError(f"the part {used[1]} is used but not defined before")
-        return parts[used[1]]
+        return parts.get(used[1], used[0])
 
     for part in _SHARED.finditer(text):
         parts[part[1]] = _SHARED_USE.sub(put, _COMMENT.sub("", part[2]).strip())
@@ -97,7 +95,7 @@ def _compile(name: str, declared: list[str], body: str, dialect: Dialect) -> Blo
     spelled = spell(name, _COMMENT.sub("", body), dialect)
     parts = [part.strip() for part in re.split(r";\s*$", spelled, flags=re.MULTILINE)]
     compiled = tuple(_number(name, declared, part, dialect) for part in parts if part)
-    used = {found for part in parts for found in _PARAMETER.findall(part)}
+    used = set(_PARAMETER.findall(_COMMENT.sub("", body)))  # SQLite may do without one: a lock on a name
     if used != set(declared):
         raise ValueError(f"the statement {name} declares {sorted(declared)} and uses {sorted(used)}")
     return compiled

@@ -90,10 +90,11 @@ class Span:
 @query
 def find_past(span: Span, most: int) -> Script[list[UUID]]:
     """The ids of messages that ended, oldest first. Summaries are left out, since their members are included."""
+    kinds = list(span.kinds) or None
     if span.ids:
-        rows = yield sql("select_named", span.queue, span.since, span.until, list(span.kinds), list(span.ids), most)
+        rows = yield sql("select_named", span.queue, span.since, span.until, kinds, list(span.ids), most)
     else:
-        rows = yield sql("select_history", span.queue, span.since, span.until, list(span.kinds), most)
+        rows = yield sql("select_history", span.queue, span.since, span.until, kinds, most)
     return [as_uuid(id) for (id,) in rows]
 
 

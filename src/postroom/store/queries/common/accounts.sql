@@ -115,3 +115,7 @@ SELECT dropped_at FROM secret_keys WHERE id = :id {FOR SHARE}
 
 -- name: lock_secret_key(id)
 SELECT dropped_at FROM secret_keys WHERE id = :id {FOR UPDATE}
+
+-- name: lock_connecting()
+-- Held to the end of the transaction. The number only has to differ from that of the migrations.
+SELECT 1 {FROM pg_advisory_xact_lock(7305418627335)}

@@ -261,3 +261,10 @@ SELECT scope FROM pauses WHERE scope = :scope {FOR SHARE}
 SELECT DISTINCT a.account_id, a.id, l.cause_action_id FROM audit u JOIN actions a ON a.id = u.object_id{::uuid}
     LEFT JOIN action_links l ON l.effect_action_id = a.id AND l.relation_type = 'undo_of'
 WHERE u.actor = :actor AND u.action = 'action.undo' AND u.after_json IS NULL AND COALESCE(a.asked_by, '') <> :actor
+
+-- name: select_parking_keys(like)
+SELECT DISTINCT parked_by FROM {job_queue} WHERE parked_by IS NOT NULL AND parked_by LIKE :like
+
+-- name: lock_asker(asked_by)
+-- Held to the end of the transaction. Two accounts with the same hash only wait for each other.
+SELECT 1 {FROM pg_advisory_xact_lock(730541, hashtext(:asked_by))}

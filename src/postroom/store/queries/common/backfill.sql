@@ -178,3 +178,30 @@ INSERT INTO backfill_found (job_id, category, year, messages)
 SELECT b.job_id, r.category, r.year, count(*) FROM (SELECT (value ->> 0){::uuid} AS inbox_id, value ->> 1 AS category, (value ->> 2){::bigint} AS year FROM {jsonb_array_elements(:rows::jsonb)} AS e) r
 JOIN backfill_mail b ON b.inbox_id = r.inbox_id GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 ON CONFLICT (job_id, category, year) DO UPDATE SET messages = backfill_found.messages + excluded.messages
+
+-- name: insert_backfill(id, connector_type, endpoint_identity, target_categories, date_from, date_to, rate, cap, now)
+INSERT INTO backfill_jobs (id, connector_type, endpoint_identity, target_categories, date_from, date_to,
+    rate_limit_per_hour, daily_cost_cap_cents, created_at, updated_at)
+VALUES (:id, :connector_type, :endpoint_identity, :target_categories{::jsonb}, :date_from{::text}{::date}, :date_to{::text}{::date},
+    :rate, :cap, :now, :now)
+
+-- name: share_backfills(ids)
+-- What changes the state of a job waits until the messages accepted for it are visible.
+SELECT j.id, j.endpoint_identity, j.status, j.rate_limit_per_hour, r.ingest_due_at
+FROM backfill_jobs j JOIN backfill_runs r ON r.job_id = j.id
+WHERE j.id {= ANY(:ids::uuid[])} {ORDER BY j.id FOR SHARE OF j FOR UPDATE OF r}
+
+-- name: select_held_backfills(day)
+-- Those with parked decisions. Also one that is not held: a decision may have been parked just after the others were released.
+SELECT r.job_id FROM backfill_runs r JOIN backfill_jobs j ON j.id = r.job_id
+WHERE (r.held_on IS NULL OR r.held_on <> :day) AND j.status <> 'paused'
+    AND EXISTS (SELECT 1 FROM {job_queue} q WHERE q.parked_by = 'backfill:' || r.job_id)
+
+-- name: insert_message_categories(message_id, categories)
+INSERT INTO message_categories (message_id, category) SELECT :message_id, value FROM {unnest(:categories::text[])} AS value
+WHERE true ON CONFLICT DO NOTHING
+
+-- name: select_live_backlog(queue, tiers)
+SELECT 1 FROM {unnest(:tiers::text[])} AS value WHERE EXISTS (
+    SELECT 1 FROM inbox_queue q WHERE q.state = 'waiting' AND q.queue = :queue AND q.tier = value
+) LIMIT 1

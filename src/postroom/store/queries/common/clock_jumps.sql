@@ -108,3 +108,6 @@ UPDATE strikes SET created_at = :now WHERE created_at > :ahead RETURNING address
 -- name: date_acting_back(ahead, now)
 -- A time to come is never accepted here: whoever said "from now on" said it to a clock that was ahead.
 UPDATE accounts SET acts_from = :now WHERE acts_from > :ahead RETURNING id
+
+-- name: move_wait(seq, not_before, written_at)
+UPDATE {job_queue} SET not_before = :not_before, updated_at = :written_at WHERE seq = :seq AND state = 'queued' AND NOT ready

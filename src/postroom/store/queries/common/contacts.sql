@@ -24,3 +24,15 @@ FROM (SELECT source, last_seen_at FROM contacts LIMIT :most) AS counted GROUP BY
 -- name: select_contacts_among(addresses, endpoint_identity)
 SELECT address, name, source FROM contacts
 WHERE address {= ANY(:addresses::text[])} AND endpoint_identity = :endpoint_identity
+
+-- name: upsert_contacts(rows, endpoint_identity, now)
+-- In the order of the addresses, so that two writers of the same addresses cannot deadlock.
+INSERT INTO contacts (address, endpoint_identity, name, source, first_seen_at, last_seen_at)
+SELECT value ->> 0, :endpoint_identity, value ->> 1, value ->> 2, :now, :now
+FROM {jsonb_array_elements(:rows::jsonb)} AS e ORDER BY value ->> 0
+ON CONFLICT (address, endpoint_identity) DO UPDATE
+SET name = excluded.name, source = excluded.source, last_seen_at = excluded.last_seen_at
+
+-- name: lock_ingestion_rules()
+{LOCK TABLE ingestion_rules IN SHARE ROW EXCLUSIVE MODE;}
+SELECT count(*) FROM ingestion_rules WHERE origin = 'user';

@@ -50,3 +50,10 @@ GROUP BY j.type ORDER BY number DESC, kind
 -- name: count_waiting_mails()
 -- Outgoing mail that no action is about: that of senders.
 SELECT CAST(count(*) AS bigint) FROM outbound_mail WHERE state IN ('queued', 'deferred') AND action_id IS NULL
+
+-- name: await_no_pause()
+-- Held to the end of the transaction: a pause comes before or after this one, and neither misses the other.
+SELECT 1 {FROM pg_advisory_xact_lock_shared(7305418627336)}
+
+-- name: await_no_departure()
+SELECT 1 {FROM pg_advisory_xact_lock(7305418627336)}

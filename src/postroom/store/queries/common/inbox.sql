@@ -158,3 +158,57 @@ DELETE FROM envelopes WHERE seq {= ANY(:seqs::bigint[])};
 SELECT seq FROM inbox_queue
 WHERE state = 'waiting' AND queue = :queue AND tier = :tier AND attempts = 0 AND accepted_at >= :since
 ORDER BY queue, tier, seq LIMIT :most
+
+-- name: share_accounts(identities)
+-- Removing an account locks it first, and so waits until what was accepted for it is visible.
+SELECT endpoint_identity, state FROM accounts WHERE endpoint_identity {= ANY(:identities::text[])}
+{ORDER BY endpoint_identity FOR KEY SHARE}
+
+-- name: take_inbox_keys(rows)
+-- In the order of the keys, so that two writers of the same keys cannot deadlock.
+INSERT INTO inbox_keys (key, event_key)
+SELECT value ->> 0, value ->> 1 FROM {jsonb_array_elements(:rows::jsonb)} AS e ORDER BY 1
+ON CONFLICT DO NOTHING RETURNING key
+
+-- name: take_events(rows)
+INSERT INTO inbox_events (event_key, inbox_id, sender, ingestion_tier)
+SELECT value ->> 0, (value ->> 1){::uuid}, value ->> 2, value ->> 3 FROM {jsonb_array_elements(:rows::jsonb)} AS e ORDER BY 1
+ON CONFLICT DO NOTHING RETURNING event_key
+
+-- name: take_texts(rows, now)
+-- A content whose time is over, or whose first message ended as failed, counts as new.
+INSERT INTO inbox_texts (queue, text_hash, inbox_id, expires_at)
+SELECT value ->> 0, value ->> 1, (value ->> 2){::uuid}, (value ->> 3){::timestamptz}
+FROM {jsonb_array_elements(:rows::jsonb)} AS e ORDER BY 1, 2
+ON CONFLICT (queue, text_hash) DO UPDATE SET inbox_id = excluded.inbox_id, expires_at = excluded.expires_at
+WHERE inbox_texts.expires_at <= :now OR EXISTS (
+    SELECT 1 FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq WHERE e.id = inbox_texts.inbox_id AND x.state = 'failed'
+)
+RETURNING queue, text_hash
+
+-- name: lock_expired(now, most)
+SELECT seq, queue, tier, attempts FROM inbox_queue WHERE state = 'leased' AND lease_until < :now
+ORDER BY lease_until LIMIT :most {FOR UPDATE SKIP LOCKED}
+
+-- name: add_rollups(rows, hour, shard)
+INSERT INTO rollups (hour, measure, queue, name, endpoint_identity, bucket, shard, count, total_ms)
+SELECT :hour, value ->> 0, value ->> 1, value ->> 2, value ->> 3, (value ->> 4){::bigint}, :shard, (value ->> 5){::bigint},
+    (value ->> 6){::bigint}
+FROM {jsonb_array_elements(:rows::jsonb)} AS e ORDER BY 2, 3, 4, 5, 6
+ON CONFLICT (hour, measure, queue, name, endpoint_identity, bucket, shard)
+DO UPDATE SET count = rollups.count + excluded.count, total_ms = rollups.total_ms + excluded.total_ms
+
+-- name: select_history(queue, since, until, kinds, most)
+-- Messages that ended, excluding duplicates and copies made by a replay.
+SELECT e.id FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq
+WHERE e.queue = :queue AND e.accepted_at >= :since AND e.accepted_at < :until AND e.members IS NULL
+    AND x.state <> 'duplicate' AND (e.kind {= ANY(:kinds::text[])} OR :kinds IS NULL)
+    AND NOT EXISTS (SELECT 1 FROM envelopes o WHERE o.id = e.copy_of AND o.ingestion_tier = e.ingestion_tier)
+ORDER BY e.accepted_at, e.seq LIMIT :most
+
+-- name: select_named(queue, since, until, kinds, ids, most)
+-- Selected by id, a dropped duplicate is replayed too.
+SELECT e.id FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq
+WHERE e.id {= ANY(:ids::uuid[])} AND e.queue = :queue AND e.accepted_at >= :since AND e.accepted_at < :until
+    AND e.members IS NULL AND (e.kind {= ANY(:kinds::text[])} OR :kinds IS NULL)
+ORDER BY e.accepted_at, e.seq LIMIT :most

@@ -76,3 +76,60 @@ SELECT key, job_id FROM job_keys WHERE key {= ANY(:keys::text[])}
 INSERT INTO job_steps (id, job_id, attempt, kind, name, started_at, finished_at, result_json)
 SELECT (value ->> 0){::uuid}, (value ->> 1){::uuid}, (value ->> 2){::integer}, 'event', :name, :now, :now, (value ->> 3){::json}
 FROM {jsonb_array_elements(:rows::jsonb)} AS e
+
+-- name: retry_job_later(seq, attempts, token, not_before, error, now)
+UPDATE {job_queue}
+SET state = 'queued', ready = false, lease_token = NULL, not_before = :not_before, last_error = :error, updated_at = :now
+WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running' AND attempts < max_attempts
+RETURNING seq, cancel_requested
+
+-- name: park_job(seq, attempts, token, key, reason, until, now)
+UPDATE {job_queue}
+SET state = 'queued', ready = false, lease_token = NULL, attempts = attempts - 1, not_before = :until,
+    parked_by = :key, last_error = :reason, updated_at = :now
+WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running'
+RETURNING seq, cancel_requested
+
+-- name: unpark_jobs(key, now)
+UPDATE {job_queue} SET ready = true, parked_by = NULL, not_before = NULL, updated_at = :now WHERE parked_by = :key
+RETURNING seq, priority
+
+-- name: release_jobs(seqs, attempts, token, now)
+UPDATE {job_queue} SET state = 'queued', lease_token = NULL, attempts = attempts - 1, updated_at = :now
+WHERE seq {= ANY(:seqs::bigint[])} AND attempts = :attempts AND lease_token = :token AND state = 'running'
+RETURNING seq, priority, cancel_requested
+
+-- name: select_claim(seq, attempts, token)
+SELECT cancel_requested FROM {job_queue}
+WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running' {FOR SHARE}
+
+-- name: select_cancel_requests(seqs, token)
+SELECT seq FROM {job_queue} WHERE seq {= ANY(:seqs::bigint[])} AND lease_token = :token AND cancel_requested
+
+-- name: request_cancel(seq, now)
+UPDATE {job_queue} SET cancel_requested = true, updated_at = :now WHERE seq = :seq AND state = 'running' RETURNING seq
+
+-- name: hasten_job(seq, now)
+-- A sleeping or parked job is made due at once.
+UPDATE {job_queue} SET ready = true, not_before = NULL, parked_by = NULL, updated_at = :now
+WHERE seq = :seq AND state = 'queued' AND NOT ready
+RETURNING seq, priority
+
+-- name: lock_dead_lease(now)
+SELECT token, holder FROM job_leases WHERE lease_until < :now LIMIT 1 {FOR UPDATE SKIP LOCKED}
+
+-- name: delete_pruned(seqs, ids)
+DELETE FROM job_steps WHERE job_id {= ANY(:ids::uuid[])};
+DELETE FROM {job_bodies} WHERE seq {= ANY(:seqs::bigint[])};
+
+-- part: shown
+id, type, state, priority, attempts, max_attempts, payload_json, idempotency_key, not_before, last_error,
+    heartbeat_at, created_at, updated_at, finished_at, cancel_requested, parked_by
+
+-- name: list_jobs(state, type, most)
+SELECT {shown} FROM jobs
+WHERE (:state{::text} IS NULL OR state = :state) AND (:type{::text} IS NULL OR type = :type)
+ORDER BY seq DESC LIMIT :most
+
+-- name: show_job(id)
+SELECT {shown} FROM jobs WHERE id = :id

@@ -86,3 +86,13 @@ FROM outbound_ready r JOIN outbound_mail m ON m.id = r.mail_id WHERE r.seq > :af
 -- name: move_ready(rows)
 UPDATE outbound_ready SET turn_id = (value ->> 1){::bigint}, retry = (value ->> 2){::boolean}, bulk = (value ->> 3){::boolean}
 FROM {jsonb_array_elements(:rows::jsonb)} AS e WHERE outbound_ready.seq = (value ->> 0){::bigint}
+
+-- name: wake_mail(most, now)
+-- Mail that has become due, or that its holder gave back: from now on it waits for its turn.
+UPDATE outbound_mail SET ready = true WHERE id IN (
+    SELECT id FROM outbound_mail WHERE state IN ('queued', 'deferred') AND NOT ready AND not_before <= :now
+    ORDER BY not_before, seq LIMIT :most {FOR UPDATE SKIP LOCKED}
+)
+RETURNING id, seq, sender_id, message_class,
+    (SELECT count(*) FROM outbound_recipients r WHERE r.mail_id = outbound_mail.id AND r.state IN ('queued', 'deferred')) AS cost,
+    EXISTS (SELECT 1 FROM outbound_recipients r WHERE r.mail_id = outbound_mail.id AND r.attempts > 0) AS retry

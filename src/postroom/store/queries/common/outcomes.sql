@@ -78,3 +78,10 @@ ORDER BY d.created_at, d.id
 
 -- name: select_proposals_like(fingerprints)
 SELECT fingerprint, state, evidence_json FROM proposals WHERE fingerprint {= ANY(:fingerprints::text[])}
+
+-- name: upsert_outcomes(rows, now)
+INSERT INTO decision_outcomes (decision_id, agreed, what, observed_at)
+SELECT (value ->> 0){::uuid}, (value ->> 1){::boolean}, value ->> 2, :now
+FROM {jsonb_array_elements(:rows::jsonb)} AS e ORDER BY value ->> 0
+ON CONFLICT (decision_id) DO UPDATE
+SET agreed = excluded.agreed, what = excluded.what, observed_at = excluded.observed_at

@@ -58,3 +58,6 @@ ON CONFLICT DO NOTHING
 -- name: select_waiting_named(queue, ids)
 SELECT q.seq FROM inbox_queue q JOIN envelopes e ON e.seq = q.seq
 WHERE e.id {= ANY(:ids::uuid[])} AND q.queue = :queue AND q.state = 'waiting' ORDER BY q.seq {FOR UPDATE OF q}
+
+-- name: select_job_seqs()
+SELECT (SELECT min(seq) FROM {job_bodies}), (SELECT max(seq) FROM {job_bodies})

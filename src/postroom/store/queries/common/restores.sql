@@ -73,3 +73,7 @@ SELECT (SELECT min(last) FROM (SELECT max(ended_at) AS last FROM outbound_mail W
 
 -- name: lock_restore_check(account_id)
 SELECT epoch, since, restored_at, checked_at FROM restore_checks WHERE account_id = :account_id {FOR UPDATE}
+
+-- name: lock_timeline()
+{LOCK TABLE timeline IN SHARE ROW EXCLUSIVE MODE;}
+SELECT instance_id, epoch, ticks, place, alive_at FROM timeline

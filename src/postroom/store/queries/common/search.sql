@@ -36,3 +36,7 @@ WHERE actor = :actor AND action = 'action.undo' AND at > :since AND after_json I
 
 -- name: count_mailbox_searches(actor, since)
 SELECT count(*) FROM audit WHERE actor = :actor AND action = 'mailbox.search' AND at > :since
+
+-- name: select_search_backlog()
+-- A second transaction finds nothing to do.
+SELECT below FROM search_backlog {FOR UPDATE SKIP LOCKED}

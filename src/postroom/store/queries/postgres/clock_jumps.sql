@@ -9,9 +9,6 @@ SELECT q.seq, b.type, b.payload_json, q.updated_at, q.not_before, b.id FROM job_
 WHERE NOT q.ready AND q.state = 'queued' AND q.not_before > :now AND q.attempts = 0 AND q.parked_by IS NULL
     AND q.updated_at > :ahead
 
--- name: move_wait(seq, not_before, written_at)
-UPDATE job_queue SET not_before = :not_before, updated_at = :written_at WHERE seq = :seq AND state = 'queued' AND NOT ready
-
 -- name: move_snooze(action_id, job_id, until)
 -- What the action remembers of its snooze, so that pages and undo know the same time.
 UPDATE actions SET pre_image_json = jsonb_set(pre_image_json::jsonb, ARRAY['snooze_until'], to_jsonb(:until::text))::json

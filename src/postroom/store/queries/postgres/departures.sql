@@ -1,10 +1,3 @@
--- name: await_no_pause()
--- Held to the end of the transaction: a pause comes before or after this one, and neither misses the other.
-SELECT 1 FROM pg_advisory_xact_lock_shared(7305418627336)
-
--- name: await_no_departure()
-SELECT 1 FROM pg_advisory_xact_lock(7305418627336)
-
 -- name: select_departing(rows)
 SELECT c.state AS account_state, c.provider, c.email, c.state_reason, COALESCE(j.cancel_requested, o.cancel_requested) AS cancel_requested, j.seq AS job_seq, o.id AS delivery_id,
     a.state AS action_state, a.approved_by, a.action_hash, a.action_type, a.parameters_json, m.id AS message_id,

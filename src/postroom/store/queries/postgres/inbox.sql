@@ -1,30 +1,3 @@
--- name: share_accounts(identities)
--- Removing an account locks it first, and so waits until what was accepted for it is visible.
-SELECT endpoint_identity, state FROM accounts WHERE endpoint_identity = ANY(:identities::text[])
-ORDER BY endpoint_identity FOR KEY SHARE
-
--- name: take_inbox_keys(rows)
--- In the order of the keys, so that two writers of the same keys cannot deadlock.
-INSERT INTO inbox_keys (key, event_key)
-SELECT e ->> 0, e ->> 1 FROM jsonb_array_elements(:rows::jsonb) AS e ORDER BY 1
-ON CONFLICT DO NOTHING RETURNING key
-
--- name: take_events(rows)
-INSERT INTO inbox_events (event_key, inbox_id, sender, ingestion_tier)
-SELECT e ->> 0, (e ->> 1)::uuid, e ->> 2, e ->> 3 FROM jsonb_array_elements(:rows::jsonb) AS e ORDER BY 1
-ON CONFLICT DO NOTHING RETURNING event_key
-
--- name: take_texts(rows, now)
--- A content whose time is over, or whose first message ended as failed, counts as new.
-INSERT INTO inbox_texts (queue, text_hash, inbox_id, expires_at)
-SELECT e ->> 0, e ->> 1, (e ->> 2)::uuid, (e ->> 3)::timestamptz
-FROM jsonb_array_elements(:rows::jsonb) AS e ORDER BY 1, 2
-ON CONFLICT (queue, text_hash) DO UPDATE SET inbox_id = excluded.inbox_id, expires_at = excluded.expires_at
-WHERE inbox_texts.expires_at <= :now OR EXISTS (
-    SELECT 1 FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq WHERE e.id = inbox_texts.inbox_id AND x.state = 'failed'
-)
-RETURNING queue, text_hash
-
 -- name: insert_inbox(rows, now)
 -- A row is waiting, or ends at once as the duplicate of another.
 WITH asked AS (
@@ -117,10 +90,6 @@ WHERE q.seq = ANY(ARRAY(
     ))
     AND q.state = 'leased' AND q.lease_until >= :now
 
--- name: lock_expired(now, most)
-SELECT seq, queue, tier, attempts FROM inbox_queue WHERE state = 'leased' AND lease_until < :now
-ORDER BY lease_until LIMIT :most FOR UPDATE SKIP LOCKED
-
 -- name: end_inbox(seqs, state, reason, linked_to, now)
 WITH done AS (
     DELETE FROM inbox_queue WHERE seq = ANY(:seqs::bigint[]) RETURNING seq, attempts, queue, tier, accepted_at
@@ -129,13 +98,6 @@ WITH done AS (
     SELECT seq, :state::text, attempts, :reason::text, :linked_to::uuid, :now FROM done
 )
 SELECT seq, queue, tier, accepted_at FROM done
-
--- name: add_rollups(rows, hour, shard)
-INSERT INTO rollups (hour, measure, queue, name, endpoint_identity, bucket, shard, count, total_ms)
-SELECT :hour, e ->> 0, e ->> 1, e ->> 2, e ->> 3, (e ->> 4)::bigint, :shard, (e ->> 5)::bigint, (e ->> 6)::bigint
-FROM jsonb_array_elements(:rows::jsonb) AS e ORDER BY 2, 3, 4, 5, 6
-ON CONFLICT (hour, measure, queue, name, endpoint_identity, bucket, shard)
-DO UPDATE SET count = rollups.count + excluded.count, total_ms = rollups.total_ms + excluded.total_ms
 
 -- name: replay_inbox(rows, queue, now)
 -- Each pair is a past message and the id of its copy, which waits like a new one.
@@ -152,18 +114,3 @@ WITH asked AS (
 )
 INSERT INTO inbox_queue (seq, id, queue, tier, state, accepted_at)
 SELECT new_seq, new_id, :queue, tier, 'waiting', :now FROM asked
-
--- name: select_history(queue, since, until, kinds, most)
--- Messages that ended, excluding duplicates and copies made by a replay.
-SELECT e.id FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq
-WHERE e.queue = :queue AND e.accepted_at >= :since AND e.accepted_at < :until AND e.members IS NULL
-    AND x.state <> 'duplicate' AND (cardinality(:kinds::text[]) = 0 OR e.kind = ANY(:kinds))
-    AND NOT EXISTS (SELECT 1 FROM envelopes o WHERE o.id = e.copy_of AND o.ingestion_tier = e.ingestion_tier)
-ORDER BY e.accepted_at, e.seq LIMIT :most
-
--- name: select_named(queue, since, until, kinds, ids, most)
--- Selected by id, a dropped duplicate is replayed too.
-SELECT e.id FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq
-WHERE e.id = ANY(:ids::uuid[]) AND e.queue = :queue AND e.accepted_at >= :since AND e.accepted_at < :until
-    AND e.members IS NULL AND (cardinality(:kinds::text[]) = 0 OR e.kind = ANY(:kinds))
-ORDER BY e.accepted_at, e.seq LIMIT :most

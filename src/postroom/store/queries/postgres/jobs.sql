@@ -64,35 +64,6 @@ RETURNING seq
 DELETE FROM job_keys k USING job_bodies b
 WHERE b.seq = ANY(:seqs::bigint[]) AND b.releases_key AND k.key = b.idempotency_key AND k.job_id = b.id
 
--- name: retry_job_later(seq, attempts, token, not_before, error, now)
-UPDATE job_queue
-SET state = 'queued', ready = false, lease_token = NULL, not_before = :not_before, last_error = :error, updated_at = :now
-WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running' AND attempts < max_attempts
-RETURNING seq, cancel_requested
-
--- name: park_job(seq, attempts, token, key, reason, until, now)
-UPDATE job_queue
-SET state = 'queued', ready = false, lease_token = NULL, attempts = attempts - 1, not_before = :until,
-    parked_by = :key, last_error = :reason, updated_at = :now
-WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running'
-RETURNING seq, cancel_requested
-
--- name: unpark_jobs(key, now)
-UPDATE job_queue SET ready = true, parked_by = NULL, not_before = NULL, updated_at = :now WHERE parked_by = :key
-RETURNING seq, priority
-
--- name: release_jobs(seqs, attempts, token, now)
-UPDATE job_queue SET state = 'queued', lease_token = NULL, attempts = attempts - 1, updated_at = :now
-WHERE seq = ANY(:seqs::bigint[]) AND attempts = :attempts AND lease_token = :token AND state = 'running'
-RETURNING seq, priority, cancel_requested
-
--- name: select_claim(seq, attempts, token)
-SELECT cancel_requested FROM job_queue
-WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running' FOR SHARE
-
--- name: select_cancel_requests(seqs, token)
-SELECT seq FROM job_queue WHERE seq = ANY(:seqs::bigint[]) AND lease_token = :token AND cancel_requested
-
 -- name: lock_job(id)
 SELECT b.seq, COALESCE(q.state, e.state), b.type, b.idempotency_key, b.releases_key, b.priority
 FROM job_bodies b LEFT JOIN job_queue q ON q.seq = b.seq LEFT JOIN job_ends e ON e.seq = b.seq
@@ -105,9 +76,6 @@ WITH done AS (
 INSERT INTO job_ends (seq, state, attempts, not_before, last_error, finished_at)
 SELECT seq, 'canceled', attempts, not_before, last_error, :now FROM done
 RETURNING seq
-
--- name: request_cancel(seq, now)
-UPDATE job_queue SET cancel_requested = true, updated_at = :now WHERE seq = :seq AND state = 'running' RETURNING seq
 
 -- name: revive_job(seq, now)
 -- An ended job is queued again with its attempts reset; its steps stay, so it resumes after the last one.
@@ -123,12 +91,6 @@ RETURNING seq, priority
 -- A job that has ended shows when it ended as its last change.
 UPDATE job_ends e SET state = 'canceled', finished_at = :now FROM job_bodies b
 WHERE b.id = ANY(:ids::uuid[]) AND b.seq = e.seq AND e.state = 'failed' RETURNING b.id
-
--- name: hasten_job(seq, now)
--- A sleeping or parked job is made due at once.
-UPDATE job_queue SET ready = true, not_before = NULL, parked_by = NULL, updated_at = :now
-WHERE seq = :seq AND state = 'queued' AND NOT ready
-RETURNING seq, priority
 
 -- name: wake_due_jobs(now, most)
 UPDATE job_queue q SET ready = true, parked_by = NULL, updated_at = :now
@@ -172,9 +134,6 @@ FROM (
 ) AS s
 WHERE m.priority = s.priority AND m.low < s.low
 
--- name: lock_dead_lease(now)
-SELECT token, holder FROM job_leases WHERE lease_until < :now LIMIT 1 FOR UPDATE SKIP LOCKED
-
 -- name: end_dead_jobs(token, now)
 -- The jobs of a dead worker that were to be canceled, or have no attempt left.
 WITH done AS (
@@ -207,24 +166,8 @@ WITH old AS (
 )
 SELECT b.seq, b.id FROM old JOIN job_bodies b ON b.seq = old.seq
 
--- name: delete_pruned(seqs, ids)
-DELETE FROM job_steps WHERE job_id = ANY(:ids::uuid[]);
-DELETE FROM job_bodies WHERE seq = ANY(:seqs::bigint[]);
-
 -- name: prune_receipts(before)
 DELETE FROM receipts WHERE written_at < :before
-
--- name: list_jobs(state, type, most)
-SELECT id, type, state, priority, attempts, max_attempts, payload_json, idempotency_key, not_before, last_error,
-    heartbeat_at, created_at, updated_at, finished_at, cancel_requested, parked_by
-FROM jobs
-WHERE (:state::text IS NULL OR state = :state) AND (:type::text IS NULL OR type = :type)
-ORDER BY seq DESC LIMIT :most
-
--- name: show_job(id)
-SELECT id, type, state, priority, attempts, max_attempts, payload_json, idempotency_key, not_before, last_error,
-    heartbeat_at, created_at, updated_at, finished_at, cancel_requested, parked_by
-FROM jobs WHERE id = :id
 
 -- name: count_failed_jobs(most)
 SELECT count(*) FROM (SELECT 1 FROM job_ends WHERE state = 'failed' LIMIT :most) AS failed

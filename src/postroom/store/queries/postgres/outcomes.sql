@@ -18,9 +18,3 @@ FROM messages m WHERE m.sender_doubt IS NULL AND m.id IN (
         AND sent_at >= :since ORDER BY sent_at DESC LIMIT :most) AS d
     UNION SELECT id FROM (SELECT id FROM messages WHERE account_id = :account_id AND list_id = ANY(:lists::text[])
         AND list_id <> '' AND sent_at >= :since ORDER BY sent_at DESC LIMIT :most) AS l)
-
--- name: upsert_outcomes(rows, now)
-INSERT INTO decision_outcomes (decision_id, agreed, what, observed_at)
-SELECT (e ->> 0)::uuid, (e ->> 1)::boolean, e ->> 2, :now FROM jsonb_array_elements(:rows::jsonb) AS e ORDER BY e ->> 0
-ON CONFLICT (decision_id) DO UPDATE
-SET agreed = excluded.agreed, what = excluded.what, observed_at = excluded.observed_at

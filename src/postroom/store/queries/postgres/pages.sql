@@ -55,9 +55,6 @@ SELECT finished_at, seq FROM job_ends
 WHERE state = :stage AND state <> 'completed' AND (finished_at, seq) < (:before_at, :before_seq)
 ORDER BY finished_at DESC, seq DESC LIMIT 1 OFFSET :looked - 1
 
--- name: select_job_seqs()
-SELECT (SELECT min(seq) FROM job_bodies), (SELECT max(seq) FROM job_bodies)
-
 -- name: select_newest_jobs(stage, type, account_id, error, before, last, most)
 SELECT seq, id, type, state, ready, attempts, max_attempts, not_before, last_error, created_at, finished_at,
     cancel_requested, parked_by

@@ -1,7 +1,3 @@
--- name: lock_timeline()
-LOCK TABLE timeline IN SHARE ROW EXCLUSIVE MODE;
-SELECT instance_id, epoch, ticks, place, alive_at FROM timeline
-
 -- name: select_place()
 -- The database, and the server's history: restoring to a point in time, or promoting a standby, begins a new one.
 SELECT (SELECT oid FROM pg_database WHERE datname = current_database()),

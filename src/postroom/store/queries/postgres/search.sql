@@ -1,7 +1,3 @@
--- name: select_search_backlog()
--- A second transaction finds nothing to do.
-SELECT below FROM search_backlog FOR UPDATE SKIP LOCKED
-
 -- name: index_backlog(lowest, below)
 -- Only by id, and without another indexed condition, so that no plan scans all messages.
 INSERT INTO message_header_ids (header_id, message_id)

@@ -8,9 +8,6 @@ WHERE state = 'queued' AND ready = 0 AND not_before > :now AND (attempts > 0 OR 
 SELECT seq, type, payload_json, updated_at, not_before, id FROM job_rows
 WHERE state = 'queued' AND ready = 0 AND not_before > :now AND attempts = 0 AND parked_by IS NULL AND updated_at > :ahead
 
--- name: move_wait(seq, not_before, written_at)
-UPDATE job_rows SET not_before = :not_before, updated_at = :written_at WHERE seq = :seq AND state = 'queued' AND ready = 0
-
 -- name: move_snooze(action_id, job_id, until)
 -- What the action remembers of its snooze, so that pages and undo know the same time.
 UPDATE actions SET pre_image_json = json_set(pre_image_json, '$.snooze_until', :until)

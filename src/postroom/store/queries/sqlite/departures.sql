@@ -1,10 +1,3 @@
--- name: await_no_pause()
--- One transaction writes at a time: a pause comes before or after this one.
-SELECT 1
-
--- name: await_no_departure()
-SELECT 1
-
 -- name: select_departing(rows)
 SELECT c.state AS account_state, c.provider, c.email, c.state_reason, COALESCE(j.cancel_requested, o.cancel_requested) AS cancel_requested, j.seq AS job_seq, o.id AS delivery_id,
     a.state AS action_state, a.approved_by, a.action_hash, a.action_type, a.parameters_json, m.id AS message_id,

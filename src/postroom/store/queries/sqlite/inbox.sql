@@ -1,26 +1,3 @@
--- name: share_accounts(identities)
--- One transaction writes at a time, so no account is removed meanwhile.
-SELECT endpoint_identity, state FROM accounts WHERE endpoint_identity IN (SELECT value FROM json_each(:identities))
-
--- name: take_inbox_keys(rows)
-INSERT INTO inbox_keys (key, event_key) SELECT value ->> 0, value ->> 1 FROM json_each(:rows) WHERE true
-ON CONFLICT DO NOTHING RETURNING key
-
--- name: take_events(rows)
-INSERT INTO inbox_events (event_key, inbox_id, sender, ingestion_tier)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:rows) WHERE true
-ON CONFLICT DO NOTHING RETURNING event_key
-
--- name: take_texts(rows, now)
--- A content whose time is over, or whose first message ended as failed, counts as new.
-INSERT INTO inbox_texts (queue, text_hash, inbox_id, expires_at)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:rows) WHERE true
-ON CONFLICT (queue, text_hash) DO UPDATE SET inbox_id = excluded.inbox_id, expires_at = excluded.expires_at
-WHERE inbox_texts.expires_at <= :now OR EXISTS (
-    SELECT 1 FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq WHERE e.id = inbox_texts.inbox_id AND x.state = 'failed'
-)
-RETURNING queue, text_hash
-
 -- name: insert_inbox(rows, now)
 -- A row is waiting, or ends at once as the duplicate of another.
 INSERT INTO envelopes (id, queue, tier, channel, provider, endpoint_identity, external_event_id, sender, kind,
@@ -93,22 +70,11 @@ SELECT DISTINCT q.queue FROM inbox_queue q
 WHERE q.seq IN (SELECT e.seq FROM json_each(:rows) AS r JOIN envelopes e ON e.id = r.value ->> 0)
     AND q.state = 'leased' AND q.lease_until >= :now
 
--- name: lock_expired(now, most)
-SELECT seq, queue, tier, attempts FROM inbox_queue WHERE state = 'leased' AND lease_until < :now
-ORDER BY lease_until LIMIT :most
-
 -- name: end_inbox(seqs, state, reason, linked_to, now)
 INSERT INTO inbox_ends (seq, state, attempts, reason, linked_to, ended_at)
 SELECT q.seq, :state, q.attempts, :reason, :linked_to, :now
 FROM inbox_queue q WHERE q.seq IN (SELECT value FROM json_each(:seqs));
 DELETE FROM inbox_queue WHERE seq IN (SELECT value FROM json_each(:seqs)) RETURNING seq, queue, tier, accepted_at;
-
--- name: add_rollups(rows, hour, shard)
-INSERT INTO rollups (hour, measure, queue, name, endpoint_identity, bucket, shard, count, total_ms)
-SELECT :hour, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, :shard, value ->> 5, value ->> 6
-FROM json_each(:rows) WHERE true
-ON CONFLICT (hour, measure, queue, name, endpoint_identity, bucket, shard)
-DO UPDATE SET count = rollups.count + excluded.count, total_ms = rollups.total_ms + excluded.total_ms
 
 -- name: replay_inbox(rows, queue, now)
 -- Each pair is a past message and the id of its copy, which waits like a new one.
@@ -119,18 +85,3 @@ SELECT r.value ->> 1, v.queue, v.tier, v.channel, v.provider, v.endpoint_identit
 FROM json_each(:rows) AS r JOIN envelopes v ON v.id = r.value ->> 0 ORDER BY r.key;
 INSERT INTO inbox_queue (seq, id, queue, tier, state, accepted_at)
 SELECT e.seq, e.id, :queue, e.tier, 'waiting', :now FROM json_each(:rows) AS r JOIN envelopes e ON e.id = r.value ->> 1;
-
--- name: select_history(queue, since, until, kinds, most)
--- Messages that ended, excluding duplicates and copies made by a replay.
-SELECT e.id FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq
-WHERE e.queue = :queue AND e.accepted_at >= :since AND e.accepted_at < :until AND e.members IS NULL
-    AND x.state <> 'duplicate' AND (json_array_length(:kinds) = 0 OR e.kind IN (SELECT value FROM json_each(:kinds)))
-    AND NOT EXISTS (SELECT 1 FROM envelopes o WHERE o.id = e.copy_of AND o.ingestion_tier = e.ingestion_tier)
-ORDER BY e.accepted_at, e.seq LIMIT :most
-
--- name: select_named(queue, since, until, kinds, ids, most)
--- Selected by id, a dropped duplicate is replayed too.
-SELECT e.id FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq
-WHERE e.id IN (SELECT value FROM json_each(:ids)) AND e.queue = :queue AND e.accepted_at >= :since AND e.accepted_at < :until
-    AND e.members IS NULL AND (json_array_length(:kinds) = 0 OR e.kind IN (SELECT value FROM json_each(:kinds)))
-ORDER BY e.accepted_at, e.seq LIMIT :most

@@ -31,47 +31,12 @@ DELETE FROM job_keys WHERE key IN (
     SELECT idempotency_key FROM job_rows WHERE seq IN (SELECT value FROM json_each(:seqs)) AND releases_key = 1
 ) AND job_id IN (SELECT id FROM job_rows WHERE seq IN (SELECT value FROM json_each(:seqs)))
 
--- name: retry_job_later(seq, attempts, token, not_before, error, now)
-UPDATE job_rows
-SET state = 'queued', ready = 0, lease_token = NULL, not_before = :not_before, last_error = :error, updated_at = :now
-WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running' AND attempts < max_attempts
-RETURNING seq, cancel_requested
-
--- name: park_job(seq, attempts, token, key, reason, until, now)
-UPDATE job_rows
-SET state = 'queued', ready = 0, lease_token = NULL, attempts = attempts - 1, not_before = :until,
-    parked_by = :key, last_error = :reason, updated_at = :now
-WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running'
-RETURNING seq, cancel_requested
-
--- name: unpark_jobs(key, now)
-UPDATE job_rows SET ready = 1, parked_by = NULL, not_before = NULL, updated_at = :now
-WHERE parked_by = :key AND state = 'queued'
-RETURNING seq, priority
-
--- name: release_jobs(seqs, attempts, token, now)
-UPDATE job_rows SET state = 'queued', lease_token = NULL, attempts = attempts - 1, updated_at = :now
-WHERE seq IN (SELECT value FROM json_each(:seqs)) AND attempts = :attempts AND lease_token = :token
-    AND state = 'running'
-RETURNING seq, priority, cancel_requested
-
--- name: select_claim(seq, attempts, token)
-SELECT cancel_requested FROM job_rows
-WHERE seq = :seq AND attempts = :attempts AND lease_token = :token AND state = 'running'
-
--- name: select_cancel_requests(seqs, token)
-SELECT seq FROM job_rows
-WHERE seq IN (SELECT value FROM json_each(:seqs)) AND lease_token = :token AND cancel_requested = 1
-
 -- name: lock_job(id)
 SELECT seq, state, type, idempotency_key, releases_key, priority FROM job_rows WHERE id = :id
 
 -- name: cancel_queued_job(seq, now)
 UPDATE job_rows SET state = 'canceled', parked_by = NULL, cancel_requested = 0, finished_at = :now, updated_at = :now
 WHERE seq = :seq AND state = 'queued' RETURNING seq
-
--- name: request_cancel(seq, now)
-UPDATE job_rows SET cancel_requested = 1, updated_at = :now WHERE seq = :seq AND state = 'running' RETURNING seq
 
 -- name: revive_job(seq, now)
 -- An ended job is queued again with its attempts reset; its steps stay, so it resumes after the last one.
@@ -83,11 +48,6 @@ WHERE seq = :seq AND state IN ('failed', 'canceled') RETURNING seq, priority
 UPDATE job_rows SET state = 'canceled', finished_at = :now, updated_at = :now
 WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'failed' RETURNING id
 
--- name: hasten_job(seq, now)
--- A sleeping or parked job is made due at once.
-UPDATE job_rows SET ready = 1, not_before = NULL, parked_by = NULL, updated_at = :now
-WHERE seq = :seq AND state = 'queued' AND ready = 0 RETURNING seq, priority
-
 -- name: wake_due_jobs(now, most)
 UPDATE job_rows SET ready = 1, parked_by = NULL, updated_at = :now
 WHERE seq IN (
@@ -98,9 +58,6 @@ RETURNING seq, priority
 -- name: rewind_marks(rows)
 -- SQLite removes dead entries from its indexes at once: there are no marks to move.
 SELECT 1 WHERE :rows IS NULL
-
--- name: lock_dead_lease(now)
-SELECT token, holder FROM job_leases WHERE lease_until < :now LIMIT 1
 
 -- name: end_dead_jobs(token, now)
 -- The jobs of a dead worker that were to be canceled, or have no attempt left.
@@ -118,27 +75,9 @@ RETURNING seq, priority, id, attempts
 -- name: prune_jobs(state, before, most)
 SELECT seq, id FROM job_rows WHERE state = :state AND finished_at < :before LIMIT :most
 
--- name: delete_pruned(seqs, ids)
-DELETE FROM job_steps WHERE job_id IN (SELECT value FROM json_each(:ids));
-DELETE FROM job_rows WHERE seq IN (SELECT value FROM json_each(:seqs));
-
 -- name: prune_receipts(before)
 -- SQLite needs no receipts: its commits have no unknown outcome.
 SELECT 1 WHERE :before IS NULL
-
--- name: list_jobs(state, type, most)
-SELECT id, type, state, priority, attempts, max_attempts, payload_json, idempotency_key, not_before, last_error,
-    (SELECT heartbeat_at FROM job_leases WHERE token = lease_token) AS heartbeat_at, created_at, updated_at, finished_at,
-    cancel_requested, parked_by
-FROM job_rows
-WHERE (:state IS NULL OR state = :state) AND (:type IS NULL OR type = :type)
-ORDER BY seq DESC LIMIT :most
-
--- name: show_job(id)
-SELECT id, type, state, priority, attempts, max_attempts, payload_json, idempotency_key, not_before, last_error,
-    (SELECT heartbeat_at FROM job_leases WHERE token = lease_token) AS heartbeat_at, created_at, updated_at, finished_at,
-    cancel_requested, parked_by
-FROM job_rows WHERE id = :id
 
 -- name: count_failed_jobs(most)
 SELECT count(*) FROM (SELECT 1 FROM job_rows WHERE state = 'failed' AND finished_at IS NOT NULL LIMIT :most)

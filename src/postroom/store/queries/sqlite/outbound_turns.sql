@@ -96,16 +96,6 @@ ON CONFLICT (lane, level, node_id)
 DO UPDATE SET waiting = outbound_turns.waiting + excluded.waiting, weight = excluded.weight, busy = NOT outbound_turns.held
 RETURNING lane, node_id, waiting, held
 
--- name: wake_mail(most, now)
--- Mail that has become due, or that its holder gave back: from now on it waits for its turn.
-UPDATE outbound_mail SET ready = true WHERE id IN (
-    SELECT id FROM outbound_mail WHERE state IN ('queued', 'deferred') AND NOT ready AND not_before <= :now
-    ORDER BY not_before, seq LIMIT :most
-)
-RETURNING id, seq, sender_id, message_class,
-    (SELECT count(*) FROM outbound_recipients r WHERE r.mail_id = outbound_mail.id AND r.state IN ('queued', 'deferred')) AS cost,
-    EXISTS (SELECT 1 FROM outbound_recipients r WHERE r.mail_id = outbound_mail.id AND r.attempts > 0) AS retry
-
 -- name: lease_chosen(seqs, lease_token, lease_until, later, measured, now)
 -- Mail whose mailbox cannot be used now is looked at again later; it is not held against it.
 UPDATE outbound_mail SET ready = false, updated_at = :now, state = 'sending', lease_token = :lease_token, lease_until = :lease_until,

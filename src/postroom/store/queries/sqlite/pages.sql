@@ -60,9 +60,6 @@ SELECT finished_at, seq FROM job_rows INDEXED BY jobs_ended
 WHERE state = :stage AND finished_at IS NOT NULL AND (finished_at, seq) < (:before_at, :before_seq)
 ORDER BY finished_at DESC, seq DESC LIMIT 1 OFFSET :looked - 1
 
--- name: select_job_seqs()
-SELECT (SELECT min(seq) FROM job_rows), (SELECT max(seq) FROM job_rows)
-
 -- name: select_newest_jobs(stage, type, account_id, error, before, last, most)
 SELECT seq, id, type, state, ready, attempts, max_attempts, not_before, last_error, created_at, finished_at,
     cancel_requested, parked_by

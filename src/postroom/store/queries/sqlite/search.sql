@@ -1,6 +1,3 @@
--- name: select_search_backlog()
-SELECT below FROM search_backlog
-
 -- name: index_backlog(lowest, below)
 INSERT INTO message_documents (message_id, account_id, sent_at, has_attachment)
 SELECT id, account_id, sent_at, has_attachment FROM messages
