@@ -11,7 +11,7 @@ import json
 import signal
 import sys
 from collections.abc import AsyncGenerator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import orjson
@@ -22,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from postroom.compose.pages import all_pages
 from postroom.compose.tasks import settle_memory
 from postroom.core.queue.queues import Queues
 from postroom.core.roles import Role
@@ -29,7 +30,6 @@ from postroom.core.tally import Gauges, Tally
 from postroom.intake.buffer import Buffer
 from postroom.intake.disk import DiskReserve
 from postroom.intake.intake import Intake
-from postroom.interfaces.dashboard.pages import all_pages
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.http.application import create_application
 from postroom.interfaces.http.serve import serving
@@ -37,6 +37,7 @@ from postroom.interfaces.http.services import Services
 from postroom.interfaces.http.switchboard import running_mcp, switchboard_routes
 from postroom.interfaces.http.token_check import TokenCheck
 from postroom.operations.backfill.keeper import Keeper
+from postroom.operations.parts import Parts
 from postroom.settings.reading import load_settings
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
@@ -72,8 +73,8 @@ async def serve_ours(target: Target) -> None:
             _beside(keeper),
         ):
             routes = [*switchboard_routes(services, mcp), Route("/metrics", exporter.metrics_endpoint)]
-            site = Site("bench", datetime.now(UTC))
-            pages = all_pages(site, database, settings)
+            site = Site(Parts(settings, database), "bench")
+            pages = all_pages(site)
             application = create_application(site, pages, allowed_hosts=hosts, routes=routes)
             async with serving(application, host=LOOPBACK, port=0, before_stop=mcp.stop_waiting) as address:
                 token = await connector_token(database)

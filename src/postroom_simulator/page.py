@@ -40,10 +40,10 @@ TEMPLATES = Path(__file__).parent / "templates"
 class SimulationPage(Page):
     address, title, template = ADDRESS, "Simulate the outbound queue", "simulation.html"
 
-    def __init__(self, site: Site, runs: SimulationRuns) -> None:
+    def __init__(self, site: Site) -> None:
         site.add_templates(TEMPLATES)
         super().__init__(site)
-        self._runs = runs
+        self._runs = SimulationRuns(self._database, self._clock)
 
     def changes(self) -> AsyncIterator[None]:
         return self._runs.changes()

@@ -13,7 +13,6 @@ from postroom.interfaces.dashboard.broadcast import UpdateIntervals
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.http.application import create_application
 from postroom.interfaces.http.serve import serving
-from postroom.settings.reading import load_settings
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -21,6 +20,7 @@ from postroom.store.people.audit import Signature
 from postroom.store.rules.rules import switch_rule
 from support.axe import grave_violations
 from support.chromium import BrowserErrors
+from support.page_app import parts_in
 from support.rule_pages import ATTACKS, CLUB, INVOICE, LUNCH, PARCEL, SHOP, mailbox, stored
 from support.sqlite import new_sqlite
 from support.store.mail_setup import Sample
@@ -37,9 +37,8 @@ async def database(migrated_sqlite: Path, tmp_path: Path) -> AsyncIterator[Datab
 
 @asynccontextmanager
 async def dashboard(database: Database, data_dir: Path) -> AsyncGenerator[str]:
-    site = Site("mara@lindqvist.example", wall_clock(), INTERVALS)
-    pages = all_pages(site, database, load_settings({"data_dir": data_dir}, environ={}, cwd=data_dir))
-    app = create_application(site, pages, allowed_hosts=["127.0.0.1"])
+    site = Site(parts_in(data_dir, database), "mara@lindqvist.example", INTERVALS)
+    app = create_application(site, all_pages(site), allowed_hosts=["127.0.0.1"])
     async with serving(app, host="127.0.0.1", port=0) as address:
         yield address
 

@@ -14,6 +14,7 @@ from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.http.application import create_application
 from postroom.operations.accounts.accounts import find_account, list_accounts
 from postroom.operations.accounts.pending_consents import PendingConsents
+from postroom.operations.parts import Parts
 from postroom.settings.reading import load_settings
 from postroom.store.engine.database import Database
 from postroom.store.jobs import jobs
@@ -193,9 +194,8 @@ async def test_a_mailbox_is_connected_step_by_step(setup: IntakeSetup, tmp_path:
     """With a pasted answer, from an emulated Google over real HTTP."""
     async with running_google() as google:
         settings = load_settings({"data_dir": tmp_path}, environ=google.settings(), cwd=tmp_path)
-        site = Site("owner@example.org", setup.clock())
-        consents = PendingConsents(setup.database, settings, setup.clock)
-        whole = create_application(site, [ConnectPage(site, setup.database, consents)], allowed_hosts=("127.0.0.1",))
+        site = Site(Parts(settings, setup.database, setup.clock), "owner@example.org")
+        whole = create_application(site, [ConnectPage(site)], allowed_hosts=("127.0.0.1",))
         transport = httpx2.ASGITransport(app=as_visitor(whole, visitor("admin")))
         async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8025") as page:
             assert said_in(await submit(page, "/connectors/new/finish", {"answer": "x"})).mood == "bad"

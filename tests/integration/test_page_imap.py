@@ -11,14 +11,13 @@ from postroom.interfaces.dashboard.pages.connectors import pages
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.http.application import create_application
 from postroom.operations.accounts.accounts import list_accounts
-from postroom.settings.reading import load_settings
 from postroom.store.accounts.accounts import refuse_sign_in
 from postroom.store.engine.database import Database
 from support.attacks import ATTACKS, assert_harmless
 from support.clocks import ManualClock
 from support.imap_server import PASSWORD, ImapServer, authority
 from support.intake_pages import IntakeSetup, said_in
-from support.page_app import as_visitor, visitor
+from support.page_app import as_visitor, parts_in, visitor
 from support.page_forms import submit
 from support.store.fault_cases_registry import signed
 
@@ -32,9 +31,8 @@ def setup(sqlite: Database, tmp_path: Path, clock: ManualClock) -> IntakeSetup:
 
 @pytest.fixture
 async def page(setup: IntakeSetup, tmp_path: Path) -> AsyncIterator[httpx2.AsyncClient]:
-    settings = load_settings({"data_dir": tmp_path}, environ={}, cwd=tmp_path)
-    site = Site("owner@example.org", setup.clock())
-    shown = [ConnectImapPage(site, setup.database, settings), *pages(site, setup.database, settings)]
+    site = Site(parts_in(tmp_path, setup.database, setup.clock), "owner@example.org")
+    shown = [ConnectImapPage(site), *pages(site)]
     whole = create_application(site, shown, allowed_hosts=("127.0.0.1",))
     transport = httpx2.ASGITransport(app=as_visitor(whole, visitor("admin")))
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8025") as client:
@@ -105,9 +103,8 @@ async def test_an_address_from_a_link_is_shown_as_text(page: httpx2.AsyncClient)
 
 
 async def test_only_an_administrator_connects(setup: IntakeSetup, tmp_path: Path, clock: ManualClock) -> None:
-    settings = load_settings({"data_dir": tmp_path}, environ={}, cwd=tmp_path)
-    site = Site("owner@example.org", clock())
-    whole = create_application(site, [ConnectImapPage(site, setup.database, settings)], allowed_hosts=("127.0.0.1",))
+    site = Site(parts_in(tmp_path, setup.database, clock), "owner@example.org")
+    whole = create_application(site, [ConnectImapPage(site)], allowed_hosts=("127.0.0.1",))
     transport = httpx2.ASGITransport(app=as_visitor(whole, visitor("operator")))
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8025") as client:
         assert 'type="password"' not in (await client.get("/connectors/imap")).text

@@ -22,7 +22,7 @@ from postroom.store.people.audit import list_audit
 from support.attacks import ATTACKS, assert_harmless
 from support.clocks import ManualClock
 from support.intake_pages import IntakeSetup, intake_pages, said_in, visiting
-from support.page_app import as_visitor, visitor
+from support.page_app import as_visitor, parts_in, visitor
 from support.page_forms import submit
 from support.until import until
 
@@ -253,8 +253,8 @@ async def test_a_job_that_waits_for_its_time_is_scheduled(setup: IntakeSetup, pa
 @asynccontextmanager
 async def impatient(setup: IntakeSetup) -> AsyncGenerator[httpx2.AsyncClient]:
     """The pages of a process that shows every bulk act as work in progress."""
-    site = Site("owner@example.org", setup.clock())
-    pages = intake_pages(site, setup.database, setup.data_dir, setup.clock, patience_s=0.0)
+    site = Site(parts_in(setup.data_dir, setup.database, setup.clock), "owner@example.org")
+    pages = intake_pages(site, patience_s=0.0)
     app = as_visitor(create_application(site, pages, allowed_hosts=("127.0.0.1",)), OWNER)
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://127.0.0.1:8025") as client:
         yield client

@@ -33,6 +33,7 @@ from postroom.operations.accounts.accounts import AccountView, list_accounts
 from postroom.operations.accounts.connecting import connect_with_fields
 from postroom.operations.actions.undo import UndoSelection, undo_selection
 from postroom.operations.caller import Caller
+from postroom.operations.parts import Parts
 from postroom.operations.people.audit import Signature, signature
 from postroom.operations.preview.preview_account import fetch_mail
 from postroom.settings.reading import Settings, load_settings
@@ -106,9 +107,8 @@ def test_it_is_connected_by_the_command(shell: Shell, monkeypatch: pytest.Monkey
 
 
 async def test_it_is_connected_on_a_page_and_shown(sqlite: Database, tmp_path: Path, clock: ManualClock) -> None:
-    site = Site("owner@example.org", clock())
-    shown = all_pages(site, sqlite, settings_in(tmp_path))
-    whole = as_visitor(create_application(site, shown, allowed_hosts=("127.0.0.1",)), visitor("admin"))
+    site = Site(Parts(settings_in(tmp_path), sqlite, clock), "owner@example.org")
+    whole = as_visitor(create_application(site, all_pages(site), allowed_hosts=("127.0.0.1",)), visitor("admin"))
     address = "http://127.0.0.1:8025"
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=whole), base_url=address) as page:
         assert 'href="/connectors/new/folders">Connect in folders</a>' in (await page.get("/connectors")).text

@@ -15,7 +15,6 @@ from starlette.requests import Request
 from postroom.core.heartbeat import parse_heartbeat
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.secret_fields import REFRESH_TOKEN
-from postroom.core.queue.queues import Queues
 from postroom.core.visitors import Visitor
 from postroom.interfaces.dashboard.broadcast import UpdateIntervals
 from postroom.interfaces.dashboard.page import Page
@@ -28,9 +27,6 @@ from postroom.interfaces.dashboard.visiting import OWNER
 from postroom.interfaces.http.application import create_application
 from postroom.jobs.counting import JobCounter
 from postroom.mailboxes.gmail.scopes import LEVELS
-from postroom.operations.connectors.connector_cards import ConnectorLimits
-from postroom.operations.installation.long_tasks import FromPage, LongTasks
-from postroom.operations.jobs.job_bulk import BulkOutcome
 from postroom.store.accounts.accounts import Consent, GivenAccess, connect_account
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -41,7 +37,7 @@ from postroom.store.jobs.new_jobs import new_job
 from postroom.store.people.audit import Signature, list_audit
 from postroom.vault.sealing import Sealed
 from support.clocks import ManualClock
-from support.page_app import as_visitor
+from support.page_app import as_visitor, parts_in
 from support.patience import PATIENCE_S
 from support.store.inbox_setup import InboxSetup
 
@@ -50,27 +46,16 @@ ENDPOINT = f"gmail:user:{MARA}"
 LEASE = timedelta(minutes=5)
 
 
-def intake_pages(
-    site: Site, database: Database, data_dir: Path, clock: ManualClock, patience_s: float = PATIENCE_S
-) -> list[Page]:
-    runs = LongTasks[FromPage, BulkOutcome](unwatched_s=None)
-    limits = ConnectorLimits(data_dir, 6_000, timedelta(hours=1))
-    return [
-        ConnectorsPage(site, database, limits, clock),
-        ConnectorPage(site, database, limits, clock),
-        QueuesPage(site, database, Queues(), clock),
-        JobsPage(site, database, clock, runs, patience_s),
-        BulkPage(site, database, runs),
-        JobPage(site, database),
-    ]
+def intake_pages(site: Site, patience_s: float = PATIENCE_S) -> list[Page]:
+    kinds = (ConnectorsPage, ConnectorPage, QueuesPage, BulkPage, JobPage)
+    return [JobsPage(site, patience_s), *(kind(site) for kind in kinds)]
 
 
 def intake_application(
     database: Database, data_dir: Path, clock: ManualClock, intervals: UpdateIntervals | None = None
 ) -> Starlette:
-    site = Site("owner@example.org", clock(), intervals)
-    pages = intake_pages(site, database, data_dir, clock)
-    return create_application(site, pages, allowed_hosts=("127.0.0.1",))
+    site = Site(parts_in(data_dir, database, clock), "owner@example.org", intervals)
+    return create_application(site, intake_pages(site), allowed_hosts=("127.0.0.1",))
 
 
 @asynccontextmanager

@@ -12,9 +12,10 @@ from postroom.core.visitors import PersonRole, Visitor
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visiting import OWNER, VISITOR
 from postroom.interfaces.http.application import create_application
+from postroom.operations.parts import Parts
 from postroom.settings.reading import load_settings
+from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
-from support.scripted_feed import NOON
 
 HOST = "postroom.test"
 
@@ -24,13 +25,17 @@ def visitor(role: PersonRole, *, is_fresh: bool = True) -> Visitor:
     return Visitor(f"a {role}", role, OWNER.form_token, is_fresh)
 
 
+def parts_in(data_dir: Path, database: Database, clock: Clock = wall_clock) -> Parts:
+    """The parts of an installation with the usual settings."""
+    return Parts(load_settings({"data_dir": data_dir}, environ={}, cwd=data_dir), database, clock)
+
+
 @asynccontextmanager
 async def visiting_pages(
-    database: Database, data_dir: Path, visitor: Visitor = OWNER
+    database: Database, data_dir: Path, visitor: Visitor = OWNER, clock: Clock = wall_clock
 ) -> AsyncGenerator[httpx2.AsyncClient]:
-    site = Site("owner@example.org", NOON)
-    pages = all_pages(site, database, load_settings({"data_dir": data_dir}, environ={}, cwd=data_dir))
-    app = as_visitor(create_application(site, pages, allowed_hosts=[HOST]), visitor)
+    site = Site(parts_in(data_dir, database, clock), "owner@example.org")
+    app = as_visitor(create_application(site, all_pages(site), allowed_hosts=[HOST]), visitor)
     transport = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(transport=transport, base_url=f"http://{HOST}") as client:
         yield client

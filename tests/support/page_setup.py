@@ -3,7 +3,6 @@
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +11,6 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from postroom.core.actions.action import action_hash
-from postroom.core.actions.safety import Policy
 from postroom.core.actions.undo import irreversible_hint
 from postroom.core.jobs.job import Job
 from postroom.core.mail.mailbox import MailboxOf
@@ -26,8 +24,8 @@ from postroom.interfaces.dashboard.pages.overview import OverviewPage
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visiting import VISITOR
 from postroom.interfaces.http.application import create_application
-from postroom.operations.actions.approvals import count_waiting
-from postroom.operations.overview.overview import Overview
+from postroom.operations.parts import Parts
+from postroom.settings.reading import Settings
 from postroom.store.actions import approvals, decisions, undos
 from postroom.store.actions.approvals import Approval
 from postroom.store.engine.clock import wall_clock
@@ -124,16 +122,9 @@ def visitor(role: PersonRole, *, is_fresh: bool = True) -> Visitor:
 
 def mail_application(database: Database, mailbox_of: MailboxOf | None = None) -> Starlette:
     """The application, in which everyone is the owner."""
-    site = Site("ada@example.com", wall_clock(), UpdateIntervals(between_updates=0.01, reread=3600))
-    site.count_waiting = partial(count_waiting, database)
-    site.mailbox_of = mailbox_of
-    policy = Policy(zone=zone_at_noon())
-    pages = [
-        OverviewPage(site, Overview(database, zone=policy.zone)),
-        MailPage(site, database, policy),
-        MessagePage(site, database, policy, timedelta()),
-        ApprovalsPage(site, database),
-    ]
+    parts = Parts(Settings.model_validate({"time_zone": zone_at_noon().key}), database, mailbox_of=mailbox_of)
+    site = Site(parts, "ada@example.com", UpdateIntervals(between_updates=0.01, reread=3600))
+    pages = [OverviewPage(site), MailPage(site), MessagePage(site, timedelta()), ApprovalsPage(site)]
     return create_application(site, pages, allowed_hosts=("127.0.0.1",))
 
 

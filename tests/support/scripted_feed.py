@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from uuid import UUID
 
 from starlette.applications import Starlette
@@ -20,9 +21,12 @@ from postroom.operations.overview.attention import Attention
 from postroom.operations.overview.first_steps import FirstSteps
 from postroom.operations.overview.overview import ControlState, HiddenToday, Overview
 from postroom.operations.overview.road import Road
+from postroom.operations.parts import Parts
 from postroom.operations.people.audit import Signature
 from postroom.operations.rules.model import ModelStatus
+from postroom.settings.reading import Settings
 from postroom.store.actions.pauses import ALL, Pause
+from postroom.store.engine.opening import look_into
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
@@ -60,9 +64,15 @@ def overview_application(
     routes: Sequence[BaseRoute] = (),
 ) -> Starlette:
     """The application with the overview alone, over this feed."""
-    site = Site(account, NOON, intervals)
-    page = OverviewPage(site, feed)
-    return create_application(site, [page], allowed_hosts=allowed_hosts, routes=routes)
+    site = Site(parts_with(feed), account, intervals)
+    return create_application(site, [OverviewPage(site)], allowed_hosts=allowed_hosts, routes=routes)
+
+
+def parts_with(feed: Overview) -> Parts:
+    """The parts of an installation without data, with this overview."""
+    parts = Parts(Settings.model_validate({}), look_into(Path("no-such-folder"), None))
+    parts.overview = feed
+    return parts
 
 
 class ScriptedFeed(Overview):
@@ -90,6 +100,9 @@ class ScriptedFeed(Overview):
         if self.failure is not None:
             raise self.failure
         return sorted(self._lines.values(), key=lambda each: each.at, reverse=True)[:limit]
+
+    async def count_waiting(self) -> int:
+        return 0
 
     async def in_line(self) -> Mapping[str, int]:
         return self._in_line

@@ -18,7 +18,7 @@ from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.http.application import create_application
 from postroom.operations.accounts.account_status import AccountLine
 from postroom_simulator.page import TEMPLATES as OF_THE_SIMULATOR
-from support.scripted_feed import NOON, ScriptedFeed, line, overview_application
+from support.scripted_feed import NOON, ScriptedFeed, line, overview_application, parts_with
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
@@ -293,8 +293,8 @@ class SecondPage(OverviewPage):
 
 
 async def test_a_second_page_has_its_own_address_and_stream_and_is_linked_from_the_first() -> None:
-    site, feed = Site("owner@example.org", NOON), ScriptedFeed(line(1))
-    app = create_application(site, [OverviewPage(site, feed), SecondPage(site, feed)], allowed_hosts=["postroom.test"])
+    site = Site(parts_with(ScriptedFeed(line(1))), "owner@example.org")
+    app = create_application(site, [OverviewPage(site), SecondPage(site)], allowed_hosts=["postroom.test"])
     transport = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://postroom.test") as client:
         first, second = (await client.get("/")).text, (await client.get("/rules")).text

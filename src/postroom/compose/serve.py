@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import httpx2
@@ -39,8 +38,7 @@ from postroom.interfaces.http.serve import serving
 from postroom.interfaces.http.services import Services
 from postroom.interfaces.http.switchboard import DOORS, McpEndpoint, running_mcp, switchboard_routes
 from postroom.mailboxes.gmail.transport import CheckedClient
-from postroom.operations.actions.approvals import count_waiting
-from postroom.operations.backfill.estimate_runs import EstimateRuns
+from postroom.operations.parts import Parts
 from postroom.settings.reading import Settings
 from postroom.store.accounts.accounts import AccountView, list_accounts
 from postroom.store.engine.database import Database
@@ -161,20 +159,19 @@ async def pages_application(
 ) -> AsyncGenerator[Starlette]:
     """Create the application: the pages with their sign-in, and these other routes.
 
-    `mailbox_of` opens mailboxes for reading what is not stored, such as the HTML of a message.
+    `mailbox_of` opens mailboxes for reading.
     """
     web = settings.web
-    site = Site(functools.partial(_shown_account, settings, services.database), datetime.now(UTC))
-    site.mailbox_of = mailbox_of
-    site.count_waiting = functools.partial(count_waiting, services.database)
-    runs = EstimateRuns(services.backfills, services.estimates, services.clock)
-    site.estimate_runs = runs
-    api = Api(ApiParts(settings, services, runs), Door(services, web.allowed_hosts), signs_in=web.sign_in)
+    parts = Parts(settings, services.database, services.clock, mailbox_of)
+    site = Site(parts, functools.partial(_shown_account, settings, services.database))
+    api = Api(
+        ApiParts(settings, services, parts.estimate_runs), Door(services, web.allowed_hosts), signs_in=web.sign_in
+    )
     try:
         async with opened_sign_in(settings, services, site) as sign_in:
             yield create_application(
                 site,
-                all_pages(site, services.database, settings),
+                all_pages(site),
                 allowed_hosts=web.allowed_hosts,
                 own_doors=DOORS,
                 routes=[*routes, *sign_in.routes, *api.routes()],
@@ -183,7 +180,7 @@ async def pages_application(
                 gate=sign_in.gate,
             )
     finally:
-        runs.close()
+        parts.estimate_runs.close()
 
 
 def _hooks(settings: Settings, services: Services, http: httpx2.AsyncClient) -> list[Route]:

@@ -22,8 +22,8 @@ from postroom.interfaces.dashboard.said import Said, say
 from postroom.interfaces.dashboard.sign_in.visits import session_of
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import check_storable
-from postroom.interfaces.dashboard.visiting import visitor_of
-from postroom.operations.people.audit import Signature, signature
+from postroom.interfaces.dashboard.visiting import ON_THE_PAGE, signature_of, visitor_of
+from postroom.operations.caller import Caller
 from postroom.operations.people.kept_forms import KeptForm
 from postroom.operations.people.sessions import LiveSession
 
@@ -47,6 +47,8 @@ class Form:
     visitor: Visitor
     back: str
     """The address of the page that it was submitted from, filters included."""
+    by: Caller
+    """Who asks for the change: the person, with the reason in the form if there is one."""
 
     def text(self, name: str) -> str:
         """Return the field, without spaces around it; an empty text without one."""
@@ -77,10 +79,6 @@ class Form:
         is_whole = len(fields) == len(self.fields.multi_items())
         return KeptForm(address, self.parameters, fields, self.back) if is_whole else None
 
-    def signed(self, reason: str = "on the page") -> Signature:
-        """Return the person's signature for the audit log."""
-        return signature(f"person:{self.visitor.name}", self.visitor.role, reason)
-
 
 @dataclass(frozen=True, slots=True)
 class Done:
@@ -107,10 +105,17 @@ class FormRoute(Route):
 
 
 def form_route(
-    site: Site, address: str, submit: Submit, *, role: PersonRole = "operator", again: bool = False
+    site: Site,
+    address: str,
+    submit: Submit,
+    *,
+    role: PersonRole = "operator",
+    again: bool = False,
+    reason: str = ON_THE_PAGE,
 ) -> FormRoute:
     """Return the route that accepts the form at this address.
 
+    `reason` is what the person signs with where the form names none.
     `again` asks people to prove who they are, unless they did so a few minutes ago; the form is carried out after that.
     An error that is meant for people is shown on the page that the form was on.
     """
@@ -122,7 +127,7 @@ def form_route(
             await request.close()  # of uploaded files
 
     async def answered(request: Request) -> Response:
-        form = await _checked(request, role)
+        form = admit(*await _checked(request, role))
         if not again or form.visitor.is_fresh:
             return await carry_out(form)
         live, kept = session_of(request), form.kept(address)
@@ -132,7 +137,12 @@ def form_route(
 
     async def repeated(_request: Request, live: LiveSession, kept: KeptForm) -> Response:
         _check_role(live.visitor, role)
-        return await carry_out(Form(FormData([*kept.fields]), kept.parameters, live.visitor, kept.back))
+        return await carry_out(admit(FormData([*kept.fields]), kept.parameters, live.visitor, kept.back))
+
+    def admit(fields: FormData, parameters: Mapping[str, str], visitor: Visitor, back: str) -> Form:
+        given = fields.get("reason")
+        signed = signature_of(visitor, given.strip() if isinstance(given, str) and given.strip() else reason)
+        return Form(fields, parameters, visitor, back, Caller(site.parts.database, signed, site.parts.clock))
 
     async def carry_out(form: Form) -> Response:
         try:
@@ -156,7 +166,8 @@ def sent_to_prove(back: str) -> Response:
     return say(response, Said("Nothing was done before you confirmed it's you. Send the form again.", "bad"))
 
 
-async def _checked(request: Request, role: PersonRole) -> Form:
+async def _checked(request: Request, role: PersonRole) -> tuple[FormData, Mapping[str, str], Visitor, str]:
+    """Return the fields, the parts of the path, the visitor and the page to go back to, if the form may be acted on."""
     if not is_from_own_page(request):
         raise HTTPException(FORBIDDEN)
     visitor = visitor_of(request)
@@ -170,7 +181,7 @@ async def _checked(request: Request, role: PersonRole) -> Form:
     for name, value in fields.multi_items():
         check_storable({name: value})
     back = fields.get("back")
-    return Form(fields, request.path_params, visitor, own_path(back if isinstance(back, str) else ""))
+    return fields, request.path_params, visitor, own_path(back if isinstance(back, str) else "")
 
 
 def _check_role(visitor: Visitor, role: PersonRole) -> None:

@@ -1,6 +1,7 @@
 """A page that updates itself: a document at its address, and its changing part, the board, as a stream.
 
-A page is a module in `pages/` with a subclass of `Page`, a function that creates it, and a template for its board.
+A page is a module in `pages/` with a subclass of `Page`, a function `pages` that creates it, and a template for its
+board.
 """
 
 import asyncio
@@ -40,6 +41,8 @@ class Page(ABC):
 
     def __init__(self, site: Site) -> None:
         self._site = site
+        self._parts = site.parts
+        self._settings, self._database, self._clock = site.parts.settings, site.parts.database, site.parts.clock
         self._boards = Boards(self._board, self.changes, site.intervals, personal=self.personal, tabs_of=site.tabs_of)
         site.add(self.address, self._boards)
 
@@ -63,7 +66,6 @@ class Page(ABC):
         return []
 
     def routes(self) -> list[Route]:
-        # Forms first: `/rules/new` is not the rule `new`.
         events = f"{EVENTS}{self.address.rstrip('/')}"
         return [*self.actions(), Route(events, self._stream, methods=["GET"]), Route(self.address, self._show)]
 

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -12,17 +11,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from postroom import __version__
-from postroom.core.mail.mailbox import MailboxOf
 from postroom.interfaces.dashboard.assets import load_assets
 from postroom.interfaces.dashboard.broadcast import UpdateIntervals
 from postroom.interfaces.dashboard.flow import flow
 from postroom.interfaces.dashboard.navigation import ON_A_PHONE, Group, groups_of, place_of
 from postroom.interfaces.dashboard.rendering import make_environment
+from postroom.operations.parts import Parts
 from postroom.words.problems import PAGE_ERRORS, UNKNOWN_PAGE_ERROR
 
 if TYPE_CHECKING:
     from postroom.interfaces.dashboard.boards import Boards
-    from postroom.operations.backfill.estimate_runs import EstimateRuns
     from postroom.operations.people.kept_forms import KeptForm
     from postroom.operations.people.sessions import LiveSession
 
@@ -37,16 +35,11 @@ class Site:
     """`account` says whose pages these are: the text, or the function that reads it, since accounts come and go."""
 
     def __init__(
-        self,
-        account: str | Callable[[], Awaitable[str]],
-        started_at: datetime,
-        intervals: UpdateIntervals | None = None,
+        self, parts: Parts, account: str | Callable[[], Awaitable[str]], intervals: UpdateIntervals | None = None
     ) -> None:
+        self.parts = parts
         self._account = account
         self.intervals = intervals or UpdateIntervals()
-        self.count_waiting: Callable[[], Awaitable[int]] | None = None
-        self.mailbox_of: MailboxOf | None = None
-        self.estimate_runs: EstimateRuns | None = None
         self.tabs_of: Counter[str] = Counter()
         self.ask_again: AskAgain | None = None
         self.again_forms: dict[str, CarryOut] = {}
@@ -54,7 +47,7 @@ class Site:
         self._assets = load_assets()
         self._environment = make_environment(
             asset={name: asset.address for name, asset in self._assets.items()},
-            started_at=started_at,
+            started_at=parts.clock(),
             flow=flow,
             version=__version__,
             navigation=self.navigation,
@@ -88,7 +81,7 @@ class Site:
 
     async def waiting(self) -> int:
         """Return the number of actions that wait for a yes, which every page shows."""
-        return 0 if self.count_waiting is None else await self.count_waiting()
+        return await self.parts.overview.count_waiting()
 
     def error(self, status: int, detail: str = "") -> str:
         """Render a page that says what happened in the reader's words, and reveals nothing internal."""

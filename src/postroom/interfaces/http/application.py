@@ -37,7 +37,7 @@ def create_application(
     """
     app = Starlette(
         routes=[
-            *(route for page in pages for route in page.routes()),
+            *sorted((route for page in pages for route in page.routes()), key=_named_parts),
             Route("/static/{digest}/{name:path}", site.asset),
             Route("/healthz", _healthz),
             *routes,
@@ -53,6 +53,11 @@ def create_application(
     app.state.pages = pages
     _answer_errors_plainly(app, site)
     return app
+
+
+def _named_parts(route: Route) -> list[bool]:
+    """Return which parts of the path have names. Sorted by it, the page `/rules/new` comes before `/rules/{rule}`."""
+    return ["{" in part for part in route.path.split("/")]
 
 
 async def _healthz(_request: Request) -> Response:

@@ -11,6 +11,7 @@ from typing import Annotated
 
 from postroom.core.days import day_began
 from postroom.operations.accounts.account_status import AccountLine, account_lines
+from postroom.operations.actions.approvals import count_waiting
 from postroom.operations.actions.kill_switch import pause_changes, released_by_resuming, resume_changes
 from postroom.operations.actions.pausing import Stopped
 from postroom.operations.caller import Caller
@@ -110,6 +111,10 @@ class Overview:
             return HiddenToday(0, ())
         asked = MailQuestion(kind="mail", state="hidden", since=since)
         return HiddenToday(count, (await list_lines(self._database, asked, most)).lines)
+
+    async def count_waiting(self) -> int:
+        """Return the number of actions that wait for a yes."""
+        return await count_waiting(self._database)
 
     async def accounts(self) -> list[AccountLine]:
         return await account_lines(self._database, self._clock())

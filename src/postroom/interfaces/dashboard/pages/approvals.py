@@ -25,24 +25,17 @@ from postroom.operations.actions.approvals import (
     reject,
     show_waiting,
 )
-from postroom.operations.caller import Caller
-from postroom.operations.installation.database import Database
 from postroom.operations.overview.watching import mail_changes
-from postroom.settings.reading import Settings
 
 STALE = "open the page again and look at it"
 
 
-def page(site: Site, database: Database, settings: Settings) -> Page:
-    return ApprovalsPage(site, database)
+def pages(site: Site) -> list[Page]:
+    return [ApprovalsPage(site)]
 
 
 class ApprovalsPage(Page):
     address, title, template = "/approvals", "Approvals", "approvals.html"
-
-    def __init__(self, site: Site, database: Database) -> None:
-        super().__init__(site)
-        self._database = database
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         found = await show_waiting(self._database, visit.text("after"))
@@ -70,13 +63,11 @@ class ApprovalsPage(Page):
 
     async def _approve(self, form: Form) -> Done:
         shown = ShownApproval(_id(form), form.required("shown", STALE))
-        answered = await approve_shown(Caller(self._database, form.signed()), shown)
+        answered = await approve_shown(form.by, shown)
         return Done(in_words(answered), action=str(shown.id))
 
     async def _reject(self, form: Form) -> Done:
-        return Done(
-            in_words(await reject(Caller(self._database, form.signed(form.text("reason") or "on the page")), _id(form)))
-        )
+        return Done(in_words(await reject(form.by, _id(form))))
 
     async def _approve_several(self, form: Form) -> Done:
         return await self._several(form, is_yes=True)
@@ -86,14 +77,14 @@ class ApprovalsPage(Page):
 
     async def _several(self, form: Form, *, is_yes: bool) -> Done:
         chosen = [_shown(each) for each in form.texts("chosen")]
-        answered = await answer_several(Caller(self._database, form.signed()), chosen, is_yes)
+        answered = await answer_several(form.by, chosen, is_yes)
         sentence = f"{answered.counted} {'approved: being done' if is_yes else 'rejected: not done'}."
         for reason in list(answered.refused.values())[:1]:
             sentence += f" {len(answered.refused)} did not count: {reason}"
         return Done(sentence)
 
     async def _always(self, form: Form) -> Done:
-        name = await draft_rule(Caller(self._database, form.signed()), _id(form))
+        name = await draft_rule(form.by, _id(form))
         return Done(f"Drafted as a rule, which is off until you switch it on under Rules: {name}")
 
 

@@ -12,9 +12,7 @@ from starlette.routing import Route
 from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
-from postroom.operations.installation.database import Database
 from postroom.operations.people.audit import AuditView, list_audit
-from postroom.settings.reading import Settings
 
 ON_A_PAGE = 50
 EXPORTED_AT_ONCE = 1_000
@@ -26,16 +24,12 @@ RISKY = ("=", "+", "-", "@", "\t", "\r")
 WriteLine = Callable[[AuditView], str]
 
 
-def page(site: Site, database: Database, settings: Settings) -> Page:
-    return AuditPage(site, database)
+def pages(site: Site) -> list[Page]:
+    return [AuditPage(site)]
 
 
 class AuditPage(Page):
     address, title, template = "/audit", "Audit", "audit.html"
-
-    def __init__(self, site: Site, database: Database) -> None:
-        super().__init__(site)
-        self._database = database
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         actor, action = visit.text("actor"), visit.text("action")

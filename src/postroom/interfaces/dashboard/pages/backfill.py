@@ -12,39 +12,28 @@ from postroom.interfaces.dashboard.forms import Done, Form, form_route
 from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
-from postroom.operations.backfill.backfill import Backfills, backfills_of
-from postroom.operations.backfill.backfill_progress import MOST_DAYS, BackfillReader, FoundMail, SpentDay
-from postroom.operations.installation.database import Database
-from postroom.operations.people.audit import Signature
-from postroom.settings.reading import Settings
+from postroom.operations.backfill.backfill_progress import MOST_DAYS, FoundMail, SpentDay
 from postroom.words.backfill import MICROS_PER_DOLLAR, WORDS
 
 JOBS_SHOWN = 25
 CENTS_PER_DOLLAR = 100
 
 
-def pages(site: Site, database: Database, settings: Settings) -> list[Page]:
-    backfills = backfills_of(database, settings)
-    reader = BackfillReader(backfills)
-    return [BackfillPage(site, reader, backfills), BackfillJobPage(site, reader)]
+def pages(site: Site) -> list[Page]:
+    return [BackfillPage(site), BackfillJobPage(site)]
 
 
 class BackfillPage(Page):
     address, title, template = "/backfill", "Backfill", "backfill.html"
 
-    def __init__(self, site: Site, reader: BackfillReader, backfills: Backfills) -> None:
-        super().__init__(site)
-        self._reader = reader
-        self._backfills = backfills
-
     def changes(self) -> AsyncIterator[None]:
-        return self._reader.changes()
+        return self._parts.backfills.changes()
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         before = visit.text("before")
-        history = await self._reader.history(before, JOBS_SHOWN)
+        history = await self._parts.backfills.history(before, JOBS_SHOWN)
         return {
-            "open": await self._reader.open_jobs(),
+            "open": await self._parts.backfills.open_jobs(),
             "history": history.lines,
             "older": visit.with_filters(before=history.next) if history.next else None,
             "newest": visit.with_filters(before=None) if before else None,
@@ -60,15 +49,15 @@ class BackfillPage(Page):
         ]
 
     async def _pause(self, form: Form) -> Done:
-        await self._backfills.pause(job_id(form.parameters), _signed(form))
+        await self._parts.estimate_runs.backfills.pause(job_id(form.parameters), form.by.signature)
         return Done("Paused: its connector stops within half a minute, and decisions about its mail wait.")
 
     async def _resume(self, form: Form) -> Done:
-        await self._backfills.resume(job_id(form.parameters), _signed(form))
+        await self._parts.estimate_runs.backfills.resume(job_id(form.parameters), form.by.signature)
         return Done("It goes on where it stopped.")
 
     async def _cancel(self, form: Form) -> Done:
-        await self._backfills.cancel(job_id(form.parameters), _signed(form))
+        await self._parts.estimate_runs.backfills.cancel(job_id(form.parameters), form.by.signature)
         return Done("Canceled for good. What it brought in stays.")
 
 
@@ -77,15 +66,11 @@ class BackfillJobPage(Page):
 
     address, title, template = "/backfill/{job}", "Backfill", "backfill/job.html"
 
-    def __init__(self, site: Site, reader: BackfillReader) -> None:
-        super().__init__(site)
-        self._reader = reader
-
     def changes(self) -> AsyncIterator[None]:
-        return self._reader.changes()
+        return self._parts.backfills.changes()
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
-        detail = await self._reader.detail(job_id(visit.parameters))
+        detail = await self._parts.backfills.detail(job_id(visit.parameters))
         days = _each_day(detail.days)
         return {
             "line": detail.line,
@@ -123,7 +108,3 @@ def job_id(parameters: Mapping[str, str]) -> UUID:
         return UUID(parameters["job"])
     except ValueError:
         raise NotFound("there is no such backfill") from None
-
-
-def _signed(form: Form) -> Signature:
-    return form.signed(form.text("reason") or "on the page")

@@ -18,28 +18,23 @@ from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.accounts.accounts import list_accounts
-from postroom.operations.backfill.backfill import backfills_of
-from postroom.operations.backfill.backfill_estimate import estimates_of
-from postroom.operations.backfill.estimate_runs import LONGEST_WAIT, Agreement, EstimateRuns, create_agreed, wanted_of
-from postroom.operations.installation.database import Database
-from postroom.settings.reading import Settings
+from postroom.operations.backfill.estimate_runs import LONGEST_WAIT, Agreement, create_agreed, wanted_of
 from postroom.words.backfill import WORDS
 
 ADDRESS = "/backfill/new"
 MOST_DOLLARS = 100_000
 
 
-def page(site: Site, database: Database, settings: Settings) -> Page:
-    runs = site.estimate_runs or EstimateRuns(backfills_of(database, settings), estimates_of(database, settings))
-    return NewBackfillPage(site, runs)
+def pages(site: Site) -> list[Page]:
+    return [NewBackfillPage(site)]
 
 
 class NewBackfillPage(Page):
     address, title, template = ADDRESS, "Plan a backfill", "backfill/new.html"
 
-    def __init__(self, site: Site, runs: EstimateRuns) -> None:
+    def __init__(self, site: Site) -> None:
         super().__init__(site)
-        self._runs = runs
+        self._runs = runs = site.parts.estimate_runs
         self._backfills = runs.backfills
         self._estimates = runs.estimates
 
@@ -106,7 +101,7 @@ class NewBackfillPage(Page):
             rate_limit_per_hour=_rate(form),
             daily_cost_cap_cents=_cap(form),
         )
-        run = await self._runs.start(wanted, form.signed())
+        run = await self._runs.start(wanted, form.by.signature)
         return Done(
             "The connector counts and reads a sample. Nothing is kept, and nothing is spent.", f"{ADDRESS}?run={run.id}"
         )
@@ -124,7 +119,7 @@ class NewBackfillPage(Page):
             form.is_ticked("resume_daily"),
             form.is_ticked("acts"),
         )
-        created = await create_agreed(self._backfills, self._estimates, agreement, form.signed())
+        created = await create_agreed(self._backfills, self._estimates, agreement, form.by.signature)
         overlap = " It overlaps with another one; each message is read once all the same." if created.overlaps else ""
         return Done(f"The backfill begins when its connector is free.{overlap}", f"/backfill/{created.job.id}")
 

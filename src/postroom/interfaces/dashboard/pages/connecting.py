@@ -14,31 +14,23 @@ from postroom.interfaces.dashboard.visit import Visit
 from postroom.mailboxes.gmail.facts import NAME
 from postroom.mailboxes.gmail.scopes import DEFAULT_LEVEL, LEVELS, Level
 from postroom.operations.accounts.accounts import account_of
-from postroom.operations.accounts.pending_consents import PendingConsents
-from postroom.operations.installation.database import Database
-from postroom.settings.reading import Settings
 from postroom.words.connectors import CONSENT_LEVELS
 
 
-def page(site: Site, database: Database, settings: Settings) -> Page:
-    return ConnectPage(site, database, PendingConsents(database, settings))
+def pages(site: Site) -> list[Page]:
+    return [ConnectPage(site)]
 
 
 class ConnectPage(Page):
     address, title, template = "/connectors/new", "Connect a mailbox", "connecting.html"
     personal = True
 
-    def __init__(self, site: Site, database: Database, consents: PendingConsents) -> None:
-        super().__init__(site)
-        self._database = database
-        self._consents = consents
-
     async def read(self, visit: Visit) -> Mapping[str, object]:
         email = visit.text("email")
         known = None if email is None else await account_of(self._database, NAME, _address(email))
         return {
-            "is_possible": self._consents.is_possible,
-            "pending": self._consents.of(visit.visitor.form_token) if visit.may("admin") else None,
+            "is_possible": self._parts.consents.is_possible,
+            "pending": self._parts.consents.of(visit.visitor.form_token) if visit.may("admin") else None,
             "email": email or "",
             "known": known,
             "level": known.consent.level if known is not None and known.consent is not None else DEFAULT_LEVEL,
@@ -54,18 +46,20 @@ class ConnectPage(Page):
 
     async def _begin(self, form: Form) -> Done:
         email = form.text("email")
-        self._consents.begin(form.visitor.form_token, _address(email) if email else None, _level(form.text("level")))
+        self._parts.consents.begin(
+            form.visitor.form_token, _address(email) if email else None, _level(form.text("level"))
+        )
         return Done("Now agree on Google's page: step 2.")
 
     async def _finish(self, form: Form) -> Done:
         answer = form.required("answer", "paste the address that the browser ended at")
-        connected = await self._consents.finish(form.visitor.form_token, answer, form.signed())
+        connected = await self._parts.consents.finish(form.visitor.form_token, answer, form.by.signature)
         account = connected.account
         to = f"/connectors/gmail/{quote(account.endpoint_identity, safe='')}"
         return Done(" ".join((f"{account.email} is connected.", *connected.warnings)), to)
 
     async def _forget(self, form: Form) -> Done:
-        self._consents.forget(form.visitor.form_token)
+        self._parts.consents.forget(form.visitor.form_token)
         return Done("Begun again: nothing was connected.")
 
 

@@ -14,23 +14,14 @@ from postroom.interfaces.dashboard.visit import Visit
 from postroom.mailboxes.providers import Provider, provider_named
 from postroom.operations.accounts.accounts import account_of
 from postroom.operations.accounts.connecting import connect_with_fields
-from postroom.operations.caller import Caller
-from postroom.operations.installation.database import Clock, Database, wall_clock
-from postroom.settings.reading import Settings
 
 
-def page(site: Site, database: Database, settings: Settings) -> Page:
-    return ConnectFieldsPage(site, database, settings)
+def pages(site: Site) -> list[Page]:
+    return [ConnectFieldsPage(site)]
 
 
 class ConnectFieldsPage(Page):
     address, title, template = "/connectors/new/{provider}", "Connect a mailbox", "connecting_fields.html"
-
-    def __init__(self, site: Site, database: Database, settings: Settings, clock: Clock = wall_clock) -> None:
-        super().__init__(site)
-        self._database = database
-        self._settings = settings
-        self._clock = clock
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         provider, email = _named(visit.parameters["provider"]), visit.text("email")
@@ -47,9 +38,7 @@ class ConnectFieldsPage(Page):
         email = form.required("email", "write the address of the mailbox")
         given = {each.name: form.exact(each.name) for each in provider.fields}
         name = provider.facts.name
-        connected = await connect_with_fields(
-            Caller(self._database, form.signed(), self._clock), self._settings, name, email, given
-        )
+        connected = await connect_with_fields(form.by, self._settings, name, email, given)
         account = connected.account
         to = f"/connectors/{quote(name)}/{quote(account.endpoint_identity, safe='')}"
         return Done(" ".join((f"{account.email} is connected {provider.facts.way}.", *connected.warnings)), to)

@@ -23,10 +23,7 @@ from postroom.operations.accounts.imap_servers import (
     sending_waits,
     try_servers,
 )
-from postroom.operations.caller import Caller
-from postroom.operations.installation.database import Clock, Database, wall_clock
 from postroom.operations.installation.vault import vault_of
-from postroom.settings.reading import Settings
 
 T = TypeVar("T", bound=str)
 
@@ -37,18 +34,12 @@ LABELS: Mapping[LabelsAs, str] = {
 }
 
 
-def page(site: Site, database: Database, settings: Settings) -> Page:
-    return ConnectImapPage(site, database, settings)
+def pages(site: Site) -> list[Page]:
+    return [ConnectImapPage(site)]
 
 
 class ConnectImapPage(Page):
     address, title, template = "/connectors/imap", "Connect a mailbox over IMAP", "connecting_imap.html"
-
-    def __init__(self, site: Site, database: Database, settings: Settings, clock: Clock = wall_clock) -> None:
-        super().__init__(site)
-        self._database = database
-        self._settings = settings
-        self._clock = clock
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         email = visit.text("email")
@@ -78,7 +69,7 @@ class ConnectImapPage(Page):
         smtp_password = form.exact("smtp_password") or None
         tried = await try_servers(wanted, found, password, self._clock(), smtp_password)
         account = await connect_imap(
-            Caller(self._database, form.signed()),
+            form.by,
             vault_of(self._settings),
             email,
             tried.servers,

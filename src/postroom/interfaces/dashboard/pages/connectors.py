@@ -1,7 +1,6 @@
 """The connectors: each mailbox and each source of events, whether it works, what it brought, and what it left out."""
 
 from collections.abc import AsyncIterator, Mapping
-from datetime import timedelta
 
 from starlette.routing import Route
 
@@ -15,12 +14,9 @@ from postroom.interfaces.dashboard.visit import Visit
 from postroom.interfaces.dashboard.windows import WINDOW_CHOICES, chosen_window
 from postroom.operations.accounts.accounts import pause_account, resume_account, sync_account
 from postroom.operations.accounts.acting import begin_acting, in_words
-from postroom.operations.caller import Caller
-from postroom.operations.connectors.connector_cards import CHANNELS, ConnectorLimits, list_cards, load_connector
+from postroom.operations.connectors.connector_cards import CHANNELS, list_cards, load_connector
 from postroom.operations.connectors.not_ingested import check_message_ids, retry_ingest
-from postroom.operations.installation.database import Clock, Database, wall_clock
 from postroom.operations.overview.channels import changes_on
-from postroom.settings.reading import Settings
 from postroom.words import connectors as words
 
 WORDS: Mapping[str, Mapping[str, str]] = {
@@ -34,25 +30,14 @@ WORDS: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def pages(site: Site, database: Database, settings: Settings) -> list[Page]:
-    limits = ConnectorLimits(
-        settings.data_dir,
-        settings.gmail.units_per_minute,
-        timedelta(seconds=settings.connector.contacts_stale_s),
-    )
-    return [ConnectorsPage(site, database, limits), ConnectorPage(site, database, limits)]
+def pages(site: Site) -> list[Page]:
+    return [ConnectorsPage(site), ConnectorPage(site)]
 
 
 class ConnectorsPage(Page):
     """All connectors as cards, and the acts on one, which its own page offers too."""
 
     address, title, template = "/connectors", "Connectors", "connectors.html"
-
-    def __init__(self, site: Site, database: Database, limits: ConnectorLimits, clock: Clock = wall_clock) -> None:
-        super().__init__(site)
-        self._database = database
-        self._limits = limits
-        self._clock = clock
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         return {"cards": await list_cards(self._database, self._clock), **WORDS}
@@ -70,47 +55,37 @@ class ConnectorsPage(Page):
         ]
 
     async def _sync(self, form: Form) -> Done:
-        asked = await sync_account(Caller(self._database, form.signed(), self._clock), _account(form))
+        asked = await sync_account(form.by, _account(form))
         return Done(f"{asked.account.email}: looking for new mail and changed labels now.")
 
     async def _pause(self, form: Form) -> Done:
-        account = await pause_account(Caller(self._database, form.signed(), self._clock), _account(form))
+        account = await pause_account(form.by, _account(form))
         return Done(f"{account.email} is paused: nothing is read from it or changed in it until you resume.")
 
     async def _resume(self, form: Form) -> Done:
-        account = await resume_account(Caller(self._database, form.signed(), self._clock), _account(form))
+        account = await resume_account(form.by, _account(form))
         return Done(f"{account.email} is in use again; what waited for it goes on.")
 
     async def _act(self, form: Form) -> Done:
         since = read_start("from", form.required("from", "say from when on"), self._clock())
-        account, (count, _) = await begin_acting(
-            Caller(self._database, form.signed(), self._clock), _account(form), since
-        )
+        account, (count, _) = await begin_acting(form.by, _account(form), since)
         again = f" {count:,} {'message is' if count == 1 else 'messages are'} decided again." if count else ""
         return Done(f"Postroom acts on mail of {account.email} {in_words(account.acts_from)}.{again}")
 
     async def _retry(self, form: Form) -> Done:
         ids = form.texts("message")
         check_message_ids(ids)
-        retries = await retry_ingest(
-            Caller(self._database, form.signed(), self._clock), self._limits.data_dir, _account(form), ids
-        )
+        retries = await retry_ingest(form.by, self._parts.connector_limits.data_dir, _account(form), ids)
         return Done(f"{len(retries):,} {'message is' if len(retries) == 1 else 'messages are'} fetched once more.")
 
 
 class ConnectorPage(Page):
     address, title, template = "/connectors/{type}/{identity:path}", "Connector", "connector.html"
 
-    def __init__(self, site: Site, database: Database, limits: ConnectorLimits, clock: Clock = wall_clock) -> None:
-        super().__init__(site)
-        self._database = database
-        self._limits = limits
-        self._clock = clock
-
     async def read(self, visit: Visit) -> Mapping[str, object]:
         window = chosen_window(visit)
         place = visit.parameters["type"], visit.parameters["identity"]
-        detail = await load_connector(self._database, *place, window, self._limits, self._clock)
+        detail = await load_connector(self._database, *place, window, self._parts.connector_limits, self._clock)
         return {
             "detail": detail,
             "window": window,

@@ -7,24 +7,17 @@ from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.connectors.filters import filter_page
 from postroom.operations.connectors.tier_rules import load_tier_rules
-from postroom.operations.installation.database import Database
-from postroom.settings.reading import Settings
 from postroom.words.connectors import CONTACT_SOURCES, STORED
 
 MOST_SHOWN = 200
 
 
-def page(site: Site, database: Database, settings: Settings) -> Page:
-    return FiltersPage(site, database, settings)
+def pages(site: Site) -> list[Page]:
+    return [FiltersPage(site)]
 
 
 class FiltersPage(Page):
     address, title, template = "/filters", "Filters", "filters.html"
-
-    def __init__(self, site: Site, database: Database, settings: Settings) -> None:
-        super().__init__(site)
-        self._database = database
-        self._settings = settings
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         page = await filter_page(self._database, visit.text("after"), MOST_SHOWN)

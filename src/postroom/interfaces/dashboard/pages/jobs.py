@@ -16,9 +16,7 @@ from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.interfaces.dashboard.windows import WINDOW_CHOICES, chosen_window
-from postroom.operations.caller import Caller
-from postroom.operations.installation.database import Clock, Database, wall_clock
-from postroom.operations.installation.long_tasks import FromPage, LongTasks, Report
+from postroom.operations.installation.long_tasks import FromPage, Report
 from postroom.operations.jobs import job_board
 from postroom.operations.jobs.job_board import JobFigures, JobFilters
 from postroom.operations.jobs.job_bulk import (
@@ -35,7 +33,6 @@ from postroom.operations.jobs.job_story import load_story
 from postroom.operations.jobs.jobs import bulk_record, cancel_job, dismiss_job, retry_job
 from postroom.operations.overview.channels import changes_on
 from postroom.operations.overview.windows import window_of
-from postroom.settings.reading import Settings
 from postroom.words.jobs import BUSY, CONSEQUENCES, MOODS, PAST
 
 LATENCY_UNITS = (("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1))
@@ -44,26 +41,16 @@ PATIENCE_S = 1.5
 WORDS: Mapping[str, object] = {"moods": MOODS, "verbs": VERBS, "consequences": CONSEQUENCES}
 
 
-def pages(site: Site, database: Database, settings: Settings) -> list[Page]:
-    runs = LongTasks[FromPage, BulkOutcome](unwatched_s=None)
-    return [JobsPage(site, database, runs=runs), BulkPage(site, database, runs), JobPage(site, database)]
+def pages(site: Site) -> list[Page]:
+    return [JobsPage(site), BulkPage(site), JobPage(site)]
 
 
 class JobsPage(Page):
     address, title, template = "/jobs", "Jobs", "jobs.html"
 
-    def __init__(
-        self,
-        site: Site,
-        database: Database,
-        clock: Clock = wall_clock,
-        runs: LongTasks[FromPage, BulkOutcome] | None = None,
-        patience_s: float = PATIENCE_S,
-    ) -> None:
+    def __init__(self, site: Site, patience_s: float = PATIENCE_S) -> None:
         super().__init__(site)
-        self._database = database
-        self._clock = clock
-        self._runs = runs or LongTasks[FromPage, BulkOutcome](unwatched_s=None)
+        self._runs = site.parts.bulk_runs
         self._patience_s = patience_s
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
@@ -111,15 +98,15 @@ class JobsPage(Page):
         ]
 
     async def _retry(self, form: Form) -> Done:
-        await retry_job(Caller(self._database, form.signed(), self._clock), _id(form.parameters["id"]))
+        await retry_job(form.by, _id(form.parameters["id"]))
         return Done("The job is queued again.")
 
     async def _cancel(self, form: Form) -> Done:
-        outcome = await cancel_job(Caller(self._database, form.signed(), self._clock), _id(form.parameters["id"]))
+        outcome = await cancel_job(form.by, _id(form.parameters["id"]))
         return Done("The job is canceled." if outcome == "canceled" else "The job is canceled at its next step.")
 
     async def _dismiss(self, form: Form) -> Done:
-        await dismiss_job(Caller(self._database, form.signed(), self._clock), _id(form.parameters["id"]))
+        await dismiss_job(form.by, _id(form.parameters["id"]))
         return Done("The job is dismissed: it counts as canceled.")
 
     async def _bulk(self, form: Form) -> Done | Response:
@@ -135,12 +122,10 @@ class JobsPage(Page):
 
     async def _to_many(self, form: Form, chosen: ChosenJobs) -> Done | Response:
         """Start the work; if it takes longer, show its own page instead of a sentence."""
-        run_id, signed = uuid4(), form.signed()
+        run_id = uuid4()
 
         async def work(report: Report) -> BulkOutcome:
-            return await apply_to_chosen(
-                Caller(self._database, signed, self._clock), chosen, run_id=run_id, report=report
-            )
+            return await apply_to_chosen(form.by, chosen, run_id=run_id, report=report)
 
         title = f"{BUSY[chosen.verb]} {_counted(len(chosen.ids))}"
         task = self._runs.start(FromPage(title, form.back), work, str(run_id))
@@ -155,10 +140,9 @@ class BulkPage(Page):
 
     address, title, template = "/jobs/runs/{run}", "Jobs", "jobs/bulk.html"
 
-    def __init__(self, site: Site, database: Database, runs: LongTasks[FromPage, BulkOutcome]) -> None:
+    def __init__(self, site: Site) -> None:
         super().__init__(site)
-        self._database = database
-        self._runs = runs
+        self._runs = site.parts.bulk_runs
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         run = str(_id(visit.parameters["run"]))
@@ -198,10 +182,6 @@ class BulkPage(Page):
 
 class JobPage(Page):
     address, title, template = "/jobs/{id}", "Job", "job.html"
-
-    def __init__(self, site: Site, database: Database) -> None:
-        super().__init__(site)
-        self._database = database
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         return {"story": await load_story(self._database, _id(visit.parameters["id"])), **WORDS}

@@ -4,13 +4,12 @@ What is done here to mail can be taken back, except deleting it for good, which 
 """
 
 from collections.abc import AsyncIterator, Mapping
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import datetime, timedelta
 from urllib.parse import quote, urlencode
 from uuid import UUID
 
 from starlette.routing import Route
 
-from postroom.core.actions.safety import Policy
 from postroom.core.counted import counted
 from postroom.core.errors import BadInput, NotFound
 from postroom.interfaces.dashboard.forms import Done, Form, form_route
@@ -21,10 +20,7 @@ from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.accounts.accounts import list_accounts
 from postroom.operations.actions.corrections import undo_and_learn
 from postroom.operations.actions.undo import UndoSelection, undo_action, undo_selection, undo_words
-from postroom.operations.caller import Caller
-from postroom.operations.installation.database import Database
 from postroom.operations.mail.mail_actions import read_actions, request_action, wait_for_outcome
-from postroom.operations.mail.mail_html import HtmlReader
 from postroom.operations.mail.mail_ids import find_action, find_message
 from postroom.operations.mail.mail_lines import (
     BY,
@@ -42,8 +38,6 @@ from postroom.operations.mail.mail_lines import (
 from postroom.operations.mail.mail_page import EventDetail, MailDetail, show_message
 from postroom.operations.mail.reclassify import reclassify
 from postroom.operations.overview.watching import mail_changes
-from postroom.settings.reading import Settings
-from postroom.settings.safety import policy_of
 from postroom.words.actions import NAME_A_LABEL, OFFERED
 from postroom.words.backfill import CATEGORY_WORDS
 from postroom.words.mail import DECIDERS, LIST_STATES, SPANS
@@ -54,28 +48,23 @@ PATIENCE = timedelta(seconds=1.5)
 VIEWS = ("text", "html")
 
 
-def pages(site: Site, database: Database, settings: Settings) -> list[Page]:
-    policy = policy_of(settings)
-    return [MailPage(site, database, policy), MessagePage(site, database, policy)]
+def pages(site: Site) -> list[Page]:
+    return [MailPage(site), MessagePage(site)]
 
 
 class MailPage(Page):
     address, title, template = "/mail", "Mail", "mail.html"
 
-    def __init__(self, site: Site, database: Database, policy: Policy) -> None:
-        super().__init__(site)
-        self._database = database
-        self._policy = policy
-
     async def read(self, visit: Visit) -> Mapping[str, object]:
         """Return the list and, beside it, the message that the address opens."""
-        page = await list_lines(self._database, _question(visit, self._policy.zone))
+        page = await list_lines(self._database, self._question(visit))
         counts = await count_states(self._database)
-        midnight = read_since(TODAY, datetime.now(UTC), self._policy.zone)
         return {
             "page_of_mail": page,
             "counts": counts,
-            "hidden_today": await count_hidden(self._database, midnight),
+            "hidden_today": await count_hidden(
+                self._database, read_since(TODAY, self._clock(), self._parts.policy.zone)
+            ),
             "most_counted": MOST_COUNTED,
             "accounts": [each.email for each in await list_accounts(self._database) if each.state != "removed"],
             "chosen": {name: visit.filters[name] for name in FILTERS if name in visit.filters},
@@ -89,12 +78,28 @@ class MailPage(Page):
             **await self._opened(visit),
         }
 
+    def _question(self, visit: Visit) -> MailQuestion:
+        return MailQuestion(
+            visit.text("q"),
+            visit.choice("kind", KINDS, "all"),
+            visit.text("tier"),
+            visit.choice("state", STATES, STATES[0]) if "state" in visit.filters else None,
+            visit.choice("by", BY, BY[0]) if "by" in visit.filters else None,
+            visit.text("account"),
+            self._since(visit.text("since")),
+            visit.text("before"),
+            visit.text("category"),
+        )
+
+    def _since(self, given: str | None) -> datetime | None:
+        return None if given is None else read_since(given, self._clock(), self._parts.policy.zone)
+
     async def _opened(self, visit: Visit) -> Mapping[str, object]:
         name = visit.text("open")
         if name is None:
             return {"opened": False, "why_not_opened": "", "chosen_id": ""}
         try:
-            shown = await show_message(self._database, name, self._policy)
+            shown = await show_message(self._database, name, self._parts.policy)
         except (NotFound, BadInput) as error:
             return {"opened": False, "why_not_opened": str(error), "chosen_id": ""}
         id = shown.id if isinstance(shown, MailDetail) else shown.line.id
@@ -109,9 +114,9 @@ class MailPage(Page):
     async def _bring_back(self, form: Form) -> Done:
         """Undo all that was hidden since then; without a time, ever."""
         since = form.text("since") or None
-        selection = UndoSelection(since=_since(since, self._policy.zone), hidden=True)
+        selection = UndoSelection(since=self._since(since), hidden=True)
         given = {"hidden": "True", **({} if since is None else {"since": since})}
-        undone = await undo_selection(Caller(self._database, form.signed()), selection, as_given=given)
+        undone = await undo_selection(form.by, selection, as_given=given)
         if not undone.actions and not undone.canceled:
             return Done("Nothing to undo.")
         canceled = f" Canceled {counted(undone.canceled, 'action')} not yet done." if undone.canceled else ""
@@ -121,14 +126,12 @@ class MailPage(Page):
 class MessagePage(Page):
     address, title, template = "/mail/{message}", "Mail", "message.html"
 
-    def __init__(self, site: Site, database: Database, policy: Policy, patience: timedelta = PATIENCE) -> None:
+    def __init__(self, site: Site, patience: timedelta = PATIENCE) -> None:
         super().__init__(site)
-        self._database = database
-        self._policy = policy
         self._patience = patience
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
-        return _values(await show_message(self._database, visit.parameters["message"], self._policy), visit)
+        return _values(await show_message(self._database, visit.parameters["message"], self._parts.policy), visit)
 
     def changes(self) -> AsyncIterator[None]:
         return mail_changes(self._database)
@@ -136,7 +139,7 @@ class MessagePage(Page):
     def actions(self) -> list[Route]:
         acts = {"do": self._do, "undo": self._undo, "wrong": self._wrong, "reclassify": self._reclassify}
         forms = [form_route(self._site, f"/mail/{{message}}/{name}", act) for name, act in acts.items()]
-        return [*forms, frame_route(self._site, HtmlReader(self._database, self._site.mailbox_of))]
+        return [*forms, frame_route(self._site, self._parts.html)]
 
     async def _do(self, form: Form) -> Done:
         name = form.required("action", "choose what to do")
@@ -144,23 +147,23 @@ class MessagePage(Page):
             name = f"{name} {form.required('label', 'name the label')}"
         steps = read_actions([name])
         message = form.parameters["message"]
-        asked = await request_action(Caller(self._database, form.signed()), message, steps, self._policy)
+        asked = await request_action(form.by, message, steps, self._parts.policy)
         outcome = await wait_for_outcome(self._database, asked, self._patience)
         return Done(_sentence(outcome.what), action=str(outcome.action_id))
 
     async def _undo(self, form: Form) -> Done:
         action = await self._chosen(form)
-        undo = await undo_action(Caller(self._database, form.signed()), action)
+        undo = await undo_action(form.by, action)
         return Done(undo_words(undo), action=str(action))
 
     async def _wrong(self, form: Form) -> Done:
-        corrected = await undo_and_learn(Caller(self._database, form.signed()), await self._chosen(form))
+        corrected = await undo_and_learn(form.by, await self._chosen(form))
         learned = f"; proposed as a rule: {corrected.proposed}" if corrected.proposed else "; no rule could be proposed"
         return Done(f"It is being undone{learned}.", action=str(corrected.action_id))
 
     async def _reclassify(self, form: Form) -> Done:
         message = await find_message(self._database, form.parameters["message"])
-        asked = await reclassify(Caller(self._database, form.signed()), [message], None)
+        asked = await reclassify(form.by, [message], None)
         return Done("It is decided again, by today's rules and model." if asked.messages else "It is in line already.")
 
     async def _chosen(self, form: Form) -> UUID:
@@ -177,24 +180,6 @@ def _values(shown: MailDetail | EventDetail, visit: Visit) -> Mapping[str, objec
         "rule_address": _rule_address(shown) if is_mail else "",
         "view": visit.choice("view", VIEWS, VIEWS[0]),
     }
-
-
-def _question(visit: Visit, zone: tzinfo) -> MailQuestion:
-    return MailQuestion(
-        visit.text("q"),
-        visit.choice("kind", KINDS, "all"),
-        visit.text("tier"),
-        visit.choice("state", STATES, STATES[0]) if "state" in visit.filters else None,
-        visit.choice("by", BY, BY[0]) if "by" in visit.filters else None,
-        visit.text("account"),
-        _since(visit.text("since"), zone),
-        visit.text("before"),
-        visit.text("category"),
-    )
-
-
-def _since(given: str | None, zone: tzinfo) -> datetime | None:
-    return None if given is None else read_since(given, datetime.now(UTC), zone)
 
 
 def _rule_address(mail: MailDetail) -> str:

@@ -14,8 +14,6 @@ from postroom.interfaces.dashboard.outbound_counts import CLASSES_OF_FAILURE, Co
 from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
-from postroom.operations.caller import Caller
-from postroom.operations.installation.database import Database
 from postroom.operations.outbound.destinations import pause_destination, resume_destination
 from postroom.operations.outbound.outbound import cancel_mail, resolve_mail, send_mail_now
 from postroom.operations.outbound.outbound_overview import (
@@ -24,7 +22,6 @@ from postroom.operations.outbound.outbound_overview import (
     MOST_RECIPIENTS,
     WINDOWS,
     EvennessHour,
-    OutboundOverview,
     TenantKey,
     TenantOrder,
     Window,
@@ -37,8 +34,6 @@ from postroom.operations.outbound.senders import (
 )
 from postroom.operations.outbound.suppressions import suppress, suppression_page, unsuppress
 from postroom.operations.outbound.tenants import load_tenant, pause_tenant, resume_tenant
-from postroom.operations.people.audit import Signature
-from postroom.settings.reading import Settings
 from postroom.words import outbound as words
 
 WORDS: Mapping[str, object] = {
@@ -62,21 +57,15 @@ SUPPRESSED_SHOWN = 15
 NEWEST_SEQ = 2**62
 
 
-def pages(site: Site, database: Database, settings: Settings) -> list[Page]:
-    overview = OutboundOverview(database, settings.outbound)
-    return [OutboundPage(site, database, overview), OutgoingMailPage(site, database, overview)]
+def pages(site: Site) -> list[Page]:
+    return [OutboundPage(site), OutgoingMailPage(site)]
 
 
 class OutboundPage(Page):
     address, title, template = "/outbound", "Outbound", "outbound.html"
 
-    def __init__(self, site: Site, database: Database, overview: OutboundOverview) -> None:
-        super().__init__(site)
-        self._database = database
-        self._overview = overview
-
     def changes(self) -> AsyncIterator[None]:
-        return self._overview.changes()
+        return self._parts.outbound.changes()
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         window: Window = visit.choice("window", tuple(WINDOWS), "1h")
@@ -84,11 +73,11 @@ class OutboundPage(Page):
         after, tenant_name = visit.text("after"), visit.text("tenant")
         # None depends on another, so PostgreSQL can answer them side by side.
         figures = asyncio.gather(
-            self._overview.queue(window, order, TenantKey.read(after) if after else None, TENANTS_SHOWN),
-            self._overview.results(window),
-            self._overview.evenness(window),
-            self._overview.watched(),
-            self._overview.destination_pauses(),
+            self._parts.outbound.queue(window, order, TenantKey.read(after) if after else None, TENANTS_SHOWN),
+            self._parts.outbound.results(window),
+            self._parts.outbound.evenness(window),
+            self._parts.outbound.watched(),
+            self._parts.outbound.destination_pauses(),
         )
         lists = asyncio.gather(self._tenant(tenant_name), self._mail(visit), self._suppressed(visit))
         (queue, results, evenness, watched, paused), (tenant, mail, suppressed) = await asyncio.gather(figures, lists)
@@ -110,7 +99,7 @@ class OutboundPage(Page):
             "paused": paused,
             "paused_names": {each.destination for each in paused},
             "watched": watched,
-            "threshold": self._overview.threshold,
+            "threshold": self._parts.outbound.threshold,
             "tenant": tenant,
             **mail,
             **suppressed,
@@ -126,7 +115,7 @@ class OutboundPage(Page):
     async def _mail(self, visit: Visit) -> dict[str, object]:
         state = visit.choice("state", tuple(MAIL_STATES), "all")
         before = visit.number("before", 0, NEWEST_SEQ) or None
-        page = await self._overview.mail(state, before, MAIL_SHOWN)
+        page = await self._parts.outbound.mail(state, before, MAIL_SHOWN)
         return {
             "state": state,
             "mail": page.lines,
@@ -161,42 +150,42 @@ class OutboundPage(Page):
         hours = form.text("hours")
         if not hours.isascii() or not hours.isdecimal() or len(hours) > 6:
             raise BadInput("hours", f"{hours[:20]!r} is no number of hours", "write it in digits, such as 24")
-        view = await throttle_sender_for(Caller(self._database, _signed(form)), username, timedelta(hours=int(hours)))
+        view = await throttle_sender_for(form.by, username, timedelta(hours=int(hours)))
         return Done(f"{view.username} is throttled for {int(hours)} h.")
 
     async def _release(self, form: Form) -> Done:
         username = form.required("username", "name the sender")
-        if not await release_sender(Caller(self._database, _signed(form)), username):
+        if not await release_sender(form.by, username):
             return Done(f"{username} was not throttled.")
         return Done(f"{username} is released: its mail goes on, and what was counted is forgotten.")
 
     async def _suppress(self, form: Form) -> Done:
         view = await load_tenant(self._database, form.required("tenant", "name the tenant whose mail it is"))
         address = form.required("address", "give one such as ada@example.com")
-        await suppress(Caller(self._database, _signed(form)), view.name, address)
+        await suppress(form.by, view.name, address)
         return Done(f"{address} gets no more mail of {view.name}.")
 
     async def _unsuppress(self, form: Form) -> Done:
         tenant, address = form.required("tenant", "name the tenant"), form.required("address", "name the address")
-        await unsuppress(Caller(self._database, _signed(form)), tenant, address)
+        await unsuppress(form.by, tenant, address)
         return Done(f"{address} may get mail of {tenant} again.")
 
     async def _pause_destination(self, form: Form) -> Done:
         destination = form.required("destination", "give one such as example.com")
-        await pause_destination(Caller(self._database, _signed(form)), destination)
+        await pause_destination(form.by, destination)
         return Done(f"Nothing is sent to {destination} until it is resumed.")
 
     async def _resume_destination(self, form: Form) -> Done:
         destination = form.required("destination", "give one such as example.com")
-        await resume_destination(Caller(self._database, _signed(form)), destination)
+        await resume_destination(form.by, destination)
         return Done(f"Mail to {destination} goes on within half a minute.")
 
     async def _pause_tenant(self, form: Form) -> Done:
-        view = await pause_tenant(Caller(self._database, _signed(form)), form.required("tenant", "name the tenant"))
+        view = await pause_tenant(form.by, form.required("tenant", "name the tenant"))
         return Done(f"Nothing of {view.name} is accepted or sent until it is resumed.")
 
     async def _resume_tenant(self, form: Form) -> Done:
-        view = await resume_tenant(Caller(self._database, _signed(form)), form.required("tenant", "name the tenant"))
+        view = await resume_tenant(form.by, form.required("tenant", "name the tenant"))
         return Done(f"Mail of {view.name} goes on.")
 
 
@@ -205,16 +194,11 @@ class OutgoingMailPage(Page):
 
     address, title, template = "/outbound/{message}", "Outgoing mail", "outbound/conversation.html"
 
-    def __init__(self, site: Site, database: Database, overview: OutboundOverview) -> None:
-        super().__init__(site)
-        self._database = database
-        self._overview = overview
-
     def changes(self) -> AsyncIterator[None]:
-        return self._overview.changes()
+        return self._parts.outbound.changes()
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
-        found = await self._overview.conversation(_mail_id(visit.parameters))
+        found = await self._parts.outbound.conversation(_mail_id(visit.parameters))
         shown = {"mail": found.mail, "recipients": found.recipients, "attempts": found.attempts[::-1]}
         return {**shown, "most_recipients": MOST_RECIPIENTS, **MAIL_WORDS}
 
@@ -227,19 +211,19 @@ class OutgoingMailPage(Page):
         ]
 
     async def _cancel(self, form: Form) -> Done:
-        state = await cancel_mail(Caller(self._database, _signed(form)), _mail_id(form.parameters))
+        state = await cancel_mail(form.by, _mail_id(form.parameters))
         return Done(
             "The mail is canceled." if state == "canceled" else "The mail is being stopped, if it has not left."
         )
 
     async def _send_now(self, form: Form) -> Done:
-        await send_mail_now(Caller(self._database, _signed(form)), _mail_id(form.parameters))
+        await send_mail_now(form.by, _mail_id(form.parameters))
         return Done("The mail is due now.")
 
     async def _resolve(self, form: Form) -> Done:
         match form.text("outcome"):
             case "sent" | "not_sent" as outcome:
-                state = await resolve_mail(Caller(self._database, _signed(form)), _mail_id(form.parameters), outcome)
+                state = await resolve_mail(form.by, _mail_id(form.parameters), outcome)
             case other:
                 raise BadInput("outcome", f"{other[:20]!r} is none", "say sent or not_sent")
         return Done(f"The mail is {state.replace('_', ' ')}.")
@@ -257,7 +241,3 @@ def _mail_id(parameters: Mapping[str, str]) -> UUID:
         return UUID(parameters["message"])
     except ValueError:
         raise NotFound("there is no such outgoing mail") from None
-
-
-def _signed(form: Form) -> Signature:
-    return form.signed(form.text("reason") or "on the page")

@@ -9,7 +9,6 @@ from datetime import timedelta
 
 from starlette.routing import Route
 
-from postroom.core.days import zone_named
 from postroom.core.queue.queues import EMAIL, GATEWAY, HISTORY
 from postroom.interfaces.dashboard.charts import Part
 from postroom.interfaces.dashboard.display import TIER_KINDS, shown, span, words
@@ -18,11 +17,8 @@ from postroom.interfaces.dashboard.forms import Done, Form, form_route
 from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
-from postroom.operations.installation.database import Database
-from postroom.operations.overview.overview import Overview
 from postroom.operations.overview.road import Road
 from postroom.operations.rules.model import ModelStatus
-from postroom.settings.reading import Settings
 from postroom.words.connectors import ACCOUNT_MOODS, ACCOUNT_STATES, LIVENESS, LIVENESS_MOODS
 from postroom.words.road import DECIDERS, ENDINGS
 
@@ -38,17 +34,16 @@ TITLES = ("Came in", "Tier, and its wait", "Decided", "Done")
 TIERS = (*EMAIL.tiers, HISTORY, *GATEWAY.tiers)
 
 
-def page(site: Site, database: Database, settings: Settings) -> Page:
-    model = settings.model if settings.model.provider != "none" else None
-    return OverviewPage(site, Overview(database, model=model, zone=zone_named(settings.time_zone)))
+def pages(site: Site) -> list[Page]:
+    return [OverviewPage(site)]
 
 
 class OverviewPage(Page):
     address, title, template = "/", "Overview", "overview.html"
 
-    def __init__(self, site: Site, overview: Overview) -> None:
+    def __init__(self, site: Site) -> None:
         super().__init__(site)
-        self._overview = overview
+        self._overview = site.parts.overview
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         window = visit.choice("window", tuple(WINDOWS), "24h")
@@ -89,11 +84,11 @@ class OverviewPage(Page):
         return [pause, form_route(self._site, "/resume", self._resume, again=True)]
 
     async def _pause(self, form: Form) -> Done:
-        stopped = await self._overview.pause(form.signed())
+        stopped = await self._overview.pause(form.by.signature)
         return Done(f"Paused: nothing is changed in any mailbox until you resume; {stopped.in_words()}.")
 
     async def _resume(self, form: Form) -> Done:
-        await self._overview.resume(form.signed())
+        await self._overview.resume(form.by.signature)
         return Done("Resumed: what waited goes on.")
 
 

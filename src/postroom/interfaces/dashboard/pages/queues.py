@@ -8,7 +8,6 @@ from uuid import UUID
 from starlette.routing import Route
 
 from postroom.core.errors import BadInput
-from postroom.core.queue.queues import Queues
 from postroom.interfaces.dashboard.charts import Series
 from postroom.interfaces.dashboard.display import tier_kind, words
 from postroom.interfaces.dashboard.forms import Done, Form, form_route
@@ -17,8 +16,6 @@ from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.tiers import tier_series
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.interfaces.dashboard.windows import WINDOW_CHOICES, chosen_window
-from postroom.operations.caller import Caller
-from postroom.operations.installation.database import Clock, Database, wall_clock
 from postroom.operations.jobs.queue_board import (
     CHANNELS,
     ENDED_KINDS,
@@ -35,8 +32,6 @@ from postroom.operations.jobs.queue_board import (
 from postroom.operations.jobs.queues import replay
 from postroom.operations.overview.channels import changes_on
 from postroom.operations.overview.windows import window_of
-from postroom.settings.queues import queues_of
-from postroom.settings.reading import Settings
 from postroom.words.states import EVENT_STATES
 
 ENDED_CHOICES = (("summaries", "Coalesced"), ("auto_acked", "Auto-acked"), ("failed", "Failed"))
@@ -44,21 +39,15 @@ DEFAULT_KIND: EndedKind = "summaries"
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 
-def page(site: Site, database: Database, settings: Settings) -> Page:
-    return QueuesPage(site, database, queues_of(settings.queues, settings.routes))
+def pages(site: Site) -> list[Page]:
+    return [QueuesPage(site)]
 
 
 class QueuesPage(Page):
     address, title, template = "/queues", "Queues", "queues.html"
 
-    def __init__(self, site: Site, database: Database, queues: Queues, clock: Clock = wall_clock) -> None:
-        super().__init__(site)
-        self._database = database
-        self._queues = queues
-        self._clock = clock
-
     async def read(self, visit: Visit) -> Mapping[str, object]:
-        names = await queue_names(self._database, self._queues)
+        names = await queue_names(self._database, self._parts.queues)
         queue = visit.choice("queue", names, names[0])
         window = chosen_window(visit)
         kind: EndedKind = visit.choice("ended", ENDED_KINDS, DEFAULT_KIND)
@@ -66,8 +55,8 @@ class QueuesPage(Page):
         summary = visit.text("summary")
         now = self._clock()
         board, peeked, ended = await asyncio.gather(
-            load_board(self._database, self._queues, queue, window_of(window, now)),
-            peek_messages(self._database, self._queues, queue),
+            load_board(self._database, self._parts.queues, queue, window_of(window, now)),
+            peek_messages(self._database, self._parts.queues, queue),
             list_ended(self._database, queue, kind, before),
         )
         return {
@@ -98,14 +87,12 @@ class QueuesPage(Page):
 
     async def _dismiss(self, form: Form) -> Done:
         queue, ids = _named(form)
-        count = await dismiss_messages(Caller(self._database, form.signed(), self._clock), self._queues, queue, ids)
+        count = await dismiss_messages(form.by, self._parts.queues, queue, ids)
         return Done(f"{count:,} of {len(ids):,} dismissed unread. They are listed as auto-acked, and can be replayed.")
 
     async def _replay(self, form: Form) -> Done:
         queue, ids = _named(form)
-        copies = await replay(
-            Caller(self._database, form.signed(), self._clock), self._queues, queue, since=LONG_AGO, ids=ids
-        )
+        copies = await replay(form.by, self._parts.queues, queue, since=LONG_AGO, ids=ids)
         return Done(f"{len(copies):,} of {len(ids):,} queued once more in {queue}, as copies.")
 
 

@@ -5,7 +5,7 @@ What is changed here is stored in the database. Settings of the file and the env
 
 from collections import defaultdict
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from uuid import UUID
 
 from starlette.responses import HTMLResponse, Response
@@ -21,14 +21,11 @@ from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.actions.protection import list_protected, protect, unprotect
-from postroom.operations.caller import Caller
-from postroom.operations.installation.database import Database
 from postroom.operations.installation.settings_view import SettingView, settings_in_effect
 from postroom.operations.people.pages_address import link_address
 from postroom.operations.people.people import LinkText, add_person, change_role, link_for, list_people, remove_person
 from postroom.operations.people.tokens import create_token, list_tokens, mint, revoke_token
 from postroom.operations.rules.model import ModelStatus, model_status
-from postroom.settings.reading import Settings
 
 KINDS: tuple[ProtectedKind, ...] = ("sender", "domain", "label")
 ROLES = (Role.AGENT, Role.DASHBOARD, Role.CONNECTOR, Role.METRICS, Role.ADMIN)
@@ -40,17 +37,12 @@ LIFETIMES: Mapping[str, timedelta | None] = {
 }
 
 
-def page(site: Site, database: Database, settings: Settings) -> Page:
-    return SettingsPage(site, database, settings)
+def pages(site: Site) -> list[Page]:
+    return [SettingsPage(site)]
 
 
 class SettingsPage(Page):
     address, title, template = "/settings", "Settings", "settings.html"
-
-    def __init__(self, site: Site, database: Database, settings: Settings) -> None:
-        super().__init__(site)
-        self._database = database
-        self._settings = settings
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         model = self._settings.model
@@ -66,14 +58,14 @@ class SettingsPage(Page):
             "kinds": KINDS,
             "roles": [str(each) for each in ROLES],
             "lifetimes": list(LIFETIMES),
-            "now": datetime.now(UTC),
+            "now": self._clock(),
         }
 
     async def _spend(self) -> ModelStatus | None:
         if self._settings.model.provider == "none":
             return None
         zone = zone_named(self._settings.time_zone)
-        return await model_status(self._database, self._settings.model, zone=zone)
+        return await model_status(self._database, self._settings.model, self._clock, zone=zone)
 
     def actions(self) -> list[Route]:
         site = self._site
@@ -90,11 +82,11 @@ class SettingsPage(Page):
 
     async def _add_person(self, form: Form) -> Response:
         name = form.required("name", "write the name that they will sign in with")
-        return self._show_link(name, await add_person(Caller(self._database, form.signed()), name, form.text("role")))
+        return self._show_link(name, await add_person(form.by, name, form.text("role")))
 
     async def _make_link(self, form: Form) -> Response:
         name = form.parameters["name"]
-        return self._show_link(name, await link_for(Caller(self._database, form.signed()), name))
+        return self._show_link(name, await link_for(form.by, name))
 
     def _show_link(self, name: str, made: LinkText) -> Response:
         """Show the way in on a page of its own, once: it is stored nowhere."""
@@ -104,11 +96,11 @@ class SettingsPage(Page):
 
     async def _change_role(self, form: Form) -> Done:
         name, role = form.parameters["name"], form.text("role")
-        changed = await change_role(Caller(self._database, form.signed()), name, role)
+        changed = await change_role(form.by, name, role)
         return Done(f"{name} is {role} from the next click on." if changed else f"{name} was {role} already.")
 
     async def _remove_person(self, form: Form) -> Done:
-        await remove_person(Caller(self._database, form.signed()), form.parameters["name"])
+        await remove_person(form.by, form.parameters["name"])
         return Done(f"{form.parameters['name']} is removed and signed out everywhere.")
 
     async def _create_token(self, form: Form) -> Response:
@@ -116,13 +108,13 @@ class SettingsPage(Page):
         given, lifetime = form.text("role"), LIFETIMES.get(form.text("lifetime"), timedelta(days=30))
         if given not in [str(each) for each in ROLES]:
             raise BadInput("role", "is none of them", f"choose one of: {', '.join(ROLES)}")
-        expires_at = None if lifetime is None else datetime.now(UTC) + lifetime
+        expires_at = None if lifetime is None else self._clock() + lifetime
         minted = mint(Role(given), form.text("identity") or None, form.text("name") or None, expires_at)
-        await create_token(Caller(self._database, form.signed()), minted.token)
+        await create_token(form.by, minted.token)
         return HTMLResponse(self._site.render("settings/token.html", token=minted.text, name=form.text("name")))
 
     async def _revoke_token(self, form: Form) -> Done:
-        revoked = await revoke_token(Caller(self._database, form.signed()), _id(form.parameters["token"]))
+        revoked = await revoke_token(form.by, _id(form.parameters["token"]))
         words = revoked.work.in_words()
         sentence = "The token is revoked: it opens nothing any more" if revoked.was_live else "It was revoked before"
         return Done(f"{sentence}; {words}." if words else f"{sentence}.")
@@ -130,12 +122,12 @@ class SettingsPage(Page):
     async def _protect(self, form: Form) -> Done:
         value = form.required("value", "write an address, a domain or a label")
         reason = form.text("reason") or "on the page"
-        kept = await protect(Caller(self._database, form.signed()), _kind(form), value, reason)
+        kept = await protect(form.by, _kind(form), value, reason)
         return Done(f"Protected: no mail of {kept} is changed any more.")
 
     async def _unprotect(self, form: Form) -> Done:
         value = form.required("value", "name what is protected")
-        await unprotect(Caller(self._database, form.signed()), _kind(form), value)
+        await unprotect(form.by, _kind(form), value)
         return Done(f"No longer protected: {value}.")
 
 

@@ -19,8 +19,7 @@ from postroom.interfaces.dashboard.sign_in.pages import answering, credential_in
 from postroom.interfaces.dashboard.sign_in.visits import session_of, site_of
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
-from postroom.interfaces.dashboard.visiting import visitor_of
-from postroom.operations.people.audit import Signature, signature
+from postroom.interfaces.dashboard.visiting import signature_of, visitor_of
 from postroom.operations.people.codes import checked_secret, codes_address, new_codes_secret
 from postroom.operations.people.kept_forms import KeptForm
 from postroom.operations.people.own_sign_in import OwnWaysIn
@@ -128,30 +127,32 @@ class OwnSignInPage:
         return response if said is None else forget_said(response)
 
     async def _set_password(self, request: Request, live: LiveSession, fields: Mapping[str, str]) -> Response | str:
-        cookie = await self._own.set_password(live, fields.get("password", ""), _signed(live))
+        cookie = await self._own.set_password(live, fields.get("password", ""), signature_of(live.visitor))
         return signed_in(request, RedirectResponse(f"{ADDRESS}?done=password", SEE_OTHER), cookie)
 
     async def _turn_on_codes(self, _request: Request, live: LiveSession, fields: Mapping[str, str]) -> str:
-        await self._own.turn_on_codes(live, fields.get("secret", ""), fields.get("code", ""), _signed(live))
+        await self._own.turn_on_codes(
+            live, fields.get("secret", ""), fields.get("code", ""), signature_of(live.visitor)
+        )
         return "codes-on"
 
     async def _turn_off_codes(self, _request: Request, live: LiveSession, _fields: Mapping[str, str]) -> str:
-        await self._own.turn_off_codes(live, _signed(live))
+        await self._own.turn_off_codes(live, signature_of(live.visitor))
         return "codes-off"
 
     async def _remove_passkey(self, _request: Request, live: LiveSession, fields: Mapping[str, str]) -> str:
-        await self._own.remove_passkey(live, _id(fields), _signed(live))
+        await self._own.remove_passkey(live, _id(fields), signature_of(live.visitor))
         return "passkey-removed"
 
     async def _end_session(self, request: Request, live: LiveSession, fields: Mapping[str, str]) -> Response | str:
         id = _id(fields)
-        await self._own.end_session(live, id, _signed(live))
+        await self._own.end_session(live, id, signature_of(live.visitor))
         if id == live.kept.id:
             return signed_out(request, RedirectResponse("/sign-in", SEE_OTHER))
         return "session-ended"
 
     async def _end_others(self, _request: Request, live: LiveSession, _fields: Mapping[str, str]) -> str:
-        await self._own.end_other_sessions(live, _signed(live))
+        await self._own.end_other_sessions(live, signature_of(live.visitor))
         return "others-ended"
 
     async def _passkey_options(self, request: Request, given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -161,12 +162,8 @@ class OwnSignInPage:
     async def _add_passkey(self, request: Request, given: Mapping[str, Any]) -> Response:
         live = checked_session(request, given, back=f"{ADDRESS}?done=proven", fresh=True)
         credential, name = credential_in(given), text_in(given, "name")
-        await self._own.add_passkey(live, site_of(request), credential, name, _signed(live))
+        await self._own.add_passkey(live, site_of(request), credential, name, signature_of(live.visitor))
         return JSONResponse({"to": f"{ADDRESS}?done=passkey-added"})
-
-
-def _signed(live: LiveSession) -> Signature:
-    return signature(f"person:{live.visitor.name}", live.visitor.role, "on the page")
 
 
 def _id(fields: Mapping[str, str]) -> UUID:

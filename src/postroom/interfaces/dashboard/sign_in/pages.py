@@ -28,7 +28,7 @@ from postroom.interfaces.dashboard.sign_in.fields import (
 )
 from postroom.interfaces.dashboard.sign_in.visits import caller_of, session_of, site_of
 from postroom.interfaces.dashboard.site import Site
-from postroom.operations.people.audit import signature
+from postroom.interfaces.dashboard.visiting import signature_of
 from postroom.operations.people.kept_forms import LARGEST_KEPT, KeptForm, KeptForms
 from postroom.operations.people.own_sign_in import OwnWaysIn
 from postroom.operations.people.passkeys import SiteAddress, registration_options, sign_in_options
@@ -234,8 +234,7 @@ class SignInPages:
 
     async def _sign_out(self, request: Request) -> Response:
         live = checked_session(request, await fields_of(request), back="/")
-        signed = signature(f"person:{live.visitor.name}", live.visitor.role, "signed out")
-        await self._own.end_session(live, live.kept.id, signed)
+        await self._own.end_session(live, live.kept.id, signature_of(live.visitor, "signed out"))
         return signed_out(request, RedirectResponse("/sign-in", SEE_OTHER))
 
 

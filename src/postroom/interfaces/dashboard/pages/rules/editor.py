@@ -13,15 +13,13 @@ from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.pages.rules.drafts import Drafts
 from postroom.interfaces.dashboard.pages.rules.edited import EXAMPLE, EditedRule, check, edited_from, edited_of
 from postroom.interfaces.dashboard.pages.rules.fields import ACTIONS, CONDITIONS, prefilled
-from postroom.interfaces.dashboard.pages.rules.listing import Now, current_time, rule_id
+from postroom.interfaces.dashboard.pages.rules.listing import rule_id
 from postroom.interfaces.dashboard.said import Said, say
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.accounts.accounts import list_accounts
 from postroom.operations.accounts.labels import list_labels
-from postroom.operations.caller import Caller
-from postroom.operations.installation.database import Database
-from postroom.operations.rules.rule_matches import RuleMatcher
+from postroom.operations.parts import Parts
 from postroom.operations.rules.rule_views import DAYS, load_line, rule_changes
 from postroom.operations.rules.rules import add_rules, edit_rule, load_rule
 from postroom.operations.rules.shadow import ShadowScope, doubts, report_on
@@ -33,10 +31,10 @@ MOST_LABELS = 500
 class EditorParts:
     """The shared parts of both pages: the drafts, the look at stored mail, and the choices of the form."""
 
-    def __init__(self, database: Database) -> None:
-        self.database = database
+    def __init__(self, parts: Parts) -> None:
+        self.database = parts.database
         self.drafts = Drafts[EditedRule]()
-        self.matcher = RuleMatcher(database)
+        self.matcher = parts.matcher
 
     async def values(self, edited: EditedRule) -> Mapping[str, object]:
         accounts = [each for each in await list_accounts(self.database) if each.state != "removed"]
@@ -62,14 +60,14 @@ class NewRulePage(Page):
 
     address, title, template = "/rules/new", "New rule", "rules/new.html"
 
-    def __init__(self, site: Site, parts: EditorParts) -> None:
+    def __init__(self, site: Site, editor: EditorParts) -> None:
         super().__init__(site)
-        self._parts = parts
+        self._editor = editor
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         given = [visit.text(name) for name in ("from", "subject", "list", "label")]
         new = EditedRule(fields=prefilled(*given), text=EXAMPLE, way=visit.choice("as", ("form", "text"), "form"))
-        return await self._parts.values(self._parts.drafts.find(visit.text("draft")) or new)
+        return await self._editor.values(self._editor.drafts.find(visit.text("draft")) or new)
 
     def actions(self) -> list[Route]:
         return [
@@ -80,7 +78,7 @@ class NewRulePage(Page):
 
     async def _check(self, form: Form) -> Response:
         edited = edited_from(form)
-        checked = await check(edited, self._parts.matcher)
+        checked = await check(edited, self._editor.matcher)
         return HTMLResponse(self._site.render("rules/checked.html", checked=checked, edited=edited))
 
     async def _keep(self, form: Form) -> Response:
@@ -93,10 +91,10 @@ class NewRulePage(Page):
                 case "form":
                     edited = edited.turned("form")
                 case _:
-                    edited = replace(edited, checked=await check(edited, self._parts.matcher))
+                    edited = replace(edited, checked=await check(edited, self._editor.matcher))
         except BadInput as error:
-            return self._parts.kept(edited, str(error))
-        return self._parts.kept(edited)
+            return self._editor.kept(edited, str(error))
+        return self._editor.kept(edited)
 
     async def _save(self, form: Form) -> Done | Response:
         edited = edited_from(form)
@@ -104,33 +102,33 @@ class NewRulePage(Page):
             return await self._saved(edited, form)
         except Conflict as error:
             if error.field != "version" or edited.rule_id is None:
-                return self._parts.kept(edited, str(error))
+                return self._editor.kept(edited, str(error))
             return await self._kept_for_later(edited, edited.rule_id)
         except (BadInput, NotFound) as error:
-            return self._parts.kept(edited, str(error))
+            return self._editor.kept(edited, str(error))
 
     async def _kept_for_later(self, edited: EditedRule, rule_id: UUID) -> Response:
         """Keep what is written, based on the newest version, so that saving it once more is possible."""
-        newest = (await load_line(self._parts.database, rule_id, current_time())).rule
+        newest = (await load_line(self._database, rule_id, self._clock())).rule
         problem = (
             f"“{newest.name}” was changed meanwhile, and is version {newest.version}: open it from the list to see it. "
             "Here is what you wrote; save it again to replace the other change."
         )
-        return self._parts.kept(replace(edited, version=newest.version), problem)
+        return self._editor.kept(replace(edited, version=newest.version), problem)
 
     async def _saved(self, edited: EditedRule, form: Form) -> Done | Response:
-        draft, database = edited.draft(), self._parts.database
+        draft, database = edited.draft(), self._database
         if edited.rule_id is None:
-            await add_rules(Caller(database, form.signed()), [draft], allow_missing=edited.allow_missing)
+            await add_rules(form.by, [draft], allow_missing=edited.allow_missing)
             view = await load_rule(database, draft.name)
             return Done(f"“{view.name}” is a rule now.", to=f"/rules/{view.id}")
         try:
-            before = (await load_line(database, edited.rule_id, current_time())).rule
+            before = (await load_line(database, edited.rule_id, self._clock())).rule
         except NotFound:
             problem = "The rule was removed meanwhile. Here is what you wrote; save it to make it a new rule."
-            return self._parts.kept(replace(edited, rule_id=None, version=None), problem)
+            return self._editor.kept(replace(edited, rule_id=None, version=None), problem)
         view = await edit_rule(
-            Caller(database, form.signed()),
+            form.by,
             before.name,
             draft,
             version=edited.version,
@@ -144,20 +142,18 @@ class RulePage(Page):
 
     address, title, template = "/rules/{rule}", "Rule", "rules/rule.html"
 
-    def __init__(self, site: Site, parts: EditorParts, now: Now = current_time) -> None:
+    def __init__(self, site: Site, editor: EditorParts) -> None:
         super().__init__(site)
-        self._parts = parts
-        self._now = now
+        self._editor = editor
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
-        database = self._parts.database
-        line = await load_line(database, rule_id(visit.parameters["rule"]), self._now())
-        edited = self._parts.drafts.find(visit.text("draft")) or edited_of(line.rule)
+        line = await load_line(self._database, rule_id(visit.parameters["rule"]), self._clock())
+        edited = self._editor.drafts.find(visit.text("draft")) or edited_of(line.rule)
         report = None
         if line.rule.mode == "shadow":
-            report = await report_on(database, ShadowScope("rule", line.rule.name))
+            report = await report_on(self._database, ShadowScope("rule", line.rule.name))
         return {
-            **await self._parts.values(edited),
+            **await self._editor.values(edited),
             "line": line,
             "days": DAYS,
             "report": report,
@@ -165,4 +161,4 @@ class RulePage(Page):
         }
 
     def changes(self) -> AsyncIterator[None]:
-        return rule_changes(self._parts.database)
+        return rule_changes(self._database)

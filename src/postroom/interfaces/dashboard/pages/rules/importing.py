@@ -14,8 +14,6 @@ from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.pages.rules.drafts import Drafts
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
-from postroom.operations.caller import Caller
-from postroom.operations.installation.database import Database
 from postroom.operations.rules.rule_exchange import RuleFormat
 from postroom.operations.rules.rule_import import ReadImport, enable_import, format_of, keep_import, read_import
 
@@ -27,9 +25,8 @@ MOST_ROWS = 1_000
 class ImportPage(Page):
     address, title, template = "/rules/import", "Import rules", "rules/import.html"
 
-    def __init__(self, site: Site, database: Database) -> None:
+    def __init__(self, site: Site) -> None:
         super().__init__(site)
-        self._database = database
         self._files = Drafts[ReadImport](MOST_KEPT)
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
@@ -55,14 +52,14 @@ class ImportPage(Page):
         return RedirectResponse(f"/rules/import?file={self._files.keep(found)}", SEE_OTHER)
 
     async def _keep(self, form: Form) -> Done:
-        found = await keep_import(Caller(self._database, form.signed()), self._given(form))
+        found = await keep_import(form.by, self._given(form))
         kept = f"/rules/import?file={self._files.keep(found)}"
         many = "1 rule" if len(found.added) == 1 else f"{len(found.added)} rules"
         return Done(f"{many} came over. What came over is off until you turn it on.", to=kept)
 
     async def _enable(self, form: Form) -> Done:
         names = self._given(form).harmless
-        count = await enable_import(Caller(self._database, form.signed()), names)
+        count = await enable_import(form.by, names)
         return Done(f"{count} rules are on.", to="/rules")
 
     def _given(self, form: Form) -> ReadImport:

@@ -15,7 +15,6 @@ from postroom.interfaces.dashboard.forms import SEE_OTHER, Done, Form, form_rout
 from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.pages.rules.edited import EditedRule, edited_from
 from postroom.interfaces.dashboard.pages.rules.editor import WINDOWS, EditorParts
-from postroom.interfaces.dashboard.pages.rules.listing import Now, current_time
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.installation.long_tasks import FromPage, LongTasks, Report
@@ -27,7 +26,6 @@ from postroom.operations.rules.simulation import (
     estimate_cost,
     simulate_change,
 )
-from postroom.settings.reading import Settings
 
 EVERYTHING = timedelta(days=36_500)
 MOST_MESSAGES = 50_000
@@ -49,11 +47,9 @@ class Simulated:
 class SimulationPage(Page):
     address, title, template = "/rules/simulations/{task}", "Simulation", "rules/simulation.html"
 
-    def __init__(self, site: Site, parts: EditorParts, settings: Settings, now: Now = current_time) -> None:
+    def __init__(self, site: Site, editor: EditorParts) -> None:
         super().__init__(site)
-        self._parts = parts
-        self._settings = settings
-        self._now = now
+        self._editor = editor
         self._tasks = LongTasks[FromPage, Simulated]()
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
@@ -85,14 +81,14 @@ class SimulationPage(Page):
             days, window = next((each for each in WINDOWS if str(each[0]) == form.text("days")), WINDOWS[1])
             draft = edited.draft()
             change = await self._change(edited, draft)
-            since = self._now() - (timedelta(days=days) if days else EVERYTHING)
+            since = self._clock() - (timedelta(days=days) if days else EVERYTHING)
 
             async def work(report: Report) -> Simulated:
                 found = await simulate_change(
-                    self._parts.database,
+                    self._database,
                     self._settings,
                     change,
-                    self._now(),
+                    self._clock(),
                     report,
                     since=since,
                     most=MOST_MESSAGES,
@@ -101,10 +97,10 @@ class SimulationPage(Page):
                 cost = estimate_cost(found, self._settings.model)
                 return Simulated(edited, write_rule(draft), draft.name, window, found, cost)
 
-            back = f"{edited.address}?draft={self._parts.drafts.keep(edited)}"
+            back = f"{edited.address}?draft={self._editor.drafts.keep(edited)}"
             task = self._tasks.start(FromPage(f"Simulate “{draft.name}” over {window}", back), work)
         except (BadInput, NotFound, Refused) as error:
-            return self._parts.kept(edited, str(error))
+            return self._editor.kept(edited, str(error))
         return RedirectResponse(f"/rules/simulations/{task.id}", SEE_OTHER)
 
     async def _change(self, edited: EditedRule, draft: RuleDraft) -> ChangeOfRules:
@@ -112,7 +108,7 @@ class SimulationPage(Page):
         active = replace(draft, enabled=True, disabled_reason=None, shadow=False)
         if edited.rule_id is None:
             return ChangeOfRules([active])
-        before = (await load_line(self._parts.database, edited.rule_id, self._now())).rule.name
+        before = (await load_line(self._database, edited.rule_id, self._clock())).rule.name
         return ChangeOfRules([active], without=[before] if before != draft.name else [])
 
     async def _cancel(self, form: Form) -> Done:

@@ -11,14 +11,10 @@ from postroom.core.rules.in_words import conditions_in_words
 from postroom.core.rules.starter import starters
 from postroom.interfaces.dashboard.forms import Done, Form, form_route
 from postroom.interfaces.dashboard.page import Page
-from postroom.interfaces.dashboard.pages.rules.listing import Now, current_time
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
-from postroom.operations.caller import Caller
-from postroom.operations.installation.database import Database
 from postroom.operations.installation.long_tasks import LongTask, LongTasks, Report
 from postroom.operations.rules.starter_rules import StarterView, add_starters, list_starters, plain_starters
-from postroom.settings.reading import Settings
 from postroom.words.actions import rule_does
 
 GOOD_FOR_S = 600.0
@@ -29,11 +25,8 @@ Figures = Mapping[str, StarterView]
 class StartersPage(Page):
     address, title, template = "/rules/starter", "Starter rules", "rules/starters.html"
 
-    def __init__(self, site: Site, database: Database, settings: Settings, now: Now = current_time) -> None:
+    def __init__(self, site: Site) -> None:
         super().__init__(site)
-        self._database = database
-        self._settings = settings
-        self._now = now
         self._tasks = LongTasks[None, Figures](most_running=1)
         self._counting: LongTask[None, Figures] | None = None
         self._counted_at = 0.0
@@ -68,15 +61,15 @@ class StartersPage(Page):
                 return found
 
         async def work(report: Report) -> Figures:
-            views = await list_starters(self._database, self._settings, self._now(), report)
+            views = await list_starters(self._database, self._settings, self._clock(), report)
             return {view.name: view for view in views}
 
         self._counting, self._counted_at = self._tasks.start(None, work), time.monotonic()
-        self._counted_since = self._now()
+        self._counted_since = self._clock()
         return self._counting
 
     async def _add(self, form: Form) -> Done:
-        kept = await add_starters(Caller(self._database, form.signed()), [form.parameters["starter"]])
+        kept = await add_starters(form.by, [form.parameters["starter"]])
         if not kept.added:
             return Done("These rules are there already; nothing was changed. They may be off: see Rules.")
         names = ", ".join(f"“{name}”" for name in kept.added)
