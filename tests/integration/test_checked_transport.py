@@ -12,7 +12,7 @@ import trustme
 import uvloop
 
 from postroom.core.mail.gate import ClearanceExpired
-from postroom.mailboxes.gmail.transport import CheckedClient, checked_before_each_write
+from postroom.system.checked_http import CheckedClient, checked_before_each_write
 
 LARGE = 3_000_000
 Loop = Callable[[], asyncio.AbstractEventLoop]

@@ -26,7 +26,6 @@ from postroom.mailboxes.gmail.client import GmailClient
 from postroom.mailboxes.gmail.errors import NoPermit, RateLimited
 from postroom.mailboxes.gmail.mailbox import GmailMailbox
 from postroom.mailboxes.gmail.quota import Quota
-from postroom.mailboxes.gmail.transport import CheckedClient
 from postroom.operations.actions.pausing import forbid_and_wait, stop
 from postroom.operations.caller import Caller
 from postroom.store.accounts import accounts
@@ -40,6 +39,7 @@ from postroom.store.jobs.new_jobs import new_job
 from postroom.store.mail import labels, mail
 from postroom.store.people.audit import Signature
 from postroom.system.boot_clock import since_boot
+from postroom.system.checked_http import CheckedClient
 from postroom.triage.act.action_requests import ActionRequests
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox

@@ -24,7 +24,6 @@ from postroom.core.rules.draft import RuleDraft
 from postroom.intake.intake import Intake
 from postroom.interfaces.http.services import Services
 from postroom.mailboxes.gmail.following.live import GmailConnector
-from postroom.mailboxes.gmail.transport import CheckedClient
 from postroom.mailboxes.gmail.watching import ConnectorParts, connector_parts
 from postroom.outbound.queue.pace import Pace
 from postroom.settings.reading import Settings
@@ -39,6 +38,7 @@ from postroom.store.jobs import jobs
 from postroom.store.jobs.new_jobs import new_job
 from postroom.store.mail import mail
 from postroom.store.rules.rules import add_rules
+from postroom.system.checked_http import CheckedClient
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator

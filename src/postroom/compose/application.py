@@ -53,7 +53,7 @@ class PostroomApplication:
         from postroom.compose.credentials import open_credentials
         from postroom.compose.gate import MailboxGate
         from postroom.compose.mailboxes import Mailboxes
-        from postroom.mailboxes.gmail.transport import CheckedClient
+        from postroom.system.checked_http import CheckedClient
 
         async with (
             CheckedClient(timeout=30) as http,

@@ -37,11 +37,11 @@ from postroom.interfaces.http.ready import ready_endpoint
 from postroom.interfaces.http.serve import serving
 from postroom.interfaces.http.services import Services
 from postroom.interfaces.http.switchboard import DOORS, McpEndpoint, running_mcp, switchboard_routes
-from postroom.mailboxes.gmail.transport import CheckedClient
 from postroom.operations.parts import Parts
 from postroom.settings.reading import Settings
 from postroom.store.accounts.accounts import AccountView, list_accounts
 from postroom.store.engine.database import Database
+from postroom.system.checked_http import CheckedClient
 from postroom.system.http_server.limits import limits_of
 from postroom.system.http_server.listening import is_own_machine
 from postroom.telemetry.exporter import Exporter, exporting

@@ -22,7 +22,6 @@ from postroom.jobs.prune import Pruner
 from postroom.jobs.rescue import Rescuer
 from postroom.jobs.schedule import Scheduler
 from postroom.jobs.worker import Worker, WorkerOptions
-from postroom.mailboxes.gmail.transport import CheckedClient
 from postroom.outbound.queue.gauges import OutboundGauges
 from postroom.outbound.queue.pace import Pace
 from postroom.outbound.queue.queue_watch import QueueWatch
@@ -34,6 +33,7 @@ from postroom.store.engine.clock import clock_of
 from postroom.store.engine.clock_jumps import Longest
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.system.checked_http import CheckedClient
 from postroom.system.http_server.metrics import serving_metrics
 from postroom.telemetry.exporter import exporting
 from postroom.triage.act.maintenance import Chore, maintenance_tasks, run_maintenance

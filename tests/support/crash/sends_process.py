@@ -24,11 +24,11 @@ from postroom.jobs.worker import Worker, WorkerOptions
 from postroom.mailboxes.gmail.carrier import GmailCarrier
 from postroom.mailboxes.gmail.client import GmailClient
 from postroom.mailboxes.gmail.mailbox import GmailMailbox
-from postroom.mailboxes.gmail.transport import CheckedClient
 from postroom.outbound.queue.delivery import Sender
 from postroom.outbound.queue.pace import Pace
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.opening import open_database
+from postroom.system.checked_http import CheckedClient
 from postroom.triage.act.executor import Executor
 from postroom.triage.handlers.action_gmail import ActionGmail
 from postroom.triage.handlers.outbound_send import OutboundSend

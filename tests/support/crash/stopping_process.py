@@ -30,8 +30,8 @@ from postroom.mailboxes.gmail.errors import GmailError
 from postroom.mailboxes.gmail.mailbox import GmailMailbox
 from postroom.mailboxes.gmail.quota import Quota
 from postroom.mailboxes.gmail.terms import PRICES, Terms
-from postroom.mailboxes.gmail.transport import CheckedClient
 from postroom.store.engine.opening import open_database
+from postroom.system.checked_http import CheckedClient
 from support.fork_server import run_as_child
 from support.processes import announce
 

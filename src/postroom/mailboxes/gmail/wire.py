@@ -12,7 +12,7 @@ import httpx2
 
 from postroom.mailboxes.gmail.errors import AnswerTooLarge, NotFromGmail, TokenUnavailable, Unreachable
 from postroom.mailboxes.gmail.tokens import PlainTokens, TokenProvider
-from postroom.mailboxes.gmail.transport import Check, checked_before_each_write
+from postroom.system.checked_http import Check, checked_before_each_write
 
 # From the first byte of the request to the last of the answer: the HTTP client's own timeouts apply to each read.
 DEADLINE = timedelta(seconds=60)

@@ -76,7 +76,7 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
     async def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[SocketOption] | None = None
     ) -> httpcore2.AsyncNetworkStream:
-        raise httpcore2.UnsupportedProtocol("Gmail is not reached by a socket file")
+        raise httpcore2.UnsupportedProtocol("no server is reached by a socket file")
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
