@@ -111,7 +111,7 @@ def check_permits(
     """
     generation = yield from _generation()
     pauses = {scope: reason for scope, reason, *_ in (yield sql("select_pauses"))}
-    rows = yield sql("select_departing", rows_text([_named(permit) for permit in permits]))
+    rows = yield sql("select_departing", rows_text([_permit_row(*each) for each in enumerate(permits)]))
     refused: dict[int, PostroomError] = {}
     wanted: dict[int, str] = {}
     unknown: set[UUID] = set()
@@ -172,10 +172,10 @@ def _protection(account_id: UUID) -> Script[_Protection]:
     return _Protection(protected, {id: name for id, name, *_ in known})
 
 
-def _named(permit: Permit) -> tuple[object, ...]:
+def _permit_row(place: int, permit: Permit) -> tuple[object, ...]:
     claim = permit.claim or (None, None, None)
     hold = permit.delivery or (None, None)
-    return (permit.account_id, *claim, *hold, permit.action_id)
+    return (place, permit.account_id, *claim, *hold, permit.action_id)
 
 
 def _refusal(permit: Permit, row: Mapping[str, Any], pauses: Mapping[str, str]) -> PostroomError | None:

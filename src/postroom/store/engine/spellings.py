@@ -13,7 +13,7 @@ stands in braces, and SQLite gets the other one:
 | `{FOR UPDATE SKIP LOCKED}` | nothing | a lock on the rows that no one else has locked |
 | `{FROM pg_advisory_xact_lock(73)}` | nothing | a lock on a number |
 | `{LOCK TABLE t IN SHARE MODE;}` | nothing | a lock on a table |
-| `{job_queue}`, `{job_bodies}` | `job_rows` | jobs, which PostgreSQL keeps in several tables and SQLite in one |
+| `{job_queue}`, `{job_bodies}`, `{job_ends}` | `job_rows` | jobs: several tables on PostgreSQL, one on SQLite |
 
 These are all there are. A pair of statements that differs in another way is written twice, in `queries/sqlite` and in
 `queries/postgres`; so is one that differs in what it does, or in how it is planned.
@@ -32,7 +32,7 @@ _IN_SQLITE = (
     (re.compile(r"::\w+"), ""),
     (re.compile(rf"(?:ORDER BY [\w., ]+ )?{_LOCKED}(?: {_LOCKED})?(?: SKIP LOCKED)?"), ""),
     (re.compile(r"FROM pg_advisory_xact_lock(?:_shared)?\(.+\)|LOCK TABLE \w+ IN [A-Z ]+ MODE;"), ""),
-    (re.compile(r"job_queue|job_bodies"), "job_rows"),
+    (re.compile(r"job_queue|job_bodies|job_ends"), "job_rows"),
 )
 
 

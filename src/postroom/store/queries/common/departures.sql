@@ -57,3 +57,16 @@ SELECT 1 {FROM pg_advisory_xact_lock_shared(7305418627336)}
 
 -- name: await_no_departure()
 SELECT 1 {FROM pg_advisory_xact_lock(7305418627336)}
+
+-- name: select_departing(rows)
+SELECT c.state AS account_state, c.provider, c.email, c.state_reason, COALESCE(j.cancel_requested, o.cancel_requested) AS cancel_requested, j.seq AS job_seq, o.id AS delivery_id,
+    a.state AS action_state, a.approved_by, a.action_hash, a.action_type, a.parameters_json, m.id AS message_id,
+    m.provider_message_id, m.sender, m.labels_json
+FROM {jsonb_array_elements(:rows::jsonb)} AS e
+LEFT JOIN accounts c ON c.id = (value ->> 1){::uuid}
+LEFT JOIN {job_queue} j ON j.seq = (value ->> 2){::bigint} AND j.attempts = (value ->> 3){::integer}
+    AND j.lease_token = (value ->> 4){::uuid} AND j.state = 'running'
+LEFT JOIN outbound_mail o ON o.id = (value ->> 5){::uuid} AND o.lease_token = (value ->> 6){::uuid} AND o.state = 'sending'
+LEFT JOIN actions a ON a.id = (value ->> 7){::uuid}
+LEFT JOIN messages m ON m.id = a.message_id
+ORDER BY (value ->> 0){::integer}

@@ -133,3 +133,11 @@ ORDER BY seq DESC LIMIT :most
 
 -- name: show_job(id)
 SELECT {shown} FROM jobs WHERE id = :id
+
+-- name: disown_jobs(token, known, now)
+UPDATE {job_queue} SET state = 'queued', lease_token = NULL, attempts = attempts - 1, updated_at = :now
+WHERE ready AND state = 'running' AND lease_token = :token AND NOT seq {= ANY(:known::bigint[])}
+RETURNING seq, priority, cancel_requested
+
+-- name: count_failed_jobs(most)
+SELECT count(*) FROM (SELECT 1 FROM {job_ends} WHERE state = 'failed' AND finished_at IS NOT NULL LIMIT :most) AS failed

@@ -96,3 +96,13 @@ UPDATE outbound_mail SET ready = true WHERE id IN (
 RETURNING id, seq, sender_id, message_class,
     (SELECT count(*) FROM outbound_recipients r WHERE r.mail_id = outbound_mail.id AND r.state IN ('queued', 'deferred')) AS cost,
     EXISTS (SELECT 1 FROM outbound_recipients r WHERE r.mail_id = outbound_mail.id AND r.attempts > 0) AS retry
+
+-- name: add_waiting(rows)
+-- In the order of their keys, so that two writers cannot deadlock.
+INSERT INTO outbound_turns (lane, level, node_id, parent_id, weight, waiting, held, busy)
+SELECT value ->> 0, value ->> 1, (value ->> 2){::bigint}, (value ->> 3){::bigint}, (value ->> 4){::float8}, (value ->> 5){::bigint},
+    (value ->> 6){::boolean}, NOT (value ->> 6){::boolean}
+FROM {jsonb_array_elements(:rows::jsonb)} AS e ORDER BY 1, 2, 3
+ON CONFLICT (lane, level, node_id)
+DO UPDATE SET waiting = outbound_turns.waiting + excluded.waiting, weight = excluded.weight, busy = NOT outbound_turns.held
+RETURNING lane, node_id, waiting, held

@@ -61,3 +61,15 @@ WHERE e.id {= ANY(:ids::uuid[])} AND q.queue = :queue AND q.state = 'waiting' OR
 
 -- name: select_job_seqs()
 SELECT (SELECT min(seq) FROM {job_bodies}), (SELECT max(seq) FROM {job_bodies})
+
+-- name: select_workers()
+SELECT l.holder, l.heartbeat_at, l.lease_until, COALESCE(r.running, 0) AS running
+FROM job_leases l LEFT JOIN (
+    SELECT lease_token, count(*) AS running FROM {job_queue} WHERE state = 'running' AND lease_token IS NOT NULL GROUP BY lease_token
+) AS r ON r.lease_token = l.token
+ORDER BY l.holder, l.token LIMIT 200
+
+-- name: select_ended_rest(stage, before_at, before_seq, looked)
+SELECT finished_at, seq FROM {job_ends}
+WHERE state = :stage AND state <> 'completed' AND finished_at IS NOT NULL AND (finished_at, seq) < (:before_at, :before_seq)
+ORDER BY finished_at DESC, seq DESC LIMIT 1 OFFSET :looked - 1

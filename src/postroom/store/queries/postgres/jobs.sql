@@ -169,8 +169,6 @@ SELECT b.seq, b.id FROM old JOIN job_bodies b ON b.seq = old.seq
 -- name: prune_receipts(before)
 DELETE FROM receipts WHERE written_at < :before
 
--- name: count_failed_jobs(most)
-SELECT count(*) FROM (SELECT 1 FROM job_ends WHERE state = 'failed' LIMIT :most) AS failed
 -- name: count_jobs()
 SELECT state, count(*) FROM job_queue GROUP BY state
 UNION ALL SELECT state, count(*) FROM job_ends GROUP BY state
@@ -179,11 +177,6 @@ SELECT min(not_before) FROM job_queue WHERE NOT ready
 
 -- name: select_active_jobs(ids)
 SELECT b.id FROM job_bodies b JOIN job_queue q ON q.seq = b.seq WHERE b.id = ANY(:ids::uuid[]) AND q.ready
-
--- name: disown_jobs(token, known, now)
-UPDATE job_queue SET state = 'queued', lease_token = NULL, attempts = attempts - 1, updated_at = :now
-WHERE ready AND state = 'running' AND lease_token = :token AND NOT (seq = ANY(:known::bigint[]))
-RETURNING seq, priority, cancel_requested
 
 -- name: end_orphaned_actions(now)
 UPDATE actions a

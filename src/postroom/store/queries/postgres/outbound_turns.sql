@@ -86,15 +86,6 @@ FROM jsonb_array_elements(:rows::jsonb) AS e, outbound_turns l
 WHERE t.lane = e ->> 0 AND t.level = 'tenant' AND t.node_id = (e ->> 1)::bigint AND t.waiting > 0
     AND l.lane = t.lane AND l.level = 'lane' AND l.node_id = 0
 
--- name: add_waiting(rows)
--- In the order of their keys, so that two writers cannot deadlock.
-INSERT INTO outbound_turns (lane, level, node_id, parent_id, weight, waiting, held, busy)
-SELECT e ->> 0, e ->> 1, (e ->> 2)::bigint, (e ->> 3)::bigint, (e ->> 4)::float8, (e ->> 5)::bigint, (e ->> 6)::boolean, NOT (e ->> 6)::boolean
-FROM jsonb_array_elements(:rows::jsonb) AS e ORDER BY 1, 2, 3
-ON CONFLICT (level, node_id, lane)
-DO UPDATE SET waiting = outbound_turns.waiting + excluded.waiting, weight = excluded.weight, busy = NOT outbound_turns.held
-RETURNING lane, node_id, waiting, held
-
 -- name: lease_chosen(seqs, lease_token, lease_until, later, measured, now)
 -- Mail whose mailbox cannot be used now is looked at again later; it is not held against it. Returns how much still waited.
 WITH taken AS (

@@ -50,11 +50,6 @@ WHERE (:type::text IS NULL OR b.type = :type) AND (:account_id::text IS NULL OR 
     AND (:error::text IS NULL OR lower(e.last_error) LIKE :error ESCAPE '|')
 ORDER BY e.finished_at DESC, e.seq DESC LIMIT :most
 
--- name: select_ended_rest(stage, before_at, before_seq, looked)
-SELECT finished_at, seq FROM job_ends
-WHERE state = :stage AND state <> 'completed' AND (finished_at, seq) < (:before_at, :before_seq)
-ORDER BY finished_at DESC, seq DESC LIMIT 1 OFFSET :looked - 1
-
 -- name: select_newest_jobs(stage, type, account_id, error, before, last, most)
 SELECT seq, id, type, state, ready, attempts, max_attempts, not_before, last_error, created_at, finished_at,
     cancel_requested, parked_by
@@ -80,13 +75,6 @@ UNION ALL
 SELECT 'failed', count(*) FROM (SELECT 1 FROM job_ends WHERE state = 'failed' LIMIT :most) AS f
 UNION ALL
 SELECT 'canceled', count(*) FROM (SELECT 1 FROM job_ends WHERE state = 'canceled' LIMIT :most) AS g
-
--- name: select_workers()
-SELECT l.holder, l.heartbeat_at, l.lease_until, COALESCE(r.running, 0) AS running
-FROM job_leases l LEFT JOIN (
-    SELECT lease_token, count(*) AS running FROM job_queue WHERE state = 'running' GROUP BY lease_token
-) AS r ON r.lease_token = l.token
-ORDER BY l.holder, l.token LIMIT 200
 
 -- name: select_depths(queue, since, until, step_s)
 SELECT floor(extract(epoch FROM at - :since::timestamptz) / :step_s::integer)::integer AS place, tier, max(waiting) AS waiting

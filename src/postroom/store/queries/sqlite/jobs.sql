@@ -79,8 +79,6 @@ SELECT seq, id FROM job_rows WHERE state = :state AND finished_at < :before LIMI
 -- SQLite needs no receipts: its commits have no unknown outcome.
 SELECT 1 WHERE :before IS NULL
 
--- name: count_failed_jobs(most)
-SELECT count(*) FROM (SELECT 1 FROM job_rows WHERE state = 'failed' AND finished_at IS NOT NULL LIMIT :most)
 -- name: count_jobs()
 SELECT state, count(*) FROM job_rows GROUP BY state
 -- name: select_next_due()
@@ -88,11 +86,6 @@ SELECT min(not_before) FROM job_rows WHERE state = 'queued' AND ready = 0
 
 -- name: select_active_jobs(ids)
 SELECT id FROM job_rows WHERE id IN (SELECT value FROM json_each(:ids)) AND finished_at IS NULL AND ready = 1
-
--- name: disown_jobs(token, known, now)
-UPDATE job_rows SET state = 'queued', lease_token = NULL, attempts = attempts - 1, updated_at = :now
-WHERE lease_token IS NOT NULL AND lease_token = :token AND seq NOT IN (SELECT value FROM json_each(:known))
-RETURNING seq, priority, cancel_requested
 
 -- name: end_orphaned_actions(now)
 -- The condition must be the one of the index `actions_live`, so that SQLite reads live actions only.

@@ -89,13 +89,6 @@ FROM json_each(:rows) AS e, outbound_turns l
 WHERE outbound_turns.lane = e.value ->> 0 AND outbound_turns.level = 'tenant' AND outbound_turns.node_id = e.value ->> 1
     AND l.lane = outbound_turns.lane AND l.level = 'lane' AND l.node_id = 0
 
--- name: add_waiting(rows)
-INSERT INTO outbound_turns (lane, level, node_id, parent_id, weight, waiting, held, busy)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, NOT (value ->> 6) FROM json_each(:rows) WHERE true
-ON CONFLICT (lane, level, node_id)
-DO UPDATE SET waiting = outbound_turns.waiting + excluded.waiting, weight = excluded.weight, busy = NOT outbound_turns.held
-RETURNING lane, node_id, waiting, held
-
 -- name: lease_chosen(seqs, lease_token, lease_until, later, measured, now)
 -- Mail whose mailbox cannot be used now is looked at again later; it is not held against it.
 UPDATE outbound_mail SET ready = false, updated_at = :now, state = 'sending', lease_token = :lease_token, lease_until = :lease_until,

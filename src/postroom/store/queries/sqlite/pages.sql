@@ -55,11 +55,6 @@ WHERE (:type IS NULL OR type = :type) AND (:account_id IS NULL OR payload_json -
     AND (:error IS NULL OR lower(last_error) LIKE :error ESCAPE '|')
 ORDER BY finished_at DESC, j.seq DESC LIMIT :most
 
--- name: select_ended_rest(stage, before_at, before_seq, looked)
-SELECT finished_at, seq FROM job_rows INDEXED BY jobs_ended
-WHERE state = :stage AND finished_at IS NOT NULL AND (finished_at, seq) < (:before_at, :before_seq)
-ORDER BY finished_at DESC, seq DESC LIMIT 1 OFFSET :looked - 1
-
 -- name: select_newest_jobs(stage, type, account_id, error, before, last, most)
 SELECT seq, id, type, state, ready, attempts, max_attempts, not_before, last_error, created_at, finished_at,
     cancel_requested, parked_by
@@ -87,14 +82,6 @@ SELECT 'failed', count(*) FROM (SELECT 1 FROM job_rows INDEXED BY jobs_ended
 UNION ALL
 SELECT 'canceled', count(*) FROM (SELECT 1 FROM job_rows INDEXED BY jobs_ended
     WHERE state = 'canceled' AND finished_at IS NOT NULL LIMIT :most)
-
--- name: select_workers()
-SELECT l.holder, l.heartbeat_at, l.lease_until, COALESCE(r.running, 0) AS running
-FROM job_leases l LEFT JOIN (
-    SELECT lease_token, count(*) AS running FROM job_rows INDEXED BY jobs_leased
-    WHERE lease_token IS NOT NULL GROUP BY lease_token
-) AS r ON r.lease_token = l.token
-ORDER BY l.holder, l.token LIMIT 200
 
 -- name: select_depths(queue, since, until, step_s)
 SELECT CAST((unixepoch(at) - unixepoch(:since)) / :step_s AS INTEGER) AS place, tier, max(waiting) AS waiting
