@@ -12,7 +12,6 @@ from postroom.core.mail.account_repair import connect_command
 from postroom.core.mail.accounts import normalised_address, same_mailbox
 from postroom.core.mail.secret_fields import REFRESH_TOKEN
 from postroom.mailboxes.accounts.book import AccountBook
-from postroom.mailboxes.accounts.sealing import with_newest_key
 from postroom.mailboxes.gmail.facts import NAME
 from postroom.mailboxes.gmail.oauth import (
     ConsentRefused,
@@ -40,10 +39,8 @@ from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.installation.vault import vault_of
 from postroom.settings.reading import Settings
-from postroom.store.accounts import accounts, secret_keys
-from postroom.store.accounts.accounts import AccountView, Consent, GivenAccess
-from postroom.store.engine.database import Transaction
-from postroom.store.engine.ids import new_id
+from postroom.store.accounts import accounts
+from postroom.store.accounts.accounts import AccountView, Consent
 from postroom.vault.sealing import Vault
 
 TIMEOUT_S = 30
@@ -146,20 +143,10 @@ async def connect(by: Caller, vault: Vault, grant: Grant, email: str, client_id:
         raise ConsentRefused("Google gave no refresh token; remove Postroom at myaccount.google.com and start again")
     if level is None:
         raise ConsentRefused("reading was not granted; start again and leave every box on Google's page ticked")
-    found = await account_of(by.database, NAME, email)
-    account_id = new_id() if found is None else found.id
-    uses = await by.run(secret_keys.list_key_uses())
-    vault.prepare([use.id for use in uses if use.secrets], now)
     dies_at = None if grant.dies_in is None else now + grant.dies_in
     consent = Consent(client_id, level, grant.scopes, now, dies_at=dies_at)
-    secret, address = grant.refresh_token, normalised_address(email)
-
-    def storing() -> Transaction[AccountView]:
-        sealed = vault.seal(account_id, REFRESH_TOKEN, secret)
-        given = GivenAccess({REFRESH_TOKEN: sealed}, consent)
-        return accounts.connect_account(account_id, NAME, address, given, by.signature, now)
-
-    return await with_newest_key(by.database, storing)
+    book = AccountBook(by.database, lambda: vault, by.clock)
+    return await book.connect(NAME, email, {REFRESH_TOKEN: grant.refresh_token}, by.signature, consent=consent)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from postroom.core.mail.accounts import normalised_address
 from postroom.core.mail.secret_fields import PASSWORD, REFRESH_TOKEN, SMTP_PASSWORD
 from postroom.core.mail.servers import MailServers
 from postroom.mailboxes.accounts.book import AccountBook
-from postroom.mailboxes.accounts.sealing import with_newest_key
 from postroom.mailboxes.imap.account import open_session
 from postroom.mailboxes.imap.errors import ImapError
 from postroom.mailboxes.imap.facts import NAME
@@ -25,10 +24,9 @@ from postroom.mailboxes.oauth.tokens import exchange
 from postroom.operations.accounts.connecting import TIMEOUT_S, CodeDialog
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
-from postroom.store.accounts import accounts, secret_keys
-from postroom.store.accounts.accounts import AccountView, GivenAccess
-from postroom.store.engine.database import Database, Transaction
-from postroom.store.engine.ids import new_id
+from postroom.store.accounts import accounts
+from postroom.store.accounts.accounts import AccountView
+from postroom.store.engine.database import Database
 from postroom.vault.sealing import Vault
 
 
@@ -81,22 +79,13 @@ async def ask_consent(app: MailApp, email: str, dialog: CodeDialog) -> GivenCons
 
 async def _store(by: Caller, vault: Vault, email: str, servers: MailServers, secrets: Mapping[str, str]) -> AccountView:
     found = await imap_account(by.database, email)
-    account_id = new_id() if found is None else found.id
-    address = normalised_address(email) if found is None else found.email
-    await _refuse_second_account(by.database, vault, account_id, servers, secrets.get(PASSWORD))
-    uses = await by.run(secret_keys.list_key_uses())
-    vault.prepare([use.id for use in uses if use.secrets], by.clock())
-
-    def storing() -> Transaction[AccountView]:
-        sealed = {field: vault.seal(account_id, field, secret) for field, secret in secrets.items()}
-        given = GivenAccess(sealed, servers=servers)
-        return accounts.connect_account(account_id, NAME, address, given, by.signature, by.clock())
-
-    return await with_newest_key(by.database, storing)
+    await _refuse_second_account(by.database, vault, found and found.id, servers, secrets.get(PASSWORD))
+    book = AccountBook(by.database, lambda: vault, by.clock)
+    return await book.connect(NAME, email, secrets, by.signature, servers=servers)
 
 
 async def _refuse_second_account(
-    database: Database, vault: Vault, account_id: UUID, servers: MailServers, password: str | None
+    database: Database, vault: Vault, account_id: UUID | None, servers: MailServers, password: str | None
 ) -> None:
     """Raise Conflict if an account of another address signs in to the same mailbox, however its server and its user are
     named. Storing refuses equal names by itself; to look addresses up takes too long there.
