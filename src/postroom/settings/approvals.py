@@ -4,6 +4,7 @@ import re
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
+from postroom.settings.checks import ADDRESS_WITH_QUERY, address, secret_of_webhook
 from postroom.settings.sections import Names, Section
 
 
@@ -21,21 +22,11 @@ class ApprovalsSettings(Section):
         None, description="The address of the pages in your browser, such as `https://mail.example.com`, for links."
     )
 
-    @field_validator("webhook_url", "public_url")
-    @classmethod
-    def _is_an_address(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(r"https?://[^\s/@?#]+[^\s@#]*", value):
-            raise ValueError("an address such as https://example.com/approvals, without user or password")
-        return value.rstrip("/") if value is not None else None
+    _addresses = address(
+        "webhook_url", "public_url", example="https://example.com/approvals", pattern=ADDRESS_WITH_QUERY
+    )
 
-    @field_validator("webhook_secret")
-    @classmethod
-    def _is_a_secret(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
-        if value is None and info.data.get("webhook_url") is not None:
-            raise ValueError("a secret of 16 characters or more, since approvals.webhook_url is set")
-        if value is not None and len(value.get_secret_value()) < 16:
-            raise ValueError("a secret of 16 characters or more, as from `openssl rand -hex 32`")
-        return value
+    _secret = secret_of_webhook("approvals", "webhook_url", "webhook_secret")
 
     @field_validator("webhook_answers")
     @classmethod
@@ -72,9 +63,9 @@ class DiscordSettings(Section):
             raise ValueError("ids of users, which are numbers: with Discord's developer mode on, `Copy User ID`")
         return value
 
-    @field_validator("base_url", "gateway_url")
-    @classmethod
-    def _is_an_address(cls, value: str) -> str:
-        if not re.fullmatch(r"(https?|wss?)://[^\s/@?#]+[^\s@?#]*", value):
-            raise ValueError("an address such as https://discord.com/api/v10, without user or password")
-        return value.rstrip("/")
+    _addresses = address(
+        "base_url",
+        "gateway_url",
+        example="https://discord.com/api/v10",
+        pattern=r"(https?|wss?)://[^\s/@?#]+[^\s@?#]*",
+    )

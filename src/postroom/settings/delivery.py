@@ -1,14 +1,14 @@
 """Settings of delivery by SMTP. `docs/reference/delivery.md` explains them."""
 
-import re
 from typing import Literal
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
 from postroom.core.hosts import DnsServer, read_dns_server
+from postroom.settings.checks import both_or_neither, form
 from postroom.settings.sections import Names, Seconds, Section, Whole
 
-_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]")
+_HOST = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]"
 
 
 class DeliverySettings(Section):
@@ -86,12 +86,7 @@ class DeliverySettings(Section):
         "and may arrive twice (`resend`).",
     )
 
-    @field_validator("hostname", "smart_host")
-    @classmethod
-    def _is_a_host(cls, value: str | None) -> str | None:
-        if value is not None and not _HOST.fullmatch(value):
-            raise ValueError("the name of a host, such as mail.example.com")
-        return value
+    _hosts = form("hostname", "smart_host", pattern=_HOST, allowed="the name of a host, such as mail.example.com")
 
     @field_validator("dns_servers")
     @classmethod
@@ -104,12 +99,7 @@ class DeliverySettings(Section):
                 )
         return value
 
-    @field_validator("smart_host_password")
-    @classmethod
-    def _has_a_login(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
-        if (value is None) != (info.data.get("smart_host_username") is None):
-            raise ValueError("both delivery.smart_host_username and delivery.smart_host_password, or neither")
-        return value
+    _login = both_or_neither("delivery", "smart_host_username", "smart_host_password")
 
     @field_validator("connections_most")
     @classmethod

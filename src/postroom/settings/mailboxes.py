@@ -7,7 +7,8 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, SecretStr, ValidationInfo, field_validator
 
 from postroom.core.actions.parameters import instead_of_label
-from postroom.settings.sections import Seconds, Section, Whole, existing_zone, from_json
+from postroom.settings.checks import address, form
+from postroom.settings.sections import Seconds, Section, Whole, Zone, from_json
 
 
 class ImapSettings(Section):
@@ -77,12 +78,13 @@ class GmailSettings(Section):
             raise ValueError(f"a label of your own, not one that Gmail has or that looks like it; {instead}")
         return value
 
-    @field_validator("base_url", "pubsub_url", "push_keys_url")
-    @classmethod
-    def _speaks_http(cls, value: str) -> str:
-        if not re.fullmatch(r"https?://[^\s/@]+[^\s@]*", value):
-            raise ValueError("an address such as https://gmail.googleapis.com, without user or password")
-        return value.rstrip("/")
+    _addresses = address(
+        "base_url",
+        "pubsub_url",
+        "push_keys_url",
+        example="https://gmail.googleapis.com",
+        pattern=r"https?://[^\s/@]+[^\s@]*",
+    )
 
 
 class GoogleSettings(Section):
@@ -96,12 +98,9 @@ class GoogleSettings(Section):
     token_url: str = Field("https://oauth2.googleapis.com/token", description="Where Google issues tokens.")
     revoke_url: str = Field("https://oauth2.googleapis.com/revoke", description="Where Google revokes a consent.")
 
-    @field_validator("auth_url", "token_url", "revoke_url")
-    @classmethod
-    def _is_an_address(cls, value: str) -> str:
-        if not re.fullmatch(r"https?://[^\s/@?#]+[^\s@?#]*", value):
-            raise ValueError("an address such as https://oauth2.googleapis.com/token, without user or password")
-        return value
+    _addresses = address(
+        "auth_url", "token_url", "revoke_url", example="https://oauth2.googleapis.com/token", keep_slash=True
+    )
 
 
 class MicrosoftSettings(Section):
@@ -121,23 +120,13 @@ class MicrosoftSettings(Section):
         "https://login.microsoftonline.com", description="Where Microsoft asks for consent and issues tokens."
     )
 
-    @field_validator("base_url")
-    @classmethod
-    def _is_an_address(cls, value: str) -> str:
-        if not re.fullmatch(r"https?://[^\s/@?#]+[^\s@?#]*", value):
-            raise ValueError("an address such as https://login.microsoftonline.com, without user or password")
-        return value.rstrip("/")
+    _address = address("base_url", example="https://login.microsoftonline.com")
 
 
 class AccountSettings(Section):
     email: str | None = Field(None, description="The mail address of the mailbox's owner.")
 
-    @field_validator("email")
-    @classmethod
-    def _has_both_sides(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(r"[^\s@]+@[^\s@]+", value):
-            raise ValueError("an address such as ada@example.com")
-        return value
+    _email = form("email", pattern=r"[^\s@]+@[^\s@]+", allowed="an address such as ada@example.com")
 
 
 class ConnectorSettings(Section):
@@ -180,7 +169,7 @@ class ConnectorSettings(Section):
 
 
 class BackfillSettings(Section):
-    time_zone: str = Field(
+    time_zone: Zone = Field(
         "UTC",
         description="The time zone of the days of a backfill: of its window, and of its daily cap, which begins anew "
         "at midnight. A name such as `Europe/Berlin`.",
@@ -200,8 +189,3 @@ class BackfillSettings(Section):
     progress_interval: Whole = Field(
         50, ge=1, le=1_000, description="After how many messages a connector reports the progress of a backfill."
     )
-
-    @field_validator("time_zone")
-    @classmethod
-    def _exists(cls, value: str) -> str:
-        return existing_zone(value)

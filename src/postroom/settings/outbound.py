@@ -10,6 +10,7 @@ from postroom.core.outbound.abuse import AbusePolicy
 from postroom.core.outbound.limits import DAILY_LIMIT, DailyLimits
 from postroom.core.outbound.rollout import Rollout, Stage
 from postroom.core.outbound.strikes import StrikeRule
+from postroom.settings.checks import ADDRESS_WITH_QUERY, address, secret_of_webhook
 from postroom.settings.sections import Seconds, Section, Share, Whole, no_bool, split_commas
 
 Detection = Literal["off", "observe", "on"]
@@ -69,8 +70,8 @@ class OutboundSettings(Section):
     daily_limit: Whole = Field(
         DAILY_LIMIT, ge=1, description="Messages per day (UTC) of a sender without a limit of its own."
     )
-    domain_daily_limit: int | None = Field(
-        None, ge=1, description="Messages per day (UTC) of all senders of a domain; without it, no limit."
+    domain_daily_limit: Annotated[int | None, Field(ge=1), BeforeValidator(no_bool)] = Field(
+        None, description="Messages per day (UTC) of all senders of a domain; without it, no limit."
     )
     abuse_detection: Annotated[Detection, BeforeValidator(_Switch("on", "off"))] = Field(
         "on",
@@ -110,11 +111,6 @@ class OutboundSettings(Section):
         None, description="The secret that signs the notices to that webhook."
     )
 
-    @field_validator("domain_daily_limit", mode="before")
-    @classmethod
-    def _is_a_number(cls, value: object) -> object:
-        return no_bool(value)
-
     @field_validator("priority_multipliers")
     @classmethod
     def _are_four(cls, value: tuple[float, ...]) -> tuple[float, ...]:
@@ -131,21 +127,11 @@ class OutboundSettings(Section):
             raise ValueError("an address such as postmaster@example.com")
         return value
 
-    @field_validator("notice_webhook_url")
-    @classmethod
-    def _is_a_url(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(r"https?://[^\s/@?#]+[^\s@#]*", value):
-            raise ValueError("an address such as https://example.com/notices, without user or password")
-        return value
+    _address = address(
+        "notice_webhook_url", example="https://example.com/notices", pattern=ADDRESS_WITH_QUERY, keep_slash=True
+    )
 
-    @field_validator("notice_webhook_secret")
-    @classmethod
-    def _is_a_secret(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
-        if value is None and info.data.get("notice_webhook_url") is not None:
-            raise ValueError("a secret of 16 characters or more, since outbound.notice_webhook_url is set")
-        if value is not None and len(value.get_secret_value()) < 16:
-            raise ValueError("a secret of 16 characters or more, as from `openssl rand -hex 32`")
-        return value
+    _secret = secret_of_webhook("outbound", "notice_webhook_url", "notice_webhook_secret")
 
     @property
     def rollout(self) -> Rollout:

@@ -21,6 +21,7 @@ from pydantic.fields import FieldInfo
 from postroom.core.errors import SettingsError
 from postroom.core.suggestions import did_you_mean
 from postroom.settings.approvals import ApprovalsSettings, DiscordSettings
+from postroom.settings.checks import form
 from postroom.settings.delivery import DeliverySettings
 from postroom.settings.mailboxes import (
     AccountSettings,
@@ -45,7 +46,7 @@ from postroom.settings.sections import (
     TelemetrySettings,
     Whole,
     WorkerSettings,
-    existing_zone,
+    Zone,
 )
 from postroom.settings.submission import SubmissionSettings
 from postroom.settings.web import WebSettings
@@ -87,7 +88,7 @@ class Settings(Section):
         description="The key that encrypts the accounts' secrets: 32 random bytes in base64, or several keys separated "
         "by commas, of which the first encrypts. Without it, keys are kept in a file in the data folder.",
     )
-    time_zone: str = Field(
+    time_zone: Zone = Field(
         "UTC",
         description="The time zone of your day: when the model's budget and the limits on hiding begin anew. A name "
         "such as `Europe/Berlin`.",
@@ -132,17 +133,11 @@ class Settings(Section):
                 read_key(key)
         return value
 
-    @field_validator("time_zone")
-    @classmethod
-    def _is_a_zone(cls, value: str) -> str:
-        return existing_zone(value)
-
-    @field_validator("database_url")
-    @classmethod
-    def _is_postgres(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is not None and not re.match(r"postgres(ql)?://\S", value.get_secret_value()):
-            raise ValueError("an address such as postgresql://user:password@host/database")
-        return value
+    _database = form(
+        "database_url",
+        pattern=r"(?s:postgres(ql)?://\S.*)",
+        allowed="an address such as postgresql://user:password@host/database",
+    )
 
 
 @dataclass(frozen=True, slots=True)

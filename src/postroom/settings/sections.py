@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from urllib.parse import unquote
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -20,6 +21,7 @@ from postroom.core.days import zone_named
 from postroom.core.errors import BadInput
 from postroom.core.mail.categories import chosen_categories
 from postroom.core.mail.retention import FOR_GOOD, MOST_DAYS
+from postroom.settings.checks import address, form
 
 
 def no_bool(value: object) -> object:
@@ -57,6 +59,8 @@ Whole = Annotated[int, BeforeValidator(no_bool)]
 Seconds = Annotated[float, BeforeValidator(no_bool), Field(allow_inf_nan=False)]
 Share = Annotated[float, BeforeValidator(no_bool), Field(ge=0, le=1, allow_inf_nan=False)]
 Cents = Annotated[float, BeforeValidator(no_bool), Field(allow_inf_nan=False, le=10_000_000)]
+Price = Annotated[float | None, Field(ge=0, le=10_000_000, allow_inf_nan=False), BeforeValidator(no_bool)]
+Zone = Annotated[str, AfterValidator(existing_zone)]
 Names = Annotated[tuple[str, ...], BeforeValidator(split_commas)]
 
 
@@ -152,25 +156,14 @@ class ModelSettings(Section):
         0.2, description="The part that is kept for mail written to you, and not used for mail in bulk."
     )
     max_cents_per_message: Cents = Field(5.0, ge=0, description="US cents that all calls about one message may cost.")
-    input_cents_per_million: float | None = Field(
+    input_cents_per_million: Price = Field(
         None,
-        ge=0,
-        le=10_000_000,
-        allow_inf_nan=False,
         description="Price of a million tokens sent, in US cents; needed if Postroom does not know it.",
     )
-    output_cents_per_million: float | None = Field(
+    output_cents_per_million: Price = Field(
         None,
-        ge=0,
-        le=10_000_000,
-        allow_inf_nan=False,
         description="Price of a million tokens received, in US cents; 0 for a model of your own.",
     )
-
-    @field_validator("input_cents_per_million", "output_cents_per_million", mode="before")
-    @classmethod
-    def _is_a_price(cls, value: object) -> object:
-        return no_bool(value)
 
     @field_validator("kept_for_direct")
     @classmethod
@@ -186,12 +179,7 @@ class ModelSettings(Section):
             raise ValueError(f"the name of a model, since model.provider is {info.data['provider']}")
         return value
 
-    @field_validator("base_url")
-    @classmethod
-    def _is_an_address(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(r"https?://[^\s/@?#]+[^\s@?#]*", value):
-            raise ValueError("an address such as http://127.0.0.1:11434/v1, without user or password")
-        return value.rstrip("/") if value is not None else None
+    _address = address("base_url", example="http://127.0.0.1:11434/v1")
 
     @field_validator("api_key")
     @classmethod
@@ -286,12 +274,11 @@ class RedisSettings(Section):
         None, description="The Redis that `postroom connector redis-stream` reads, such as `redis://127.0.0.1:6379/0`."
     )
 
-    @field_validator("url")
-    @classmethod
-    def _is_redis(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is not None and not re.match(r"(rediss?|unix)://\S", value.get_secret_value()):
-            raise ValueError("an address such as redis://user:password@host:6379/0, rediss://… or unix:///socket")
-        return value
+    _form = form(
+        "url",
+        pattern=r"(?s:(rediss?|unix)://\S.*)",
+        allowed="an address such as redis://user:password@host:6379/0, rediss://… or unix:///socket",
+    )
 
 
 class TelemetrySettings(Section):
@@ -325,12 +312,7 @@ class TelemetrySettings(Section):
             raise ValueError("a host and a port, such as 127.0.0.1:9464")
         return value
 
-    @field_validator("otlp_endpoint")
-    @classmethod
-    def _is_an_address(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(r"https?://[^\s/@?#]+[^\s@?#]*", value):
-            raise ValueError("an address such as http://127.0.0.1:4318, without user or password")
-        return value.rstrip("/") if value is not None else None
+    _address = address("otlp_endpoint", example="http://127.0.0.1:4318")
 
     @field_validator("otlp_headers")
     @classmethod

@@ -1,12 +1,11 @@
 """Settings of the submission server, by which senders hand in mail. `docs/reference/submission.md` explains them."""
 
-import re
+from pydantic import Field
 
-from pydantic import Field, ValidationInfo, field_validator
-
+from postroom.settings.checks import both_or_neither, form
 from postroom.settings.sections import Seconds, Section, Whole
 
-_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
+_HOST = r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?"
 
 
 class SubmissionSettings(Section):
@@ -63,16 +62,6 @@ class SubmissionSettings(Section):
         600.0, gt=0, le=86_400, description="Seconds without a failed login after which logins are tried again."
     )
 
-    @field_validator("hostname")
-    @classmethod
-    def _is_a_host(cls, value: str | None) -> str | None:
-        if value is not None and not _HOST.fullmatch(value):
-            raise ValueError("the name of a host, such as mail.example.com")
-        return value
+    _host = form("hostname", pattern=_HOST, allowed="the name of a host, such as mail.example.com")
 
-    @field_validator("key_file")
-    @classmethod
-    def _has_a_certificate(cls, value: str | None, info: ValidationInfo) -> str | None:
-        if (value is None) != (info.data.get("certificate_file") is None):
-            raise ValueError("both submission.certificate_file and submission.key_file, or neither")
-        return value
+    _certificate = both_or_neither("submission", "certificate_file", "key_file")

@@ -2,8 +2,9 @@
 
 import ipaddress
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, field_validator
 
+from postroom.settings.checks import both_or_neither
 from postroom.settings.sections import Names, Seconds, Section, Whole
 
 
@@ -64,12 +65,7 @@ class WebSettings(Section):
         description="Seconds for which a client may stop reading its answer, event streams included.",
     )
 
-    @field_validator("tls_key")
-    @classmethod
-    def _has_a_certificate(cls, value: str | None, info: ValidationInfo) -> str | None:
-        if (value is None) != (info.data.get("tls_certificate") is None):
-            raise ValueError("both web.tls_certificate and web.tls_key, or neither")
-        return value
+    _certificate = both_or_neither("web", "tls_certificate", "tls_key")
 
     @field_validator("trusted_proxies")
     @classmethod
