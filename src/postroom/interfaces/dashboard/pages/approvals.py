@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 from postroom.core.errors import BadInput, NotFound
 from postroom.interfaces.dashboard.forms import Done, Form, form_route
+from postroom.interfaces.dashboard.ids import read_id
 from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
@@ -93,10 +94,7 @@ def _id(form: Form) -> UUID:
 
 
 def _read_id(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise NotFound("there is no such action; the page of approvals lists those that wait") from None
+    return read_id(text, NotFound("there is no such action; the page of approvals lists those that wait"))
 
 
 def _shown(text: str) -> ShownApproval:

@@ -9,6 +9,7 @@ from starlette.routing import Route
 from postroom.core.errors import NotFound
 from postroom.interfaces.dashboard.charts import Part, Series
 from postroom.interfaces.dashboard.forms import Done, Form, form_route
+from postroom.interfaces.dashboard.ids import read_id
 from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
@@ -104,7 +105,4 @@ def _each_day(spent: list[SpentDay]) -> dict[date, int]:
 
 
 def job_id(parameters: Mapping[str, str]) -> UUID:
-    try:
-        return UUID(parameters["job"])
-    except ValueError:
-        raise NotFound("there is no such backfill") from None
+    return read_id(parameters["job"], NotFound("there is no such backfill"))

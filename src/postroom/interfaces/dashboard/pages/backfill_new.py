@@ -14,6 +14,7 @@ from postroom.core.mail.categories import CATEGORIES
 from postroom.core.mail.providers import PROVIDERS
 from postroom.interfaces.dashboard.charts import Part
 from postroom.interfaces.dashboard.forms import Done, Form, form_route
+from postroom.interfaces.dashboard.ids import read_id
 from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
@@ -125,10 +126,7 @@ class NewBackfillPage(Page):
 
 
 def _id(name: str, text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise BadInput(name, f"{text[:40]!r} is no id", "open the page again") from None
+    return read_id(text, BadInput(name, f"{text[:40]!r} is no id", "open the page again"))
 
 
 def _day(form: Form, name: str) -> date:

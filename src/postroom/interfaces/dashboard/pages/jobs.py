@@ -12,6 +12,7 @@ from postroom.core.errors import NotFound
 from postroom.core.jobs.types import CATALOGUE
 from postroom.interfaces.dashboard.charts import Part, Series
 from postroom.interfaces.dashboard.forms import SEE_OTHER, Done, Form, form_route
+from postroom.interfaces.dashboard.ids import read_id
 from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
@@ -213,7 +214,4 @@ def _filters(given: Mapping[str, str]) -> JobFilters:
 
 
 def _id(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise NotFound(f"{text[:60]!r} is no id of a job; /jobs lists them") from None
+    return read_id(text, NotFound(f"{text[:60]!r} is no id of a job; /jobs lists them"))

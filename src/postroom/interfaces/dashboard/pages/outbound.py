@@ -10,6 +10,7 @@ from starlette.routing import Route
 from postroom.core.errors import BadInput, NotFound
 from postroom.interfaces.dashboard.charts import Part, Series
 from postroom.interfaces.dashboard.forms import Done, Form, form_route
+from postroom.interfaces.dashboard.ids import read_id
 from postroom.interfaces.dashboard.outbound_counts import CLASSES_OF_FAILURE, Counts
 from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
@@ -237,7 +238,4 @@ def _fairness(hours: list[EvennessHour]) -> list[Series]:
 
 
 def _mail_id(parameters: Mapping[str, str]) -> UUID:
-    try:
-        return UUID(parameters["message"])
-    except ValueError:
-        raise NotFound("there is no such outgoing mail") from None
+    return read_id(parameters["message"], NotFound("there is no such outgoing mail"))

@@ -11,6 +11,7 @@ from postroom.core.errors import BadInput
 from postroom.interfaces.dashboard.charts import Series
 from postroom.interfaces.dashboard.display import tier_kind, words
 from postroom.interfaces.dashboard.forms import Done, Form, form_route
+from postroom.interfaces.dashboard.ids import read_id
 from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.tiers import tier_series
@@ -111,7 +112,4 @@ def _named(form: Form) -> tuple[str, list[UUID]]:
 
 
 def _id(field: str, text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise BadInput(field, f"{text[:40]!r} is no id", "open it from the list") from None
+    return read_id(text, BadInput(field, f"{text[:40]!r} is no id", "open it from the list"))

@@ -6,7 +6,6 @@ What is changed here is stored in the database. Settings of the file and the env
 from collections import defaultdict
 from collections.abc import Mapping
 from datetime import timedelta
-from uuid import UUID
 
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
@@ -17,6 +16,7 @@ from postroom.core.errors import BadInput, NotFound
 from postroom.core.roles import Role
 from postroom.core.visitors import PERSON_ROLES
 from postroom.interfaces.dashboard.forms import Done, Form, form_route
+from postroom.interfaces.dashboard.ids import read_id
 from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
@@ -114,7 +114,7 @@ class SettingsPage(Page):
         return HTMLResponse(self._site.render("settings/token.html", token=minted.text, name=form.text("name")))
 
     async def _revoke_token(self, form: Form) -> Done:
-        revoked = await revoke_token(form.by, _id(form.parameters["token"]))
+        revoked = await revoke_token(form.by, read_id(form.parameters["token"], NotFound("there is no such token")))
         words = revoked.work.in_words()
         sentence = "The token is revoked: it opens nothing any more" if revoked.was_live else "It was revoked before"
         return Done(f"{sentence}; {words}." if words else f"{sentence}.")
@@ -137,13 +137,6 @@ def _kind(form: Form) -> ProtectedKind:
         if each == given:
             return each
     raise BadInput("kind", "is none of them", f"choose one of: {', '.join(KINDS)}")
-
-
-def _id(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise NotFound("there is no such token") from None
 
 
 def _sections(settings: list[SettingView]) -> Mapping[str, list[SettingView]]:

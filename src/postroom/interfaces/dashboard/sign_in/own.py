@@ -12,6 +12,7 @@ from starlette.routing import Route
 from postroom.core.errors import BadInput, Conflict, NotFound, SignInRefused
 from postroom.core.visitors import Visitor
 from postroom.interfaces.dashboard.forms import SEE_OTHER
+from postroom.interfaces.dashboard.ids import read_id
 from postroom.interfaces.dashboard.said import Said, forget_said, said_before
 from postroom.interfaces.dashboard.sign_in.cookies import signed_in, signed_out
 from postroom.interfaces.dashboard.sign_in.fields import checked_session, fields_of
@@ -167,7 +168,4 @@ class OwnSignInPage:
 
 
 def _id(fields: Mapping[str, str]) -> UUID:
-    try:
-        return UUID(fields.get("id", ""))
-    except ValueError:
-        raise BadInput("id", "is missing", "open the page again") from None
+    return read_id(fields.get("id", ""), BadInput("id", "is missing", "open the page again"))

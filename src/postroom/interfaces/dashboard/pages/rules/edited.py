@@ -10,6 +10,7 @@ from postroom.core.rules.draft import RuleDraft, read_draft
 from postroom.core.rules.in_words import conditions_in_words
 from postroom.interfaces.dashboard.forms import Form
 from postroom.interfaces.dashboard.pages.rules.fields import RuleFields, as_fields, document_of, fields_of
+from postroom.interfaces.dashboard.pages.rules.listing import rule_id
 from postroom.operations.rules.rule_matches import RuleMatcher, RuleMatches
 from postroom.operations.rules.rules import RuleView
 from postroom.words.actions import rule_does
@@ -76,16 +77,12 @@ class EditedRule:
 
 def edited_from(form: Form) -> EditedRule:
     """Read what is written in the submitted form."""
-    try:
-        rule_id = UUID(form.text("rule")) if form.text("rule") else None
-    except ValueError:
-        raise NotFound("there is no such rule; it may have been removed") from None
     given, version = form.fields.get("text", ""), form.text("version")
     return EditedRule(
         way="text" if form.text("way") == "text" else "form",
         fields=fields_of(form.fields),
         text=given.replace("\r\n", "\n") if isinstance(given, str) else "",
-        rule_id=rule_id,
+        rule_id=rule_id(form.text("rule")) if form.text("rule") else None,
         version=int(version) if version.isascii() and version.isdecimal() and len(version) < 10 else None,
         allow_missing=form.is_ticked("allow_missing"),
     )

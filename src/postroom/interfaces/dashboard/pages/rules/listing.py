@@ -9,6 +9,7 @@ from starlette.routing import Route
 from postroom.core.errors import NotFound
 from postroom.core.rules.rule import SCOPES, ScopeName
 from postroom.interfaces.dashboard.forms import Done, Form, form_route
+from postroom.interfaces.dashboard.ids import read_id
 from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.rules import proposals, shadow
@@ -31,10 +32,7 @@ BECAUSE = "switched off on the page"
 
 def rule_id(given: str) -> UUID:
     """Read the id in an address. Raises NotFound."""
-    try:
-        return UUID(given)
-    except ValueError:
-        raise NotFound("there is no such rule; it may have been removed") from None
+    return read_id(given, NotFound("there is no such rule; it may have been removed"))
 
 
 class RulesPage(Page):
@@ -131,7 +129,4 @@ class RulesPage(Page):
 
 
 def _proposal(form: Form) -> UUID:
-    try:
-        return UUID(form.parameters["proposal"])
-    except ValueError:
-        raise NotFound("there is no such proposal") from None
+    return read_id(form.parameters["proposal"], NotFound("there is no such proposal"))
