@@ -25,7 +25,7 @@ from postroom.mailboxes.accounts.book import AccountBook
 from postroom.mailboxes.accounts.sealing import reseal_all
 from postroom.mailboxes.gmail import calls
 from postroom.mailboxes.gmail.client import GmailClient
-from postroom.mailboxes.gmail.credentials import AccessTokens
+from postroom.mailboxes.gmail.credentials import AccessTokens, JobTokens
 from postroom.mailboxes.gmail.errors import ScopeMissing, TokenUnavailable
 from postroom.mailboxes.gmail.oauth import AppRefused, GoogleOAuth, Grant
 from postroom.mailboxes.gmail.scopes import COMPOSE, LABELS, MODIFY, READONLY
@@ -113,7 +113,7 @@ async def test_a_consent_leads_to_a_token_that_opens_the_mailbox(setup: OAuthSet
     assert token.account.email == ADA
     assert timedelta(minutes=59) < token.expires_in <= timedelta(hours=1)
     async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
-        client = GmailClient(http, setup.google.address, setup.tokens.for_jobs(account.id))
+        client = GmailClient(http, setup.google.address, JobTokens(setup.tokens, account.id))
         assert (await client.get_profile()).email_address == ADA
     assert token.value not in repr(token)
 
@@ -185,7 +185,7 @@ async def test_a_token_that_gmail_refuses_is_replaced_at_once(setup: OAuthSetup)
     first = await setup.tokens.of(account.id)
     setup.google.emulator.consents.expire_access(ADA)
     async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
-        client = GmailClient(http, setup.google.address, setup.tokens.for_jobs(account.id))
+        client = GmailClient(http, setup.google.address, JobTokens(setup.tokens, account.id))
         assert (await client.get_profile()).email_address == ADA
     assert (await setup.tokens.of(account.id)).value != first.value
 
@@ -212,7 +212,7 @@ async def test_a_dead_consent_is_reported_in_words_and_parks_the_account_until_i
     entries = await setup.database.run(list_audit(5, action="account.consent_lost"))
     assert [(entry.actor, entry.reason) for entry in entries] == [("process:credentials", reason)]
     with pytest.raises(Parked) as parked:
-        await setup.tokens.for_jobs(account.id).token()
+        await JobTokens(setup.tokens, account.id).token()
     assert parked.value.key == parking_key(account.id)
     setup.clock.forward(60)
     setup.google.emulator.consents.behaviour.testing = False
@@ -254,13 +254,13 @@ async def test_an_app_whose_secret_is_wrong_parks_the_account_and_says_what_to_c
     account = await setup.connect()
     setup.google.emulator.consents.register(setup.google.app.client_id, "another secret")
     with pytest.raises(Parked, match=r"google\.client_secret.*postroom account resume ada@example\.com"):
-        await setup.tokens.for_jobs(account.id).token()
+        await JobTokens(setup.tokens, account.id).token()
     mending = repair_in((await setup.state(account.id))[1], ADA)
     assert mending is not None
     assert mending.remedy.startswith("check google.client_id and google.client_secret")
     setup.google.emulator.consents.register(setup.google.app.client_id, setup.google.app.client_secret)
     await setup.database.run(accounts.resume_account(account.id, signed(), setup.clock()))
-    assert await setup.tokens.for_jobs(account.id).token()
+    assert await JobTokens(setup.tokens, account.id).token()
 
 
 async def test_where_only_a_new_consent_helps_nothing_is_told_of_resuming(setup: OAuthSetup) -> None:
@@ -271,7 +271,7 @@ async def test_where_only_a_new_consent_helps_nothing_is_told_of_resuming(setup:
 
     setup.oauth.refresh = refuse  # type: ignore[method-assign]
     with pytest.raises(Parked, match=r"connect the account again$"):
-        await setup.tokens.for_jobs(account.id).token()
+        await JobTokens(setup.tokens, account.id).token()
     assert repair_in((await setup.state(account.id))[1], ADA) is None
 
 
@@ -281,13 +281,13 @@ async def test_pause_and_removal_by_another_process_reach_a_kept_token_in_second
     await setup.database.run(accounts.pause_account(account.id, signed(), setup.clock()))
     setup.clock.forward(6)
     with pytest.raises(Parked, match="postroom account resume"):
-        await setup.tokens.for_jobs(account.id).token()
+        await JobTokens(setup.tokens, account.id).token()
     await setup.database.run(accounts.resume_account(account.id, signed(), setup.clock()))
     await setup.tokens.of(account.id)
     assert await remove(Caller(setup.database, signed(), setup.clock), setup.vault, setup.oauth.revoke, account)
     setup.clock.forward(6)
     with pytest.raises(Fatal, match="was removed"):
-        await setup.tokens.for_jobs(account.id).token()
+        await JobTokens(setup.tokens, account.id).token()
     assert all(grant.revoked for grant in setup.google.emulator.consents.grants)
 
 
@@ -295,7 +295,7 @@ async def test_trouble_with_google_lets_a_job_try_again(setup: OAuthSetup) -> No
     account = await setup.connect()
     setup.google.emulator.faults.order(Fault(kind="reset", path="/token"))
     with pytest.raises(Retryable):
-        await setup.tokens.for_jobs(account.id).token()
+        await JobTokens(setup.tokens, account.id).token()
     assert await setup.state(account.id) == ("active", None)
 
 
@@ -306,7 +306,7 @@ async def test_less_than_was_asked_for_is_seen_before_and_behind_google(setup: O
     assert account.consent is not None
     assert account.consent.level == "read"
     async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
-        client = owners_client(http, setup.google.address, setup.tokens.for_jobs(account.id))
+        client = owners_client(http, setup.google.address, JobTokens(setup.tokens, account.id))
         with pytest.raises(ScopeMissing) as refused:
             await client.create_label("Receipts")
         labelling = calls.create_label("Receipts", "labelShow", "show").under(BY_HAND)
@@ -324,7 +324,7 @@ async def test_jobs_of_a_lost_consent_wait_through_it_without_an_attempt(setup: 
     account = await setup.connect()
     setup.google.emulator.consents.revoke_user(ADA)
     catalogue, changed = Catalogue(JobType("sync", retry=RetryPolicy(max_attempts=1))), asyncio.Event()
-    provider = setup.tokens.for_jobs(account.id)
+    provider = JobTokens(setup.tokens, account.id)
 
     async def handler(run: JobRun) -> None:
         try:

@@ -77,21 +77,23 @@ class PostroomApplication:
         _check_address(settings, settings.web.port if port is None else port)
         from postroom.compose.demo import (
             SEED,
-            act_on_all_mail,
             add_sample_rules,
             demo_mailbox,
             demo_settings,
             held_demo_folder,
         )
         from postroom.compose.demo_town import Town, mail_goes_nowhere
+        from postroom.compose.mailboxes import keep_sandbox_account
         from postroom.compose.serve import run_product
+        from postroom.store.mail.mail import ACTS_ON_ALL
 
         with held_demo_folder(settings.data_dir, fresh) as folder:
             async with _stoppable() as stop, demo_mailbox(folder) as mailbox:
                 prepared = demo_settings(settings, mailbox, folder, port)
                 async with mail_goes_nowhere(prepared) as prepared, _open(prepared) as database:
                     await add_sample_rules(database)
-                    await act_on_all_mail(database, mailbox)
+                    # In a sample mailbox it acts without being asked to.
+                    await keep_sandbox_account(prepared, database, ACTS_ON_ALL)
                     async with Town(database, SEED) as town:
                         await run_product(prepared, database, stop, town.starting(ready), invite)
 

@@ -5,10 +5,9 @@ from collections.abc import AsyncGenerator
 
 import httpx2
 
+from postroom.core.mail.providers import PROVIDERS
 from postroom.mailboxes.accounts.book import AccountBook
-from postroom.mailboxes.gmail.credentials import AccessTokens
-from postroom.mailboxes.gmail.from_settings import google_app
-from postroom.mailboxes.gmail.oauth import GoogleOAuth
+from postroom.mailboxes.providers import AccountTokens, provider_named
 from postroom.operations.installation.vault import vault_of
 from postroom.settings.reading import Settings
 from postroom.store.engine.database import Database
@@ -17,13 +16,15 @@ from postroom.store.engine.database import Database
 @contextlib.asynccontextmanager
 async def open_credentials(
     settings: Settings, database: Database, http: httpx2.AsyncClient
-) -> AsyncGenerator[AccessTokens | None]:
-    """Yield the access tokens of connected accounts; None if no Google app is set up, so that none can be connected."""
-    if settings.google.client_id is None:
-        yield None
-        return
-    tokens = AccessTokens(AccountBook(database, lambda: vault_of(settings)), GoogleOAuth(http, google_app(settings)))
+) -> AsyncGenerator[AccountTokens | None]:
+    """Yield the access tokens of connected accounts, of the first provider that has some; None if the settings have no
+    app that consents could be given to.
+    """
+    book = AccountBook(database, lambda: vault_of(settings))
+    opened = (provider_named(name).open_tokens(settings, book, http) for name in PROVIDERS)
+    tokens = next((each for each in opened if each is not None), None)
     try:
         yield tokens
     finally:
-        await tokens.close()
+        if tokens is not None:
+            await tokens.close()

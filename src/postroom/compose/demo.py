@@ -14,10 +14,8 @@ from random import Random
 from pydantic import SecretStr
 
 from postroom.core.errors import BadInput, DatabaseReadOnly
-from postroom.core.mail.accounts import endpoint_of
 from postroom.core.mail.files import mail_in
 from postroom.core.rules.draft import RuleDraft
-from postroom.mailboxes.gmail.facts import NAME
 from postroom.operations.installation.demo import MARKER, demo_folder
 from postroom.settings.reading import FILE_NAME, Settings
 from postroom.settings.sections import ModelSettings, Section
@@ -27,7 +25,6 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.serve_lock import FILE as LOCK_FILE
 from postroom.store.engine.serve_lock import serve_lock
-from postroom.store.mail.mail import ACTS_ON_ALL, keep_account
 from postroom.store.rules.rules import add_rules
 from postroom_sandbox.correspondents import OWNER
 from postroom_sandbox.drip import drip
@@ -174,12 +171,6 @@ def demo_settings(settings: Settings, mailbox: DemoMailbox, folder: Path, port: 
     else:
         file.unlink(missing_ok=True)
     return settings.model_copy(update={"data_dir": folder, "database_url": None, **changed})
-
-
-async def act_on_all_mail(database: Database, mailbox: DemoMailbox) -> None:
-    """Create the demo's account as one that acts: nobody has to be asked about a sample."""
-    endpoint = endpoint_of(NAME, mailbox.owner)
-    await database.run(keep_account(new_id(), NAME, endpoint, mailbox.owner, wall_clock(), ACTS_ON_ALL))
 
 
 async def add_sample_rules(database: Database) -> None:

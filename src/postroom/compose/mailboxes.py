@@ -6,6 +6,7 @@ a remote one does.
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -14,7 +15,7 @@ import structlog
 
 from postroom.compose.connector_failures import ConnectorFailures
 from postroom.core.actions.permits import Permit
-from postroom.core.errors import Fatal, NotFound, PostroomError, SettingsError
+from postroom.core.errors import Fatal, NotFound, PostroomError
 from postroom.core.mail.accounts import endpoint_of
 from postroom.core.mail.carrier import Carrier, SentMailbox
 from postroom.core.mail.gate import Gate
@@ -23,9 +24,7 @@ from postroom.core.mail.providers import PROVIDERS
 from postroom.core.tally import Tally
 from postroom.mailboxes.accounts.book import AccountBook
 from postroom.mailboxes.following.source import MailSource
-from postroom.mailboxes.gmail import facts as gmail
-from postroom.mailboxes.gmail.credentials import AccessTokens
-from postroom.mailboxes.providers import MailProvider, ProviderParts, provider_named
+from postroom.mailboxes.providers import AccountTokens, MailProvider, ProviderParts, provider_named
 from postroom.operations.installation.vault import vault_of
 from postroom.settings.reading import Settings
 from postroom.sources.mcp_switchboard import McpSwitchboard
@@ -54,7 +53,7 @@ class Mailboxes:
         settings: Settings,
         database: Database,
         http: httpx2.AsyncClient,
-        credentials: AccessTokens | None,
+        credentials: AccountTokens | None,
         gate: Gate,
     ) -> None:
         self._database = database
@@ -112,18 +111,14 @@ class Mailboxes:
         return self._providers[name]
 
 
-async def keep_sandbox_account(settings: Settings, database: Database) -> None:
+async def keep_sandbox_account(settings: Settings, database: Database, acts_from: datetime | None = None) -> None:
     """Create the one account of the sandbox, which needs no consent, if the settings hold its token. As every account
-    it begins to act when its owner says so.
+    it begins to act when its owner says so, unless `acts_from` is given.
     """
-    if settings.gmail.token is None:
-        return
-    if settings.account.email is None:
-        raise SettingsError("account.email is not set; give the mailbox's address in POSTROOM_ACCOUNT_EMAIL")
-    email = settings.account.email
-    await database.run(
-        keep_account(new_id(), gmail.NAME, endpoint_of(gmail.NAME, email), email, wall_clock(), acts_from=None)
-    )
+    for name in PROVIDERS:
+        if (email := provider_named(name).address_in_settings(settings)) is not None:
+            account = keep_account(new_id(), name, endpoint_of(name, email), email, wall_clock(), acts_from)
+            await database.run(account)
 
 
 class _Start(NamedTuple):

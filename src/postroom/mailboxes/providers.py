@@ -7,7 +7,7 @@ has; nothing else imports one.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
@@ -16,7 +16,7 @@ from postroom.core.errors import Fatal
 from postroom.core.mail.providers import PROVIDERS, ProviderFacts
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from datetime import datetime, timedelta
     from pathlib import Path
     from uuid import UUID
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from postroom.core.tally import Tally
     from postroom.mailboxes.accounts.book import AccountBook
     from postroom.mailboxes.following.source import MailSource
-    from postroom.mailboxes.gmail.credentials import AccessTokens
     from postroom.settings.reading import Settings
     from postroom.sources.mcp_switchboard import McpSwitchboard
     from postroom.store.accounts.accounts import AccountView
@@ -66,6 +65,31 @@ class MailProvider(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class AccountToken:
+    """An access token for one mailbox, and its remaining lifetime."""
+
+    account: AccountView
+    value: str = field(repr=False)
+    expires_in: timedelta
+
+
+class AccountTokens(Protocol):
+    """The access tokens by the consents of accounts, also for connectors that run alone, which name an endpoint."""
+
+    async def of(self, account_id: UUID) -> AccountToken: ...
+
+    async def at(self, endpoint_identity: str) -> AccountToken: ...
+
+    def refused(self, account_id: UUID, token: str) -> None:
+        """Discard this token, since the mailbox did not accept it."""
+        ...
+
+    async def refused_at(self, endpoint_identity: str, token: str) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
 class ProviderParts:
     """The parts that a provider needs to open its mailboxes."""
 
@@ -73,7 +97,7 @@ class ProviderParts:
     book: AccountBook
     http: httpx2.AsyncClient
     gate: Gate
-    tokens: AccessTokens | None = None
+    tokens: AccountTokens | None = None
     """Access tokens by the consents of accounts; None if there is no app that consents could be given to."""
 
 
@@ -105,6 +129,14 @@ async def _cannot_end(_settings: Settings, _http: httpx2.AsyncClient, _secret: s
     return False
 
 
+def _no_tokens(_settings: Settings, _book: AccountBook, _http: httpx2.AsyncClient) -> AccountTokens | None:
+    return None
+
+
+def _no_address(_settings: Settings) -> str | None:
+    return None
+
+
 def _no_spending(_folder: Path) -> Spending | None:
     return None
 
@@ -113,6 +145,10 @@ def _no_spending(_folder: Path) -> Spending | None:
 class Provider:
     facts: ProviderFacts
     open: Callable[[ProviderParts], MailProvider]
+    open_tokens: Callable[[Settings, AccountBook, httpx2.AsyncClient], AccountTokens | None] = _no_tokens
+    """Open the access tokens by consents; None if the settings name no app that consents could be given to."""
+    address_in_settings: Callable[[Settings], str | None] = _no_address
+    """The mailbox that the settings alone give access to, as they do for the sandbox."""
     fields: Sequence[AccessField] = ()
     """The fields asked for to connect a mailbox; empty if command and page have a dialog of their own for it."""
     sign_in: Callable[[Settings, str, Mapping[str, str]], Awaitable[Sequence[str]]] = _no_sign_in

@@ -11,7 +11,7 @@ from postroom.intake.intake import Intake
 from postroom.interfaces.http.searches import SearchLimiter
 from postroom.interfaces.http.token_check import TokenCheck
 from postroom.mailboxes.accounts.mailbox_requests import ConnectorRequests
-from postroom.mailboxes.gmail.credentials import AccessTokens
+from postroom.mailboxes.providers import AccountTokens
 from postroom.operations.backfill.backfill import Backfills
 from postroom.operations.backfill.backfill_estimate import BackfillEstimates, PaceOf, paces_of
 from postroom.operations.backfill.backfill_work import BackfillWork
@@ -58,7 +58,7 @@ class Services:
     refusals: AuditThrottle = field(default_factory=AuditThrottle)
     looks: AuditThrottle = field(default_factory=AuditThrottle)
     searches: SearchLimiter = field(default_factory=SearchLimiter)
-    credentials: AccessTokens | None = None
+    credentials: AccountTokens | None = None
     agents: Agents | None = None
     submissions: Submissions | None = None
     backfill_settings: BackfillSettings = field(default_factory=lambda: BackfillSettings.model_validate({}))

@@ -28,9 +28,11 @@ from postroom.mailboxes.gmail.errors import ConsentLost, TokenUnavailable
 from postroom.mailboxes.gmail.facts import NAME
 from postroom.mailboxes.gmail.oauth import AppRefused, ConsentLife, GoogleOAuth, Grant
 from postroom.mailboxes.gmail.scopes import Consented
+from postroom.mailboxes.providers import AccountToken
 
 if TYPE_CHECKING:
     from postroom.mailboxes.accounts.book import AccountBook
+    from postroom.mailboxes.providers import AccountTokens
     from postroom.store.accounts.accounts import AccountView, AccountWithSecret
 
 EARLY_S = 300.0
@@ -38,15 +40,6 @@ LOOK_AGAIN_S = 5.0
 MOST_RENEWED = 3
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class AccessToken:
-    """A token for one mailbox, and its remaining lifetime."""
-
-    account: AccountView
-    value: str = field(repr=False)
-    expires_in: timedelta
 
 
 @dataclass(slots=True)
@@ -77,15 +70,15 @@ class AccessTokens:
         self._current: dict[UUID, _Current] = {}
         self._fetching: dict[UUID, asyncio.Task[_Current]] = {}
 
-    async def of(self, account_id: UUID) -> AccessToken:
+    async def of(self, account_id: UUID) -> AccountToken:
         """A token for the account. Raises AccountUnusable, or TokenUnavailable if a retry may help."""
         current = await self._looked_at(account_id)
         if current is None or self._left_s(current) <= min(EARLY_S, current.life_s / 2):
             current = await self._replaced(account_id, current)
         left = max(0.0, self._left_s(current))
-        return AccessToken(current.account, current.value, timedelta(seconds=left))
+        return AccountToken(current.account, current.value, timedelta(seconds=left))
 
-    async def at(self, endpoint_identity: str) -> AccessToken:
+    async def at(self, endpoint_identity: str) -> AccountToken:
         """A token for the account of an endpoint, as connectors name it."""
         account = await self._book.at(endpoint_identity)
         if account is None:
@@ -103,10 +96,6 @@ class AccessTokens:
         account = await self._book.at(endpoint_identity)
         if account is not None:
             self.refused(account.id, token)
-
-    def for_jobs(self, account_id: UUID) -> JobTokens:
-        """A token provider for jobs on a mailbox."""
-        return JobTokens(self, account_id)
 
     async def close(self) -> None:
         """Cancel running fetches; call it before the database is closed."""
@@ -201,7 +190,7 @@ class AccessTokens:
 class JobTokens:
     """The tokens of one account for jobs: if there is none, the job ends in the right way."""
 
-    def __init__(self, tokens: AccessTokens, account_id: UUID) -> None:
+    def __init__(self, tokens: AccountTokens, account_id: UUID) -> None:
         self._tokens = tokens
         self._account_id = account_id
         self._account: AccountView | None = None

@@ -10,6 +10,7 @@ from uuid import UUID
 from postroom.core.errors import Retryable
 from postroom.mailboxes.gmail.carrier import GmailCarrier
 from postroom.mailboxes.gmail.client import GmailClient
+from postroom.mailboxes.gmail.credentials import JobTokens
 from postroom.mailboxes.gmail.from_settings import quota_terms
 from postroom.mailboxes.gmail.mailbox import GmailMailbox
 from postroom.mailboxes.gmail.quota import Quota
@@ -96,7 +97,7 @@ class GmailProvider:
             return PlainTokens(_always(given.get_secret_value()))
         if self._credentials is None:
             raise Retryable("google.client_id and google.client_secret are not set", SETTINGS_MAY_COME)
-        return self._credentials.for_jobs(account_id)
+        return JobTokens(self._credentials, account_id)
 
 
 def _always(value: str) -> Callable[[], Coroutine[Any, Any, str]]:
