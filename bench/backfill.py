@@ -136,7 +136,7 @@ async def connect(count: int) -> Outcome:
             knowledge=Knowledge([USER]),
             folder=folder,
         )
-        created = await create_backfill(services.backfills, oldest_day(wall_clock()), wall_clock().date())
+        created = await create_backfill(services.parts.backfills, oldest_day(wall_clock()), wall_clock().date())
         gauge = _Gauge(board, len(expected))
         backfills = connector.backfill(gauge, PROGRESS_INTERVAL, time.monotonic)
         clock, cpu = time.perf_counter(), time.process_time()
@@ -146,7 +146,7 @@ async def connect(count: int) -> Outcome:
             await backfills.begin(assignment).work()
         seconds, cpu_s = time.perf_counter() - clock, time.process_time() - cpu
         grown = gauge.grown_mib
-        job = await services.backfills.load(created.id)
+        job = await services.parts.backfills.load(created.id)
         read, ingested = job.rows_processed + job.rows_skipped, job.rows_processed
         wrong = _wrong(folder / DATABASE, expected)
         return Outcome(job.status, seconds, cpu_s, read, ingested, len(expected), wrong, grown)

@@ -108,8 +108,8 @@ async def look(target: Target, count: int) -> dict[str, list[float]]:
                     raise RuntimeError("the states of the backfills are not those that they were given")
         for id in Random(SEED).choices(ids, k=CALLS):
             with _timed(seconds[SHOWN]):
-                await services.backfills.load(id)
-                await services.estimates.outcome(id)
+                await services.parts.backfills.load(id)
+                await services.parts.estimates.outcome(id)
     return seconds
 
 

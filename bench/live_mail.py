@@ -34,6 +34,7 @@ from postroom.interfaces.http.token_check import TokenCheck
 from postroom.mailboxes.following.knowledge import Knowledge
 from postroom.mailboxes.gmail.client import GmailClient
 from postroom.mailboxes.gmail.following.live import GmailConnector
+from postroom.settings.reading import Settings
 from postroom.sources.checkpoint import Checkpoint
 from postroom.sources.mcp_switchboard import switchboard_within
 from postroom.sources.runtime import ConnectorHealth
@@ -137,6 +138,7 @@ async def services_on(database: Database, users: Sequence[str] = (USER,)) -> Ser
         await database.run(keep_account(new_id(), "gmail", f"gmail:user:{each}", each, wall_clock()))
     queues, tally = Queues(), Tally()
     return Services(
+        settings=Settings.model_validate({}),
         intake=Intake(database, None, queues=queues, tally=tally),
         buffer=Buffer(database, queues, tally=tally),
         database=database,

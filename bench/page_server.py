@@ -60,7 +60,7 @@ async def serve(target: Target) -> None:
             opened(target) as database,
             httpx2.AsyncClient() as http,
             open_services(settings, database, http, None) as services,
-            pages_application(settings, services, []) as application,
+            pages_application(services, []) as application,
         ):
             application.add_middleware(Timed)
             link = await add_person(

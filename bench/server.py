@@ -37,8 +37,7 @@ from postroom.interfaces.http.services import Services
 from postroom.interfaces.http.switchboard import running_mcp, switchboard_routes
 from postroom.interfaces.http.token_check import TokenCheck
 from postroom.operations.backfill.keeper import Keeper
-from postroom.operations.parts import Parts
-from postroom.settings.reading import load_settings
+from postroom.settings.reading import Settings, load_settings
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -58,7 +57,7 @@ async def serve_ours(target: Target) -> None:
     settings = load_settings(environ={})
     hosts = settings.web.allowed_hosts
     async with opened(target) as database:
-        services, gauges = _services(database, target, settings.disk_reserve_mib), Gauges()
+        services, gauges = _services(database, target, settings), Gauges()
         keeper = Keeper(
             database,
             services.queues,
@@ -73,7 +72,7 @@ async def serve_ours(target: Target) -> None:
             _beside(keeper),
         ):
             routes = [*switchboard_routes(services, mcp), Route("/metrics", exporter.metrics_endpoint)]
-            site = Site(Parts(settings, database), "bench")
+            site = Site(services.parts, "bench")
             pages = all_pages(site)
             application = create_application(site, pages, allowed_hosts=hosts, routes=routes)
             async with serving(application, host=LOOPBACK, port=0, before_stop=mcp.stop_waiting) as address:
@@ -83,11 +82,12 @@ async def serve_ours(target: Target) -> None:
         await services.token_check.close()
 
 
-def _services(database: Database, target: Target, reserve_mib: int) -> Services:
+def _services(database: Database, target: Target, settings: Settings) -> Services:
     on_sqlite = target.database == "sqlite"
-    reserve = DiskReserve(Path(target.address).parent, reserve_mib) if on_sqlite else None
+    reserve = DiskReserve(Path(target.address).parent, settings.disk_reserve_mib) if on_sqlite else None
     queues, tally = Queues(), Tally()
     return Services(
+        settings=settings,
         intake=Intake(database, reserve, queues=queues, tally=tally),
         buffer=Buffer(database, queues, tally=tally),
         database=database,

@@ -86,11 +86,11 @@ class KilledBackfill:
     async def create(self) -> UUID:
         last = FIRST + timedelta(days=DAYS - 1)
         new = NewBackfill("gmail", ENDPOINT, ("finance",), FIRST, last, rate_limit_per_hour=36_000, consent=True)
-        return (await self.board.services.backfills.create(new, signature("test", "admin"))).job.id
+        return (await self.board.services.parts.backfills.create(new, signature("test", "admin"))).job.id
 
     async def until_completed(self, id: UUID, child: Child) -> None:
         async def is_completed() -> bool:
-            return (await self.board.services.backfills.load(id)).status == "completed"
+            return (await self.board.services.parts.backfills.load(id)).status == "completed"
 
         await child.until(is_completed, patience_s=10 * PATIENCE_S)
 
@@ -137,11 +137,11 @@ async def test_a_connector_killed_during_a_backfill_completes_it_and_counts_exac
             await connector.kill()
             setup.deliver_live()
             setup.clock.ahead += timedelta(seconds=LEASE_S + 1)
-            if (await setup.board.services.backfills.load(id)).status == "completed":
+            if (await setup.board.services.parts.backfills.load(id)).status == "completed":
                 break
             connector = await setup.start()
         await setup.until_completed(id, connector)
-        job = await setup.board.services.backfills.load(id)
+        job = await setup.board.services.parts.backfills.load(id)
         await connector.kill()
         arrived = await setup.arrived()
     assert {mail for mail, is_history in arrived.items() if is_history} == setup.history

@@ -91,7 +91,7 @@ def _put(inbox: LargeFolder, old: int) -> None:
 async def _backfill(setup: ImapSetup) -> str:
     first, last = (long_ago(days).date() for days in (55, 45))
     new = NewBackfill("imap", ENDPOINT, ("finance",), first, last, rate_limit_per_hour=1_000_000, consent=True)
-    await setup.services.backfills.create(new, signature("test", "admin"))
+    await setup.services.parts.backfills.create(new, signature("test", "admin"))
     assignment = await setup.board.poll_backfill("imap", ENDPOINT)
     assert assignment is not None
     try:

@@ -18,8 +18,8 @@ from schemathesis import GenerationMode, checks
 
 from postroom.core.roles import Role
 from postroom.interfaces.http.api.openapi import openapi, plain_path
-from postroom.interfaces.http.api.operation import PREFIX, Noun, Operation
-from postroom.interfaces.http.api.registry import NOUNS
+from postroom.interfaces.http.api.operation import PREFIX
+from postroom.interfaces.http.api.registry import NOUNS, AnyOperation, ApiNoun
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
 from support.api import RunningApi, known_ids, served_in_thread
@@ -70,7 +70,7 @@ def fuzzed(
 
 
 @pytest.mark.parametrize("noun", NOUNS, ids=lambda noun: noun.title.replace(" ", "-"))
-def test_whatever_is_sent_is_answered_as_described(fuzzed: Fuzzed, noun: Noun) -> None:
+def test_whatever_is_sent_is_answered_as_described(fuzzed: Fuzzed, noun: ApiNoun) -> None:
     described, http, count = _described(), requests.Session(), len(noun.operations)
 
     # Without shrinking, which would send thousands of requests: the seed is printed.
@@ -99,7 +99,7 @@ def _described() -> Any:
     return schemathesis.openapi.from_dict(openapi())
 
 
-def _path(data: st.DataObject, operation: Operation, fuzzed: Fuzzed) -> dict[str, Any]:
+def _path(data: st.DataObject, operation: AnyOperation, fuzzed: Fuzzed) -> dict[str, Any]:
     """Name something that exists, half of the time."""
     known = {name: value for name, value in fuzzed.known.items() if f"{{{name}}}" in operation.path}
     return {"path_parameters": known} if known and data.draw(st.booleans()) else {}

@@ -179,7 +179,7 @@ async def _estimated(product: Product, planned: PlannedBackfill) -> MadeEstimate
     async with answering(product.switchboard, product.live, product.parts.client), asyncio.timeout(3 * PATIENCE_S):
         while True:  # on a machine that is busy with other things, one may fail, or say that it was cut short
             try:
-                made = await product.services.estimates.estimate(new, signed())
+                made = await product.services.parts.estimates.estimate(new, signed())
             except MailboxLater as error:
                 print(error)
                 continue
@@ -193,7 +193,7 @@ async def _backfill(product: Product, made: MadeEstimate, finished: Finished) ->
     """Create the backfill, and let a connector that has just started work on it."""
     (category,) = made.backfill.target_categories
     finished.estimates[category] = made.form
-    job = (await product.services.backfills.create(made.agreed, signed())).job
+    job = (await product.services.parts.backfills.create(made.agreed, signed())).job
     sent = finished.ingested[category] = set[str]()
     real = product.switchboard.ingest_batch
 
@@ -206,12 +206,12 @@ async def _backfill(product: Product, made: MadeEstimate, finished: Finished) ->
     worker = BackfillWorker(product.switchboard, "gmail", ENDPOINT, begin, clock=time.monotonic)
     await worker.work()
     product.switchboard.ingest_batch = real
-    finished.jobs[category] = await product.services.backfills.load(job.id)
+    finished.jobs[category] = await product.services.parts.backfills.load(job.id)
 
 
 async def _decided(product: Product, finished: Finished) -> None:
     async def waiting() -> int:
-        jobs = [await product.services.backfills.load(each.id) for each in finished.jobs.values()]
+        jobs = [await product.services.parts.backfills.load(each.id) for each in finished.jobs.values()]
         return sum(each.messages_waiting for each in jobs)
 
     async def stored() -> set[str]:
@@ -222,7 +222,7 @@ async def _decided(product: Product, finished: Finished) -> None:
     await until(product.database, waiting, lambda count: not count, (*CHANNELS, backfill.CHANNEL), patience_s)
     finished.stored = await until(product.database, stored, lambda ids: ingested <= ids)
     for category, job in finished.jobs.items():
-        finished.outcomes[category] = await product.services.estimates.outcome(job.id)
+        finished.outcomes[category] = await product.services.parts.estimates.outcome(job.id)
 
 
 @pytest.fixture(scope="module")
@@ -334,15 +334,15 @@ async def test_mail_at_the_borders_of_days_is_on_the_right_side_in_the_zone_of_t
         inside = {id for id, day in days.items() if first <= day <= last}
         new = NewBackfill("gmail", ENDPOINT, ("finance",), first, last, 1_000_000)
         async with answering(setup.board, setup.connector(), setup.client()):
-            made = await setup.services.estimates.estimate(new, signed())
-        job = (await setup.services.backfills.create(made.agreed, signed())).job
+            made = await setup.services.parts.estimates.estimate(new, signed())
+        job = (await setup.services.parts.backfills.create(made.agreed, signed())).job
         begin = setup.connector().backfill(setup.board, 50, time.monotonic).begin
         worker = BackfillWorker(setup.board, "gmail", ENDPOINT, begin, clock=time.monotonic)
         assert await worker.work() == "completed"
         print(f"\n{zone}: {len(inside)} of {len(days)} messages are in {first} to {last}")
         assert 0 < len(inside) < len(days)
         assert set(await setup.waiting()) == inside
-        assert (await setup.services.backfills.load(job.id)).rows_processed == len(inside)
+        assert (await setup.services.parts.backfills.load(job.id)).rows_processed == len(inside)
         assert made.form["ingested"]["expected"] == len(inside)
 
 

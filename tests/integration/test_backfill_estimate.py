@@ -99,7 +99,7 @@ async def test_mail_that_is_stored_already_is_not_paid_for_again(setup: GmailSet
     deliver(setup, 30, "invoice")
     today = setup.clock().date()
     first = NewBackfill("gmail", ENDPOINT, ("finance",), today - timedelta(days=40), today, 1_000_000, consent=True)
-    await setup.services.backfills.create(first, signature("test", Role.ADMIN))
+    await setup.services.parts.backfills.create(first, signature("test", Role.ADMIN))
     assignment = await setup.board.poll_backfill("gmail", ENDPOINT)
     assert assignment is not None
     with pytest.raises(JobStopped):
@@ -139,7 +139,7 @@ async def test_the_tool_answers_with_numbers_and_the_id_to_create_with(setup: Gm
     create = TOOLS_BY_NAME["create_backfill_job"]
     wanted = {**arguments.model_dump(), "consent": True, "estimate_id": answer["estimate_id"]}
     created = await create.run(Call(setup.services, Principal(Role.ADMIN, None)), create.arguments(**wanted))
-    outcome = await setup.services.estimates.outcome(created["job_id"])
+    outcome = await setup.services.parts.estimates.outcome(created["job_id"])
     assert (str(outcome.estimate_id), outcome.expected_to_read) == (answer["estimate_id"], 5)
 
 
@@ -171,17 +171,17 @@ async def test_the_estimate_is_within_15_percent_of_what_the_backfill_then_does(
     assert form["basis"]["sampled"] == 200
     assert form["classified"]["low"] <= truth <= form["classified"]["high"]
     assert abs(form["cost_cents"]["expected"] - 3 * truth) <= 0.15 * 3 * truth
-    job = (await setup.services.backfills.create(made.agreed, SIGNED)).job
+    job = (await setup.services.parts.backfills.create(made.agreed, SIGNED)).job
     assignment = await setup.board.poll_backfill("gmail", ENDPOINT)
     assert assignment is not None
     walk = setup.connector().backfill(setup.board, 50, time.monotonic).begin(assignment)
     with pytest.raises(JobStopped) as ended:
         await walk.work()
     assert ended.value.status == "completed"
-    outcome = await setup.services.estimates.outcome(job.id)
+    outcome = await setup.services.parts.estimates.outcome(job.id)
     assert outcome.rows_processed == truth
     assert abs(form["ingested"]["expected"] - truth) <= 0.15 * truth
-    done = await setup.services.backfills.load(job.id)
+    done = await setup.services.parts.backfills.load(job.id)
     assert outcome.expected_to_read == done.rows_processed + done.rows_skipped
 
 

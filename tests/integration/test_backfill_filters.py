@@ -49,7 +49,7 @@ async def test_a_filter_added_just_before_counts_for_the_job(sqlite: Database, t
     async with running_product(sqlite, tmp_path) as product:
         deliver(product)
         await add_filter(Caller(sqlite, signed()), NO_SHOP)
-        created = await product.services.backfills.create(wanted(), signed())
+        created = await product.services.parts.backfills.create(wanted(), signed())
         assert await product.parts.backfills.work() == "completed"
-        job = await product.services.backfills.load(created.job.id)
+        job = await product.services.parts.backfills.load(created.job.id)
         assert (job.rows_processed, job.rows_skipped) == (0, MESSAGES)

@@ -39,7 +39,7 @@ async def create(product: Product) -> UUID:
     today = wall_clock().date()
     first, last = today - timedelta(days=60), today - timedelta(days=3)
     new = NewBackfill("gmail", ENDPOINT, ("finance",), first, last, rate_limit_per_hour=1_000_000, consent=True)
-    return (await product.services.backfills.create(new, signed())).job.id
+    return (await product.services.parts.backfills.create(new, signed())).job.id
 
 
 @asynccontextmanager
@@ -54,7 +54,7 @@ async def connector_running(product: Product) -> AsyncGenerator[None]:
 async def completed(product: Product, id: UUID) -> BackfillJob:
     return await until(
         product.database,
-        lambda: product.services.backfills.load(id),
+        lambda: product.services.parts.backfills.load(id),
         lambda job: job.status == "completed",
         (backfill.CHANNEL,),
     )

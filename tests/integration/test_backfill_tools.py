@@ -244,7 +244,7 @@ async def test_of_10000_backfills_of_one_mailbox_a_hundred_are_accepted(services
             told = await refused(client, "create_backfill_job", **NEW)
             assert (told["code"], told["field"]) == ("bad_input", "endpoint_identity")
         await ask(client, "create_backfill_job", **{**NEW, "endpoint_identity": OTHER})
-    assert len(await services.backfills.list_jobs(500)) == MOST_OPEN + 1
+    assert len(await services.parts.backfills.list_jobs(500)) == MOST_OPEN + 1
     async with client_of(services, CONNECTOR) as connector:
         assert (await ask(connector, "backfill.poll", **POLL))["job_id"] is not None
 

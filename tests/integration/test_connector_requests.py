@@ -238,7 +238,7 @@ async def test_every_kind_can_be_asked_for_and_what_is_invalid_reaches_no_connec
             refused = await dashboard.call_tool("connector.request", {"endpoint_identity": ENDPOINT, **given})
             assert refused.is_error
             assert f"{field}:" in str(refused.content), given
-    leased = await services.requests.next(ENDPOINT, 10)
+    leased = await services.parts.requests.next(ENDPOINT, 10)
     assert [(each.kind, each.arguments) for each in leased] == [(given["kind"], passed) for given, passed in ASKED]
 
 
@@ -247,7 +247,7 @@ async def test_a_lease_that_is_lost_is_reported_to_the_connector(
 ):
     services = services_on(database, clock)
     switchboard = switchboard_within(build_server(services, Principal(Role.CONNECTOR, ENDPOINT)))
-    await services.requests.ask(ENDPOINT, "sync_now", {})
+    await services.parts.requests.ask(ENDPOINT, "sync_now", {})
     [request] = await switchboard.requests(timedelta(0))
     assert (request.kind, request.expires_in) == ("sync_now", timedelta(minutes=5))
     await switchboard.fail(request, "no")

@@ -45,7 +45,7 @@ class Backfilling:
         return self.setup.services
 
     async def job(self) -> BackfillJob:
-        return await self.services.backfills.load(self.id)
+        return await self.services.parts.backfills.load(self.id)
 
     async def walk(self) -> Walk:
         """A connector that has just started and was given the job."""
@@ -95,7 +95,7 @@ class Backfilling:
 async def backfilling(database: Database, clock: ManualClock, tmp_path: Path) -> AsyncIterator[Backfilling]:
     async with gmail_setup(database, clock, tmp_path / "state") as setup:
         new = NewBackfill("gmail", ENDPOINT, ("finance",), FIRST, LAST, rate_limit_per_hour=FAST, consent=True)
-        created = await setup.services.backfills.create(new, signed())
+        created = await setup.services.parts.backfills.create(new, signed())
         yield Backfilling(setup, created.job.id)
 
 
@@ -126,7 +126,7 @@ async def test_live_mail_that_arrives_meanwhile_is_ingested_as_live_mail(
     async with gmail_setup(database, clock, tmp_path / "state") as setup:
         today = clock().date()
         new = NewBackfill("gmail", ENDPOINT, ("finance",), FIRST, today, rate_limit_per_hour=FAST, consent=True)
-        created = await setup.services.backfills.create(new, signed())
+        created = await setup.services.parts.backfills.create(new, signed())
         backfilling = Backfilling(setup, created.job.id)
         old = backfilling.deliver(10)
         await setup.connector().sync()
@@ -142,11 +142,11 @@ async def test_live_mail_that_arrives_meanwhile_is_ingested_as_live_mail(
 
 async def test_a_paused_backfill_stops_at_once_and_continues_where_it_was(backfilling: Backfilling) -> None:
     ids = backfilling.deliver(60)
-    backfilling.at_batch(3, lambda: backfilling.services.backfills.pause(backfilling.id, signed()))
+    backfilling.at_batch(3, lambda: backfilling.services.parts.backfills.pause(backfilling.id, signed()))
     assert await backfilling.until_stopped() == "paused"
     before = await backfilling.job()
     assert before.rows_processed == len(await backfilling.setup.waiting()) == 20
-    await backfilling.services.backfills.resume(backfilling.id, signed())
+    await backfilling.services.parts.backfills.resume(backfilling.id, signed())
     assert await backfilling.until_stopped() == "completed"
     assert (await backfilling.job()).rows_processed == 60
     assert set(await backfilling.setup.waiting()) == set(ids)
@@ -154,7 +154,7 @@ async def test_a_paused_backfill_stops_at_once_and_continues_where_it_was(backfi
 
 async def test_a_canceled_backfill_ingests_nothing_more(backfilling: Backfilling) -> None:
     backfilling.deliver(60)
-    backfilling.at_batch(3, lambda: backfilling.services.backfills.cancel(backfilling.id, signed()))
+    backfilling.at_batch(3, lambda: backfilling.services.parts.backfills.cancel(backfilling.id, signed()))
     assert await backfilling.until_stopped() == "cancelled"
     assert await backfilling.setup.board.poll_backfill("gmail", ENDPOINT) is None
     assert (await backfilling.job()).rows_processed == len(await backfilling.setup.waiting()) == 20

@@ -47,7 +47,7 @@ class Backfilling:
         self.id = id
 
     async def job(self) -> BackfillJob:
-        return await self.setup.services.backfills.load(self.id)
+        return await self.setup.services.parts.backfills.load(self.id)
 
     async def until_stopped(self) -> str:
         assignment = await self.setup.board.poll_backfill("imap", ENDPOINT)
@@ -86,7 +86,7 @@ class Backfilling:
 
 async def begun(setup: ImapSetup, last: date = LAST, first: date = FIRST) -> Backfilling:
     new = NewBackfill("imap", ENDPOINT, ("finance",), first, last, rate_limit_per_hour=1_000_000, consent=True)
-    created = await setup.services.backfills.create(new, SIGNED)
+    created = await setup.services.parts.backfills.create(new, SIGNED)
     return Backfilling(setup, created.job.id)
 
 

@@ -206,7 +206,7 @@ async def test_bad_input_is_refused_by_name_and_reaches_no_connector(
         refused = await client.call_tool(TOOL, {"wait_s": 0, **arguments})
     assert refused.is_error
     assert field in str(refused.content)
-    assert await setup.services.requests.next(ENDPOINT) == []
+    assert await setup.services.parts.requests.next(ENDPOINT) == []
 
 
 async def test_without_a_connector_the_answer_says_so_and_what_to_do(setup: GmailSetup):
@@ -235,7 +235,7 @@ async def test_a_failure_of_the_connector_is_told_with_a_remedy(setup: GmailSetu
 
 
 async def test_from_the_command_line_nothing_limits_how_often(setup: GmailSetup, clock: ManualClock):
-    on_demand = OnDemand(setup.services.database, setup.services.requests, clock)
+    on_demand = OnDemand(setup.services.database, setup.services.parts.requests, clock)
     account = await on_demand.mailbox(None)
     for _ in range(MOST_PER_AGENT_AND_HOUR + 1):
         result = await on_demand.search_and_ingest(account, "x", 1, next_entry(SIGNED), timedelta(0))

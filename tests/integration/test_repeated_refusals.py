@@ -11,7 +11,8 @@ from postroom.core.roles import Principal, Role
 from postroom.interfaces.http.access import note_refusal, require_role
 from postroom.interfaces.http.mcp.registry import TOOLS_BY_NAME
 from postroom.interfaces.http.problems import AccessRefused
-from postroom.interfaces.http.services import AuditThrottle, Services
+from postroom.interfaces.http.services import Services
+from postroom.operations.caller import AuditThrottle
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
 from postroom.store.people.audit import AuditView, list_audit

@@ -144,7 +144,7 @@ async def arguments(switchboard: Served, tool: str, on: str, role: str) -> dict[
         case "create_backfill_job":
             return {**WINDOW, "consent": True}
         case "backfill.estimate":
-            switchboard.services.estimates.__dict__["_sampled"] = sampled
+            switchboard.services.parts.estimates.__dict__["_sampled"] = sampled
             return WINDOW
         case "backfill.pause" | "backfill.resume" | "backfill.cancel":
             return {"job_id": await backfilled(switchboard, MAILBOX, paused=tool == "backfill.resume")}
@@ -213,11 +213,11 @@ async def backfilled(switchboard: Served, endpoint: str, *, paused: bool = False
 async def worked_on(switchboard: Served) -> dict[str, str]:
     """The backfill that the connector works on, and its lease."""
     services = switchboard.services
-    if not (found := await services.backfills.list_jobs(1, endpoint_identity=OWN)):
+    if not (found := await services.parts.backfills.list_jobs(1, endpoint_identity=OWN)):
         await services.database.run(store_account(new_id(), "gmail", OWN, "ci@example.com", services.clock()))
         await backfilled(switchboard, OWN)
-        assert await services.backfill_work.poll("gmail", OWN, Principal(Role.CONNECTOR, OWN))
-        found = await services.backfills.list_jobs(1, endpoint_identity=OWN)
+        assert await services.parts.backfill_work.poll("gmail", OWN, Principal(Role.CONNECTOR, OWN))
+        found = await services.parts.backfills.list_jobs(1, endpoint_identity=OWN)
     return {"job_id": str(found[0].id), "lease_token": str(found[0].lease_token)}
 
 
@@ -240,8 +240,8 @@ async def archived(switchboard: Served) -> UUID:
 
 async def leased_request(switchboard: Served, identity: str) -> dict[str, str]:
     """Something asked of a connector, in its hands."""
-    await switchboard.services.requests.ask(OWN, "sync_now", {})
-    [leased] = await switchboard.services.requests.next(identity)
+    await switchboard.services.parts.requests.ask(OWN, "sync_now", {})
+    [leased] = await switchboard.services.parts.requests.next(identity)
     return {"request_id": str(leased.id), "lease_token": str(leased.lease_token)}
 
 
@@ -400,7 +400,7 @@ async def test_a_connector_gets_the_token_of_its_own_mailbox_and_cannot_name_ano
 
 async def test_a_connector_is_asked_and_answers_for_its_own_endpoint_only(switchboard: Served):
     held = await leased_request(switchboard, OWN)
-    await switchboard.services.requests.ask(OWN, "sync_now", {})
+    await switchboard.services.parts.requests.ask(OWN, "sync_now", {})
     async with switchboard.client(await switchboard.token("connector", OTHER), "2026-07-28") as other:
         assert (await other.call_tool("connector.requests", {"max": 10})).structured_content == {"requests": []}
         answered = await other.call_tool("connector.reply", {**held, "result": {}})

@@ -45,10 +45,10 @@ async def arguments(tool: str, message: UUID, action: UUID, services: Services) 
         case "mail.propose_action":
             return {"message_id": str(message), "action": "archive", "why": "a test"}
         case "connector.request":
-            asked = await services.requests.ask(ENDPOINT, "sync_now", {})
-            [leased] = await services.requests.next(ENDPOINT)
+            asked = await services.parts.requests.ask(ENDPOINT, "sync_now", {})
+            [leased] = await services.parts.requests.next(ENDPOINT)
             assert leased.id == asked.id
-            await services.requests.reply(leased.id, ENDPOINT, leased.lease_token, Reply({"said": EVIL}, None))
+            await services.parts.requests.reply(leased.id, ENDPOINT, leased.lease_token, Reply({"said": EVIL}, None))
             return {"endpoint_identity": ENDPOINT}
         case "email_search_and_ingest":
             answering = asyncio.create_task(answer_searches(services))
@@ -82,8 +82,8 @@ async def answer_searches(services: Services) -> None:
         Reply(error=EVIL),
         Reply({}),
     ):
-        [leased] = await services.requests.next(identity, 1, timedelta(seconds=60))
-        await services.requests.reply(leased.id, identity, leased.lease_token, reply)
+        [leased] = await services.parts.requests.next(identity, 1, timedelta(seconds=60))
+        await services.parts.requests.reply(leased.id, identity, leased.lease_token, reply)
 
 
 @pytest.mark.parametrize("tool", sorted(tool.name for tool in ALL_TOOLS if tool.roles - {Role.CONNECTOR}))

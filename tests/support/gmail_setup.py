@@ -22,6 +22,7 @@ from postroom.mailboxes.following.knowledge import Knowledge, SentIdsInMemory
 from postroom.mailboxes.gmail.client import GmailClient
 from postroom.mailboxes.gmail.following.live import GmailConnector
 from postroom.operations.jobs.queues import peek
+from postroom.settings.reading import Settings
 from postroom.sources.checkpoint import Checkpoint
 from postroom.sources.mcp_switchboard import McpSwitchboard, switchboard_within
 from postroom.sources.runtime import ConnectorHealth
@@ -161,7 +162,7 @@ async def gmail_setup(
     print(f"seed {SEED}")
     mailbox = Mailbox(OWNER, Random(SEED), clock=clock, search_lag=search_lag)
     emulator = Emulator(mailbox, TOKEN, seed=SEED)
-    services = services_on(database, clock, time_zone=time_zone)
+    services = services_on(database, clock, settings=Settings.model_validate({"backfill": {"time_zone": time_zone}}))
     await open_account(services, OWNER)
     async with running_emulator(emulator) as address, httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_S) as http:
         yield GmailSetup(folder, emulator, address, http, services, listening_within(services), clock, **options)

@@ -128,14 +128,14 @@ async def _hook(_request: Request) -> Response:
 async def running_pages(database: Database, clock: ManualClock, folder: Path, **web: object) -> AsyncGenerator[Pages]:
     """Serve to people as `postroom serve` does, with the sign-in of a new installation. `web` are settings."""
     settings = Settings.model_validate({"data_dir": folder, "web": {"port": 0, **web}})
-    services = services_on(database, clock)
+    services = services_on(database, clock, settings=settings)
     routes = [
         Route("/metrics", _metrics),
         Route("/readyz", ready_endpoint(database, None, shows_checks=knows_visitor)),
         Route("/hooks/gmail", _hook, methods=["POST"]),
     ]
     async with (
-        pages_application(settings, services, routes) as app,
+        pages_application(services, routes) as app,
         serving(app, host="127.0.0.1", port=0) as address,
         httpx2.AsyncClient(timeout=PATIENCE_S) as http,
     ):

@@ -97,12 +97,12 @@ async def plant_backfill(services: Services) -> None:
     await open_account(services)
     mailbox = "gmail:user:ada@example.com"
     new = NewBackfill("gmail", mailbox, ("finance",), date(2024, 1, 1), date(2024, 1, 2), consent=True)
-    await services.backfills.create(new, signature("test", "admin"))
+    await services.parts.backfills.create(new, signature("test", "admin"))
     connector = Principal(Role.CONNECTOR, mailbox)
-    state = await services.backfill_work.poll("gmail", mailbox, connector)
+    state = await services.parts.backfill_work.poll("gmail", mailbox, connector)
     assert state is not None
     report = Progress(status="error", error=EVIL, lease_token=state.job.lease_token)
-    await services.backfill_work.progress(state.job.id, report, connector)
+    await services.parts.backfill_work.progress(state.job.id, report, connector)
 
 
 @transaction

@@ -27,7 +27,7 @@ from postroom.interfaces.http.switchboard import McpEndpoint, running_mcp, switc
 from postroom.interfaces.http.token_check import TokenCheck
 from postroom.mailboxes.gmail.credentials import AccessTokens
 from postroom.outbound.submission.submissions import SubmissionOptions, Submissions
-from postroom.settings.mailboxes import BackfillSettings
+from postroom.settings.reading import Settings
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail.mail import keep_account
@@ -49,13 +49,12 @@ def services_on(
     poll_s: float = 60,
     credentials: AccessTokens | None = None,
     policy: Policy | None = None,
-    time_zone: str = "UTC",
+    settings: Settings | None = None,
 ) -> Services:
-    """The services. Whoever waits is woken by signals; polls are too rare to help a test. `time_zone` is that of
-    backfills.
-    """
+    """The services. Whoever waits is woken by signals; polls are too rare to help a test."""
     queues, tally = Queues(), Tally()
     return Services(
+        settings=settings or Settings.model_validate({}),
         intake=Intake(database, reserve, clock, queues=queues, tally=tally),
         buffer=Buffer(database, queues, clock, tally=tally, poll_s=poll_s),
         database=database,
@@ -65,7 +64,6 @@ def services_on(
         clock=clock,
         credentials=credentials,
         agents=Agents(ActionRequests(database, CATALOGUE, policy or Policy(), clock)),
-        backfill_settings=BackfillSettings.model_validate({"time_zone": time_zone}),
         submissions=Submissions(database, SubmissionOptions("mail.example"), tally=tally, clock=clock),
     )
 

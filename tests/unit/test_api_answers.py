@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from postroom.core.views import Internal, Page, Shown, Untrusted
-from postroom.interfaces.http.api.answers import form_of, json_of
+from postroom.interfaces.http.answers import form_of, json_of
 from postroom.interfaces.http.api.openapi import openapi
 
 ID = UUID("018f0000-0000-7000-8000-000000000001")

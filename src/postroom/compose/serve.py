@@ -37,7 +37,6 @@ from postroom.interfaces.http.ready import ready_endpoint
 from postroom.interfaces.http.serve import serving
 from postroom.interfaces.http.services import Services
 from postroom.interfaces.http.switchboard import DOORS, McpEndpoint, running_mcp, switchboard_routes
-from postroom.operations.parts import Parts
 from postroom.settings.reading import Settings
 from postroom.store.accounts.accounts import AccountView, list_accounts
 from postroom.store.engine.database import Database
@@ -137,7 +136,7 @@ async def _serving(
         *approval_routes(settings, services.database),
     ]
     async with (
-        pages_application(settings, services, routes, mailboxes.mailbox) as application,
+        pages_application(services, routes, mailboxes.mailbox) as application,
         certificates_of(web) as tls,
         serving(
             application,
@@ -155,14 +154,15 @@ async def _serving(
 
 @contextlib.asynccontextmanager
 async def pages_application(
-    settings: Settings, services: Services, routes: Sequence[BaseRoute], mailbox_of: MailboxOf | None = None
+    services: Services, routes: Sequence[BaseRoute], mailbox_of: MailboxOf | None = None
 ) -> AsyncGenerator[Starlette]:
     """Create the application: the pages with their sign-in, and these other routes.
 
     `mailbox_of` opens mailboxes for reading.
     """
+    settings, parts = services.settings, services.parts
     web = settings.web
-    parts = Parts(settings, services.database, services.clock, mailbox_of)
+    parts.mailbox_of = mailbox_of
     site = Site(parts, functools.partial(_shown_account, settings, services.database))
     api = Api(
         ApiParts(settings, services, parts.estimate_runs), Door(services, web.allowed_hosts), signs_in=web.sign_in

@@ -19,7 +19,6 @@ from postroom.intake.intake import Intake
 from postroom.interfaces.http.mcp.mcp_server import build_server
 from postroom.interfaces.http.services import Services
 from postroom.interfaces.http.token_check import TokenCheck
-from postroom.operations.backfill.backfill_estimate import paces_of
 from postroom.operations.backfill.keeper import Keeper
 from postroom.outbound.submission.submissions import SubmissionLimits, SubmissionOptions, Submissions
 from postroom.settings.queues import queues_of
@@ -46,6 +45,7 @@ async def open_services(
     queues, tally = queues_of(settings.queues, settings.routes), Tally()
     async with open_credentials(settings, database, http) as credentials:
         services = Services(
+            settings=settings,
             intake=Intake(database, reserve, queues=queues, tally=tally, clock=clock_of(database)),
             buffer=Buffer(database, queues, tally=tally, clock=clock_of(database)),
             database=database,
@@ -55,16 +55,12 @@ async def open_services(
             clock=clock_of(database),
             credentials=credentials,
             agents=_agents(settings, database),
-            backfill_settings=settings.backfill,
-            model_settings=settings.model,
-            pace_of=paces_of(settings),
             submissions=submissions_of(settings, database, reserve, tally),
-            strikes=settings.outbound.strike_rule,
         )
         try:
             yield services
         finally:
-            await services.requests.close()
+            await services.parts.requests.close()
             await services.buffer.close()
             await services.token_check.close()
 
@@ -104,7 +100,7 @@ def keeper_of(settings: Settings, services: Services, gauges: Gauges, reserve: D
         keep_rollups=timedelta(days=settings.inbox.rollup_days),
         log_bytes=lambda: None if reserve is None else reserve.log_bytes,
         clock=services.clock,
-        backfills=services.backfill_work,
+        backfills=services.parts.backfill_work,
         zone=zone_named(settings.time_zone),
     )
 

@@ -48,6 +48,13 @@ class Page(Generic[T]):
     next: Annotated[str | None, "The cursor of the next page; null on the last one."]
 
 
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The operation was carried out."""
+
+    done: Annotated[str, "A sentence for people."]
+
+
 def is_view(type_: object) -> bool:
     """Whether the type has fields of its own to show."""
     bare: Any = get_origin(type_) or type_

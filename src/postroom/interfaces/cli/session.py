@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from postroom.compose.application import PostroomApplication, Ready
     from postroom.operations.caller import Caller
     from postroom.operations.installation.database import Database
+    from postroom.operations.operation import Operation
     from postroom.settings.reading import Settings
 
 P = ParamSpec("P")
@@ -72,6 +73,16 @@ class Session:
             return await function(Caller(database, operator_signature(self.reason), self.clock), *args, **kwargs)
 
         return self.call(signed, *args, **kwargs)
+
+    def run(self, operation: "Operation", arguments: Mapping[str, Any]) -> Any:
+        """Run an operation of the table as the person at the command line, and return its answer."""
+        from postroom.operations.parts import Parts
+        from postroom.operations.running import run_operation
+
+        async def asked(by: "Caller") -> Any:
+            return await run_operation(operation, Parts(self.settings, by.database, by.clock), by, arguments)
+
+        return self.act(asked)
 
     def because(self, reason: str | None) -> "Session":
         """The same session, which gives this reason for what it changes."""

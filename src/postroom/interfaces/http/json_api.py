@@ -23,8 +23,8 @@ from postroom.interfaces.dashboard.forms import AGAIN, is_from_own_page
 from postroom.interfaces.dashboard.visiting import OWNER, VISITOR
 from postroom.interfaces.http.access import note_refusal
 from postroom.interfaces.http.api.call import ApiParts, Call
-from postroom.interfaces.http.api.operation import PREFIX, Operation
-from postroom.interfaces.http.api.registry import OPERATIONS
+from postroom.interfaces.http.api.operation import PREFIX, ApiOperation
+from postroom.interfaces.http.api.registry import OPERATIONS, AnyOperation
 from postroom.interfaces.http.door import ASK_FOR_TOKEN, Door, RawHeaders, RequestRefused, bearer, values_of
 from postroom.interfaces.http.json_api_errors import error_form
 from postroom.interfaces.http.json_http import MIB, STATUSES, check_type, parsed, send_json, whole_body
@@ -53,31 +53,31 @@ class Api:
         self._signs_in = signs_in
 
     def routes(self) -> list[Route]:
-        by_path: defaultdict[str, dict[str, Operation]] = defaultdict(dict)
+        by_path: defaultdict[str, dict[str, AnyOperation]] = defaultdict(dict)
         for each in OPERATIONS:
             by_path[each.path][each.method] = each
         return [
-            Route(f"{PREFIX}{path}", _Endpoint(self, operations), methods=list(operations))
-            for path, operations in by_path.items()
+            Route(f"{PREFIX}{path}", _Endpoint(self, by_path[path]), methods=list(by_path[path]))
+            for path in sorted(by_path, key=_generality)
         ]
 
-    async def answer(self, operation: Operation, scope: Scope, receive: Receive) -> object:
+    async def answer(self, operation: AnyOperation, scope: Scope, receive: Receive) -> object:
         caller = await self._caller(operation, scope)
         await self._check_access(caller, operation)
         arguments = await _arguments(operation, scope, receive)
         call = Call(self._parts, caller)
         key = _idempotency_key(scope["headers"]) if operation.once else None
         if key is None:
-            return await operation.run(call, **arguments)
+            return await _run(operation, call, arguments)
         entry_id = uuid5(_ENTRIES, f"{call.signed().actor}\n{key}")
         return await self._once(operation, Call(self._parts, caller, entry_id), entry_id, arguments)
 
-    async def _once(self, operation: Operation, call: Call, entry_id: UUID, arguments: Mapping[str, Any]) -> object:
+    async def _once(self, operation: AnyOperation, call: Call, entry_id: UUID, arguments: Mapping[str, Any]) -> object:
         """Run an operation that writes this entry of the audit log in the transaction of its change, unless it was
         done before."""
         await self._refuse_repeated(entry_id)
         try:
-            return await operation.run(call, **arguments)
+            return await _run(operation, call, arguments)
         except ConstraintBroken:
             # The entry exists if the same request was answered meanwhile.
             await self._refuse_repeated(entry_id)
@@ -90,7 +90,7 @@ class Api:
             remedy = "it is done: do not repeat it, or send another key for something else"
             raise RequestRefused(409, "repeated", "idempotency-key", problem, remedy)
 
-    async def _caller(self, operation: Operation, scope: Scope) -> Visitor | Principal:
+    async def _caller(self, operation: AnyOperation, scope: Scope) -> Visitor | Principal:
         if bearer(values_of(scope["headers"], b"authorization")) is not None:
             return await self._door.admit(scope, operation.method, "HEAD")
         visitor: Visitor | None = scope.get(VISITOR) or (None if self._signs_in else OWNER)
@@ -101,7 +101,7 @@ class Api:
             _check_own_page(scope, visitor)
         return visitor
 
-    async def _check_access(self, caller: Visitor | Principal, operation: Operation) -> None:
+    async def _check_access(self, caller: Visitor | Principal, operation: AnyOperation) -> None:
         access = operation.access
         if isinstance(caller, Principal):
             if caller.role not in access.tokens:
@@ -114,7 +114,7 @@ class Api:
             problem = "this asks for a new proof of who you are"
             raise RequestRefused(403, "proof_needed", "session", problem, f"open {AGAIN}, then repeat it")
 
-    async def _refuse_token(self, caller: Principal, operation: Operation) -> None:
+    async def _refuse_token(self, caller: Principal, operation: AnyOperation) -> None:
         names = " or ".join(sorted(operation.access.tokens))
         remedy = f"use a token of the role {names}" if names else "it is for people who have signed in"
         refused = AccessRefused("token", f"the role {caller.role} may not call {operation.name}", remedy, "role")
@@ -122,10 +122,21 @@ class Api:
         raise refused
 
 
+def _generality(path: str) -> list[bool]:
+    """Sorts `/jobs/workers` before `/jobs/{id}`, which would match it too."""
+    return ["{" in part for part in path.split("/")]
+
+
+async def _run(operation: AnyOperation, call: Call, arguments: Mapping[str, Any]) -> object:
+    if isinstance(operation, ApiOperation):
+        return await operation.run(call.parts.table, call.by(), arguments.values())
+    return operation.json(await operation.run(call, **arguments))
+
+
 class _Endpoint:
     """The operations at one path, by method."""
 
-    def __init__(self, api: Api, operations: Mapping[str, Operation]) -> None:
+    def __init__(self, api: Api, operations: Mapping[str, AnyOperation]) -> None:
         self._api = api
         self._operations = operations
 
@@ -133,7 +144,7 @@ class _Endpoint:
         operation = self._operations["GET" if scope["method"] == "HEAD" else scope["method"]]
         try:
             answer = await self._api.answer(operation, scope, receive)
-            content = cleaned(operation.json(answer))
+            content = cleaned(answer)
         except RequestRefused as away:
             form = away.form
             error = error_form(form["code"], form["problem"], form["field"], form["remedy"])
@@ -166,7 +177,7 @@ def _check_own_page(scope: Scope, visitor: Visitor) -> None:
         raise RequestRefused(403, "bad_form_token", "x-form-token", "is not the form token of this session", remedy)
 
 
-async def _arguments(operation: Operation, scope: Scope, receive: Receive) -> dict[str, Any]:
+async def _arguments(operation: AnyOperation, scope: Scope, receive: Receive) -> dict[str, Any]:
     """Read all arguments. The body comes last, so that nothing is read for a request that is wrong anyway."""
     found: dict[str, Any] = {}
     if (form := operation.arguments("path")) is not None:

@@ -4,13 +4,18 @@ import base64
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 from uuid import UUID
 
+from postroom.core.access import ANSWER_AGAIN, OPERATE, READ
 from postroom.core.errors import BadInput
 from postroom.core.outbound.destinations import SigningAlgorithm
+from postroom.core.views import Done
 from postroom.mailboxes.accounts.sealing import with_newest_key
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
+from postroom.operations.nouns import OUTBOUND
+from postroom.operations.operation import Argument, command, post
 from postroom.operations.outbound.tenants import checked_domain
 from postroom.store.accounts.secret_keys import list_key_uses
 from postroom.store.engine.database import Database
@@ -23,19 +28,35 @@ RSA_BITS = 2048
 _SELECTOR = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 
 
-async def list_destination_pauses(database: Database) -> list[DestinationPause]:
+Destination = Annotated[str, Argument("The domain of the recipients, or the name of the smart host.")]
+
+
+@OUTBOUND.operation(READ, command("destination list", "destination", "reason", "paused_by", "created_at"))
+async def list_destination_pauses(database: Database, /) -> list[DestinationPause]:
+    """List the destinations that are paused."""
     return await database.run(destinations.list_destination_pauses())
 
 
-async def pause_destination(by: Caller, destination: str) -> None:
-    """Send nothing to the destination, for the reason in the signature."""
+@OUTBOUND.operation(
+    OPERATE,
+    post("/outbound/destinations/{destination}/pause"),
+    command("destination pause {destination}"),
+    signs=True,
+)
+async def pause_destination(by: Caller, /, destination: Destination) -> Done:
+    """Send nothing to a destination; mail that waits is kept. Safe to repeat."""
     await prepare(by.database)
     await by.run(destinations.pause_destination(destination, by.signature, by.clock()))
+    return Done("Nothing is sent there until you resume it.")
 
 
-async def resume_destination(by: Caller, destination: str) -> None:
-    """Send to the destination again."""
+@OUTBOUND.operation(
+    ANSWER_AGAIN, post("/outbound/destinations/{destination}/resume"), command("destination resume {destination}")
+)
+async def resume_destination(by: Caller, /, destination: Destination) -> Done:
+    """Send to a destination again. Mail that was held is tried within half a minute."""
     await by.run(destinations.resume_destination(destination, by.signature, by.clock()))
+    return Done("Mail to it is tried again within half a minute.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +76,7 @@ async def list_dkim(database: Database) -> list[DkimRecord]:
     return [_record(each) for each in await database.run(dkim_keys.list_dkim_keys())]
 
 
-async def add_dkim(by: Caller, vault: Vault, domain: str, selector: str, algorithm: SigningAlgorithm) -> DkimRecord:
+async def add_dkim(by: Caller, /, vault: Vault, domain: str, selector: str, algorithm: SigningAlgorithm) -> DkimRecord:
     """Make a key for the domain. Mail is signed with it from then on, so publish the record at once."""
     named, selector = checked_domain(domain), selector.strip().lower()
     if not _SELECTOR.fullmatch(selector):
@@ -75,7 +96,7 @@ async def add_dkim(by: Caller, vault: Vault, domain: str, selector: str, algorit
     return found
 
 
-async def remove_dkim(by: Caller, domain: str, selector: str) -> None:
+async def remove_dkim(by: Caller, /, domain: str, selector: str) -> None:
     """Forget a key. Leave its record in the DNS for as long as mail that it has signed is on its way."""
     await by.run(dkim_keys.remove_dkim_key(checked_domain(domain), selector.lower(), by.signature, by.clock()))
 

@@ -28,13 +28,13 @@ class BackfillPage(Page):
     address, title, template = "/backfill", "Backfill", "backfill.html"
 
     def changes(self) -> AsyncIterator[None]:
-        return self._parts.backfills.changes()
+        return self._parts.backfill_reader.changes()
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         before = visit.text("before")
-        history = await self._parts.backfills.history(before, JOBS_SHOWN)
+        history = await self._parts.backfill_reader.history(before, JOBS_SHOWN)
         return {
-            "open": await self._parts.backfills.open_jobs(),
+            "open": await self._parts.backfill_reader.open_jobs(),
             "history": history.lines,
             "older": visit.with_filters(before=history.next) if history.next else None,
             "newest": visit.with_filters(before=None) if before else None,
@@ -68,10 +68,10 @@ class BackfillJobPage(Page):
     address, title, template = "/backfill/{job}", "Backfill", "backfill/job.html"
 
     def changes(self) -> AsyncIterator[None]:
-        return self._parts.backfills.changes()
+        return self._parts.backfill_reader.changes()
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
-        detail = await self._parts.backfills.detail(job_id(visit.parameters))
+        detail = await self._parts.backfill_reader.detail(job_id(visit.parameters))
         days = _each_day(detail.days)
         return {
             "line": detail.line,

@@ -11,9 +11,9 @@ from postroom.core.access import ANSWER, ANSWER_AGAIN
 from postroom.core.lifecycle import ActionState
 from postroom.core.views import Page
 from postroom.interfaces.http.api.call import Call
-from postroom.interfaces.http.api.cursors import opened, sealed
 from postroom.interfaces.http.api.forms import Arguments, Nothing, Paged, Reason, Text
-from postroom.interfaces.http.api.operation import Noun
+from postroom.interfaces.http.api.handwritten import Noun
+from postroom.interfaces.http.cursors import opened, sealed
 from postroom.operations.actions.approvals import (
     MOST_AT_ONCE,
     ApprovalLine,

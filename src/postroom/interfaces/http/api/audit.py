@@ -4,9 +4,9 @@ from pydantic import Field
 
 from postroom.core.views import Page
 from postroom.interfaces.http.api.call import Call
-from postroom.interfaces.http.api.cursors import opened_number, sealed
 from postroom.interfaces.http.api.forms import Filter, Paged
-from postroom.interfaces.http.api.operation import Noun
+from postroom.interfaces.http.api.handwritten import Noun
+from postroom.interfaces.http.cursors import opened_number, sealed
 from postroom.operations.people.audit import AuditView, list_audit
 
 AUDIT = Noun("Audit")

@@ -12,9 +12,9 @@ from postroom.core.access import STEER
 from postroom.core.backfill.job import HIGHEST_CAP, HIGHEST_RATE, BackfillJob, NewBackfill
 from postroom.core.views import Page
 from postroom.interfaces.http.api.call import Call
-from postroom.interfaces.http.api.cursors import opened, sealed
 from postroom.interfaces.http.api.forms import Arguments, Filter, Nothing, Paged, Reason
-from postroom.interfaces.http.api.operation import Noun
+from postroom.interfaces.http.api.handwritten import Noun
+from postroom.interfaces.http.cursors import opened, sealed
 from postroom.operations.backfill.backfill import CreatedBackfill
 from postroom.operations.backfill.backfill_estimate import StoredEstimate
 from postroom.operations.backfill.backfill_progress import BackfillDetail, BackfillLine
@@ -95,7 +95,7 @@ async def create_backfill(call: Call, body: AgreementBody) -> CreatedBackfill:
     """Create the backfill of an estimate, by agreeing to its cost."""
     services = call.parts.services
     agreement = Agreement(body.estimate, body.agreed_micros, body.mode, body.resume_daily, body.acts)
-    return await create_agreed(services.backfills, services.estimates, agreement, call.signed())
+    return await create_agreed(services.parts.backfills, services.parts.estimates, agreement, call.signed())
 
 
 @BACKFILL.get("/backfill/open")
@@ -135,7 +135,7 @@ async def cancel_estimate_run(call: Call, path: RunPath, body: Nothing) -> Cance
 @BACKFILL.get("/backfill/estimates/{estimate}")
 async def read_estimate(call: Call, path: EstimatePath) -> StoredEstimate:
     """A stored estimate."""
-    return await call.parts.services.estimates.load(path.estimate)
+    return await call.parts.services.parts.estimates.load(path.estimate)
 
 
 @BACKFILL.get("/backfill/{job}")
@@ -147,16 +147,16 @@ async def read_backfill(call: Call, path: BackfillPath) -> BackfillDetail:
 @BACKFILL.post("/backfill/{job}/pause", STEER)
 async def pause_backfill(call: Call, path: BackfillPath, body: Reason) -> BackfillJob:
     """Pause a backfill: its connector stops within half a minute. Safe to repeat."""
-    return await call.parts.services.backfills.pause(path.job, call.signed(body.reason))
+    return await call.parts.services.parts.backfills.pause(path.job, call.signed(body.reason))
 
 
 @BACKFILL.post("/backfill/{job}/resume", STEER)
 async def resume_backfill(call: Call, path: BackfillPath, body: Reason) -> BackfillJob:
     """Let a backfill go on where it stopped. Safe to repeat."""
-    return await call.parts.services.backfills.resume(path.job, call.signed(body.reason))
+    return await call.parts.services.parts.backfills.resume(path.job, call.signed(body.reason))
 
 
 @BACKFILL.post("/backfill/{job}/cancel", STEER)
 async def cancel_backfill(call: Call, path: BackfillPath, body: Reason) -> BackfillJob:
     """Cancel a backfill for good. What it brought in stays. Safe to repeat."""
-    return await call.parts.services.backfills.cancel(path.job, call.signed(body.reason))
+    return await call.parts.services.parts.backfills.cancel(path.job, call.signed(body.reason))

@@ -20,6 +20,7 @@ from postroom.operations.connectors.connector_cards import ConnectorLimits
 from postroom.operations.installation.database import Clock, Database
 from postroom.operations.outbound.outbound_overview import OutboundOverview
 from postroom.operations.overview.overview import Overview
+from postroom.operations.parts import Parts
 from postroom.operations.people.audit import Signature, signature
 from postroom.operations.rules.rule_matches import RuleMatcher
 from postroom.settings.reading import Settings
@@ -36,6 +37,11 @@ class ApiParts:
         self.settings = settings
         self.services = services
         self.estimate_runs = estimate_runs
+
+    @cached_property
+    def table(self) -> Parts:
+        """The parts of operations that the table declares."""
+        return self.services.parts
 
     @property
     def database(self) -> Database:
@@ -69,7 +75,7 @@ class ApiParts:
 
     @cached_property
     def backfills(self) -> BackfillReader:
-        return BackfillReader(self.services.backfills)
+        return BackfillReader(self.services.parts.backfills)
 
     @cached_property
     def matcher(self) -> RuleMatcher:
@@ -104,7 +110,7 @@ class Call:
 
     def by(self, reason: str | None = None) -> Caller:
         """Return the caller of an operation that changes something."""
-        return Caller(self.database, self.signed(reason), self.clock)
+        return Caller(self.database, self.signed(reason), self.clock, self.caller, self.parts.services.looks)
 
     async def audit_read(self, action: AuditedAction, object_type: str, object_id: str, **after: object) -> None:
         """Audit that a program read mail, as over MCP. What people look at is not audited."""

@@ -10,7 +10,7 @@ from pydantic import Field
 from postroom.core.access import ANSWER_AGAIN, OPERATE, STEER
 from postroom.interfaces.http.api.call import Call
 from postroom.interfaces.http.api.forms import LONGEST_REASON, Arguments, Filter, Text
-from postroom.interfaces.http.api.operation import Noun
+from postroom.interfaces.http.api.handwritten import Noun
 from postroom.operations.accounts.accounts import AccountSync, AccountView, pause_account, resume_account, sync_account
 from postroom.operations.accounts.acting import begin_acting
 from postroom.operations.connectors.connector_cards import ConnectorCard, ConnectorDetail, list_cards, load_connector

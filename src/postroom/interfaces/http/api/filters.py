@@ -2,9 +2,9 @@
 
 from postroom.core.views import Page
 from postroom.interfaces.http.api.call import Call
-from postroom.interfaces.http.api.cursors import opened, sealed
 from postroom.interfaces.http.api.forms import Paged
-from postroom.interfaces.http.api.operation import Noun
+from postroom.interfaces.http.api.handwritten import Noun
+from postroom.interfaces.http.cursors import opened, sealed
 from postroom.operations.connectors.filters import IngestionRuleView, filter_page
 from postroom.operations.connectors.tier_rules import TierRules, load_tier_rules
 

@@ -1,13 +1,15 @@
 """The arguments that callers send, strictly read, and the plainest of answers."""
 
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, StringConstraints
 
-from postroom.interfaces.http.api.cursors import LONGEST
+from postroom.core.views import Done
+from postroom.interfaces.http.cursors import LONGEST
 from postroom.interfaces.http.mcp.tool import Arguments as ToolArguments
 from postroom.interfaces.http.mcp.tool import Text as StorableText
+
+__all__ = ["Done"]
 
 LONGEST_FILTER = 500
 LONGEST_REASON = 500
@@ -35,10 +37,3 @@ class Reason(Arguments):
 class Paged(Arguments):
     limit: int = Field(50, ge=1, le=MOST_LISTED, description=f"How many at most, 1 to {MOST_LISTED}.")
     next: Text | None = Field(None, max_length=LONGEST, description="`next` of the page before; else the first page.")
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What was asked for was done."""
-
-    done: Annotated[str, "A sentence for people."]

@@ -10,9 +10,9 @@ from postroom.core.access import OPERATE
 from postroom.core.views import Page
 from postroom.interfaces.http.api.call import Call
 from postroom.interfaces.http.api.connectors import WindowQuery
-from postroom.interfaces.http.api.cursors import opened, sealed
 from postroom.interfaces.http.api.forms import Arguments, Done, Filter, Nothing, Paged, Text
-from postroom.interfaces.http.api.operation import Noun
+from postroom.interfaces.http.api.handwritten import Noun
+from postroom.interfaces.http.cursors import opened, sealed
 from postroom.operations.jobs import job_board
 from postroom.operations.jobs.job_board import (
     JobFigures,

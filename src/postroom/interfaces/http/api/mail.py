@@ -13,9 +13,9 @@ from postroom.core.mail.categories import CATEGORIES
 from postroom.core.mail.search import LONGEST_QUERY
 from postroom.core.views import Page
 from postroom.interfaces.http.api.call import Call
-from postroom.interfaces.http.api.cursors import opened, sealed
 from postroom.interfaces.http.api.forms import Arguments, Done, Filter, Nothing, Paged, Text
-from postroom.interfaces.http.api.operation import Noun
+from postroom.interfaces.http.api.handwritten import Noun
+from postroom.interfaces.http.cursors import opened, sealed
 from postroom.operations.actions.corrections import Correction, undo_and_learn
 from postroom.operations.actions.undo import undo_action, undo_words
 from postroom.operations.mail.mail_actions import ActionOutcome, read_actions, request_action

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from postroom import __version__
-from postroom.interfaces.http.api.answers import form_of
-from postroom.interfaces.http.api.forms import Arguments
-from postroom.interfaces.http.api.operation import PREFIX, Operation
-from postroom.interfaces.http.api.registry import NOUNS
+from postroom.interfaces.http.answers import form_of
+from postroom.interfaces.http.api.operation import PREFIX
+from postroom.interfaces.http.api.registry import NOUNS, AnyOperation
 
 REFERENCE = "#/components/schemas/{model}"
 Schema = dict[str, Any]
@@ -82,7 +82,7 @@ def plain_path(path: str) -> str:
     return path.replace(":path}", "}")
 
 
-def _operation(operation: Operation, tag: str, refs: Mapping[Any, Schema]) -> Schema:
+def _operation(operation: AnyOperation, tag: str, refs: Mapping[Any, Schema]) -> Schema:
     found: Schema = {
         "operationId": operation.id,
         "tags": [tag],
@@ -117,7 +117,7 @@ _KEY: Schema = {
 }
 
 
-def _parameters(form: type[Arguments] | None, place: str) -> list[Schema]:
+def _parameters(form: type[BaseModel] | None, place: str) -> list[Schema]:
     if form is None:
         return []
     schema = form.model_json_schema()
@@ -135,7 +135,7 @@ def _json(description: str, schema: Schema) -> Schema:
     return {"description": description, "content": {"application/json": {"schema": schema}}}
 
 
-def who_may(operation: Operation) -> str:
+def who_may(operation: AnyOperation) -> str:
     """Say who may call it, as people read it."""
     access = operation.access
     fresh = " with a fresh proof of who they are" if access.is_fresh else ""

@@ -1,32 +1,55 @@
-"""How an operation is declared: its method and path, who may call it, its arguments and its answer."""
+"""The operations of the JSON API, made from the table of operations."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal, cast
 
-from postroom.core.access import READ, Access
-from postroom.interfaces.http.api.answers import Form, form_of, json_of
-from postroom.interfaces.http.api.forms import Arguments
+from postroom.core.access import Access
+from postroom.core.views import Page
+from postroom.interfaces.http.answers import Form, form_of, json_of
+from postroom.interfaces.http.argument_forms import REASON, form_of_arguments, values_of
+from postroom.interfaces.http.cursors import sealed
+from postroom.interfaces.http.mcp.tool import Arguments
+from postroom.operations.caller import Caller
+from postroom.operations.operation import Http, Method, Operation, OperationArgument
+from postroom.operations.parts import Parts
+from postroom.operations.running import run_operation
 
 PREFIX = "/api/v1"
-Method = Literal["GET", "POST", "PUT", "DELETE"]
-Run = Callable[..., Awaitable[object]]
+Place = Literal["path", "query", "body"]
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
-    """One operation. Its function takes the call, and `path`, `query` and `body` if it has such arguments.
+class ApiOperation:
+    """An operation at its method and path."""
 
-    With `once`, an `Idempotency-Key` makes sure that a repeated request is not done twice.
-    """
+    operation: Operation
+    http: Http
 
-    method: Method
-    path: str
-    access: Access
-    run: Run
-    status: int = 200
-    once: bool = False
+    @property
+    def method(self) -> Method:
+        return self.http.method
+
+    @property
+    def path(self) -> str:
+        return self.http.path
+
+    @property
+    def status(self) -> int:
+        return self.http.status
+
+    @property
+    def once(self) -> bool:
+        return self.http.once
+
+    @property
+    def access(self) -> Access:
+        return self.operation.access
+
+    @property
+    def description(self) -> str:
+        return self.operation.description
 
     @property
     def name(self) -> str:
@@ -35,63 +58,39 @@ class Operation:
 
     @property
     def id(self) -> str:
-        return self.run.__name__
-
-    @property
-    def noun(self) -> str:
-        return self.run.__module__.rpartition(".")[2]
+        return self.operation.id
 
     @property
     def is_safe(self) -> bool:
         return self.method == "GET"
 
     @property
-    def description(self) -> str:
-        return " ".join((self.run.__doc__ or "").split())
-
-    @property
     def answer(self) -> type[Form]:
         """The form of its answer."""
-        return form_of(_types(self.run)["return"])
+        return form_of(self.operation.answer)
 
-    def json(self, answer: object) -> Any:
-        """An answer as JSON."""
-        return json_of(_types(self.run)["return"], answer)
-
-    def arguments(self, part: Literal["path", "query", "body"]) -> type[Arguments] | None:
+    def arguments(self, place: Place) -> type[Arguments] | None:
         """Return the form of the arguments in one part of the request; None if it has none there."""
-        return _types(self.run).get(part)
+        return _forms(self.operation, self.http).get(place)
+
+    async def run(self, parts: Parts, by: Caller, given: Iterable[Arguments]) -> Any:
+        """Run it, and return its answer as JSON."""
+        values = {name: value for form in given for name, value in values_of(self.operation, form).items()}
+        answer = await run_operation(self.operation, parts, by, values)
+        if isinstance(answer, Page):
+            page = cast("Page[Any]", answer)
+            answer = replace(page, next=sealed(self.id, page.next))
+        return json_of(self.operation.answer, answer)
 
 
 @cache
-def _types(run: Run) -> dict[str, type[Any]]:
-    return get_type_hints(run)
-
-
-class Noun:
-    """The operations of one noun, in the order in which they are declared and matched."""
-
-    def __init__(self, title: str) -> None:
-        self.title = title
-        self.operations: list[Operation] = []
-
-    def get(self, path: str, access: Access = READ) -> Callable[[Run], Run]:
-        return self._declared("GET", path, access)
-
-    def post(self, path: str, access: Access, *, status: int = 200, once: bool = False) -> Callable[[Run], Run]:
-        return self._declared("POST", path, access, status, once)
-
-    def put(self, path: str, access: Access) -> Callable[[Run], Run]:
-        return self._declared("PUT", path, access)
-
-    def delete(self, path: str, access: Access) -> Callable[[Run], Run]:
-        return self._declared("DELETE", path, access)
-
-    def _declared(
-        self, method: Method, path: str, access: Access, status: int = 200, once: bool = False
-    ) -> Callable[[Run], Run]:
-        def declared(run: Run) -> Run:
-            self.operations.append(Operation(method, path, access, run, status, once))
-            return run
-
-        return declared
+def _forms(operation: Operation, http: Http) -> Mapping[Place, type[Arguments]]:
+    name = "".join(word.capitalize() for word in operation.id.split("_"))
+    rest: Place = "query" if http.method == "GET" else "body"
+    places: dict[Place, list[OperationArgument]] = {} if http.method in ("GET", "DELETE") else {"body": []}
+    for each in operation.arguments:
+        place: Place = "path" if f"{{{each.name}" in http.path else rest
+        places.setdefault(place, []).append(each)
+    if operation.signs:
+        places.setdefault(rest, []).append(REASON)
+    return {place: form_of_arguments(f"{name}{place.capitalize()}", tuple(each)) for place, each in places.items()}

@@ -8,14 +8,13 @@ from uuid import UUID
 
 from pydantic import Field
 
-from postroom.core.access import ANSWER_AGAIN, OPERATE
+from postroom.core.access import OPERATE
 from postroom.core.outbound.rollout import Stage
 from postroom.core.views import Page
 from postroom.interfaces.http.api.call import Call
-from postroom.interfaces.http.api.cursors import opened, opened_number, sealed
-from postroom.interfaces.http.api.forms import LONGEST_REASON, Arguments, Done, Filter, Nothing, Paged, Reason, Text
-from postroom.interfaces.http.api.operation import Noun
-from postroom.operations.outbound.destinations import pause_destination, resume_destination
+from postroom.interfaces.http.api.forms import LONGEST_REASON, Arguments, Done, Filter, Paged, Reason, Text
+from postroom.interfaces.http.api.handwritten import Noun
+from postroom.interfaces.http.cursors import opened, opened_number, sealed
 from postroom.operations.outbound.outbound import cancel_mail, resolve_mail, send_mail_now
 from postroom.operations.outbound.outbound_overview import (
     DestinationPause,
@@ -40,7 +39,7 @@ from postroom.operations.outbound.senders import (
     throttle_sender_for,
 )
 from postroom.operations.outbound.suppressions import Suppression, suppress, suppression_page, unsuppress
-from postroom.operations.outbound.tenants import TenantView, load_tenant, pause_tenant, resume_tenant
+from postroom.operations.outbound.tenants import load_tenant
 
 OUTBOUND = Noun("Outgoing mail")
 TENANTS, MAIL, SUPPRESSED = "tenants", "outbound", "suppressions"
@@ -75,10 +74,6 @@ class TenantPath(Arguments):
 
 class SenderPath(Arguments):
     username: Filter = Field(description="The sender's username.")
-
-
-class DestinationPath(Arguments):
-    destination: Filter = Field(description="The domain, or the smart host.")
 
 
 class ThrottleBody(Reason):
@@ -139,18 +134,6 @@ async def read_tenants(call: Call, query: TenantsQuery) -> TenantPage:
 async def read_tenant(call: Call, path: TenantPath) -> TenantSenders:
     """One tenant, and its first senders."""
     return await load_tenant_senders(call.database, path.tenant, SENDERS_SHOWN, call.clock)
-
-
-@OUTBOUND.post("/outbound/tenants/{tenant}/pause", OPERATE)
-async def pause_one_tenant(call: Call, path: TenantPath, body: Reason) -> TenantView:
-    """Accept and send nothing of a tenant. Safe to repeat."""
-    return await pause_tenant(call.by(body.reason), path.tenant)
-
-
-@OUTBOUND.post("/outbound/tenants/{tenant}/resume", ANSWER_AGAIN)
-async def resume_one_tenant(call: Call, path: TenantPath, body: Nothing) -> TenantView:
-    """Accept and send mail of a tenant again. Safe to repeat."""
-    return await resume_tenant(call.by(), path.tenant)
 
 
 @OUTBOUND.post("/outbound/senders/{username}/throttle", OPERATE)
@@ -221,17 +204,3 @@ async def unsuppress_address(call: Call, body: SuppressionBody) -> Done:
     """Let mail of a tenant go to an address again."""
     await unsuppress(call.by(body.reason), body.tenant, body.address)
     return Done(done="The address may get mail of the tenant again.")
-
-
-@OUTBOUND.post("/outbound/destinations/{destination}/pause", OPERATE)
-async def pause_one_destination(call: Call, path: DestinationPath, body: Reason) -> Done:
-    """Send nothing to a destination. Safe to repeat."""
-    await pause_destination(call.by(body.reason), path.destination)
-    return Done(done="Nothing is sent there until it is resumed.")
-
-
-@OUTBOUND.post("/outbound/destinations/{destination}/resume", ANSWER_AGAIN)
-async def resume_one_destination(call: Call, path: DestinationPath, body: Nothing) -> Done:
-    """Send to a destination again."""
-    await resume_destination(call.by(), path.destination)
-    return Done(done="Mail to it goes on within half a minute.")

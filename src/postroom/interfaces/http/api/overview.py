@@ -10,7 +10,7 @@ from pydantic import Field
 from postroom.core.access import ANSWER_AGAIN, STEER
 from postroom.interfaces.http.api.call import Call
 from postroom.interfaces.http.api.forms import Arguments, Done, Nothing, Reason
-from postroom.interfaces.http.api.operation import Noun
+from postroom.interfaces.http.api.handwritten import Noun
 from postroom.operations.accounts.account_status import AccountLine
 from postroom.operations.actions.approvals import count_waiting
 from postroom.operations.overview.attention import Attention

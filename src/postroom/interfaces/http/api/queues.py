@@ -11,9 +11,9 @@ from postroom.core.access import OPERATE
 from postroom.core.views import Page
 from postroom.interfaces.http.api.call import Call
 from postroom.interfaces.http.api.connectors import WindowQuery
-from postroom.interfaces.http.api.cursors import opened_number, sealed
 from postroom.interfaces.http.api.forms import Arguments, Filter, Paged
-from postroom.interfaces.http.api.operation import Noun
+from postroom.interfaces.http.api.handwritten import Noun
+from postroom.interfaces.http.cursors import opened_number, sealed
 from postroom.operations.jobs.queue_board import (
     EndedKind,
     QueueBoard,

@@ -12,9 +12,9 @@ from postroom.core.rules.draft import read_draft
 from postroom.core.rules.rule import ScopeName
 from postroom.core.views import Page
 from postroom.interfaces.http.api.call import Call
-from postroom.interfaces.http.api.cursors import opened, sealed
 from postroom.interfaces.http.api.forms import Arguments, Done, Json, Nothing, Paged, Reason, Text
-from postroom.interfaces.http.api.operation import Noun
+from postroom.interfaces.http.api.handwritten import Noun
+from postroom.interfaces.http.cursors import opened, sealed
 from postroom.operations.rules import proposals, shadow
 from postroom.operations.rules.proposals import ProposalLine
 from postroom.operations.rules.rule_matches import RuleMatches

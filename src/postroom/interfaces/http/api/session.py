@@ -9,7 +9,7 @@ from postroom.core.access import ANYBODY
 from postroom.core.visitors import Visitor
 from postroom.interfaces.http.api.call import Call
 from postroom.interfaces.http.api.forms import Json
-from postroom.interfaces.http.api.operation import Noun
+from postroom.interfaces.http.api.handwritten import Noun
 
 SESSION = Noun("The caller")
 

@@ -14,7 +14,7 @@ from postroom.core.roles import Role
 from postroom.core.visitors import PersonRole
 from postroom.interfaces.http.api.call import Call
 from postroom.interfaces.http.api.forms import LONGEST_REASON, Arguments, Done, Filter, Nothing, Text
-from postroom.interfaces.http.api.operation import Noun
+from postroom.interfaces.http.api.handwritten import Noun
 from postroom.operations.actions.protection import ProtectedView, list_protected, protect, unprotect
 from postroom.operations.caller import Caller
 from postroom.operations.installation.settings_view import SettingView, settings_in_effect

@@ -97,14 +97,14 @@ async def create(call: Call, arguments: CreateArguments) -> CreateAnswer:
     backfill.estimate.
     """
     new = replace(
-        arguments.wanted(call.services.backfills.settings),
+        arguments.wanted(call.services.parts.backfills.settings),
         consent=arguments.consent,
         mode=arguments.mode,
         resume_daily=arguments.resume_daily,
         acts=arguments.acts,
         estimate_id=arguments.estimate_id,
     )
-    created = await call.services.backfills.create(new, call.signed())
+    created = await call.services.parts.backfills.create(new, call.signed())
     return {
         "job_id": str(created.job.id),
         "status": created.job.status,
@@ -125,19 +125,19 @@ async def pause(call: Call, arguments: JobArguments) -> StatusAnswer:
     """Pauses a backfill until backfill.resume. Its connector stops with its next report, within half a minute. Safe to
     repeat.
     """
-    return {"status": (await call.services.backfills.pause(arguments.job_id, call.signed())).status}
+    return {"status": (await call.services.parts.backfills.pause(arguments.job_id, call.signed())).status}
 
 
 @tool("backfill.cancel", "Cancel a backfill", ENDS, roles=STEER.tokens)
 async def cancel(call: Call, arguments: JobArguments) -> StatusAnswer:
     """Cancels a backfill for good. What it brought in stays; no model is asked about the rest of it. Safe to repeat."""
-    return {"status": (await call.services.backfills.cancel(arguments.job_id, call.signed())).status}
+    return {"status": (await call.services.parts.backfills.cancel(arguments.job_id, call.signed())).status}
 
 
 @tool("backfill.resume", "Resume a backfill", ADDS_ONCE, roles=STEER.tokens)
 async def resume(call: Call, arguments: JobArguments) -> StatusAnswer:
     """Lets a backfill that was paused, reached its cap or failed continue where it stopped. Safe to repeat."""
-    return {"status": (await call.services.backfills.resume(arguments.job_id, call.signed())).status}
+    return {"status": (await call.services.parts.backfills.resume(arguments.job_id, call.signed())).status}
 
 
 class ListArguments(Arguments):
@@ -195,7 +195,7 @@ class ListAnswer(TypedDict):
 @tool("backfill.list", "List the backfills", READS, roles=READ.tokens)
 async def list_jobs(call: Call, arguments: ListArguments) -> ListAnswer:
     """Lists backfills, newest first, with their progress and what they cost."""
-    found = await call.services.backfills.list_jobs(
+    found = await call.services.parts.backfills.list_jobs(
         arguments.limit,
         connector_type=arguments.connector_type,
         endpoint_identity=arguments.endpoint_identity,
@@ -285,7 +285,7 @@ async def poll(call: Call, arguments: PollArguments) -> PollAnswer:
     """
     if arguments.endpoint_identity != own_identity(call.principal):
         raise not_its_identity(call.principal, "endpoint_identity")
-    found = await call.services.backfill_work.poll(
+    found = await call.services.parts.backfill_work.poll(
         arguments.connector_type, arguments.endpoint_identity, call.principal, arguments.lease_token
     )
     nothing: PollAnswer = {
@@ -308,7 +308,7 @@ def _assigned(call: Call, state: BackfillState) -> PollAnswer:
             "target_categories": list(job.target_categories),
             "date_from": job.date_from.isoformat(),
             "date_to": job.date_to.isoformat(),
-            "time_zone": str(call.services.backfills.zone),
+            "time_zone": str(call.services.parts.backfills.zone),
             "rate_limit_per_hour": job.rate_limit_per_hour,
             "daily_cost_cap_cents": job.daily_cost_cap_cents,
             "message_cost_micros": job.message_cost_micros,
@@ -370,10 +370,10 @@ async def progress(call: Call, arguments: ProgressArguments) -> ProgressAnswer:
     returned counts: unless it is active, stop at once. The error lease_lost means that the job is no longer this
     connector's; no_room that this is more than its rate allows: repeat the report after retry_after_s.
     """
-    job = await call.services.backfills.load(arguments.job_id)
+    job = await call.services.parts.backfills.load(arguments.job_id)
     if job.endpoint_identity != own_identity(call.principal):
         raise not_its_identity(call.principal, "job_id")
-    state = await call.services.backfill_work.progress(job.id, _progress(call, arguments, job), call.principal)
+    state = await call.services.parts.backfill_work.progress(job.id, _progress(call, arguments, job), call.principal)
     return {
         "status": state.job.status,
         "batch_seq": state.job.batch_seq,
@@ -384,7 +384,7 @@ async def progress(call: Call, arguments: ProgressArguments) -> ProgressAnswer:
 
 
 def _progress(call: Call, arguments: ProgressArguments, job: BackfillJob) -> Progress:
-    window, micros = job.window(call.services.backfills.zone), arguments.cost_spent_micros
+    window, micros = job.window(call.services.parts.backfills.zone), arguments.cost_spent_micros
     return Progress(
         rows_processed=arguments.rows_processed,
         rows_skipped=arguments.rows_skipped,

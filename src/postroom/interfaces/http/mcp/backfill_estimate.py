@@ -19,9 +19,9 @@ async def estimate(call: Call, arguments: BackfillArguments) -> EstimateAnswer:
     to 200. Takes up to a minute and ingests nothing. Show the result to the owner of the mailbox before asking for
     consent.
     """
-    wanted = arguments.wanted(call.services.backfills.settings)
+    wanted = arguments.wanted(call.services.parts.backfills.settings)
     try:
-        made = await call.services.estimates.estimate(wanted, call.signed())
+        made = await call.services.parts.estimates.estimate(wanted, call.signed())
     except SampleFailed:
         raise MailboxLater("the connector could not count; connector.list shows its state") from None
     return {**made.form, "estimate_id": str(made.id)}

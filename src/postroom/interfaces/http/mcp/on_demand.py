@@ -89,7 +89,7 @@ async def search_and_ingest(call: Call, arguments: OnDemandArguments) -> OnDeman
     """
     services, principal = call.services, call.principal
     cap = MOST_PER_AGENT_AND_HOUR if principal.role is Role.AGENT else None
-    on_demand = OnDemand(services.database, services.requests, services.clock, hourly_cap=cap)
+    on_demand = OnDemand(services.database, services.parts.requests, services.clock, hourly_cap=cap)
     account = await on_demand.mailbox(arguments.endpoint_identity, principal.account_id)
     wait = timedelta(seconds=arguments.wait_s)
     async with call.caller_left(wait) as left:

@@ -51,7 +51,7 @@ async def outbound_report(call: Call, arguments: ReportArguments) -> ReportAnswe
     account = await services.database.run(account_at(identity))
     effect = ReportEffect()
     if account is not None:
-        effect = await take_found_report(services.database, raw, account, services.clock, services.strikes)
+        effect = await take_found_report(services.database, raw, account, services.clock, services.parts.strikes)
     outcome = "recorded" if effect.recorded else "doubted" if effect.doubted else "ignored"
     services.tally.count(OUTBOUND_REPORT, outcome)
     log.info("outbound.report", outcome=outcome, recorded=effect.recorded, doubted=effect.doubted)

@@ -70,7 +70,7 @@ async def requests(call: Call, arguments: RequestsArguments) -> RequestsAnswer:
     """
     wait = timedelta(seconds=arguments.wait_s)
     async with call.caller_left(wait) as left:
-        leased = await call.services.requests.next(own_identity(call.principal), arguments.max, wait, left)
+        leased = await call.services.parts.requests.next(own_identity(call.principal), arguments.max, wait, left)
     return {"requests": [_leased(call, each) for each in leased]}
 
 
@@ -104,7 +104,9 @@ async def reply(call: Call, arguments: ReplyArguments) -> ReplyAnswer:
     or that another instance of the connector has the request.
     """
     given = Reply(arguments.result, arguments.error)
-    await call.services.requests.reply(arguments.request_id, own_identity(call.principal), arguments.lease_token, given)
+    await call.services.parts.requests.reply(
+        arguments.request_id, own_identity(call.principal), arguments.lease_token, given
+    )
     return {"status": "recorded"}
 
 
@@ -162,7 +164,7 @@ async def request(call: Call, arguments: RequestArguments) -> RequestAnswer:
     wait, given = timedelta(seconds=arguments.wait_s), arguments.model_dump(include={"message_ids", "query", "max"})
     asked = checked_arguments(arguments.kind, {name: value for name, value in given.items() if value is not None})
     async with call.caller_left(wait) as left:
-        view = await call.services.requests.ask(arguments.endpoint_identity, arguments.kind, asked, wait, left)
+        view = await call.services.parts.requests.ask(arguments.endpoint_identity, arguments.kind, asked, wait, left)
     counts = {name: value for name, value in (view.result or {}).items() if isinstance(value, int | float)}
     return {
         "request_id": str(view.id),

@@ -35,7 +35,13 @@ class _Marked:
 
 @cache
 def form_of(view: Any) -> type[Form]:
-    """The form of a view. Its untrusted fields are in a form of their own, which reads the same view."""
+    """The form of a view. Its untrusted fields are in a form of their own, which reads the same view.
+
+    A plain list is an object that holds its `lines`, so that more can be said beside them later.
+    """
+    if get_origin(view) in _LISTS:
+        lines: Any = list[_type(get_args(view)[0])]
+        return create_model(f"{name_of(get_args(view)[0])}List", __base__=Form, lines=(lines, FormField()))
     shown = shown_fields(view)
     definitions = dict(_definition(each) for each in shown if not each.is_untrusted)
     hidden = dict(_definition(each) for each in shown if each.is_untrusted)
@@ -68,7 +74,8 @@ def _reader(view: type, *, has_untrusted: bool) -> Any:
 
 def json_of(type_: Any, view: object) -> Any:
     """A view of this type as JSON."""
-    return form_of(type_).model_validate(view).model_dump(mode="json")
+    shown = {"lines": view} if get_origin(type_) in _LISTS else view
+    return form_of(type_).model_validate(shown).model_dump(mode="json")
 
 
 def _definition(field: Field) -> tuple[str, Any]:

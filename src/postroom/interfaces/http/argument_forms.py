@@ -1,0 +1,98 @@
+"""The forms in which programs send the arguments of operations, made from their declarations."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from datetime import datetime
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from pydantic import AfterValidator, AwareDatetime, Field, create_model
+
+from postroom.interfaces.http.cursors import LONGEST, opened, opened_number
+from postroom.interfaces.http.mcp.tool import Arguments, Text
+from postroom.operations.operation import LONGEST_TEXT, REQUIRED, Argument, Operation, OperationArgument
+
+LONGEST_REASON = 500
+REASON = OperationArgument("reason", str | None, None, Argument("Why, for the audit log.", 0, LONGEST_REASON), None)
+
+
+@cache
+def form_of_arguments(name: str, wanted: tuple[OperationArgument, ...]) -> type[Arguments]:
+    """The form of these arguments, under a name that descriptions show."""
+    definitions: dict[str, Any] = {each.name: _definition(each) for each in wanted}
+    return create_model(name, __base__=Arguments, **definitions)
+
+
+def values_of(operation: Operation, form: Arguments) -> dict[str, Any]:
+    """The arguments that were sent, by name; places of pages are opened."""
+    values = {name: getattr(form, name) for name in type(form).model_fields}
+    for each in operation.arguments:
+        if each.page is not None and each.name in values:
+            read = opened_number if each.page.of_numbers else opened
+            values[each.name] = read(operation.id, values[each.name])
+    return values
+
+
+def _definition(argument: OperationArgument) -> tuple[Any, Any]:
+    default = ... if argument.default is REQUIRED else argument.default
+    described = argument.argument
+    if argument.page is not None:
+        type_: Any = _type(str | None)
+        described = Argument(described.description, 0, LONGEST)
+    else:
+        type_ = _type(argument.type)
+    return type_, Field(default, description=described.description or None, **_bounds(argument.type, described))
+
+
+def _bounds(type_: Any, argument: Argument) -> dict[str, Any]:
+    least, most = argument.least, argument.most
+    kinds = [
+        each
+        for each in (get_args(type_) if get_origin(type_) in (Union, UnionType) else (type_,))
+        if each is not NoneType
+    ]
+    kind = kinds[0] if len(kinds) == 1 else object
+    if kind is str:
+        found = {"min_length": 1 if least is None else least, "max_length": LONGEST_TEXT if most is None else most}
+    elif get_origin(kind) in (list, tuple, Sequence):
+        found = {"min_length": least, "max_length": most}
+    else:
+        found = {"ge": least, "le": most}
+    return {name: value for name, value in found.items() if value}
+
+
+def _type(hint: Any) -> Any:
+    origin: Any = get_origin(hint)
+    arguments = get_args(hint)
+    if hint is str:
+        return Text
+    if hint is datetime:
+        return AwareDatetime
+    if origin is Annotated:
+        bounds = next((each for each in arguments if isinstance(each, Argument)), Argument())
+        described = bounds.description or None
+        return Annotated[_type(arguments[0]), Field(description=described, **_bounds(arguments[0], bounds))]
+    if origin in (Union, UnionType):
+        return Union[tuple(_type(each) for each in arguments)]  # noqa: UP007 - made at run time
+    if origin in (list, tuple, Sequence, Iterable):
+        return list[_type(arguments[0])]
+    if origin in (dict, Mapping):
+        return dict[_type(arguments[0]), _type(arguments[1])]
+    if origin is not Literal and (is_dataclass(hint) or hasattr(hint, "_fields")):
+        return _object(hint)
+    return hint
+
+
+@cache
+def _object(made: Any) -> Any:
+    """An object among the arguments: read as strictly as they are, then made."""
+    hints = get_type_hints(made, include_extras=True)
+    if hasattr(made, "_fields"):
+        names, defaults = made._fields, made._field_defaults
+    else:
+        names = [each.name for each in fields(made)]
+        defaults = {each.name: each.default for each in fields(made) if each.default is not MISSING}
+    arguments = tuple(OperationArgument.of(name, hints[name], defaults.get(name, REQUIRED)) for name in names)
+    form = form_of_arguments(made.__name__, arguments)
+    return Annotated[form, AfterValidator(lambda read: made(**{name: getattr(read, name) for name in names}))]

@@ -1,0 +1,258 @@
+"""The table of operations: each is declared once, where its function is, and every interface reads the declaration.
+
+    @TENANTS.operation(OPERATE, post("/outbound/tenants/{tenant}/pause"), command("tenant pause {tenant}"), signs=True)
+    async def pause_tenant(by: Caller, /, tenant: TenantName) -> TenantView:
+        \"\"\"Accept and send nothing for a tenant. Safe to repeat.\"\"\"
+
+The parameters of the function say what it needs. Those before the slash are parts of the product, found by their types
+(`operations/parts.py`): the caller, the database, the clock, the settings, an overview. Those after it are the
+arguments, which `Argument` describes and bounds. The return type is a view, the docstring is the description.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence, Set
+from dataclasses import dataclass
+from functools import cache
+from inspect import Parameter, getdoc, signature
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from postroom.core.access import Access
+from postroom.core.roles import Principal, Role
+
+Method = Literal["GET", "POST", "PUT", "DELETE"]
+Run = Callable[..., Awaitable[Any]]
+AnyRun = TypeVar("AnyRun", bound=Run)
+REQUIRED = Parameter.empty
+LONGEST_TEXT = 500
+MOST_LISTED = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """What an argument is for, and its bounds: the length of a text or a list, the value of a number."""
+
+    description: str = ""
+    least: int | float | None = None
+    most: int | float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NextPage:
+    """Marks the argument that says where a page begins: the `next` of the page before, as the operation made it.
+
+    Interfaces seal it, so that callers cannot make one up; the key of a list `of_numbers` is a number.
+    """
+
+    of_numbers: bool = False
+
+
+Limit = Annotated[int, Argument(f"How many at most, 1 to {MOST_LISTED}.", 1, MOST_LISTED)]
+Next = Annotated[str | None, NextPage(), Argument("`next` of the page before; else the first page.")]
+NextNumber = Annotated[int | None, NextPage(of_numbers=True), Argument("`next` of the page before; else the first.")]
+
+
+@dataclass(frozen=True, slots=True)
+class OperationArgument:
+    """One argument of an operation."""
+
+    name: str
+    type: Any
+    default: Any
+    argument: Argument
+    page: NextPage | None
+
+    @classmethod
+    def of(cls, name: str, hint: Any, default: Any) -> "OperationArgument":
+        """Read a parameter's type, whose marks are its description and bounds."""
+        type_, marks = _type_and_marks(hint)
+        argument = next((each for each in reversed(marks) if isinstance(each, Argument)), Argument())
+        page = next((each for each in marks if isinstance(each, NextPage)), None)
+        return cls(name, type_, default, argument, page)
+
+
+@dataclass(frozen=True, slots=True)
+class Http:
+    """The operation in the JSON API. Arguments that the path does not name are in the query of a GET, else in the body.
+
+    With `once`, an `Idempotency-Key` makes sure that a repeated request is not done twice.
+    """
+
+    method: Method
+    path: str
+    status: int = 200
+    once: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """The operation as a command: `tenant pause {tenant}` has one argument and an option for each other one.
+
+    A list is printed as a table of `columns`. Of anything else people see `line`, a format of the view's fields, or
+    else all fields.
+    """
+
+    words: str
+    columns: Sequence[str] = ()
+    line: str | None = None
+
+    @property
+    def group(self) -> str:
+        return self.words.split()[0]
+
+    @property
+    def name(self) -> str:
+        return self.words.split()[1]
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return tuple(word[1:-1] for word in self.words.split()[2:])
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """Hints for clients: whether a tool only reads, is destructive, or is idempotent."""
+
+    read_only: bool
+    destructive: bool
+    idempotent: bool
+
+
+READS = Hints(read_only=True, destructive=False, idempotent=True)
+ADDS = Hints(read_only=False, destructive=False, idempotent=False)
+ADDS_ONCE = Hints(read_only=False, destructive=False, idempotent=True)
+ENDS = Hints(read_only=False, destructive=True, idempotent=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """The operation as a tool over MCP, for the tokens of its access and for those of the roles in `also`.
+
+    Tools `across_accounts` show the events of every account: they do not exist for an agent that is bound to one.
+    """
+
+    name: str
+    title: str
+    hints: Hints
+    also: frozenset[Role] = frozenset()
+    across_accounts: bool = False
+
+
+Interface = Http | Command | Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation. With `signs`, its caller may give a reason, which goes into the audit log."""
+
+    noun: "Noun"
+    access: Access
+    run: Run
+    http: Http | None
+    command: Command | None
+    tool: Tool | None
+    signs: bool
+
+    @property
+    def id(self) -> str:
+        return self.run.__name__
+
+    @property
+    def description(self) -> str:
+        return " ".join((getdoc(self.run) or "").split())
+
+    @property
+    def answer(self) -> Any:
+        """The type of its answer."""
+        return _hints(self.run)["return"]
+
+    @property
+    def arguments(self) -> tuple[OperationArgument, ...]:
+        return tuple(each for each in _parameters(self.run) if isinstance(each, OperationArgument))
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The types of the parts of the product that it needs."""
+        return tuple(each[1] for each in _parameters(self.run) if not isinstance(each, OperationArgument))
+
+    @property
+    def tokens(self) -> frozenset[Role]:
+        """The roles of tokens that have it as a tool."""
+        return frozenset() if self.tool is None else self.access.tokens | self.tool.also
+
+    def exists_for(self, principal: Principal) -> bool:
+        """Whether the holder of a token has it as a tool."""
+        across = self.tool is not None and self.tool.across_accounts
+        return principal.role in self.tokens and not (across and principal.is_bound_agent)
+
+
+class Noun:
+    """The operations of one noun."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.operations: list[Operation] = []
+
+    def operation(self, access: Access, *interfaces: Interface, signs: bool = False) -> Callable[[AnyRun], AnyRun]:
+        """Declare the decorated function as an operation on these interfaces."""
+        of = {type(each): each for each in interfaces}
+
+        def declare(run: AnyRun) -> AnyRun:
+            http, command, tool = of.get(Http), of.get(Command), of.get(Tool)
+            self.operations.append(Operation(self, access, run, http, command, tool, signs))  # type: ignore[arg-type]
+            return run
+
+        return declare
+
+
+def get(path: str) -> Http:
+    return Http("GET", path)
+
+
+def post(path: str, *, status: int = 200, once: bool = False) -> Http:
+    return Http("POST", path, status, once)
+
+
+def put(path: str) -> Http:
+    return Http("PUT", path)
+
+
+def delete(path: str) -> Http:
+    return Http("DELETE", path)
+
+
+def command(words: str, *columns: str, line: str | None = None) -> Command:
+    return Command(words, columns, line)
+
+
+def tool(name: str, title: str, hints: Hints, *, also: Set[Role] = frozenset(), across_accounts: bool = False) -> Tool:
+    return Tool(name, title, hints, frozenset(also), across_accounts)
+
+
+@cache
+def _hints(run: Run) -> dict[str, Any]:
+    return get_type_hints(run, include_extras=True)
+
+
+@cache
+def _parameters(run: Run) -> tuple["OperationArgument | tuple[str, Any]", ...]:
+    hints = _hints(run)
+    return tuple(
+        (name, hints[name])
+        if each.kind is Parameter.POSITIONAL_ONLY
+        else OperationArgument.of(name, hints[name], each.default)
+        for name, each in signature(run).parameters.items()
+    )
+
+
+def _type_and_marks(hint: Any) -> tuple[Any, list[Any]]:
+    """The bare type and its marks, also those of the one type that may be left out: `Name | None`."""
+    if get_origin(hint) is Annotated:
+        type_, *marks = get_args(hint)
+        bare, inner = _type_and_marks(type_)
+        return bare, [*inner, *marks]
+    if get_origin(hint) in (Union, UnionType):
+        members = [each for each in get_args(hint) if each is not NoneType]
+        if len(members) == 1 and get_origin(members[0]) is Annotated:
+            bare, marks = _type_and_marks(members[0])
+            return bare | None, marks
+    return hint, []

@@ -1,0 +1,27 @@
+"""All operations: importing the modules that declare them fills the nouns."""
+
+import importlib
+from collections.abc import Sequence
+from functools import cache
+
+from postroom.operations.nouns import NOUNS
+from postroom.operations.operation import Noun, Operation
+
+MODULES = (
+    "outbound.destinations",
+    "outbound.suppressions",
+    "outbound.tenants",
+)
+"""The modules that declare operations. Commands import the one that they need, other interfaces all."""
+
+
+@cache
+def nouns() -> Sequence[Noun]:
+    """All nouns, with all their operations."""
+    for each in MODULES:
+        importlib.import_module(f"postroom.operations.{each}")
+    return NOUNS
+
+
+def operations() -> list[Operation]:
+    return [each for noun in nouns() for each in noun.operations]
