@@ -29,11 +29,15 @@ MOST_LISTED = 200
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """What an argument is for, and its bounds: the length of a text or a list, the value of a number."""
+    """What an argument is for, and its bounds: the length of a text or a list, the value of a number.
+
+    Programs send it under its own name, or `sent_as` another: a body may name something as the path does.
+    """
 
     description: str = ""
     least: int | float | None = None
     most: int | float | None = None
+    sent_as: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,8 @@ def _definition(argument: OperationArgument) -> tuple[Any, Any]:
         described = Argument(described.description, 0, LONGEST)
     else:
         type_ = _type(argument.type)
-    return type_, Field(default, description=described.description or None, **_bounds(argument.type, described))
+    alias, description = described.sent_as, described.description or None
+    return type_, Field(default, alias=alias, description=description, **_bounds(argument.type, described))
 
 
 def _bounds(type_: Any, argument: Argument) -> dict[str, Any]:
@@ -78,7 +79,7 @@ def _type(hint: Any) -> Any:
     if origin in (list, tuple, Sequence, Iterable):
         return list[_type(arguments[0])]
     if origin in (dict, Mapping):
-        return dict[_type(arguments[0]), _type(arguments[1])]
+        return dict[arguments[0], _type(arguments[1])]
     if origin is not Literal and (is_dataclass(hint) or hasattr(hint, "_fields")):
         return _object(hint)
     return hint
