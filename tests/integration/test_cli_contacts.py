@@ -149,9 +149,9 @@ def test_the_list_shows_the_order_in_which_rules_are_tried(shell: Shell):
 def test_rules_are_removed_and_shipped_ones_switched_off_and_on_again(shell: Shell):
     assert shell("filters", "add", "--name", "shop", "--tier", "skip", "--sender-domain", "shop.example") == 0
     assert shell("filters", "remove", "shop", "--json") == 0
-    assert shell.json() == [{"name": "shop", "result": "removed"}]
+    assert shell.json() == [{"done": "Removed. Connectors apply it within 15 minutes."}]
     assert shell("filters", "remove", "list-id") == 0
-    assert shell.out == "list-id  switched off\n"
+    assert shell.out == "Disabled. Connectors apply it within 15 minutes.\n"
     found = rules(shell)
     assert "shop" not in found
     assert not found["list-id"]["enabled"]

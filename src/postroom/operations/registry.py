@@ -8,9 +8,15 @@ from postroom.operations.nouns import NOUNS
 from postroom.operations.operation import Noun, Operation
 
 MODULES = (
+    "accounts.labels",
+    "connectors.filters",
+    "connectors.tier_rules",
     "outbound.destinations",
     "outbound.suppressions",
     "outbound.tenants",
+    "rules.proposals",
+    "rules.rule_changes",
+    "rules.rule_views",
 )
 """The modules that declare operations. Commands import the one that they need, other interfaces all."""
 

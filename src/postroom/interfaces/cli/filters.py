@@ -7,6 +7,7 @@ import typer
 
 from postroom.core.errors import BadInput
 from postroom.interfaces.cli.session import Session, command_group
+from postroom.interfaces.cli.table import add_commands
 
 if TYPE_CHECKING:
     from postroom.core.mail.ingestion import IngestionRule
@@ -85,16 +86,7 @@ def add(
     _show(name, "added", session)
 
 
-@app.command()
-def remove(
-    session: Session,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The filter, as `postroom filters list` shows it.")],
-) -> None:
-    """Remove a filter of yours, or disable a built-in one."""
-    from postroom.operations.connectors.filters import remove_filter
-
-    origin = session.act(remove_filter, name)
-    _show(name, "removed" if origin == "user" else "switched off", session)
+add_commands(app, "filters", "connectors.filters")
 
 
 def _rule(name: str, tier: str | None, position: int, conditions: dict[str, str]) -> "IngestionRule":

@@ -8,9 +8,9 @@ import typer
 from postroom.core.errors import BadInput
 from postroom.core.lifecycle import ProposalState
 from postroom.core.rules.documents import write_documents
-from postroom.interfaces.cli.options import Reason
 from postroom.interfaces.cli.output import cell, show_json, show_one
 from postroom.interfaces.cli.session import Session, command_group
+from postroom.interfaces.cli.table import add_commands
 from postroom.operations.rules import proposals
 from postroom.operations.rules.proposals import ProposalView
 
@@ -61,11 +61,7 @@ def accept(
     session.show_line(row, f"{cell(name)}  " + ("acts now" if active else "decides in shadow now"))
 
 
-@app.command()
-def dismiss(session: Session, id: Id, reason: Reason = None) -> None:
-    """Dismiss a proposal; it is not made again."""
-    found = session.because(reason).act(proposals.dismiss, id)
-    session.show_line({"id": found.id, "state": found.state}, f"{found.id}  dismissed")
+add_commands(app, "proposals", "rules.proposals")
 
 
 def _row(view: ProposalView) -> dict[str, Any]:

@@ -14,10 +14,10 @@ from postroom.interfaces.cli import rules_code, rules_exchange, rules_starter, r
 from postroom.interfaces.cli.output import cell, show_json, show_one
 from postroom.interfaces.cli.rule_options import AllowMissing, Scope, ScopeRef, json_option, parameters_of, read_drafts
 from postroom.interfaces.cli.session import Session, command_group
+from postroom.operations.rules.rule_changes import confirm_rule
 from postroom.operations.rules.rules import (
     RuleView,
     add_rules,
-    confirm_rule,
     edit_rule,
     list_rules,
     list_unconfirmed,
@@ -178,7 +178,7 @@ def confirm(
         typer.confirm("Let this rule act on new mail?", abort=True, err=True)
     was_waiting = view.awaits_confirmation
     confirmed = session.act(confirm_rule, view.id, view.content_hash)
-    session.show_result(confirmed.name, "confirmed" if was_waiting else "needed no confirmation", key="name")
+    session.show_result(confirmed.rule.name, "confirmed" if was_waiting else "needed no confirmation", key="name")
 
 
 @app.command()

@@ -1,20 +1,25 @@
 """Filters, which are the ingestion rules: how much of a message is stored."""
 
+from typing import Annotated
+
+from postroom.core.access import OPERATE, READ
 from postroom.core.errors import BadInput
 from postroom.core.mail.ingestion import IngestionRule
-from postroom.core.views import Page
+from postroom.core.views import Done, Page
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
+from postroom.operations.nouns import FILTERS
+from postroom.operations.operation import Argument, Limit, Next, command, get
 from postroom.store.engine.database import Database
 from postroom.store.intake import ingestion_rules
-from postroom.store.intake.ingestion_rules import PACK, IngestionRuleView, Origin
+from postroom.store.intake.ingestion_rules import PACK, IngestionRuleView
 
 __all__ = [
     "IngestionRuleView",
     "add_filter",
-    "filter_page",
     "is_shipped",
     "list_filters",
+    "read_filters",
     "remove_filter",
     "restore_filter",
 ]
@@ -25,12 +30,13 @@ async def list_filters(database: Database) -> list[IngestionRuleView]:
     return await database.run(ingestion_rules.list_ingestion_rules())
 
 
-async def filter_page(database: Database, after: str | None, most: int) -> Page[IngestionRuleView]:
-    """List filters after a place. Raise BadInput for a place that is none."""
-    place = _place(after)
+@FILTERS.operation(READ, get("/filters"))
+async def read_filters(database: Database, /, limit: Limit = 50, next: Next = None) -> Page[IngestionRuleView]:
+    """The filters in the order in which they are tried: the user's own, and the built-in ones."""
+    place = _place(next)
     found = [each for each in await list_filters(database) if (each.rule.number, each.rule.name) > place]
-    shown = found[:most]
-    return Page(shown, f"{shown[-1].rule.number} {shown[-1].rule.name}" if len(found) > most else None)
+    shown = found[:limit]
+    return Page(shown, f"{shown[-1].rule.number} {shown[-1].rule.name}" if len(found) > limit else None)
 
 
 def _place(given: str | None) -> tuple[int, str]:
@@ -58,6 +64,10 @@ async def restore_filter(by: Caller, name: str) -> bool:
     return await by.run(ingestion_rules.restore_pack_rule(name, by.signature, by.clock()))
 
 
-async def remove_filter(by: Caller, name: str) -> Origin:
-    """Remove one of the user's own filters, or disable a built-in one; return which it was."""
-    return await by.run(ingestion_rules.remove_ingestion_rule(name, by.signature, by.clock()))
+@FILTERS.operation(OPERATE, command("filters remove {name}"))
+async def remove_filter(
+    by: Caller, /, name: Annotated[str, Argument("The filter, as `postroom filters list` shows it.")]
+) -> Done:
+    """Remove a filter of yours, or disable a built-in one."""
+    origin = await by.run(ingestion_rules.remove_ingestion_rule(name, by.signature, by.clock()))
+    return Done(f"{'Removed' if origin == 'user' else 'Disabled'}. Connectors apply it within 15 minutes.")

@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
+from postroom.core.access import READ
 from postroom.core.heartbeat import Liveness
 from postroom.core.mail.providers import PROVIDERS
 from postroom.core.queue.queues import EMAIL, GUARD
 from postroom.core.views import Shown
 from postroom.operations.connectors.connectors import list_connectors
+from postroom.operations.nouns import FILTERS
+from postroom.operations.operation import get
 from postroom.settings.queues import queues_of
 from postroom.settings.reading import Settings
 from postroom.store.engine.clock import Clock, wall_clock
@@ -73,7 +76,9 @@ class TierRules:
     contacts: ContactsState
 
 
-async def load_tier_rules(database: Database, settings: Settings, clock: Clock = wall_clock) -> TierRules:
+@FILTERS.operation(READ, get("/filters/tiers"))
+async def load_tier_rules(database: Database, settings: Settings, clock: Clock = wall_clock, /) -> TierRules:
+    """How mail gets its priority tier, the guard against starvation, and the state of the contacts."""
     now = clock()
     stale = timedelta(seconds=settings.connector.contacts_stale_s)
     sources = await database.run(count_contacts(MOST_COUNTED))

@@ -3,13 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 from uuid import UUID
 
+from postroom.core.access import OPERATE, READ
 from postroom.core.lifecycle import ProposalState
 from postroom.core.rules.in_words import conditions_in_words
-from postroom.core.views import Untrusted
+from postroom.core.views import Done, Untrusted
 from postroom.operations.caller import Caller
+from postroom.operations.nouns import RULES
+from postroom.operations.operation import Argument, command, get, post
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.rules import proposals as store
@@ -22,13 +25,15 @@ __all__ = [
     "ProposalState",
     "ProposalView",
     "accept",
-    "dismiss",
+    "accept_proposal",
+    "dismiss_proposal",
     "list_proposals",
     "load_proposal",
-    "open_lines",
+    "read_proposals",
 ]
 
 MOST_SHOWN = 20
+ProposalId = Annotated[UUID, Argument("The id of the proposal.")]
 
 
 class AcceptedProposal(NamedTuple):
@@ -51,8 +56,9 @@ class ProposalLine:
     at: datetime
 
 
-async def open_lines(database: Database) -> list[ProposalLine]:
-    """List the newest open proposals in words."""
+@RULES.operation(READ, get("/rules/proposals"))
+async def read_proposals(database: Database, /) -> list[ProposalLine]:
+    """The newest rules that Postroom proposes from what the owner did by hand."""
     return [
         ProposalLine(
             each.id,
@@ -87,6 +93,22 @@ async def accept(by: Caller, id: UUID, *, active: bool) -> AcceptedProposal:
     return AcceptedProposal(*await by.run(store.accept_proposal(id, new_id(), not active, by.signature, by.clock())))
 
 
-async def dismiss(by: Caller, id: UUID) -> ProposalView:
-    """Dismiss a proposal for good."""
-    return await by.run(store.dismiss_proposal(id, by.signature, by.clock()))
+@RULES.operation(OPERATE, post("/rules/proposals/{proposal}/accept"))
+async def accept_proposal(
+    by: Caller,
+    /,
+    proposal: ProposalId,
+    active: Annotated[bool, Argument("Let it act at once; otherwise it begins in shadow.")] = False,
+) -> Done:
+    """Make a rule of a proposal, in shadow unless `active`."""
+    await accept(by, proposal, active=active)
+    return Done("The proposal is a rule now." if active else "The proposal is a rule now, in shadow.")
+
+
+@RULES.operation(
+    OPERATE, post("/rules/proposals/{proposal}/dismiss"), command("proposals dismiss {proposal}"), signs=True
+)
+async def dismiss_proposal(by: Caller, /, proposal: ProposalId) -> Done:
+    """Dismiss a proposal: it is not made again."""
+    await by.run(store.dismiss_proposal(proposal, by.signature, by.clock()))
+    return Done("Dismissed; this rule is not proposed again.")

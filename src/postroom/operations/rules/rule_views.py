@@ -6,17 +6,20 @@ from datetime import datetime, timedelta
 from typing import Annotated, NamedTuple
 from uuid import UUID
 
+from postroom.core.access import READ
 from postroom.core.errors import BadInput
 from postroom.core.rules.documents import write_documents
 from postroom.core.rules.draft import PRIORITIES, check_rule
 from postroom.core.rules.in_words import conditions_in_words
 from postroom.core.rules.order import RulePlace
 from postroom.core.rules.rule import ScopeName
-from postroom.core.views import Untrusted
+from postroom.core.views import Page, Untrusted
 from postroom.operations.accounts.accounts import list_accounts
-from postroom.operations.caller import Caller
+from postroom.operations.nouns import RULES
+from postroom.operations.operation import Argument, Limit, Next, get
 from postroom.operations.overview.channels import changes_on
 from postroom.store.actions import decisions
+from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.rules import rule_lists, rules
 from postroom.store.rules.rule_lists import NumberedRule, RuleCounts, RuleState
@@ -27,16 +30,14 @@ from postroom.words.actions import rule_does
 __all__ = [
     "DAYS",
     "RuleCounts",
+    "RuleId",
     "RuleLine",
-    "RuleLines",
-    "RulePlace",
+    "RulePage",
     "RuleState",
     "RuleView",
     "UnconfirmedRule",
-    "list_lines",
-    "load_line",
-    "move_rule",
-    "read_place",
+    "read_rule",
+    "read_rules",
     "rule_changes",
     "unconfirmed_lines",
 ]
@@ -44,6 +45,7 @@ __all__ = [
 DAYS = 7
 """The window of hits, in days."""
 MOST = 100
+RuleId = Annotated[UUID, Argument("The id of the rule.")]
 NO_HITS: Mapping[datetime, int] = {}
 NO_TALLIES: Mapping[UUID, Tally] = {}
 
@@ -68,40 +70,38 @@ class RuleLine:
 
 
 @dataclass(frozen=True, slots=True)
-class RuleLines:
-    """Some rules in order, the place of the last one if there are more, and how many there are altogether."""
+class RulePage(Page[RuleLine]):
+    """In the order in which they are tried. `decided` is how many decisions rules made in 7 days."""
 
-    lines: list[RuleLine]
-    more_after: RulePlace | None
     counts: RuleCounts
     decided: int
-    """How many decisions were made by rules in the window."""
 
 
-async def list_lines(
+@RULES.operation(READ, get("/rules"))
+async def read_rules(
     database: Database,
-    now: datetime,
-    *,
-    scope: ScopeName | None = None,
-    state: RuleState | None = None,
-    after: RulePlace | None = None,
-    most: int = MOST,
-) -> RuleLines:
-    """List rules in the order in which they are tried, after a place."""
-    place = after or rule_lists.BEGINNING
-    views = await database.run(rule_lists.rules_page(scope, state, place, most + 1))
-    shown = views[:most]
+    clock: Clock,
+    /,
+    limit: Limit = 50,
+    next: Next = None,
+    scope: Annotated[ScopeName | None, Argument("Only rules of this scope.")] = None,
+    state: Annotated[RuleState | None, Argument("Only rules that are on, in shadow, or off.")] = None,
+) -> RulePage:
+    """The rules in the order in which they are tried."""
+    place = rule_lists.BEGINNING if next is None else _place(next)
+    views = await database.run(rule_lists.rules_page(scope, state, place, limit + 1))
+    shown, now = views[:limit], clock()
     hits = await database.run(rule_lists.rule_hits(now - timedelta(days=DAYS)))
     lines = await _lines(database, shown, hits, now)
-    more = RulePlace(shown[-1].rule.priority, shown[-1].rule.id) if len(views) > most else None
+    more = f"{shown[-1].rule.priority}_{shown[-1].rule.id}" if len(views) > limit else None
     counts = await database.run(rule_lists.count_rules())
     decided = sum(sum(hours.values()) for name, hours in hits.items() if len(name) == 36)
-    return RuleLines(lines, more, counts, decided)
+    return RulePage(lines, more, counts, decided)
 
 
-def read_place(text: str) -> RulePlace:
-    """Read the place after which a list goes on, as `priority_id`. Raise BadInput."""
-    priority, _, id = text.partition("_")
+def _place(next: str) -> RulePlace:
+    """Read the place after which a page begins, as `priority_id`. Raise BadInput."""
+    priority, _, id = next.partition("_")
     try:
         place = RulePlace(int(priority), UUID(id))
     except ValueError:
@@ -126,15 +126,12 @@ async def unconfirmed_lines(database: Database, now: datetime) -> list[Unconfirm
     return [UnconfirmedRule(each, write_documents([each.rule.draft], "yaml"), each.rule.content_hash) for each in lines]
 
 
-async def load_line(database: Database, id: UUID, now: datetime) -> RuleLine:
-    view = await database.run(rule_lists.rule_with_id(id))
+@RULES.operation(READ, get("/rules/{rule}"))
+async def read_rule(database: Database, clock: Clock, /, rule: RuleId) -> RuleLine:
+    """One rule with its hits."""
+    view, now = await database.run(rule_lists.rule_with_id(rule)), clock()
     hits = await database.run(rule_lists.rule_hits(now - timedelta(days=DAYS)))
     return (await _lines(database, [view], hits, now))[0]
-
-
-async def move_rule(by: Caller, id: UUID, *, down: bool) -> str:
-    """Move a rule one place up or down, and return its name."""
-    return await by.run(rule_lists.move_rule(id, down, by.signature, by.clock()))
 
 
 def rule_changes(database: Database) -> AsyncIterator[None]:

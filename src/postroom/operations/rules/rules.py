@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-from uuid import UUID
 
 from postroom.core.actions.steps import steps_of
 from postroom.core.errors import BadInput
@@ -22,7 +21,6 @@ __all__ = [
     "AddedRules",
     "RuleView",
     "add_rules",
-    "confirm_rule",
     "edit_rule",
     "list_rules",
     "list_unconfirmed",
@@ -97,11 +95,6 @@ async def switch_rule(by: Caller, name: str, enabled: bool) -> RuleView:
 async def list_unconfirmed(database: Database) -> list[RuleView]:
     """List the rules that tokens wrote and that send or delete: they decide nothing until a person confirms them."""
     return await database.run(store.unconfirmed_rules())
-
-
-async def confirm_rule(by: Caller, id: UUID, shown_hash: str) -> RuleView:
-    """Let a rule decide whose content has the hash that was shown. Raise Conflict if it has another. Safe to repeat."""
-    return await by.run(store.confirm_rule(id, shown_hash, by.signature, by.clock()))
 
 
 async def remove_rule(by: Caller, name: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
-from postroom.operations.connectors.filters import filter_page
+from postroom.operations.connectors.filters import read_filters
 from postroom.operations.connectors.tier_rules import load_tier_rules
 from postroom.words.connectors import CONTACT_SOURCES, STORED
 
@@ -20,7 +20,7 @@ class FiltersPage(Page):
     address, title, template = "/filters", "Filters", "filters.html"
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
-        page = await filter_page(self._database, visit.text("after"), MOST_SHOWN)
+        page = await read_filters(self._database, MOST_SHOWN, visit.text("after"))
         return {
             "tiers": await load_tier_rules(self._database, self._settings),
             "filters": page.lines,

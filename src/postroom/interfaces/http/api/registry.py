@@ -7,7 +7,6 @@ from postroom.interfaces.http.api.approvals import APPROVALS
 from postroom.interfaces.http.api.audit import AUDIT
 from postroom.interfaces.http.api.backfill import BACKFILL
 from postroom.interfaces.http.api.connectors import CONNECTORS
-from postroom.interfaces.http.api.filters import FILTERS
 from postroom.interfaces.http.api.handwritten import Handwritten, Noun
 from postroom.interfaces.http.api.jobs import JOBS
 from postroom.interfaces.http.api.mail import MAIL
@@ -15,9 +14,9 @@ from postroom.interfaces.http.api.operation import ApiOperation
 from postroom.interfaces.http.api.outbound import OUTBOUND
 from postroom.interfaces.http.api.overview import OVERVIEW
 from postroom.interfaces.http.api.queues import QUEUES
-from postroom.interfaces.http.api.rules import RULES
 from postroom.interfaces.http.api.session import SESSION
 from postroom.interfaces.http.api.settings import SETTINGS
+from postroom.operations.operation import Noun as TableNoun
 from postroom.operations.registry import nouns
 
 _HANDWRITTEN: Sequence[Noun] = (
@@ -25,8 +24,6 @@ _HANDWRITTEN: Sequence[Noun] = (
     OVERVIEW,
     MAIL,
     APPROVALS,
-    RULES,
-    FILTERS,
     CONNECTORS,
     BACKFILL,
     QUEUES,
@@ -47,10 +44,11 @@ class ApiNoun:
     operations: Sequence[AnyOperation]
 
 
-def _noun(noun: Noun) -> ApiNoun:
-    declared = [each for table in nouns() if table.title == noun.title for each in table.operations]
-    return ApiNoun(noun.title, [*noun.operations, *(ApiOperation(each, each.http) for each in declared if each.http)])
+def _noun(table: TableNoun) -> ApiNoun:
+    handwritten = [each for noun in _HANDWRITTEN if noun.title == table.title for each in noun.operations]
+    declared = [ApiOperation(each, each.http) for each in table.operations if each.http]
+    return ApiNoun(table.title, [*handwritten, *declared])
 
 
-NOUNS = tuple(_noun(each) for each in _HANDWRITTEN)
+NOUNS = tuple(_noun(each) for each in nouns())
 OPERATIONS = tuple(operation for noun in NOUNS for operation in noun.operations)

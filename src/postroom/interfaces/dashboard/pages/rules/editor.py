@@ -20,7 +20,7 @@ from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.accounts.accounts import list_accounts
 from postroom.operations.accounts.labels import list_labels
 from postroom.operations.parts import Parts
-from postroom.operations.rules.rule_views import DAYS, load_line, rule_changes
+from postroom.operations.rules.rule_views import DAYS, read_rule, rule_changes
 from postroom.operations.rules.rules import add_rules, edit_rule, load_rule
 from postroom.operations.rules.shadow import ShadowScope, doubts, report_on
 
@@ -109,7 +109,7 @@ class NewRulePage(Page):
 
     async def _kept_for_later(self, edited: EditedRule, rule_id: UUID) -> Response:
         """Keep what is written, based on the newest version, so that saving it once more is possible."""
-        newest = (await load_line(self._database, rule_id, self._clock())).rule
+        newest = (await read_rule(self._database, self._clock, rule_id)).rule
         problem = (
             f"“{newest.name}” was changed meanwhile, and is version {newest.version}: open it from the list to see it. "
             "Here is what you wrote; save it again to replace the other change."
@@ -123,7 +123,7 @@ class NewRulePage(Page):
             view = await load_rule(database, draft.name)
             return Done(f"“{view.name}” is a rule now.", to=f"/rules/{view.id}")
         try:
-            before = (await load_line(database, edited.rule_id, self._clock())).rule
+            before = (await read_rule(database, self._clock, edited.rule_id)).rule
         except NotFound:
             problem = "The rule was removed meanwhile. Here is what you wrote; save it to make it a new rule."
             return self._editor.kept(replace(edited, rule_id=None, version=None), problem)
@@ -147,7 +147,7 @@ class RulePage(Page):
         self._editor = editor
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
-        line = await load_line(self._database, rule_id(visit.parameters["rule"]), self._clock())
+        line = await read_rule(self._database, self._clock, rule_id(visit.parameters["rule"]))
         edited = self._editor.drafts.find(visit.text("draft")) or edited_of(line.rule)
         report = None
         if line.rule.mode == "shadow":

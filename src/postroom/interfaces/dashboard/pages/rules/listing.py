@@ -12,21 +12,28 @@ from postroom.interfaces.dashboard.forms import Done, Form, form_route
 from postroom.interfaces.dashboard.ids import read_id
 from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.visit import Visit
-from postroom.operations.rules import proposals, shadow
+from postroom.operations.rules import proposals
+from postroom.operations.rules.rule_changes import (
+    begin_shadow,
+    confirm_rule,
+    delete_rule,
+    disable_rule,
+    enable_rule,
+    end_shadow,
+    move_rule,
+)
 from postroom.operations.rules.rule_views import (
     DAYS,
     RuleState,
-    list_lines,
-    load_line,
-    move_rule,
-    read_place,
+    read_rule,
+    read_rules,
     rule_changes,
     unconfirmed_lines,
 )
-from postroom.operations.rules.rules import confirm_rule, remove_rule, switch_rule
 
 STATES: tuple[RuleState, ...] = get_args(RuleState)
 EVERY = "all"
+MOST_SHOWN = 100
 BECAUSE = "switched off on the page"
 
 
@@ -41,12 +48,13 @@ class RulesPage(Page):
     async def read(self, visit: Visit) -> Mapping[str, object]:
         scope: ScopeName | str = visit.choice("scope", (EVERY, *SCOPES), EVERY)
         state: RuleState | str = visit.choice("state", (EVERY, *STATES), EVERY)
-        found = await list_lines(
+        found = await read_rules(
             self._database,
-            self._clock(),
-            scope=next((each for each in SCOPES if each == scope), None),
-            state=next((each for each in STATES if each == state), None),
-            after=None if (after := visit.text("after")) is None else read_place(after),
+            self._clock,
+            MOST_SHOWN,
+            visit.text("after"),
+            next((each for each in SCOPES if each == scope), None),
+            next((each for each in STATES if each == state), None),
         )
         return {
             "found": found,
@@ -54,7 +62,7 @@ class RulesPage(Page):
             "state": state,
             "days": DAYS,
             "is_whole": (scope, state) == (EVERY, EVERY),
-            "proposals": await proposals.open_lines(self._database),
+            "proposals": await proposals.read_proposals(self._database),
             "unconfirmed": await unconfirmed_lines(self._database, self._clock()),
         }
 
@@ -77,45 +85,37 @@ class RulesPage(Page):
             *(form_route(self._site, address, submit) for address, submit in acts.items()),
         ]
 
-    async def _name(self, form: Form) -> str:
-        line = await load_line(self._database, rule_id(form.parameters["rule"]), self._clock())
-        return line.rule.name
-
     async def _move(self, form: Form) -> Done:
         down = form.text("to") == "down"
-        name = await move_rule(form.by, rule_id(form.parameters["rule"]), down=down)
-        return Done(f"“{name}” is tried {'later' if down else 'earlier'} now.")
+        line = await move_rule(form.by, _rule(form), "down" if down else "up")
+        return Done(f"“{line.rule.name}” is tried {'later' if down else 'earlier'} now.")
 
     async def _enable(self, form: Form) -> Done:
-        name = await self._name(form)
-        await switch_rule(form.by, name, True)
-        return Done(f"“{name}” is on: it decides about mail that comes in from now on.")
+        line = await enable_rule(form.by, _rule(form))
+        return Done(f"“{line.rule.name}” is on: it decides about mail that comes in from now on.")
 
     async def _confirm(self, form: Form) -> Done:
-        rule = rule_id(form.parameters["rule"])
-        confirmed = await confirm_rule(form.by, rule, form.text("shown"))
-        return Done(f"“{confirmed.name}” is confirmed: it decides about mail that comes in from now on.")
+        line = await confirm_rule(form.by, _rule(form), form.text("shown"))
+        return Done(f"“{line.rule.name}” is confirmed: it decides about mail that comes in from now on.")
 
     async def _disable(self, form: Form) -> Done:
-        name = await self._name(form)
-        await switch_rule(form.by, name, False)
-        return Done(f"“{name}” is off. What it did before stays as it is.")
+        line = await disable_rule(form.by, _rule(form))
+        return Done(f"“{line.rule.name}” is off. What it did before stays as it is.")
 
     async def _remove(self, form: Form) -> Done:
-        name = await self._name(form)
-        await remove_rule(form.by, name)
-        return Done(f"“{name}” is removed. Its text is in the audit log.", to="/rules")
+        line = await read_rule(self._database, self._clock, _rule(form))
+        await delete_rule(form.by, line.rule.id)
+        return Done(f"“{line.rule.name}” is removed. Its text is in the audit log.", to="/rules")
 
     async def _begin_shadow(self, form: Form) -> Done:
-        name = await self._name(form)
-        await shadow.begin(form.by, shadow.ShadowScope("rule", name))
-        return Done(f"“{name}” is in shadow: it decides, and nothing is done.")
+        line = await begin_shadow(form.by, _rule(form))
+        return Done(f"“{line.rule.name}” is in shadow: it decides, and nothing is done.")
 
     async def _end_shadow(self, form: Form) -> Done:
-        name = await self._name(form)
-        ended = await shadow.end(form.by, shadow.ShadowScope("rule", name))
+        line = await read_rule(self._database, self._clock, _rule(form))
+        ended = await end_shadow(form.by, line.rule.id)
         doubts = f" Mind: {'; '.join(ended.doubts)}." if ended.doubts else ""
-        return Done(f"“{name}” acts from now on.{doubts}")
+        return Done(f"“{line.rule.name}” acts from now on.{doubts}")
 
     async def _accept(self, form: Form) -> Done:
         active = form.text("as") == "active"
@@ -124,8 +124,11 @@ class RulesPage(Page):
         return Done(f"“{accepted.rule}” is a rule now{so_far}.")
 
     async def _dismiss(self, form: Form) -> Done:
-        await proposals.dismiss(form.by, _proposal(form))
-        return Done("Dismissed; this rule is not proposed again.")
+        return Done((await proposals.dismiss_proposal(form.by, _proposal(form))).done)
+
+
+def _rule(form: Form) -> UUID:
+    return rule_id(form.parameters["rule"])
 
 
 def _proposal(form: Form) -> UUID:

@@ -18,7 +18,7 @@ from postroom.interfaces.dashboard.pages.rules.editor import WINDOWS, EditorPart
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.installation.long_tasks import FromPage, LongTasks, Report
-from postroom.operations.rules.rule_views import load_line
+from postroom.operations.rules.rule_views import read_rule
 from postroom.operations.rules.simulation import (
     ChangeOfRules,
     CostEstimate,
@@ -108,7 +108,7 @@ class SimulationPage(Page):
         active = replace(draft, enabled=True, disabled_reason=None, shadow=False)
         if edited.rule_id is None:
             return ChangeOfRules([active])
-        before = (await load_line(self._database, edited.rule_id, self._clock())).rule.name
+        before = (await read_rule(self._database, self._clock, edited.rule_id)).rule.name
         return ChangeOfRules([active], without=[before] if before != draft.name else [])
 
     async def _cancel(self, form: Form) -> Done:
