@@ -182,7 +182,7 @@ async def test_a_rule_is_written_changed_and_removed(api: RunningApi) -> None:
 
 async def test_a_request_with_a_key_is_done_once_however_often_it_is_sent(api: RunningApi) -> None:
     admin, other = await api.token(), await api.token()
-    [event] = (await admin.get("/queues/gateway/waiting")).json()["messages"]
+    [event] = (await admin.get("/queues/gateway/waiting")).json()["lines"]
     key, body = {"Idempotency-Key": "again"}, {"messages": [event["message_id"]]}
     assert (await admin.call("POST", "/queues/gateway/dismiss", body)).json() == {"dismissed": 1}
     api.pages.clock.forward(1)
@@ -192,7 +192,7 @@ async def test_a_request_with_a_key_is_done_once_however_often_it_is_sent(api: R
     assert refused["code"] == "repeated"
     assert "queue.replay" in refused["message"]
     assert (await other.call("POST", "/queues/gateway/replay", body, key)).status_code == 200
-    assert len((await admin.get("/queues/gateway/waiting")).json()["messages"]) == 2
+    assert len((await admin.get("/queues/gateway/waiting")).json()["lines"]) == 2
 
 
 async def test_a_person_answers_an_approval_and_acts_on_mail_with_their_session(api: RunningApi) -> None:

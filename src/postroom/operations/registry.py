@@ -11,6 +11,8 @@ MODULES = (
     "accounts.labels",
     "connectors.filters",
     "connectors.tier_rules",
+    "jobs.queue_board",
+    "jobs.queues",
     "outbound.destinations",
     "outbound.suppressions",
     "outbound.tenants",

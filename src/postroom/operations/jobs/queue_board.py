@@ -7,13 +7,18 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, get_args
 from uuid import UUID
 
+from postroom.core.access import OPERATE, READ
 from postroom.core.errors import BadInput, NotFound
 from postroom.core.lifecycle import InboxState
 from postroom.core.queue.queues import Policy, Queues
-from postroom.core.views import Untrusted
+from postroom.core.views import Page, Untrusted
 from postroom.operations.caller import Caller
+from postroom.operations.jobs.queues import QueueMessages, QueueName
+from postroom.operations.nouns import QUEUES
+from postroom.operations.operation import Argument, Limit, NextNumber, get, post
 from postroom.operations.overview.volumes import Volume, Wait, volume_of, waits_of
-from postroom.operations.overview.windows import Window, WindowName
+from postroom.operations.overview.windows import DEFAULT_WINDOW, Window, WindowArgument, WindowName, window_of
+from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.installation.rollups import by_span
 from postroom.store.intake import acceptance, history, queue_depths, unread
@@ -87,17 +92,29 @@ class QueuedMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class EndedPage:
-    messages: Sequence[QueuedMessage]
-    before: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class SummaryMembers:
     """A summary with the first of its members."""
 
     summary: QueuedMessage
     members: Sequence[QueuedMessage]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueNames:
+    queues: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class DismissedMessages:
+    """How many of them still waited."""
+
+    dismissed: int
+
+
+@QUEUES.operation(READ, get("/queues"))
+async def read_queues(database: Database, queues: Queues, /) -> QueueNames:
+    """The names of the queues."""
+    return QueueNames(await queue_names(database, queues))
 
 
 async def queue_names(database: Database, queues: Queues) -> list[str]:
@@ -106,8 +123,15 @@ async def queue_names(database: Database, queues: Queues) -> list[str]:
     return [*queues.names, *(name for name in live if name not in queues.names)]
 
 
-async def load_board(database: Database, queues: Queues, queue: str, window: Window) -> QueueBoard:
-    """Load one queue. Raise BadInput if there is no such queue."""
+@QUEUES.operation(READ, get("/queues/{queue}"))
+async def load_queue(
+    database: Database, queues: Queues, clock: Clock, /, queue: QueueName, window: WindowArgument = DEFAULT_WINDOW
+) -> QueueBoard:
+    """One queue: what waits in each tier, the waits in the window, and its depth over time."""
+    return await _load_board(database, queues, queue, window_of(window, clock()))
+
+
+async def _load_board(database: Database, queues: Queues, queue: str, window: Window) -> QueueBoard:
     policy = _policy(queues, queue)
     names = await queue_names(database, queues)
     if queue not in names:
@@ -173,8 +197,9 @@ def _filled(samples: Iterable[int | None]) -> list[int]:
     return filled
 
 
-async def peek_messages(database: Database, queues: Queues, queue: str) -> list[QueuedMessage]:
-    """Return the first messages that wait, tier by tier, without leasing them."""
+@QUEUES.operation(READ, get("/queues/{queue}/waiting"))
+async def peek_messages(database: Database, queues: Queues, /, queue: QueueName) -> list[QueuedMessage]:
+    """The first messages that wait, tier by tier, without leasing them."""
     policy = _policy(queues, queue)
     if policy is None:
         return []
@@ -185,20 +210,31 @@ async def peek_messages(database: Database, queues: Queues, queue: str) -> list[
     ]
 
 
+@QUEUES.operation(READ, get("/queues/{queue}/ended"))
 async def list_ended(
-    database: Database, queue: str, kind: EndedKind, before: int | None, most: int = LISTED
-) -> EndedPage:
-    """List summaries, or messages that ended unread, newest first."""
+    database: Database,
+    /,
+    queue: QueueName,
+    kind: Annotated[
+        EndedKind, Argument("Summaries of coalesced messages, or messages that ended unread.")
+    ] = "summaries",
+    limit: Limit = 50,
+    next: NextNumber = None,
+) -> Page[QueuedMessage]:
+    """Messages that ended without being processed, the newest first."""
     if kind == "summaries":
-        summaries = await database.run(unread.list_summaries(queue, before, most))
+        summaries = await database.run(unread.list_summaries(queue, next, limit))
         shown = [_summary(each) for each in summaries]
-        return EndedPage(shown, summaries[-1].seq if len(summaries) == most else None)
-    ended = await database.run(unread.list_unread(queue, kind, before, most))
-    return EndedPage([_ended_message(each) for each in ended], ended[-1].seq if len(ended) == most else None)
+        return Page(shown, str(summaries[-1].seq) if len(summaries) == limit else None)
+    ended = await database.run(unread.list_unread(queue, kind, next, limit))
+    return Page([_ended_message(each) for each in ended], str(ended[-1].seq) if len(ended) == limit else None)
 
 
-async def load_members(database: Database, summary: UUID) -> SummaryMembers:
-    """Load a summary and its first hundred members."""
+@QUEUES.operation(READ, get("/queues/summaries/{summary}"))
+async def load_members(
+    database: Database, /, summary: Annotated[UUID, Argument("The id of the summary.")]
+) -> SummaryMembers:
+    """A summary, and the first of the messages that it stands for."""
     found = await database.run(unread.load_summary(summary))
     if found is None:
         raise NotFound(f"there is no summary {summary}; it may have been pruned")
@@ -206,13 +242,14 @@ async def load_members(database: Database, summary: UUID) -> SummaryMembers:
     return SummaryMembers(_summary(found), [_ended_message(each) for each in members])
 
 
-async def dismiss_messages(by: Caller, queues: Queues, queue: str, ids: Sequence[UUID]) -> int:
-    """End waiting messages unread; return how many still waited. A replay brings them back."""
+@QUEUES.operation(OPERATE, post("/queues/{queue}/dismiss"))
+async def dismiss_messages(
+    by: Caller, queues: Queues, /, queue: QueueName, messages: QueueMessages
+) -> DismissedMessages:
+    """End waiting messages unread. A replay brings them back. Safe to repeat."""
     if not queues[queue].for_agents:
         raise BadInput("queue", f"{queue} is processed by Postroom itself", "dismiss events of other queues")
-    if not ids:
-        raise BadInput("message", "is missing", "choose at least one message")
-    return await by.run(unread.dismiss_waiting(queue, ids, by.signature, by.clock()))
+    return DismissedMessages(await by.run(unread.dismiss_waiting(queue, messages, by.signature, by.clock())))
 
 
 def _summary(found: unread.Summary) -> QueuedMessage:

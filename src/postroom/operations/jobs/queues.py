@@ -3,11 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Annotated
 from uuid import UUID
 
+from postroom.core.access import OPERATE
 from postroom.core.errors import BadInput
 from postroom.core.queue.queues import Policy, Queues
 from postroom.operations.caller import Caller
+from postroom.operations.nouns import QUEUES
+from postroom.operations.operation import Argument, post
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.intake import history
@@ -18,6 +22,10 @@ __all__ = ["QueueStats", "TierStats", "WaitingMessage", "count_kept", "peek", "q
 MOST_AT_ONCE = 100
 MOST_REPLAYED = 10_000
 NAMED_IN_AUDIT = 20
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+
+QueueName = Annotated[str, Argument("The name of the queue.")]
+QueueMessages = Annotated[Sequence[UUID], Argument("The ids of the messages.", 1, MOST_AT_ONCE)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +52,13 @@ class KeptMessages:
     tier: str
     state: str
     messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedMessages:
+    """The ids of the copies."""
+
+    copies: Sequence[UUID]
 
 
 async def peek(database: Database, queues: Queues, queue: str, most: int = 10) -> list[WaitingMessage]:
@@ -109,6 +124,12 @@ async def replay(
     entry = by.signature.under("queue.replay", "queue", policy.queue, after=asked)
     await by.run(history.replay(pairs, policy.queue, entry, now))
     return [new for _, new in pairs]
+
+
+@QUEUES.operation(OPERATE, post("/queues/{queue}/replay", once=True))
+async def replay_messages(by: Caller, queues: Queues, /, queue: QueueName, messages: QueueMessages) -> ReplayedMessages:
+    """Queue copies of past messages."""
+    return ReplayedMessages(await replay(by, queues, queue, since=LONG_AGO, ids=messages))
 
 
 def _tier_stats(

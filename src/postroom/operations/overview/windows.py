@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from postroom.core.views import Shown
+from postroom.operations.operation import Argument
 
 WindowName = Literal["1h", "24h", "7d", "30d"]
 WINDOWS: tuple[WindowName, ...] = get_args(WindowName)
 DEFAULT_WINDOW: WindowName = "24h"
+WindowArgument = Annotated[WindowName, Argument("The window of the counts.")]
 _HOUR = timedelta(hours=1)
 _LENGTHS = {"1h": _HOUR, "24h": 24 * _HOUR, "7d": timedelta(days=7), "30d": timedelta(days=30)}
 _STEPS = {"1h": _HOUR, "24h": _HOUR, "7d": 6 * _HOUR, "30d": 24 * _HOUR}

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from datetime import UTC, datetime
 from uuid import UUID
 
 from starlette.routing import Route
@@ -20,24 +19,23 @@ from postroom.interfaces.dashboard.windows import WINDOW_CHOICES, chosen_window
 from postroom.operations.jobs.queue_board import (
     CHANNELS,
     ENDED_KINDS,
+    LISTED,
     MOST_MEMBERS,
     DepthHistory,
     EndedKind,
     dismiss_messages,
     list_ended,
-    load_board,
     load_members,
+    load_queue,
     peek_messages,
     queue_names,
 )
-from postroom.operations.jobs.queues import replay
+from postroom.operations.jobs.queues import replay_messages
 from postroom.operations.overview.channels import changes_on
-from postroom.operations.overview.windows import window_of
 from postroom.words.states import EVENT_STATES
 
 ENDED_CHOICES = (("summaries", "Coalesced"), ("auto_acked", "Auto-acked"), ("failed", "Failed"))
 DEFAULT_KIND: EndedKind = "summaries"
-LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def pages(site: Site) -> list[Page]:
@@ -56,9 +54,9 @@ class QueuesPage(Page):
         summary = visit.text("summary")
         now = self._clock()
         board, peeked, ended = await asyncio.gather(
-            load_board(self._database, self._parts.queues, queue, window_of(window, now)),
+            load_queue(self._database, self._parts.queues, self._clock, queue, window),
             peek_messages(self._database, self._parts.queues, queue),
-            list_ended(self._database, queue, kind, before),
+            list_ended(self._database, queue, kind, LISTED, before),
         )
         return {
             "board": board,
@@ -88,12 +86,12 @@ class QueuesPage(Page):
 
     async def _dismiss(self, form: Form) -> Done:
         queue, ids = _named(form)
-        count = await dismiss_messages(form.by, self._parts.queues, queue, ids)
+        count = (await dismiss_messages(form.by, self._parts.queues, queue, ids)).dismissed
         return Done(f"{count:,} of {len(ids):,} dismissed unread. They are listed as auto-acked, and can be replayed.")
 
     async def _replay(self, form: Form) -> Done:
         queue, ids = _named(form)
-        copies = await replay(form.by, self._parts.queues, queue, since=LONG_AGO, ids=ids)
+        copies = (await replay_messages(form.by, self._parts.queues, queue, ids)).copies
         return Done(f"{len(copies):,} of {len(ids):,} queued once more in {queue}, as copies.")
 
 

@@ -13,7 +13,6 @@ from postroom.interfaces.http.api.mail import MAIL
 from postroom.interfaces.http.api.operation import ApiOperation
 from postroom.interfaces.http.api.outbound import OUTBOUND
 from postroom.interfaces.http.api.overview import OVERVIEW
-from postroom.interfaces.http.api.queues import QUEUES
 from postroom.interfaces.http.api.session import SESSION
 from postroom.interfaces.http.api.settings import SETTINGS
 from postroom.operations.operation import Noun as TableNoun
@@ -26,7 +25,6 @@ _HANDWRITTEN: Sequence[Noun] = (
     APPROVALS,
     CONNECTORS,
     BACKFILL,
-    QUEUES,
     JOBS,
     OUTBOUND,
     AUDIT,
