@@ -123,25 +123,27 @@ def placing(sender_id: int, lane: SenderLane, held: bool) -> Script[SenderTurn]:
     turn = (yield from _turns_of([sender_id]))[sender_id]
     if (turn.lane, turn.held) == (lane, held):
         return turn
-    if lane != turn.lane:
-        for (waiting,) in (yield sql("lock_turn", turn.lane, "sender", sender_id)):
-            if waiting:
-                yield from _counting({turn.in_lane(turn.lane): -waiting})
-                yield from _counting({turn.in_lane(lane): waiting})
-    for name, waiting in (yield sql("hold_turns", "sender", sender_id, held)):
-        if waiting:
-            yield from _counting({turn.in_lane(name): -1 if held else 1}, depth=2)
+    placed = turn._replace(lane=lane, held=held)
+    waiting = {row[0]: row[1] for row in (yield sql("lock_lanes", "sender", sender_id))}.get(turn.lane, 0)
+    moved = {placed.in_lane(turn.lane): -waiting, placed.in_lane(lane): waiting} if lane != turn.lane else {}
+    domains: Counter[Standing] = Counter()
+    for name, others in (yield sql("hold_turns", "sender", sender_id, held)):
+        if others:
+            domains[placed.in_lane(name)] = -1 if held else 1
+    yield from _counting(moved if waiting else {}, domains)
     yield sql("place_sender", sender_id, lane, held)
-    return turn._replace(lane=lane, held=held)
+    return placed
 
 
 def holding_tenant(tenant_id: int, held: bool) -> Script[None]:
     """Part of a transaction: mail of the tenant stays, or takes part again."""
+    yield sql("lock_lanes", "tenant", tenant_id)
     yield sql("hold_turns", "tenant", tenant_id, held)
 
 
 def weighing_tenant(tenant_id: int, weight: float) -> Script[None]:
     """Part of a transaction: the tenant's share changes from its next mail on."""
+    yield sql("lock_lanes", "tenant", tenant_id)
     yield sql("weigh_turns", "tenant", tenant_id, weight)
 
 
@@ -374,9 +376,14 @@ def _add_mails(picker: FairPicker, wanted: Sequence[Wanted], rows: Sequence[Sequ
         picker.add_mails(each, found)
 
 
-def _counting(counts: Mapping[Standing, int], depth: int = 3) -> Script[None]:
-    """Change how much waits at the nodes of this depth; those above that become busy or idle count that in turn."""
-    while counts and depth:
+def _counting(senders: Mapping[Standing, int], domains: Mapping[Standing, int] | None = None) -> Script[None]:
+    """Change how much waits at senders, and also at domains; nodes above that become busy or idle count it in turn.
+
+    Nodes are locked from the sender upward, and on each level in the order of their keys, so that two writers cannot
+    deadlock.
+    """
+    counts = senders
+    for depth in (3, 2, 1):
         merged: dict[tuple[Lane, int], tuple[Standing, int]] = {}
         for standing, change in counts.items():
             key = standing.lane, standing.nodes[depth - 1]
@@ -385,23 +392,26 @@ def _counting(counts: Mapping[Standing, int], depth: int = 3) -> Script[None]:
         for lane, node, waiting, held in (yield from _adding(depth, merged)):
             standing, change = merged[lane, node]
             changed[standing] += 0 if held else (waiting > 0) - (waiting - change > 0)
+        if depth == 3:
+            changed.update(domains or {})
         counts = {standing: change for standing, change in changed.items() if change}
-        depth -= 1
 
 
-def _adding(depth: int, merged: Mapping[tuple[Lane, int], tuple[Standing, int]]) -> Script[list[Sequence[Any]]]:
+def _adding(depth: int, merged: Mapping[tuple[Lane, int], tuple[Standing, int]]) -> Script[Iterable[Sequence[Any]]]:
     level: Level = LEVELS[depth]
-    more: list[tuple[object, ...]] = []
+    rows: list[tuple[object, ...]] = []
     fewer: list[tuple[object, ...]] = []
     for (lane, node), (standing, change) in sorted(merged.items(), key=lambda item: item[0]):
         parent = standing.nodes[depth - 2] if depth > 1 else 0
-        if change > 0:
-            more.append((lane, level, node, parent, standing.weights[depth - 1], change, standing.held[depth - 1]))
-        elif change:
+        if change:
+            more = max(0, change)
+            rows.append((lane, level, node, parent, standing.weights[depth - 1], more, standing.held[depth - 1]))
+        if change < 0:
             fewer.append((lane, level, node, -change))
-    found: list[Sequence[Any]] = []
-    if more:
-        found += yield sql("add_waiting", rows_text(more))
+    found: dict[tuple[Any, Any], Sequence[Any]] = {}
+    if len(rows) > len(fewer) or len(fewer) > 1:
+        # Nothing is added where fewer wait, but all are locked in one order.
+        found.update({(row[0], row[1]): row for row in (yield sql("add_waiting", rows_text(rows)))})
     if fewer:
-        found += yield sql("subtract_waiting", rows_text(fewer))
-    return found
+        found.update({(row[0], row[1]): row for row in (yield sql("subtract_waiting", rows_text(fewer)))})
+    return found.values()

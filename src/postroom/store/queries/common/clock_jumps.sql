@@ -15,7 +15,10 @@ UPDATE inbox_queue SET lease_until = :until
 WHERE state = 'leased' AND lease_until > :ahead AND queue = :queue RETURNING seq
 
 -- name: shorten_mail_leases(ahead, until)
-UPDATE outbound_mail SET lease_until = :until WHERE state = 'sending' AND lease_until > :ahead RETURNING id
+UPDATE outbound_mail SET lease_until = :until WHERE id IN (
+    SELECT id FROM outbound_mail WHERE state = 'sending' AND lease_until > :ahead {ORDER BY id FOR NO KEY UPDATE}
+)
+RETURNING id
 
 -- name: shorten_request_leases(ahead, until)
 UPDATE connector_requests SET lease_until = :until WHERE state = 'leased' AND lease_until > :ahead RETURNING id

@@ -110,11 +110,16 @@ SELECT m.id, t.name, t.state_reason FROM outbound_mail m JOIN senders s ON s.id 
 WHERE m.id {= ANY(:mail_ids::uuid[])} AND t.state = 'paused'
 
 -- name: renew_mail_leases(ids, lease_until, now)
-UPDATE outbound_mail SET lease_until = :lease_until, updated_at = :now WHERE id {= ANY(:ids::uuid[])} AND state = 'sending'
+-- In the order of their ids, whatever the plan is, so that two writers cannot deadlock.
+UPDATE outbound_mail SET lease_until = :lease_until, updated_at = :now WHERE id IN (
+    SELECT id FROM outbound_mail WHERE id {= ANY(:ids::uuid[])} AND state = 'sending' {ORDER BY id FOR NO KEY UPDATE}
+)
 RETURNING id, lease_token, cancel_requested
 
 -- name: lock_sending_mails(ids, now)
-UPDATE outbound_mail SET updated_at = :now WHERE id {= ANY(:ids::uuid[])} AND state = 'sending'
+UPDATE outbound_mail SET updated_at = :now WHERE id IN (
+    SELECT id FROM outbound_mail WHERE id {= ANY(:ids::uuid[])} AND state = 'sending' {ORDER BY id FOR NO KEY UPDATE}
+)
 RETURNING id, lease_token, action_id, cancel_requested, sender_id, tenant, discipline, admitted_at,
     (SELECT s.queue_lane FROM senders s WHERE s.id = outbound_mail.sender_id) AS lane
 

@@ -61,8 +61,9 @@ FROM {jsonb_array_elements(:rows::jsonb)} AS e
 WHERE outbound_turns.lane = value ->> 0 AND outbound_turns.level = value ->> 1 AND outbound_turns.node_id = (value ->> 2){::bigint}
 RETURNING lane, node_id, waiting, held
 
--- name: lock_turn(lane, level, node_id)
-SELECT waiting FROM outbound_turns WHERE lane = :lane AND level = :level AND node_id = :node_id {FOR UPDATE}
+-- name: lock_lanes(level, node_id)
+-- A node in every lane that it has been in.
+SELECT lane, waiting FROM outbound_turns WHERE level = :level AND node_id = :node_id {ORDER BY lane FOR UPDATE}
 
 -- name: hold_turns(level, node_id, held)
 UPDATE outbound_turns SET held = :held, busy = waiting > 0 AND NOT :held{::boolean} WHERE level = :level AND node_id = :node_id AND held <> :held

@@ -102,13 +102,15 @@ RETURNING q.seq, q.priority
 
 -- name: rewind_marks(rows)
 -- Making an old job claimable again always rewinds the mark, even if it seems low enough: another transaction
--- may just be moving it up.
-UPDATE job_marks m SET low = LEAST(m.low, d.seq)
-FROM (
+-- may just be moving it up. Marks are locked in the order of priorities, as lock_marks does, whatever the plan is.
+WITH d AS (
     SELECT (e ->> 1)::smallint AS priority, min((e ->> 0)::bigint) AS seq
     FROM jsonb_array_elements(:rows::jsonb) AS e GROUP BY 1
-) AS d
-WHERE m.priority = d.priority
+), locked AS MATERIALIZED (
+    SELECT priority FROM job_marks WHERE priority = ANY(ARRAY(SELECT priority FROM d)) ORDER BY priority FOR NO KEY UPDATE
+)
+UPDATE job_marks m SET low = LEAST(m.low, d.seq) FROM d
+WHERE m.priority = d.priority AND m.priority = ANY(ARRAY(SELECT priority FROM locked))
 
 -- name: select_last_seq()
 SELECT last_value FROM job_bodies_seq_seq
