@@ -196,11 +196,11 @@ def test_a_job_is_shown_canceled_and_retried(shell: Shell):
     assert (shown["state"], shown["payload"], shown["idempotency_key"]) == ("queued", {"n": 0}, "key-0")
     assert datetime.fromisoformat(shown["created_at"]).tzinfo is not None
     assert shell("jobs", "cancel", job) == 0
-    assert shell.out == f"{job}  canceled\n"
+    assert shell.out == "The job is canceled.\n"
     assert shell("jobs", "cancel", job) == 1
     assert "cannot become canceled" in shell.err
     assert shell("jobs", "retry", job, "--json") == 0
-    assert shell.json() == [{"id": job, "result": "queued"}]
+    assert shell.json() == [{"done": "The job is queued again."}]
     assert shell("jobs", "show", job) == 0
     assert "state             queued" in shell.out
     assert "retried" in shell.out

@@ -16,7 +16,11 @@ from postroom.interfaces.cli.session import Session, command_group
 from postroom.words.jobs import PAST
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
     from postroom.core.jobs.job import JobView
+    from postroom.core.views import Done
+    from postroom.operations.caller import Caller
     from postroom.operations.jobs.jobs import JobSelection, Verb
 
 app = command_group("List, retry, cancel or dismiss jobs.")
@@ -87,8 +91,7 @@ def retry(
 
     if job_id is not None:
         _only(job_id, type_, state, error, account)
-        session.act(retry_job, job_id)
-        session.show_result(job_id, "queued")
+        _to_one(session, retry_job, job_id)
     else:
         _to_many(session, "retry", _selection(type_, state, error, account), yes)
 
@@ -111,7 +114,7 @@ def cancel(
 
     if job_id is not None:
         _only(job_id, type_, state, error, account)
-        session.show_result(job_id, session.act(cancel_job, job_id))
+        _to_one(session, cancel_job, job_id)
     else:
         _to_many(session, "cancel", _selection(type_, state, error, account), yes)
 
@@ -133,8 +136,7 @@ def dismiss(
 
     if job_id is not None:
         _only(job_id, type_, None, error, account)
-        session.act(dismiss_job, job_id)
-        session.show_result(job_id, "dismissed")
+        _to_one(session, dismiss_job, job_id)
     else:
         _to_many(session, "dismiss", _selection(type_, None, error, account), yes)
 
@@ -151,6 +153,11 @@ def _selection(type_: str | None, state: str | None, error: str | None, account:
     if selection.is_empty:
         raise BadInput("ID", "is missing", "name a job, or give --type, --state, --error or --account")
     return selection
+
+
+def _to_one(session: Session, act: "Callable[[Caller, UUID], Coroutine[Any, Any, Done]]", job_id: UUID) -> None:
+    answer = session.act(act, job_id)
+    session.show_line(answer, answer.done)
 
 
 def _to_many(session: Session, verb: "Verb", selection: "JobSelection", yes: bool) -> None:

@@ -6,26 +6,33 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated
 
+from postroom.core.access import READ
 from postroom.core.errors import BadInput
 from postroom.core.jobs.types import CATALOGUE
-from postroom.core.views import Internal, Shown
+from postroom.core.views import Internal, Page, Shown
 from postroom.operations.accounts.accounts import account_for
+from postroom.operations.nouns import JOBS
+from postroom.operations.operation import Argument, Limit, Next, get
 from postroom.operations.overview.volumes import quantile
-from postroom.operations.overview.windows import Window
-from postroom.store.engine.clock import Clock, wall_clock
+from postroom.operations.overview.windows import DEFAULT_WINDOW, Window, WindowArgument, window_of
+from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.installation.rollups import by_span
 from postroom.store.jobs import job_figures, job_lists, jobs
 from postroom.store.jobs.job_lists import JobLine, JobQuestion, Stage, WorkerView
 from postroom.store.jobs.leaders import leader
 
-__all__ = ["CHANNELS", "STAGES", "JobFilters", "JobLine", "Stage", "count_stages", "job_figures_of", "list_page"]
+__all__ = ["CHANNELS", "STAGES", "JobFilters", "JobLine", "Stage", "count_stages", "list_page", "read_figures"]
 
 CHANNELS = (jobs.CHANNEL, "job_ends", "scheduler")
 STAGES = job_lists.STAGES
 MOST_COUNTED = 10_000
 PAGE = 50
 MOST_AT_ONCE = 500
+JobStage = Annotated[Stage, Argument("The stage of the jobs.")]
+JobType = Annotated[str | None, Argument("Only jobs of this type.")]
+JobAccount = Annotated[str | None, Argument("Only jobs of this account, by address or id.")]
+JobError = Annotated[str | None, Argument("Only jobs with this text in their last error.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +50,6 @@ class StageCount:
     stage: Stage
     count: int
     is_more: Annotated[bool, "Whether there are more than were counted."]
-
-
-@dataclass(frozen=True, slots=True)
-class JobPage:
-    """Some jobs, and the key of the next page."""
-
-    jobs: Sequence[JobLine]
-    before: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +105,24 @@ class Workforce:
         return sum(each.lease_until >= self.read_at for each in self.workers)
 
 
-async def count_stages(database: Database) -> list[StageCount]:
-    """Count the jobs in each stage, up to ten thousand. Completed ones are counted by hour instead."""
+@JOBS.operation(READ, get("/jobs"))
+async def read_jobs(
+    database: Database,
+    /,
+    stage: Annotated[Stage | None, Argument("Only jobs in this stage.")] = None,
+    type: JobType = None,
+    account: JobAccount = None,
+    error: JobError = None,
+    limit: Limit = PAGE,
+    next: Next = None,
+) -> Page[JobLine]:
+    """The jobs that match, the newest first."""
+    return await list_page(database, JobFilters(stage, type, account, error), next, limit)
+
+
+@JOBS.operation(READ, get("/jobs/stages"))
+async def count_stages(database: Database, /) -> list[StageCount]:
+    """How many jobs are in each stage, counted up to ten thousand. Completed ones are counted by hour instead."""
     found = await database.run(job_lists.count_stages(MOST_COUNTED + 1))
     return [
         StageCount(stage, min(found.get(stage, 0), MOST_COUNTED), found.get(stage, 0) > MOST_COUNTED)
@@ -116,11 +131,24 @@ async def count_stages(database: Database) -> list[StageCount]:
     ]
 
 
-async def list_page(database: Database, filters: JobFilters, before: str | None, most: int = PAGE) -> JobPage:
+async def list_page(database: Database, filters: JobFilters, before: str | None, most: int = PAGE) -> Page[JobLine]:
     """List the jobs that match, newest first, from a key on. Few are listed if few of those looked at match."""
     asked = await _question(database, filters)
     listed = await database.run(job_lists.list_by_stage(asked, _checked(asked.stage, before), most))
-    return JobPage(listed.jobs, listed.before)
+    return Page(listed.jobs, listed.before)
+
+
+@JOBS.operation(READ, get("/jobs/selection"))
+async def select_jobs(
+    database: Database,
+    /,
+    stage: JobStage,
+    type: JobType = None,
+    account: JobAccount = None,
+    error: JobError = None,
+) -> SelectedJobs:
+    """The jobs that a bulk act would touch: the newest that match, up to 500."""
+    return await select_page_jobs(database, JobFilters(stage, type, account, error))
 
 
 async def select_page_jobs(database: Database, filters: JobFilters, begin: str | None = None) -> SelectedJobs:
@@ -155,8 +183,14 @@ def _checked(stage: Stage | None, before: str | None) -> str | None:
     return before
 
 
-async def job_figures_of(database: Database, window: Window) -> JobFigures:
-    """Read how many jobs ended in the window, how, and after how long, from the counts by hour."""
+@JOBS.operation(READ, get("/jobs/figures"))
+async def read_figures(database: Database, clock: Clock, /, window: WindowArgument = DEFAULT_WINDOW) -> JobFigures:
+    """How many jobs ended in the window, how, and after how long."""
+    return await _figures(database, window_of(window, clock()))
+
+
+async def _figures(database: Database, window: Window) -> JobFigures:
+    """Read the figures from the counts by hour."""
     found = await database.run(by_span("job", window.since, window.end, window.step))
     spans = len(window.moments)
     by_state = {state: [0] * spans for state in ("completed", "failed", "canceled")}
@@ -181,7 +215,9 @@ async def job_figures_of(database: Database, window: Window) -> JobFigures:
     return JobFigures(window, await database.run(job_figures.counted_until()), by_state, latencies, types)
 
 
-async def workforce(database: Database, clock: Clock = wall_clock) -> Workforce:
+@JOBS.operation(READ, get("/jobs/workers"))
+async def load_workforce(database: Database, clock: Clock, /) -> Workforce:
+    """The worker processes, and the one that leads."""
     workers = await database.run(job_lists.list_workers())
     holder, until, _ = await database.run(leader("jobs")) or (None, None, 0)
     now = clock()

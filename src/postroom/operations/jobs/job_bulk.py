@@ -1,15 +1,27 @@
 """Acts on many jobs at once: those that a filter finds, or those of one cause."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 from uuid import UUID
 
+from postroom.core.access import OPERATE
 from postroom.core.errors import BadInput, NotFound
 from postroom.operations.caller import Caller
 from postroom.operations.installation.long_tasks import Report
-from postroom.operations.jobs.job_board import STAGES, JobFilters, Stage, select_page_jobs
+from postroom.operations.jobs.job_board import (
+    STAGES,
+    JobAccount,
+    JobError,
+    JobFilters,
+    JobStage,
+    JobType,
+    Stage,
+    select_page_jobs,
+)
 from postroom.operations.jobs.job_causes import job_causes
 from postroom.operations.jobs.jobs import Verb, apply_to_jobs
+from postroom.operations.nouns import JOBS
+from postroom.operations.operation import Argument, post
 from postroom.store.engine.database import Database
 
 VERBS: Mapping[str, tuple[Verb, ...]] = {
@@ -75,13 +87,29 @@ async def apply_to_chosen(
     return BulkOutcome(verb, done, len(ids))
 
 
-async def apply_to_filtered(by: Caller, verb: str, filters: JobFilters, begin: str) -> BulkOutcome:
-    """Act on the jobs that the filters find from a key on. Raise BadInput."""
+@JOBS.operation(OPERATE, post("/jobs/bulk"))
+async def act_on_jobs(
+    by: Caller,
+    /,
+    verb: Verb,
+    stage: JobStage,
+    begin: Annotated[
+        str, Argument("`begin` of the selection that was shown: jobs that came later are left alone.", 0, 200)
+    ],
+    type: JobType = None,
+    account: JobAccount = None,
+    error: JobError = None,
+) -> BulkOutcome:
+    """Retry, cancel or dismiss the jobs of a selection that was shown before."""
+    filters = JobFilters(stage, type, account, error)
     return await apply_to_chosen(by, await choose_by_filters(by.database, verb, filters, begin))
 
 
-async def apply_to_cause(by: Caller, verb: str, key: str) -> BulkOutcome:
-    """Act on the jobs of one cause. Raise NotFound, BadInput."""
+@JOBS.operation(OPERATE, post("/jobs/causes/{key}"))
+async def act_on_cause(
+    by: Caller, /, key: Annotated[str, Argument("The key of the cause.")], verb: Verb
+) -> BulkOutcome:
+    """Retry, cancel or dismiss the jobs of one cause."""
     return await apply_to_chosen(by, await choose_by_cause(by.database, verb, key))
 
 

@@ -7,8 +7,11 @@ from datetime import datetime
 from hashlib import sha256
 from uuid import UUID
 
+from postroom.core.access import READ
 from postroom.core.jobs.causes import cause_of
 from postroom.core.views import Internal, Shown, Untrusted
+from postroom.operations.nouns import JOBS
+from postroom.operations.operation import get
 from postroom.store.engine.database import Database
 from postroom.store.jobs.job_lists import JobLine, JobQuestion, Stage, list_by_stage
 from postroom.store.jobs.jobs import PAUSE
@@ -60,8 +63,9 @@ class JobCauses:
         return sum(each.count for each in self.groups)
 
 
-async def job_causes(database: Database) -> JobCauses:
-    """Group the newest jobs that failed, wait for another attempt, or are parked."""
+@JOBS.operation(READ, get("/jobs/causes"))
+async def job_causes(database: Database, /) -> JobCauses:
+    """The jobs in trouble, grouped by type and cause."""
     groups: list[JobCause] = []
     is_partial = False
     for stage in TROUBLED:

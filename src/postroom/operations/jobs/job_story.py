@@ -4,11 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any
-from uuid import UUID
 
+from postroom.core.access import READ
 from postroom.core.jobs.job import JobView, StepView
 from postroom.core.views import Internal, Untrusted
-from postroom.operations.jobs.jobs import load_job
+from postroom.operations.jobs.jobs import JobId, load_job
+from postroom.operations.nouns import JOBS
+from postroom.operations.operation import get
 from postroom.store.accounts import accounts
 from postroom.store.engine.codecs import from_json
 from postroom.store.engine.database import Database
@@ -43,8 +45,9 @@ class JobStory:
     left_out: Annotated[int, "How many steps are not listed."]
 
 
-async def load_story(database: Database, id: UUID) -> JobStory:
-    """Load one job with everything that happened to it. Raise NotFound if there is no such job."""
+@JOBS.operation(READ, get("/jobs/{id}"))
+async def load_story(database: Database, /, id: JobId) -> JobStory:
+    """One job, from its acceptance to now."""
     job = await load_job(database, id)
     payload: Mapping[str, Any] = from_json(job.payload_json)
     known = {str(each.id): each.email for each in await database.run(accounts.list_accounts())}

@@ -4,14 +4,19 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 from uuid import UUID
 
+from postroom.core.access import OPERATE
 from postroom.core.errors import IllegalMove, NotFound
 from postroom.core.jobs.job import JobView
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.lifecycle import JobState
+from postroom.core.views import Done
 from postroom.operations.accounts.accounts import find_account
 from postroom.operations.caller import Caller
+from postroom.operations.nouns import JOBS
+from postroom.operations.operation import Argument, post
 from postroom.operations.people.audit import next_entry
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -25,6 +30,7 @@ AT_ONCE = 200
 """Jobs in one transaction of a bulk act: workers wait no longer for it than for these."""
 
 Verb = JobVerb
+JobId = Annotated[UUID, Argument("The id of the job.")]
 # The states in which jobs are looked for, if none is named.
 STATES: Mapping[Verb, tuple[JobState, ...]] = {
     "retry": ("failed",),
@@ -80,21 +86,27 @@ async def select_jobs(database: Database, verb: Verb, selection: JobSelection) -
     return SelectedJobs([each.id for each in found], Counter(each.type for each in found))
 
 
-async def retry_job(by: Caller, id: UUID) -> None:
-    """Queue a failed or canceled job again with all its attempts; make a waiting one due at once."""
+@JOBS.operation(OPERATE, post("/jobs/{id}/retry"))
+async def retry_job(by: Caller, /, id: JobId) -> Done:
+    """Queue a failed or canceled job again, with all its attempts; make a waiting one due at once."""
     await by.run(job_requests.retry_for(id, by.signature, by.clock()))
+    return Done("The job is queued again.")
 
 
-async def cancel_job(by: Caller, id: UUID) -> str:
-    """Cancel a job. Return `canceled` for a waiting job, `requested` for a running one, which ends at its next step."""
-    return await by.run(job_requests.cancel_for(id, by.signature, by.clock()))
+@JOBS.operation(OPERATE, post("/jobs/{id}/cancel"))
+async def cancel_job(by: Caller, /, id: JobId) -> Done:
+    """Cancel a job that waits; one that runs stops at its next step."""
+    outcome = await by.run(job_requests.cancel_for(id, by.signature, by.clock()))
+    return Done("The job is canceled." if outcome == "canceled" else "The job is canceled at its next step.")
 
 
-async def dismiss_job(by: Caller, id: UUID) -> None:
-    """Count a failed job as canceled. Raise NotFound, or IllegalMove if it has not failed."""
+@JOBS.operation(OPERATE, post("/jobs/{id}/dismiss"))
+async def dismiss_job(by: Caller, /, id: JobId) -> Done:
+    """Count a failed job as canceled: it no longer counts as trouble, and can still be retried."""
     if not await by.run(job_requests.dismiss_for(id, by.signature, by.clock())):
         job = await load_job(by.database, id)
         raise IllegalMove(f"job {id} is {job.state}, and only failed jobs are dismissed; see `postroom jobs cancel`")
+    return Done("The job is dismissed: it counts as canceled.")
 
 
 async def apply_to_jobs(

@@ -33,7 +33,6 @@ from postroom.operations.jobs.job_causes import job_causes
 from postroom.operations.jobs.job_story import load_story
 from postroom.operations.jobs.jobs import bulk_record, cancel_job, dismiss_job, retry_job
 from postroom.operations.overview.channels import changes_on
-from postroom.operations.overview.windows import window_of
 from postroom.words.jobs import BUSY, CONSEQUENCES, MOODS, PAST
 
 LATENCY_UNITS = (("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1))
@@ -60,11 +59,11 @@ class JobsPage(Page):
         is_bulk = visit.may("operator") and filters.stage in VERBS and "before" not in visit.filters
         # None depends on another, so PostgreSQL can answer them side by side.
         figures, listed, stages, causes, workforce, selected = await asyncio.gather(
-            job_board.job_figures_of(self._database, window_of(window, self._clock())),
+            job_board.read_figures(self._database, self._clock, window),
             job_board.list_page(self._database, filters, visit.text("before")),
             job_board.count_stages(self._database),
             job_causes(self._database),
-            job_board.workforce(self._database, self._clock),
+            job_board.load_workforce(self._database, self._clock),
             self._selected(filters if is_bulk else None),
         )
         return {
@@ -99,16 +98,13 @@ class JobsPage(Page):
         ]
 
     async def _retry(self, form: Form) -> Done:
-        await retry_job(form.by, _id(form.parameters["id"]))
-        return Done("The job is queued again.")
+        return Done((await retry_job(form.by, _id(form.parameters["id"]))).done)
 
     async def _cancel(self, form: Form) -> Done:
-        outcome = await cancel_job(form.by, _id(form.parameters["id"]))
-        return Done("The job is canceled." if outcome == "canceled" else "The job is canceled at its next step.")
+        return Done((await cancel_job(form.by, _id(form.parameters["id"]))).done)
 
     async def _dismiss(self, form: Form) -> Done:
-        await dismiss_job(form.by, _id(form.parameters["id"]))
-        return Done("The job is dismissed: it counts as canceled.")
+        return Done((await dismiss_job(form.by, _id(form.parameters["id"]))).done)
 
     async def _bulk(self, form: Form) -> Done | Response:
         filters = _filters({name: form.text(name) for name in ("stage", "type", "account", "error") if form.text(name)})

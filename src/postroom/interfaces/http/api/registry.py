@@ -8,7 +8,6 @@ from postroom.interfaces.http.api.audit import AUDIT
 from postroom.interfaces.http.api.backfill import BACKFILL
 from postroom.interfaces.http.api.connectors import CONNECTORS
 from postroom.interfaces.http.api.handwritten import Handwritten, Noun
-from postroom.interfaces.http.api.jobs import JOBS
 from postroom.interfaces.http.api.mail import MAIL
 from postroom.interfaces.http.api.operation import ApiOperation
 from postroom.interfaces.http.api.outbound import OUTBOUND
@@ -25,7 +24,6 @@ _HANDWRITTEN: Sequence[Noun] = (
     APPROVALS,
     CONNECTORS,
     BACKFILL,
-    JOBS,
     OUTBOUND,
     AUDIT,
     SETTINGS,
