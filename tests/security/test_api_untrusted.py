@@ -31,9 +31,9 @@ from support.store.fault_cases_registry import signed
 from support.strangers import ENDPOINT, EVIL, PLAIN, SENDER, leaks, plant, plant_backfill, plant_mail
 
 # Operations whose answers have no words of others in them, or that name what is not planted.
-NOT_PLANTED = {"read_summary", "read_estimate", "read_estimate_run", "read_settled_approvals"}
+NOT_PLANTED = {"load_members", "read_estimate", "read_estimate_run", "read_settled_approvals"}
 SHOW_WORDS = {
-    "peek_queue",
+    "peek_messages",
     "read_audit",
     "read_backfill",
     "read_backfills",
