@@ -8,6 +8,7 @@ from starlette.datastructures import UploadFile
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from postroom.core.counted import counted
 from postroom.core.errors import BadInput, NotFound
 from postroom.interfaces.dashboard.forms import SEE_OTHER, Done, Form, form_route
 from postroom.interfaces.dashboard.page import Page
@@ -54,13 +55,13 @@ class ImportPage(Page):
     async def _keep(self, form: Form) -> Done:
         found = await keep_import(form.by, self._given(form))
         kept = f"/rules/import?file={self._files.keep(found)}"
-        many = "1 rule" if len(found.added) == 1 else f"{len(found.added)} rules"
+        many = counted(len(found.added), "rule")
         return Done(f"{many} came over. What came over is off until you turn it on.", to=kept)
 
     async def _enable(self, form: Form) -> Done:
         names = self._given(form).harmless
         count = await enable_import(form.by, names)
-        return Done(f"{count} rules are on.", to="/rules")
+        return Done(f"{counted(count, 'rule')} {'is' if count == 1 else 'are'} on.", to="/rules")
 
     def _given(self, form: Form) -> ReadImport:
         found = self._files.find(form.text("file"))
