@@ -63,15 +63,14 @@ async def serve(target: Target) -> None:
             pages_application(services, []) as application,
         ):
             application.add_middleware(Timed)
-            link = await add_person(
-                Caller(database, Signature(new_id(), NAME, "admin")), f"{NAME}-{new_id().hex}", "admin"
-            )
+            by = Caller(database, Signature(new_id(), NAME, "admin"))
+            made = await add_person(by, settings, f"{NAME}-{new_id().hex}", "admin")
             async with serving(application, host="127.0.0.1", port=0) as address:
                 settle_memory()
                 share_with_threads()
                 stop = asyncio.Event()
                 asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-                print(json.dumps({"address": address, "secret": link.secret}), flush=True)
+                print(json.dumps({"address": address, "secret": made.link.partition("#")[2]}), flush=True)
                 await stop.wait()
 
 

@@ -80,7 +80,7 @@ async def live(filled: Path, per_second: float, seconds: int) -> Outcome:
         running = asyncio.create_task(run_product(settings, database, stop, ready.set_result))
         await asyncio.wait({running, ready}, return_when=asyncio.FIRST_COMPLETED)
         try:
-            return await _measure(emulator, database, ready.result(), per_second, seconds)
+            return await _measure(emulator, database, settings, ready.result(), per_second, seconds)
         finally:
             stop.set()
             await emulator.tell({"last": True})
@@ -88,9 +88,9 @@ async def live(filled: Path, per_second: float, seconds: int) -> Outcome:
 
 
 async def _measure(
-    emulator: ToldEmulator, database: Database, address: str, per_second: float, seconds: int
+    emulator: ToldEmulator, database: Database, settings: Settings, address: str, per_second: float, seconds: int
 ) -> Outcome:
-    cookies = [await _signed_in(database, address) for _ in range(PEOPLE)]
+    cookies = [await _signed_in(database, settings, address) for _ in range(PEOPLE)]
     await _flow(emulator, per_second, WARM_UP_S)
     alone = await _flow(emulator, per_second, seconds)
     watchers = await asyncio.create_subprocess_exec(
@@ -112,11 +112,12 @@ async def _measure(
     return Outcome(alone, watched, seconds, boards)
 
 
-async def _signed_in(database: Database, address: str) -> str:
+async def _signed_in(database: Database, settings: Settings, address: str) -> str:
     """The cookie of a new person."""
-    link = await add_person(Caller(database, Signature(new_id(), "bench", "admin")), f"watcher-{new_id().hex}", "admin")
+    by = Caller(database, Signature(new_id(), "bench", "admin"))
+    made = await add_person(by, settings, f"watcher-{new_id().hex}", "admin")
     async with httpx2.AsyncClient(base_url=address, timeout=PATIENCE_S) as http:
-        return await sign_in(http, link.secret)
+        return await sign_in(http, made.link.partition("#")[2])
 
 
 async def _flow(emulator: ToldEmulator, per_second: float, seconds: int) -> float:

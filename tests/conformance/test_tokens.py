@@ -140,9 +140,9 @@ async def test_creation_and_revocation_are_in_the_audit_log(database: Database, 
 async def test_revoking_twice_changes_nothing_the_second_time(database: Database, clock: ManualClock) -> None:
     minted = mint(Role.AGENT)
     await keep(database, clock, minted)
-    assert (await database.run(revoke_token(minted.token.id, signed(), clock.forward(1)))).was_live
+    assert (await database.run(revoke_token(minted.token.id, signed(), clock.forward(1)))).revoked
     before = await dump(database)
-    assert not (await database.run(revoke_token(minted.token.id, signed(), clock.forward(1)))).was_live
+    assert not (await database.run(revoke_token(minted.token.id, signed(), clock.forward(1)))).revoked
     assert await dump(database) == before
 
 

@@ -307,7 +307,7 @@ async def test_an_admin_lets_somebody_in_and_out_again(api: RunningApi) -> None:
     assert made.status_code == 201
     assert "/sign-in/once#" in made.json()["link"]
     assert (await mara.call("POST", "/settings/people/nils/role", {"role": "operator"})).json() == {"changed": True}
-    people = (await mara.call("GET", "/settings/people")).json()["people"]
+    people = (await mara.call("GET", "/settings/people")).json()["lines"]
     assert {each["name"]: each["role"] for each in people} == {"mara": "admin", "nils": "operator"}
     assert (await mara.call("DELETE", "/settings/people/nils")).status_code == 200
     assert (await mara.call("DELETE", "/settings/people/nils")).status_code == 404

@@ -144,7 +144,7 @@ async def test_every_call_is_audited_with_counts_and_without_words(setup: GmailS
     async with connector_running(setup):
         await call(setup, query="subject:secretword", max_results=7)
     account = await setup.services.database.run(account_of(ENDPOINT))
-    result, begun = await list_audit(setup.services.database, 10)
+    result, begun = (await list_audit(setup.services.database, 10)).lines
     assert (begun.action, begun.object_id, begun.after) == ("mailbox.search", str(account.id), {"max_results": 7})
     assert result.action == "mailbox.search_result"
     assert result.after == {"new": 1, "known": 0, "skipped": 0, "gone": 0, "failed": 0}

@@ -87,7 +87,7 @@ async def test_hostile_words_are_text_on_the_page_and_no_formula_in_the_file(
 
 
 async def test_the_file_has_what_the_filters_leave(client: httpx2.AsyncClient, database: Database) -> None:
-    await protect(Caller(database, signature("cli:ada", "admin")), "sender", "a@x.example", "mine")
+    await protect(Caller(database, signature("cli:ada", "admin", "mine")), "sender", "a@x.example")
     await record(database, "person:ada", "token.create")
     lines = (await client.get("/audit.jsonl?action=token.create")).text.splitlines()
     assert len(lines) == 1

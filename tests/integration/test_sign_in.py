@@ -14,7 +14,7 @@ from postroom.core.errors import SignInRefused
 from postroom.core.roles import Role
 from postroom.operations.caller import Caller
 from postroom.operations.people.passkeys import Challenges
-from postroom.operations.people.people import link_for
+from postroom.operations.people.people import make_link
 from postroom.store.engine.ids import new_id
 from postroom.store.mail.mail import keep_account
 from postroom.store.people.audit import list_audit
@@ -25,7 +25,7 @@ from postroom.vault.password_threads import PasswordThreads
 from support.canaries import Canaries, watching
 from support.clocks import ManualClock
 from support.patience import PATIENCE_S
-from support.signed_in import PASSWORD, Pages, Visiting, running_pages
+from support.signed_in import PASSWORD, Pages, Visiting, running_pages, secret_in
 from support.sqlite import new_sqlite
 from support.store.fault_cases_registry import signed
 
@@ -122,9 +122,9 @@ async def test_a_code_is_asked_for_besides_the_password_and_works_once(pages: Pa
     code = app.at(pages.clock())
     assert (await sign_in(mara, code=f"{code[:3]} {code[3:]}")).status_code == 303
     assert (await sign_in(pages.visitor(), code=code)).status_code == 401
-    made = await link_for(Caller(pages.database, signed(), pages.clock), "mara")
+    made = await make_link(Caller(pages.database, signed(), pages.clock), pages.services.settings, "mara")
     back = pages.visitor()
-    await back.post("/sign-in/once/password", secret=made.secret, name="mara", password=PASSWORD + "!")
+    await back.post("/sign-in/once/password", secret=secret_in(made), name="mara", password=PASSWORD + "!")
     assert (await back.get("/settings/sign-in")).status_code == 200
     assert (await sign_in(pages.visitor(), password=PASSWORD + "!")).status_code == 303, "a link turns codes off"
     assert (await mara.get("/settings/sign-in")).status_code == 303, "and ends other sessions"

@@ -34,7 +34,7 @@ from support.strangers import ENDPOINT, EVIL, PLAIN, SENDER, leaks, plant, plant
 NOT_PLANTED = {"load_members", "read_estimate", "read_estimate_run", "read_settled_approvals"}
 SHOW_WORDS = {
     "peek_messages",
-    "read_audit",
+    "list_audit",
     "read_backfill",
     "read_backfills",
     "read_connector",

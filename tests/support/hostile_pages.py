@@ -24,13 +24,13 @@ from postroom.core.roles import Role
 from postroom.core.rules.draft import RuleDraft, read_draft
 from postroom.core.rules.learning import RuleSuggestion
 from postroom.intake.intake import LARGEST_BATCH
-from postroom.operations.actions.protection import protect
 from postroom.operations.caller import Caller
 from postroom.operations.connectors.filters import add_filter
 from postroom.operations.people.audit import Signature, signature
 from postroom.operations.people.people import add_person
 from postroom.operations.people.tokens import create_token, mint
-from postroom.store.actions import decisions
+from postroom.settings.reading import Settings
+from postroom.store.actions import decisions, protection
 from postroom.store.actions.pauses import pause
 from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database, Script, transaction
@@ -272,12 +272,14 @@ class HostileHouse:
 
     async def _house(self) -> None:
         now: datetime = self.clock()
+        settings = Settings.model_validate({"data_dir": self.data_dir})
         for number in range(len(self.texts)):
             text = self.text(number, 0, 200)
+            reason = self.text(number, 1, 400)
             await self.try_to(
-                protect(Caller(self.database, self.signed(number)), "label", text, self.text(number, 1, 400))
+                self.database.run(protection.protect("label", text, reason, self.signed(number), wall_clock()))
             )
-            await self.try_to(add_person(Caller(self.database, self.signed(number)), text[:60], "viewer"))
+            await self.try_to(add_person(Caller(self.database, self.signed(number)), settings, text[:60], "viewer"))
             with contextlib.suppress(PostroomError):
                 minted = mint(Role.AGENT, None, text[:120], None)
                 await self.try_to(create_token(Caller(self.database, self.signed(number), lambda: now), minted.token))

@@ -23,7 +23,7 @@ from postroom.interfaces.http.ready import ready_endpoint
 from postroom.interfaces.http.serve import serving
 from postroom.interfaces.http.services import Services
 from postroom.operations.caller import Caller
-from postroom.operations.people.people import add_person, offer_first_link
+from postroom.operations.people.people import LinkAnswer, add_person, offer_first_link
 from postroom.settings.reading import Settings
 from postroom.store.engine.database import Database
 from support.clocks import ManualClock
@@ -65,9 +65,9 @@ class Pages:
 
     async def signed_in(self, name: str = "mara", role: PersonRole = "admin") -> "Visiting":
         """Somebody who has just chosen a password by their link."""
-        made = await add_person(Caller(self.database, signed(), self.clock), name, role)
+        made = await add_person(Caller(self.database, signed(), self.clock), self.services.settings, name, role)
         person = self.visitor()
-        answer = await person.post("/sign-in/once/password", secret=made.secret, name=name, password=PASSWORD)
+        answer = await person.post("/sign-in/once/password", secret=secret_in(made), name=name, password=PASSWORD)
         assert answer.status_code == 303, answer.text
         return person
 
@@ -114,6 +114,11 @@ class Visiting:
             else:
                 self.cookies.pop(name, None)
         return answer
+
+
+def secret_in(made: LinkAnswer) -> str:
+    """The secret of a one-time link."""
+    return made.link.partition("#")[2]
 
 
 async def _metrics(_request: Request) -> Response:

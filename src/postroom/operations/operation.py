@@ -52,7 +52,9 @@ class NextPage:
 
 Limit = Annotated[int, Argument(f"How many at most, 1 to {MOST_LISTED}.", 1, MOST_LISTED)]
 Next = Annotated[str | None, NextPage(), Argument("`next` of the page before; else the first page.")]
-NextNumber = Annotated[int | None, NextPage(of_numbers=True), Argument("`next` of the page before; else the first.")]
+NextNumber = Annotated[
+    int | None, NextPage(of_numbers=True), Argument("`next` of the page before; else the first page.")
+]
 
 
 @dataclass(frozen=True, slots=True)

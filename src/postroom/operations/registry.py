@@ -9,8 +9,11 @@ from postroom.operations.operation import Noun, Operation
 
 MODULES = (
     "accounts.labels",
+    "actions.kill_switch",
+    "actions.protection",
     "connectors.filters",
     "connectors.tier_rules",
+    "installation.settings_view",
     "jobs.job_board",
     "jobs.job_bulk",
     "jobs.job_causes",
@@ -21,6 +24,11 @@ MODULES = (
     "outbound.destinations",
     "outbound.suppressions",
     "outbound.tenants",
+    "overview.overview",
+    "people.audit",
+    "people.people",
+    "people.session",
+    "people.tokens",
     "rules.proposals",
     "rules.rule_changes",
     "rules.rule_views",

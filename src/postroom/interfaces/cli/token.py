@@ -12,22 +12,10 @@ from postroom.core.roles import Role
 from postroom.interfaces.cli.moments import read_moment
 from postroom.interfaces.cli.options import choice
 from postroom.interfaces.cli.session import Session, command_group
+from postroom.interfaces.cli.table import add_commands
 
 app = command_group("Create, list and revoke tokens for connectors, pages, agents and senders.")
-
-COLUMNS = (
-    "id",
-    "role",
-    "identity",
-    "channels",
-    "account_id",
-    "sender_id",
-    "name",
-    "created_at",
-    "expires_at",
-    "revoked_at",
-    "last_used_at",
-)
+add_commands(app, "token", "people.tokens")
 
 
 @app.command()
@@ -80,14 +68,6 @@ def create(
         typer.echo("Keep it safe: it will not be shown again. `postroom token revoke` ends it.", err=True)
 
 
-@app.command("list")
-def list_(session: Session) -> None:
-    """List the tokens, newest first, without their secrets."""
-    from postroom.operations.people.tokens import list_tokens
-
-    session.show_list(session.call(list_tokens), COLUMNS)
-
-
 @app.command()
 def revoke(
     session: Session,
@@ -100,7 +80,7 @@ def revoke(
     from postroom.operations.people.tokens import revoke_token
 
     revoked = session.act(revoke_token, token_id)
-    result = "revoked" if revoked.was_live else "was revoked before"
+    result = "revoked" if revoked.revoked else "was revoked before"
     words = revoked.work.in_words()
     line = f"{token_id}  {result}{f'; {words}' if words else ''}"
     session.show_line({"id": token_id, "result": result, **revoked.work._asdict()}, line)

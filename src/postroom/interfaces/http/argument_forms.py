@@ -36,14 +36,11 @@ def values_of(operation: Operation, form: Arguments) -> dict[str, Any]:
 
 def _definition(argument: OperationArgument) -> tuple[Any, Any]:
     default = ... if argument.default is REQUIRED else argument.default
-    described = argument.argument
+    described, type_ = argument.argument, argument.type
     if argument.page is not None:
-        type_: Any = _type(str | None)
-        described = Argument(described.description, 0, LONGEST)
-    else:
-        type_ = _type(argument.type)
+        described, type_ = Argument(described.description, 0, LONGEST), str | None
     alias, description = described.sent_as, described.description or None
-    return type_, Field(default, alias=alias, description=description, **_bounds(argument.type, described))
+    return _type(type_), Field(default, alias=alias, description=description, **_bounds(type_, described))
 
 
 def _bounds(type_: Any, argument: Argument) -> dict[str, Any]:

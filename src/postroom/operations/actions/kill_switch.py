@@ -1,12 +1,45 @@
 """The kill switch: stop all changes to mailboxes, everywhere or in one account, and allow them again."""
 
+from dataclasses import dataclass
+from typing import Annotated
+
+from postroom.core.access import ANSWER_AGAIN, STEER
+from postroom.core.views import Done
 from postroom.operations.accounts.accounts import find_account
 from postroom.operations.actions.pausing import Stopped, stop
 from postroom.operations.caller import Caller
+from postroom.operations.nouns import OVERVIEW
+from postroom.operations.operation import post
 from postroom.store.actions import pauses
 from postroom.store.engine.database import Database
 from postroom.triage.act.approval_notice import cause_of
 from postroom.words.jobs import WAITING_WORK
+
+
+@dataclass(frozen=True, slots=True)
+class PausedAnswer(Done):
+    """A pause in effect."""
+
+    on_wire: Annotated[int, "How many requests had left before it. They may still take effect."]
+    silent_processes: Annotated[
+        int, "How many processes did not answer. They can send nothing more; what they had sent is unknown."
+    ]
+
+
+@OVERVIEW.operation(STEER, post("/pause"), signs=True)
+async def pause(by: Caller, /) -> PausedAnswer:
+    """Stop all changes to mailboxes, everywhere. When it answers, no request starts any more; it says how many had
+    left before and may still take effect. Safe to repeat."""
+    stopped = await pause_changes(by, None, by.signature.reason or "")
+    done = f"Paused: nothing is changed in any mailbox until it is resumed; {stopped.in_words()}."
+    return PausedAnswer(done=done, on_wire=stopped.on_wire, silent_processes=stopped.silent)
+
+
+@OVERVIEW.operation(ANSWER_AGAIN, post("/resume"))
+async def resume(by: Caller, /) -> Done:
+    """Allow changes to mailboxes again. Safe to repeat."""
+    await resume_changes(by, None)
+    return Done("Resumed: what waited goes on.")
 
 
 async def pause_changes(by: Caller, account: str | None, reason: str) -> Stopped:

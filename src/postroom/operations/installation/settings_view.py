@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 
+from postroom.core.access import READ
 from postroom.core.errors import SettingsError
+from postroom.operations.nouns import SETTINGS
+from postroom.operations.operation import get
 from postroom.settings.reading import Settings, known_settings, shown, trace_settings
 
 UNKNOWN = "given at the start"
@@ -20,6 +23,12 @@ class SettingView:
     @property
     def section(self) -> str:
         return self.key.partition(".")[0] if "." in self.key else "general"
+
+
+@SETTINGS.operation(READ, get("/settings"))
+async def read_settings(settings: Settings, /) -> list[SettingView]:
+    """The settings in effect, each with where it was set."""
+    return settings_in_effect(settings)
 
 
 def settings_in_effect(running: Settings) -> list[SettingView]:

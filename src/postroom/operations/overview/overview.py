@@ -7,15 +7,16 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Annotated
+from typing import Annotated, Literal
 
+from postroom.core.access import READ
 from postroom.core.days import day_began
 from postroom.operations.accounts.account_status import AccountLine, account_lines
 from postroom.operations.actions.approvals import count_waiting
-from postroom.operations.actions.kill_switch import pause_changes, released_by_resuming, resume_changes
-from postroom.operations.actions.pausing import Stopped
-from postroom.operations.caller import Caller
+from postroom.operations.actions.kill_switch import released_by_resuming
 from postroom.operations.mail.mail_lines import MailLine, MailQuestion, count_hidden, list_lines
+from postroom.operations.nouns import OVERVIEW
+from postroom.operations.operation import Argument, get
 from postroom.operations.overview.attention import Attention, needs_attention
 from postroom.operations.overview.channels import changes_on
 from postroom.operations.overview.first_steps import FirstSteps, first_steps
@@ -28,9 +29,14 @@ from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.intake import acceptance, history
 from postroom.store.jobs import jobs
-from postroom.store.people.audit import Signature
 
 CHANNELS = (acceptance.CHANNEL, accounts.CHANNEL, decisions.CHANNEL, jobs.CHANNEL, pauses.CHANNEL)
+WindowName = Literal["24h", "7d", "30d"]
+WINDOWS: dict[WindowName, timedelta] = {
+    "24h": timedelta(hours=24),
+    "7d": timedelta(days=7),
+    "30d": timedelta(days=30),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +61,7 @@ class HiddenToday:
 
 
 class Overview:
-    """Read the overview from the database, signal announced changes, and operate the kill switch."""
+    """Read the overview from the database, and signal announced changes."""
 
     def __init__(
         self,
@@ -135,9 +141,37 @@ class Overview:
     def changes(self) -> AsyncIterator[None]:
         return changes_on(self._database, CHANNELS)
 
-    async def pause(self, signed: Signature) -> Stopped:
-        """Stop all changes to mailboxes, for the reason in the signature."""
-        return await pause_changes(Caller(self._database, signed, self._clock), None, signed.reason or "")
 
-    async def resume(self, signed: Signature) -> None:
-        await resume_changes(Caller(self._database, signed, self._clock), None)
+@dataclass(frozen=True, slots=True)
+class OverviewAnswer:
+    """`spend` is null without a model. `in_line` is how many wait now in each tier, over all queues."""
+
+    control: ControlState
+    attention: Sequence[Attention]
+    approvals_waiting: int
+    in_line: Mapping[str, int]
+    hidden_today: Annotated[
+        int,
+        "Messages that the model and agents have hidden today without approval; `/mail?state=hidden` lists them.",
+    ]
+    road: Road
+    accounts: Sequence[AccountLine]
+    spend: ModelStatus | None
+
+
+@OVERVIEW.operation(READ, get("/overview"))
+async def read_overview(
+    overview: Overview, /, window: Annotated[WindowName, Argument("The window of the road.")] = "24h"
+) -> OverviewAnswer:
+    """What came in and what became of it, what needs a person, and whether changes are paused."""
+    accounts = await overview.accounts()
+    return OverviewAnswer(
+        control=await overview.control_state(),
+        attention=await overview.attention(accounts),
+        approvals_waiting=await overview.count_waiting(),
+        in_line=await overview.in_line(),
+        hidden_today=(await overview.hidden_today()).count,
+        road=await overview.road(WINDOWS[window]),
+        accounts=accounts,
+        spend=await overview.spend(),
+    )

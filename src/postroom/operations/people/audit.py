@@ -1,7 +1,12 @@
 """Signatures for the audit log, and its entries."""
 
+from typing import Annotated
 from uuid import UUID
 
+from postroom.core.access import READ
+from postroom.core.views import Page
+from postroom.operations.nouns import AUDIT
+from postroom.operations.operation import Argument, Limit, NextNumber, command, get
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.people import audit
@@ -20,16 +25,23 @@ def next_entry(signed: Signature) -> Signature:
     return signed._replace(entry_id=new_id())
 
 
+@AUDIT.operation(
+    READ,
+    get("/audit"),
+    command("audit list", "seq", "at", "actor", "role", "action", "object_type", "object_id", "reason"),
+)
 async def list_audit(
     database: Database,
-    limit: int,
-    *,
-    before: int | None = None,
-    actor: str | None = None,
-    action: str | None = None,
-) -> list[AuditView]:
-    """List the entries of one actor or one action, or all of them, newest first; `before` is where a page ended."""
-    return await database.run(audit.list_audit(limit, before, actor, action))
+    /,
+    limit: Limit = 50,
+    next: NextNumber = None,
+    actor: Annotated[str | None, Argument("Only what this actor did, such as `person:mara`.")] = None,
+    action: Annotated[str | None, Argument("Only this action, such as `rule.edit`.")] = None,
+) -> Page[AuditView]:
+    """List what was done, newest first. Nothing in the log can be changed or deleted."""
+    found = await database.run(audit.list_audit(limit + 1, next, actor, action))
+    shown = found[:limit]
+    return Page(shown, str(shown[-1].seq) if len(found) > limit else None)
 
 
 async def find_entry(database: Database, id: UUID) -> AuditView | None:

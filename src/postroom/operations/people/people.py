@@ -2,15 +2,23 @@
 
 import hashlib
 import secrets
+from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+from postroom.core.access import ADMINISTER, OWN_AGAIN
+from postroom.core.counted import counted
 from postroom.core.errors import BadInput
 from postroom.core.sign_in.names import person_name
 from postroom.core.sign_in.session_times import LINK_LIVES
+from postroom.core.views import Done
 from postroom.core.visitors import PERSON_ROLES, PersonRole
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
+from postroom.operations.nouns import SETTINGS
+from postroom.operations.operation import Argument, command, delete, get, post
+from postroom.operations.people.pages_address import link_address
+from postroom.settings.reading import Settings
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -22,6 +30,8 @@ from postroom.store.people.sign_in_links import NewLink
 __all__ = ["PersonView", "SessionView"]
 
 SECRET_BYTES = 32
+Name = Annotated[str, Argument("The name with which they sign in.")]
+NewRole = Annotated[PersonRole, Argument("viewer (reads), operator (also acts) or admin (also changes settings).")]
 
 
 class LinkText(NamedTuple):
@@ -47,46 +57,93 @@ async def offer_first_link(database: Database, clock: Clock = wall_clock) -> str
     return secret if await database.run(sign_in_links.offer_first_link(link, clock())) else None
 
 
-async def add_person(by: Caller, name: str, role: str) -> LinkText:
-    """Add somebody. Return the link with which they choose a passkey or a password."""
+@dataclass(frozen=True, slots=True)
+class LinkAnswer:
+    """The one-time link with which they choose a passkey or a password. It is shown once and stored nowhere."""
+
+    link: str
+    ends_at: datetime
+
+
+@SETTINGS.operation(OWN_AGAIN, post("/settings/people", status=201))
+async def add_person(by: Caller, settings: Settings, /, name: Name, role: NewRole) -> LinkAnswer:
+    """Let somebody in. No token does: this is for an admin in front of a browser."""
     await prepare(by.database)
     made = new_link(by.clock())
-    chosen = role_named(role)
-    await by.run(people.add_person(new_id(), person_name(name), chosen, made.link, by.signature, by.clock()))
-    return made
+    await by.run(people.add_person(new_id(), person_name(name), role, made.link, by.signature, by.clock()))
+    return LinkAnswer(link_address(settings, made.secret), made.link.expires_at)
 
 
-async def link_for(by: Caller, name: str) -> LinkText:
-    """Make a new link for somebody, such as after they have lost their phone. Earlier links of theirs end."""
+@SETTINGS.operation(OWN_AGAIN, post("/settings/people/{name}/link", status=201))
+async def make_link(by: Caller, settings: Settings, /, name: Name) -> LinkAnswer:
+    """Make a new one-time link for somebody. Earlier links of theirs end."""
     made = new_link(by.clock())
     await by.run(sign_in_links.add_link(person_name(name), made.link, by.signature, by.clock()))
-    return made
+    return LinkAnswer(link_address(settings, made.secret), made.link.expires_at)
 
 
-async def list_people(database: Database, clock: Clock = wall_clock) -> list[PersonView]:
-    """List everybody by name, without anything secret."""
+@SETTINGS.operation(
+    ADMINISTER,
+    get("/settings/people"),
+    command(
+        "person list", "name", "role", "has_password", "has_codes", "passkeys", "sessions", "last_seen_at", "created_at"
+    ),
+)
+async def list_people(database: Database, clock: Clock = wall_clock, /) -> list[PersonView]:
+    """List the people who may sign in, with their roles and how they can sign in."""
     return await database.run(people.list_people(clock()))
 
 
-async def change_role(by: Caller, name: str, role: str) -> bool:
-    """Change what somebody may do, from their next request on. Return False if nothing changed."""
-    return await by.run(people.change_role(person_name(name), role_named(role), by.signature, by.clock()))
+@dataclass(frozen=True, slots=True)
+class ChangedAnswer:
+    """False if nothing had to be changed."""
+
+    changed: bool
 
 
-async def remove_person(by: Caller, name: str) -> None:
-    """Remove somebody, with their sessions. What they did stays in the audit log."""
+@SETTINGS.operation(OWN_AGAIN, post("/settings/people/{name}/role"))
+async def change_role(by: Caller, /, name: Name, role: NewRole) -> ChangedAnswer:
+    """Change what somebody may do, from their next request on. Safe to repeat."""
+    return ChangedAnswer(await by.run(people.change_role(person_name(name), role, by.signature, by.clock())))
+
+
+@SETTINGS.operation(OWN_AGAIN, delete("/settings/people/{name}"), command("person remove {name}"))
+async def remove_person(by: Caller, /, name: Name) -> Done:
+    """Remove somebody, and sign them out everywhere. What they did stays in the audit log."""
     await by.run(people.remove_person(person_name(name), by.signature, by.clock()))
+    return Done("The person is removed and signed out everywhere.")
 
 
-async def list_sessions(database: Database, name: str | None, clock: Clock = wall_clock) -> list[SessionView]:
-    """List the sessions of one person or of all, the last used first."""
+@SETTINGS.operation(
+    ADMINISTER,
+    command(
+        "person sessions {name}",
+        "id",
+        "name",
+        "browser",
+        "address",
+        "created_at",
+        "last_seen_at",
+        "idle_ends_at",
+        "ends_at",
+    ),
+)
+async def list_sessions(
+    database: Database,
+    clock: Clock = wall_clock,
+    /,
+    name: Annotated[str | None, Argument("Only the sessions of this person.")] = None,
+) -> list[SessionView]:
+    """List where people are signed in, the last used first."""
     chosen = None if name is None else person_name(name)
     return await database.run(sessions.list_sessions(chosen, clock()))
 
 
-async def sign_out(by: Caller, name: str) -> int:
-    """End every session of a person. Return how many there were."""
-    return await by.run(sessions.end_sessions(person_name(name), None, by.signature, by.clock()))
+@SETTINGS.operation(OWN_AGAIN, command("person sign-out {name}"))
+async def sign_out(by: Caller, /, name: Name) -> Done:
+    """Sign somebody out everywhere. Safe to repeat."""
+    ended = await by.run(sessions.end_sessions(person_name(name), None, by.signature, by.clock()))
+    return Done(f"{counted(ended, 'session')} ended.")
 
 
 def role_named(text: str) -> PersonRole:

@@ -1,12 +1,19 @@
 """The tokens of connectors, pages and agents: create, list and revoke them."""
 
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Literal
 from uuid import UUID
 
+from postroom.core.access import OWN, OWN_AGAIN, READ
 from postroom.core.errors import BadInput, NotFound
+from postroom.core.roles import Role
 from postroom.core.short_ids import part_of_id
 from postroom.core.suggestions import did_you_mean
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
+from postroom.operations.nouns import SETTINGS
+from postroom.operations.operation import Argument, command, get, post
 from postroom.store.actions.token_work import actor_of
 from postroom.store.engine.database import Database
 from postroom.store.people import tokens
@@ -23,6 +30,7 @@ __all__ = [
     "revoke_token",
 ]
 
+TokenRole = Literal["agent", "dashboard", "connector", "metrics", "admin"]
 MODEL = "model"
 """The name of the model among those who ask for actions."""
 
@@ -36,8 +44,48 @@ async def create_token(by: Caller, token: NewToken) -> Token:
     return await by.run(tokens.create_token(token, by.signature, now))
 
 
-async def list_tokens(database: Database) -> list[Token]:
-    """List all tokens, newest first, without their secrets."""
+@dataclass(frozen=True, slots=True)
+class NewTokenAnswer:
+    """`text` is the token itself. It is shown once and stored nowhere."""
+
+    token: Token
+    text: str
+
+
+@SETTINGS.operation(OWN_AGAIN, post("/settings/tokens", status=201))
+async def make_token(
+    by: Caller,
+    /,
+    role: Annotated[TokenRole, Argument("Its role; tokens of senders are made with `postroom token create`.")],
+    name: Annotated[str | None, Argument("A name to know it by.")] = None,
+    identity: Annotated[str | None, Argument("For a connector: the endpoint that it is bound to.")] = None,
+    expires_at: Annotated[datetime | None, Argument("When it ends; null for no end.")] = None,
+) -> NewTokenAnswer:
+    """Make a token. No token makes tokens: this is for an admin in front of a browser."""
+    minted = mint(Role(role), identity, name, expires_at)
+    return NewTokenAnswer(await create_token(by, minted.token), minted.text)
+
+
+@SETTINGS.operation(
+    READ,
+    get("/settings/tokens"),
+    command(
+        "token list",
+        "id",
+        "role",
+        "identity",
+        "channels",
+        "account_id",
+        "sender_id",
+        "name",
+        "created_at",
+        "expires_at",
+        "revoked_at",
+        "last_used_at",
+    ),
+)
+async def list_tokens(database: Database, /) -> list[Token]:
+    """List the tokens, newest first, without their secrets."""
     return await database.run(tokens.list_tokens())
 
 
@@ -66,6 +114,7 @@ async def actors_named(database: Database, name: str) -> list[str]:
     return [actor_of(each.id) for each in await find_holders(database, name)]
 
 
-async def revoke_token(by: Caller, id: UUID) -> RevokedToken:
+@SETTINGS.operation(OWN, post("/settings/tokens/{token}/revoke"))
+async def revoke_token(by: Caller, /, token: Annotated[UUID, Argument("The id of the token.")]) -> RevokedToken:
     """Revoke a token for good, and withdraw what its holder asked for and what is not done. Safe to repeat."""
-    return await by.run(tokens.revoke_token(id, by.signature, by.clock()))
+    return await by.run(tokens.revoke_token(token, by.signature, by.clock()))

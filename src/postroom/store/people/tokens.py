@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.errors import BadInput, NotFound
@@ -168,10 +168,16 @@ def create_token(token: NewToken, signed: Signature, now: datetime) -> Script[To
 
 
 class RevokedToken(NamedTuple):
-    """Whether the token was valid until now, and what was withdrawn with it."""
+    """Whether it was valid until now, and what its holder had asked for that was not done."""
 
-    was_live: bool
-    work: WithdrawnWork
+    revoked: Annotated[bool, "False if it was revoked before."]
+    withdrawn: Annotated[int, "Actions that waited for approval and do so no longer."]
+    canceled: Annotated[int, "Queued actions that are canceled."]
+    stopping: Annotated[int, "Actions that had begun: they stop at their next step, or are done by then."]
+
+    @property
+    def work(self) -> WithdrawnWork:
+        return WithdrawnWork(*self[1:])
 
 
 @transaction
@@ -189,7 +195,7 @@ def revoke_token(id: UUID, signed: Signature, now: datetime) -> Script[RevokedTo
         counted = {name: count for name, count in work._asdict().items() if count}
         changed = {"before": before, "after": {**after, **counted}} if revoked else {"after": counted}
         yield from auditing(signed.under("token.revoke", "token", str(id), **changed), now)
-    return RevokedToken(revoked, work)
+    return RevokedToken(revoked, *work)
 
 
 @transaction

@@ -34,13 +34,12 @@ class AuditPage(Page):
     async def read(self, visit: Visit) -> Mapping[str, object]:
         actor, action = visit.text("actor"), visit.text("action")
         before = visit.number("before", 0, HIGHEST) or None
-        found = await list_audit(self._database, ON_A_PAGE + 1, before=before, actor=actor, action=action)
-        entries = found[:ON_A_PAGE]
+        found = await list_audit(self._database, ON_A_PAGE, before, actor, action)
         return {
-            "entries": entries,
+            "entries": found.lines,
             "actor": actor or "",
             "action": action or "",
-            "older": visit.with_filters(before=entries[-1].seq) if len(found) > ON_A_PAGE else None,
+            "older": visit.with_filters(before=found.next) if found.next else None,
             "newer": visit.with_filters(before=None) if before else None,
             "csv": visit.with_filters(before=None).replace("/audit", "/audit.csv", 1),
             "json": visit.with_filters(before=None).replace("/audit", "/audit.jsonl", 1),
@@ -63,9 +62,12 @@ class AuditPage(Page):
         actor, action = visit.filters.get("actor"), visit.filters.get("action")
         yield first
         before: int | None = None
-        while found := await list_audit(self._database, EXPORTED_AT_ONCE, before=before, actor=actor, action=action):
-            yield "".join(map(line, found))
-            before = found[-1].seq
+        while True:
+            found = await list_audit(self._database, EXPORTED_AT_ONCE, before, actor, action)
+            yield "".join(map(line, found.lines))
+            if found.next is None:
+                return
+            before = int(found.next)
 
 
 def _download(lines: AsyncIterator[str], media_type: str, name: str) -> Response:

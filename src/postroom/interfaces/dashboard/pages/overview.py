@@ -5,7 +5,6 @@ safely stop them. Resuming is not safe, so people prove again who they are.
 """
 
 from collections.abc import AsyncIterator, Mapping
-from datetime import timedelta
 
 from starlette.routing import Route
 
@@ -17,13 +16,14 @@ from postroom.interfaces.dashboard.forms import Done, Form, form_route
 from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
+from postroom.operations.actions.kill_switch import pause_changes, resume_changes
+from postroom.operations.overview.overview import WINDOWS, WindowName
 from postroom.operations.overview.road import Road
 from postroom.operations.rules.model import ModelStatus
 from postroom.words.connectors import ACCOUNT_MOODS, ACCOUNT_STATES, LIVENESS, LIVENESS_MOODS
 from postroom.words.road import DECIDERS, ENDINGS
 
 LINES_SHOWN = 50
-WINDOWS = {"24h": timedelta(hours=24), "7d": timedelta(days=7), "30d": timedelta(days=30)}
 WORDS: Mapping[str, Mapping[str, str]] = {
     "account_words": ACCOUNT_STATES,
     "account_moods": ACCOUNT_MOODS,
@@ -46,7 +46,7 @@ class OverviewPage(Page):
         self._overview = site.parts.overview
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
-        window = visit.choice("window", tuple(WINDOWS), "24h")
+        window: WindowName = visit.choice("window", tuple(WINDOWS), "24h")
         accounts = await self._overview.accounts()
         road = await self._overview.road(WINDOWS[window])
         spend = await self._overview.spend()
@@ -84,11 +84,11 @@ class OverviewPage(Page):
         return [pause, form_route(self._site, "/resume", self._resume, again=True)]
 
     async def _pause(self, form: Form) -> Done:
-        stopped = await self._overview.pause(form.by.signature)
+        stopped = await pause_changes(form.by, None, form.by.signature.reason or "")
         return Done(f"Paused: nothing is changed in any mailbox until you resume; {stopped.in_words()}.")
 
     async def _resume(self, form: Form) -> Done:
-        await self._overview.resume(form.by.signature)
+        await resume_changes(form.by, None)
         return Done("Resumed: what waited goes on.")
 
 

@@ -22,8 +22,15 @@ from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.actions.protection import list_protected, protect, unprotect
 from postroom.operations.installation.settings_view import SettingView, settings_in_effect
-from postroom.operations.people.pages_address import link_address
-from postroom.operations.people.people import LinkText, add_person, change_role, link_for, list_people, remove_person
+from postroom.operations.people.people import (
+    LinkAnswer,
+    add_person,
+    change_role,
+    list_people,
+    make_link,
+    remove_person,
+    role_named,
+)
 from postroom.operations.people.tokens import create_token, list_tokens, mint, revoke_token
 from postroom.operations.rules.model import ModelStatus, model_status
 
@@ -82,21 +89,19 @@ class SettingsPage(Page):
 
     async def _add_person(self, form: Form) -> Response:
         name = form.required("name", "write the name that they will sign in with")
-        return self._show_link(name, await add_person(form.by, name, form.text("role")))
+        return self._show_link(name, await add_person(form.by, self._settings, name, role_named(form.text("role"))))
 
     async def _make_link(self, form: Form) -> Response:
         name = form.parameters["name"]
-        return self._show_link(name, await link_for(form.by, name))
+        return self._show_link(name, await make_link(form.by, self._settings, name))
 
-    def _show_link(self, name: str, made: LinkText) -> Response:
+    def _show_link(self, name: str, made: LinkAnswer) -> Response:
         """Show the way in on a page of its own, once: it is stored nowhere."""
-        return HTMLResponse(
-            self._site.render("settings/link.html", name=name, link=link_address(self._settings, made.secret))
-        )
+        return HTMLResponse(self._site.render("settings/link.html", name=name, link=made.link))
 
     async def _change_role(self, form: Form) -> Done:
-        name, role = form.parameters["name"], form.text("role")
-        changed = await change_role(form.by, name, role)
+        name, role = form.parameters["name"], role_named(form.text("role"))
+        changed = (await change_role(form.by, name, role)).changed
         return Done(f"{name} is {role} from the next click on." if changed else f"{name} was {role} already.")
 
     async def _remove_person(self, form: Form) -> Done:
@@ -116,19 +121,17 @@ class SettingsPage(Page):
     async def _revoke_token(self, form: Form) -> Done:
         revoked = await revoke_token(form.by, read_id(form.parameters["token"], NotFound("there is no such token")))
         words = revoked.work.in_words()
-        sentence = "The token is revoked: it opens nothing any more" if revoked.was_live else "It was revoked before"
+        sentence = "The token is revoked: it opens nothing any more" if revoked.revoked else "It was revoked before"
         return Done(f"{sentence}; {words}." if words else f"{sentence}.")
 
     async def _protect(self, form: Form) -> Done:
         value = form.required("value", "write an address, a domain or a label")
         reason = form.text("reason") or "on the page"
-        kept = await protect(form.by, _kind(form), value, reason)
-        return Done(f"Protected: no mail of {kept} is changed any more.")
+        return Done((await protect(form.by.because(reason), _kind(form), value)).done)
 
     async def _unprotect(self, form: Form) -> Done:
         value = form.required("value", "name what is protected")
-        await unprotect(form.by, _kind(form), value)
-        return Done(f"No longer protected: {value}.")
+        return Done((await unprotect(form.by, _kind(form), value)).done)
 
 
 def _kind(form: Form) -> ProtectedKind:

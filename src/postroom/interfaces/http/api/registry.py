@@ -3,30 +3,23 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from postroom.interfaces.http.api import own_description  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from postroom.interfaces.http.api.approvals import APPROVALS
-from postroom.interfaces.http.api.audit import AUDIT
 from postroom.interfaces.http.api.backfill import BACKFILL
 from postroom.interfaces.http.api.connectors import CONNECTORS
 from postroom.interfaces.http.api.handwritten import Handwritten, Noun
 from postroom.interfaces.http.api.mail import MAIL
 from postroom.interfaces.http.api.operation import ApiOperation
 from postroom.interfaces.http.api.outbound import OUTBOUND
-from postroom.interfaces.http.api.overview import OVERVIEW
-from postroom.interfaces.http.api.session import SESSION
-from postroom.interfaces.http.api.settings import SETTINGS
 from postroom.operations.operation import Noun as TableNoun
 from postroom.operations.registry import nouns
 
 _HANDWRITTEN: Sequence[Noun] = (
-    SESSION,
-    OVERVIEW,
     MAIL,
     APPROVALS,
     CONNECTORS,
     BACKFILL,
     OUTBOUND,
-    AUDIT,
-    SETTINGS,
 )
 
 AnyOperation = ApiOperation | Handwritten
