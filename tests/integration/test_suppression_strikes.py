@@ -92,7 +92,7 @@ async def test_refusals_on_three_days_suppress_an_address_for_a_month_with_the_r
     assert found.expires_at == sending.clock() + 30 * DAY
     assert await sending.states(await send(sending)) == ["rejected"]
     sending.clock.forward(30 * DAY.total_seconds())
-    assert await list_holding(sending.database, TENANT, 9, sending.clock) == []
+    assert (await list_holding(sending.database, sending.clock, TENANT)).lines == []
     assert await sending.states(await send(sending)) == ["sent"]
 
 

@@ -5,7 +5,6 @@ names in its path fails here until it is called too.
 """
 
 from collections.abc import AsyncIterator, Mapping
-from datetime import timedelta
 from pathlib import Path
 from urllib.parse import quote
 
@@ -67,7 +66,7 @@ async def planted(services: Services) -> Mapping[str, str]:
     reason = signature("test", "admin", EVIL)
     draft = RuleDraft(f"{PLAIN} rule", {"sender_email": f"{PLAIN}@evil.example"}, "archive", description=PLAIN)
     await add_rules(Caller(database, signed(), clock), [draft])
-    await throttle_sender_for(Caller(database, reason, clock), SENDER, timedelta(hours=2))
+    await throttle_sender_for(Caller(database, reason, clock), SENDER, 2)
     await suppress(Caller(database, signature("test", "admin", EVIL), clock), "example.org", f"{PLAIN}@evil.example")
     await pause_destination(Caller(database, signature("test", "admin", EVIL), clock), "evil.example")
     [job, *_] = await database.run(list_jobs(None, None, 5))

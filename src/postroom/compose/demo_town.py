@@ -82,7 +82,7 @@ class Town:
             await add_sender(Caller(self._database, _signed()), WantedSender(customer.username, plan=customer.plan))
         except BadInput:
             log.debug("demo.sender_is_known")  # from an earlier demo on the same data
-        sender = await load_sender(self._database, customer.username)
+        sender = await load_sender(self._database, wall_clock, customer.username)
         return await self._token(Role.SENDER, sender_id=sender.id)
 
     async def _token(self, role: Role, *, identity: str | None = None, sender_id: int | None = None) -> str:

@@ -106,7 +106,7 @@ def resolve(
     wanted = Wanted(tenant, destination, None, since, until)
 
     def resolve_one(id: UUID) -> str:
-        return session.act(resolve_mail, id, outcome)
+        return session.act(resolve_mail, id, outcome).state
 
     settle_one_or_many(session, delivery_id, wanted, outcome, resolve_one, yes)
 
@@ -126,8 +126,7 @@ def retry(
     from postroom.operations.outbound.outbound import send_mail_now
 
     def send_one(id: UUID) -> str:
-        session.act(send_mail_now, id)
-        return "due"
+        return session.act(send_mail_now, id).state
 
     wanted = Wanted(tenant, destination, state, since, until)
     settle_one_or_many(session, delivery_id, wanted, "retry", send_one, yes)
@@ -152,7 +151,7 @@ def cancel(
     from postroom.operations.outbound.outbound import cancel_mail
 
     def cancel_one(id: UUID) -> str:
-        return session.because(reason).act(cancel_mail, id)
+        return session.because(reason).act(cancel_mail, id).state
 
     wanted = Wanted(tenant, destination, state, since, until)
     settle_one_or_many(session, delivery_id, wanted, "cancel", cancel_one, yes, reason)

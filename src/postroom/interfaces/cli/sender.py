@@ -8,22 +8,13 @@ import typer
 
 from postroom.core.errors import BadInput
 from postroom.interfaces.cli.moments import read_moment
-from postroom.interfaces.cli.options import Limit, Reason
+from postroom.interfaces.cli.options import Reason
 from postroom.interfaces.cli.session import Session, command_group
+from postroom.interfaces.cli.table import add_commands
 
 app = command_group("Add the users who may submit mail, list them, throttle and release them.")
 
-COLUMNS = (
-    "username",
-    "tenant",
-    "plan",
-    "lane",
-    "state",
-    "accepted_today",
-    "daily_limit",
-    "abuse_score",
-    "throttled_until",
-)
+add_commands(app, "sender", "outbound.senders")
 
 Username = Annotated[str, typer.Argument(metavar="USERNAME", help="The name that the sender logs in with.")]
 
@@ -66,27 +57,6 @@ def add(
     session.show_line(made, f"{made.username}  added to the tenant {made.tenant}, plan {made.plan}")
 
 
-@app.command("list")
-def list_(
-    session: Session,
-    tenant: Annotated[str | None, typer.Option("--tenant", help="Only senders of this tenant.")] = None,
-    throttled: Annotated[bool, typer.Option("--throttled", help="Only senders with a throttle.")] = False,
-    limit: Limit = 1000,
-) -> None:
-    """List the senders by tenant, domain and name."""
-    from postroom.operations.outbound.senders import list_senders
-
-    session.show_list(session.call(list_senders, tenant, limit, throttled=throttled), COLUMNS)
-
-
-@app.command()
-def show(session: Session, username: Username) -> None:
-    """Show one sender: limits, score, and why it is throttled."""
-    from postroom.operations.outbound.senders import load_sender
-
-    session.show_one(session.call(load_sender, username))
-
-
 @app.command()
 def password(session: Session, username: Username) -> None:
     """Set a new password, asked for without echo or read from stdin. The former one is no longer accepted."""
@@ -114,33 +84,6 @@ def throttle(
         raise BadInput("--until", f"{until!r} is over", "give a time in the future, such as 4h")
     view = session.because(reason).act(throttle_sender, username, end)
     session.show_result(view.username, f"throttled until {end:%Y-%m-%d %H:%M} UTC", key="username")
-
-
-@app.command()
-def release(session: Session, username: Username, reason: Reason = None) -> None:
-    """End a throttle at once. What was counted so far is no longer held against the sender."""
-    from postroom.operations.outbound.senders import release_sender
-
-    was_throttled = session.because(reason).act(release_sender, username)
-    session.show_result(username, "released" if was_throttled else "was not throttled", key="username")
-
-
-@app.command()
-def disable(session: Session, username: Username, reason: Reason = None) -> None:
-    """Accept no mail of a sender any more. Safe to repeat."""
-    from postroom.operations.outbound.senders import disable_sender
-
-    changed = session.because(reason).act(disable_sender, username)
-    session.show_result(username, "disabled" if changed else "was disabled before", key="username")
-
-
-@app.command()
-def enable(session: Session, username: Username) -> None:
-    """Accept mail of a sender again. Safe to repeat."""
-    from postroom.operations.outbound.senders import enable_sender
-
-    changed = session.act(enable_sender, username)
-    session.show_result(username, "enabled" if changed else "was enabled before", key="username")
 
 
 def _password() -> str:

@@ -60,7 +60,7 @@ def create(
     now = datetime.now(UTC)
     expires_at = None if expires is None else moment_of(expires, now)
     account_id = None if account is None else session.call(find_account, account).id
-    sender_id = None if sender is None else session.call(load_sender, sender).id
+    sender_id = None if sender is None else session.call(load_sender, lambda: now, sender).id
     minted = mint(choice("--role", role, Role), identity, name, expires_at, account_id, channel or (), sender_id)
     token = session.at(now).act(create_token, minted.token)
     session.show_line({"token": minted.text, **asdict(token)}, minted.text)

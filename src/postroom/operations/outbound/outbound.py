@@ -1,10 +1,14 @@
 """Outgoing mail: list it, settle it, send it now, or cancel it."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
+from postroom.core.access import OPERATE
+from postroom.core.views import Done
 from postroom.operations.caller import Caller
+from postroom.operations.nouns import OUTBOUND
+from postroom.operations.operation import Argument, post
 from postroom.store.engine.database import Database
 from postroom.store.outbound import outbound, outbound_answers
 from postroom.store.outbound.outbound import MailView
@@ -39,16 +43,33 @@ async def list_recipients(database: Database, id: UUID) -> list[RecipientResult]
     return await database.run(list_results(id))
 
 
-async def resolve_mail(by: Caller, id: UUID, outcome: Literal["sent", "not_sent"]) -> str:
-    """Record what happened to a mail whose state is unknown; return its new state."""
-    return await by.run(outbound_answers.resolve_mail(id, outcome, by.signature, by.clock()))
+@dataclass(frozen=True, slots=True)
+class SettledMail(Done):
+    """What was done, and the state of the mail after it."""
+
+    state: str
 
 
-async def send_mail_now(by: Caller, id: UUID) -> None:
+MailId = Annotated[UUID, Argument("The id of the outgoing mail.")]
+
+
+@OUTBOUND.operation(OPERATE, post("/outbound/mail/{mail}/resolve"), signs=True)
+async def resolve_mail(by: Caller, /, mail: MailId, outcome: Literal["sent", "not_sent"]) -> SettledMail:
+    """Say what happened to a mail whose state is unknown."""
+    state = await by.run(outbound_answers.resolve_mail(mail, outcome, by.signature, by.clock()))
+    return SettledMail(f"The mail is {state.replace('_', ' ')}.", state)
+
+
+@OUTBOUND.operation(OPERATE, post("/outbound/mail/{mail}/send-now"), signs=True)
+async def send_mail_now(by: Caller, /, mail: MailId) -> SettledMail:
     """Make a mail that waits for its next attempt due at once."""
-    await by.run(outbound_answers.hasten_mail(id, by.signature, by.clock()))
+    await by.run(outbound_answers.hasten_mail(mail, by.signature, by.clock()))
+    return SettledMail("The mail is due now.", "due")
 
 
-async def cancel_mail(by: Caller, id: UUID) -> str:
-    """Cancel a mail that has not left yet; return its new state."""
-    return await by.run(outbound_answers.cancel_mail(id, by.signature, by.clock()))
+@OUTBOUND.operation(OPERATE, post("/outbound/mail/{mail}/cancel"), signs=True)
+async def cancel_mail(by: Caller, /, mail: MailId) -> SettledMail:
+    """Cancel a mail that has not left yet."""
+    state = await by.run(outbound_answers.cancel_mail(mail, by.signature, by.clock()))
+    done = "The mail is canceled." if state == "canceled" else "The mail is being stopped, if it has not left."
+    return SettledMail(done, state)

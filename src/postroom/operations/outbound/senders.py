@@ -5,15 +5,27 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Annotated
 
+from postroom.core.access import OPERATE, READ
 from postroom.core.errors import BadInput
 from postroom.core.mail.addresses import canonical
 from postroom.core.outbound.priority import DEFAULT_PLAN, PLANS, Throttle
 from postroom.core.suggestions import did_you_mean
+from postroom.core.views import Done
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
-from postroom.operations.outbound.tenants import TenantView, checked_domain, checked_name, checked_weight, load_tenant
-from postroom.store.engine.clock import Clock, wall_clock
+from postroom.operations.nouns import OUTBOUND
+from postroom.operations.operation import Argument, command, get, post
+from postroom.operations.outbound.tenants import (
+    TenantName,
+    TenantView,
+    checked_domain,
+    checked_name,
+    checked_weight,
+    load_tenant,
+)
+from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.outbound import senders
 from postroom.store.outbound.sender_notices import SYSTEM
@@ -36,9 +48,22 @@ __all__ = [
     "throttle_sender_for",
 ]
 
-SHORTEST_THROTTLE, LONGEST_THROTTLE = timedelta(hours=1), timedelta(days=30)
+MOST_SHOWN = 50
+LONGEST_THROTTLE_HOURS = 30 * 24
+COLUMNS = (
+    "username",
+    "tenant",
+    "plan",
+    "lane",
+    "state",
+    "accepted_today",
+    "daily_limit",
+    "abuse_score",
+    "throttled_until",
+)
 _USERNAME = re.compile(r"[!-~]{1,256}")
 _STAND_IN = "x"
+Username = Annotated[str, Argument("The name that the sender logs in with.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,20 +123,30 @@ async def add_sender(by: Caller, wanted: WantedSender) -> SenderView:
     return await by.run(senders.add_sender(new, by.signature, by.clock()))
 
 
+@OUTBOUND.operation(READ, command("sender list", *COLUMNS))
 async def list_senders(
-    database: Database, tenant: str | None, limit: int, *, throttled: bool = False, clock: Clock = wall_clock
+    database: Database,
+    clock: Clock,
+    /,
+    tenant: Annotated[str | None, Argument("Only senders of this tenant.")] = None,
+    throttled: Annotated[bool, Argument("Only senders with a throttle.")] = False,
+    limit: Annotated[int, Argument("At most this many.", 1)] = 1000,
 ) -> list[SenderView]:
-    """List the senders of one tenant, or all; only those with a throttle if `throttled`."""
+    """List the senders by tenant, domain and name."""
     name = None if tenant is None else tenant.lower()
     return await database.run(senders.list_senders(clock(), name, throttled=throttled, most=limit))
 
 
-async def load_tenant_senders(database: Database, tenant: str, most: int, clock: Clock = wall_clock) -> TenantSenders:
+@OUTBOUND.operation(READ, get("/outbound/tenants/{tenant}"))
+async def load_tenant_senders(database: Database, clock: Clock, /, tenant: TenantName) -> TenantSenders:
+    """Load one tenant, and its first senders."""
     found = await load_tenant(database, tenant)
-    return TenantSenders(found, await list_senders(database, found.name, most, clock=clock))
+    return TenantSenders(found, await list_senders(database, clock, found.name, limit=MOST_SHOWN))
 
 
-async def load_sender(database: Database, username: str, clock: Clock = wall_clock) -> SenderView:
+@OUTBOUND.operation(READ, command("sender show {username}"))
+async def load_sender(database: Database, clock: Clock, /, username: Username) -> SenderView:
+    """Show one sender: limits, score, and why it is throttled."""
     return await database.run(senders.load_sender(username, clock()))
 
 
@@ -125,30 +160,42 @@ async def throttle_sender(by: Caller, username: str, until: datetime) -> SenderV
     """Hold back a sender's mail until a time, for the reason in the signature."""
     throttle = Throttle(until, by.signature.reason or "by the operator")
     await by.run(senders.throttle_sender(username, throttle, by.signature, by.clock()))
-    return await load_sender(by.database, username, by.clock)
+    return await load_sender(by.database, by.clock, username)
 
 
-async def throttle_sender_for(by: Caller, username: str, time: timedelta) -> SenderView:
-    """Hold back a sender's mail for a time, for the reason in the signature. Raise BadInput for too long a time."""
-    if not SHORTEST_THROTTLE <= time <= LONGEST_THROTTLE:
-        longest = LONGEST_THROTTLE // SHORTEST_THROTTLE
-        raise BadInput("hours", f"{time / SHORTEST_THROTTLE:g} is out of range", f"use 1 to {longest}")
-    return await throttle_sender(by, username, by.clock() + time)
+@OUTBOUND.operation(OPERATE, post("/outbound/senders/{username}/throttle"), signs=True)
+async def throttle_sender_for(
+    by: Caller, /, username: Username, hours: Annotated[int, Argument("", 1, LONGEST_THROTTLE_HOURS)]
+) -> SenderView:
+    """Hold back a sender's mail for some hours. Safe to repeat: the last one holds."""
+    if not 1 <= hours <= LONGEST_THROTTLE_HOURS:
+        raise BadInput("hours", f"{hours} is out of range", f"use 1 to {LONGEST_THROTTLE_HOURS}")
+    return await throttle_sender(by, username, by.clock() + timedelta(hours=hours))
 
 
-async def release_sender(by: Caller, username: str) -> bool:
-    """End a throttle, and hold nothing that was counted so far against the sender. False if there was none."""
-    return await by.run(senders.release_sender(username, by.signature, by.clock())) is not None
+@OUTBOUND.operation(
+    OPERATE, post("/outbound/senders/{username}/release"), command("sender release {username}"), signs=True
+)
+async def release_sender(by: Caller, /, username: Username) -> Done:
+    """End a throttle, and forgive what was counted. Safe to repeat."""
+    ended = await by.run(senders.release_sender(username, by.signature, by.clock()))
+    if ended is None:
+        return Done(f"{username} was not throttled.")
+    return Done(f"{username} is released: its mail goes on, and what was counted is forgotten.")
 
 
-async def disable_sender(by: Caller, username: str) -> bool:
-    """Accept no mail of a sender any more. False if that was so before."""
-    return await by.run(senders.disable_sender(username, by.signature, by.clock()))
+@OUTBOUND.operation(OPERATE, command("sender disable {username}"), signs=True)
+async def disable_sender(by: Caller, /, username: Username) -> Done:
+    """Accept no mail of a sender any more. Safe to repeat."""
+    changed = await by.run(senders.disable_sender(username, by.signature, by.clock()))
+    return Done(f"{username} is disabled." if changed else f"{username} was disabled before.")
 
 
-async def enable_sender(by: Caller, username: str) -> bool:
-    """Accept mail of a sender again. False if that was so before."""
-    return await by.run(senders.enable_sender(username, by.signature, by.clock()))
+@OUTBOUND.operation(OPERATE, command("sender enable {username}"))
+async def enable_sender(by: Caller, /, username: Username) -> Done:
+    """Accept mail of a sender again. Safe to repeat."""
+    changed = await by.run(senders.enable_sender(username, by.signature, by.clock()))
+    return Done(f"{username} is enabled." if changed else f"{username} was enabled before.")
 
 
 def checked_pattern(pattern: str) -> str:

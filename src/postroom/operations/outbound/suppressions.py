@@ -1,13 +1,18 @@
 """The suppression list: addresses that get no more mail of a tenant."""
 
 from datetime import UTC, datetime
+from typing import Annotated
 
+from postroom.core.access import OPERATE, READ
 from postroom.core.errors import BadInput
 from postroom.core.outbound.strikes import StrikeRule
-from postroom.core.views import Page
+from postroom.core.views import Done, Page
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
-from postroom.store.engine.clock import Clock, wall_clock
+from postroom.operations.nouns import OUTBOUND
+from postroom.operations.operation import Argument, Limit, Next, command, get, post
+from postroom.operations.outbound.tenants import TenantName, load_tenant
+from postroom.store.engine.clock import Clock
 from postroom.store.engine.codecs import time_text
 from postroom.store.engine.database import Database
 from postroom.store.outbound import suppressions
@@ -20,46 +25,54 @@ __all__ = [
     "list_strikes",
     "list_suppressions",
     "suppress",
-    "suppression_page",
     "unsuppress",
 ]
 
 
+Tenant = Annotated[str | None, Argument("Only those of this tenant.")]
+Address = Annotated[str, Argument("The address, such as ada@example.com.")]
+
+
+@OUTBOUND.operation(
+    READ,
+    get("/outbound/suppressions"),
+    command("suppression list", "tenant", "address", "cause", "detail", "created_at", "expires_at"),
+)
 async def list_suppressions(
-    database: Database, tenant: str | None, limit: int, clock: Clock = wall_clock
-) -> list[Suppression]:
-    """List suppressed addresses, newest first."""
-    found = await database.run(suppressions.list_suppressions(tenant, limit))
-    return [each for each in found if each.holds(clock())]
+    database: Database, clock: Clock, /, tenant: Tenant = None, next: Next = None, limit: Limit = 50
+) -> Page[Suppression]:
+    """List addresses that get no more mail of a tenant, the newest first."""
+    last = None if next is None else _read_key(next)
+    found = await database.run(page_of_suppressions(tenant, last, limit + 1))
+    shown = found[:limit]
+    holding = [each for each in shown if each.holds(clock())]
+    return Page(holding, _key(shown[-1]) if len(found) > limit else None)
 
 
+@OUTBOUND.operation(READ, command("suppression strikes", "tenant", "address", "days", "last_at", "last_reply"))
 async def list_strikes(
-    database: Database, tenant: str | None, limit: int, rule: StrikeRule, clock: Clock = wall_clock
+    database: Database, clock: Clock, rule: StrikeRule, /, tenant: Tenant = None, limit: Limit = 50
 ) -> list[StruckAddress]:
-    """List addresses that were refused without a reason, and are not suppressed for it yet. The last one is first."""
+    """List addresses that were refused without a reason, and on how many days. They still get mail."""
     return await database.run(suppressions.list_strikes(tenant, rule.since(clock()), limit))
 
 
-async def suppress(by: Caller, tenant: str, address: str) -> None:
-    """Send nothing of the tenant to this address."""
+@OUTBOUND.operation(OPERATE, post("/outbound/suppressions"), command("suppression add {tenant} {address}"), signs=True)
+async def suppress(by: Caller, /, tenant: TenantName, address: Address) -> Done:
+    """Send nothing of a tenant to an address. Safe to repeat."""
     await prepare(by.database)
-    await by.run(suppressions.suppress(tenant, address, by.signature, by.clock()))
+    known = await load_tenant(by.database, tenant)
+    await by.run(suppressions.suppress(known.name, address, by.signature, by.clock()))
+    return Done(f"{address} gets no more mail of {known.name}.")
 
 
-async def unsuppress(by: Caller, tenant: str, address: str) -> None:
-    """Let mail of the tenant go to this address again."""
+@OUTBOUND.operation(
+    OPERATE, post("/outbound/suppressions/remove"), command("suppression remove {tenant} {address}"), signs=True
+)
+async def unsuppress(by: Caller, /, tenant: TenantName, address: Address) -> Done:
+    """Let mail of a tenant go to an address again, and forget its strikes."""
     await by.run(suppressions.unsuppress(tenant, address, by.signature, by.clock()))
-
-
-async def suppression_page(
-    database: Database, tenant: str | None, before: str | None, most: int, clock: Clock = wall_clock
-) -> Page[Suppression]:
-    """List suppressed addresses, newest first, by key. Raises BadInput for a `before` that is no place in the list."""
-    last = None if before is None else _read_key(before)
-    found = await database.run(page_of_suppressions(tenant, last, most + 1))
-    shown = found[:most]
-    holding = [each for each in shown if each.holds(clock())]
-    return Page(holding, _key(shown[-1]) if len(found) > most else None)
+    return Done(f"{address} may get mail of {tenant} again.")
 
 
 def _key(line: Suppression) -> str:
@@ -72,5 +85,5 @@ def _read_key(text: str) -> SuppressionKey:
     try:
         at = datetime.fromisoformat(moment)
     except ValueError:
-        raise BadInput("before", f"{text[:40]!r} is no place in this list", "use that of the page before") from None
+        raise BadInput("next", f"{text[:40]!r} is no place in this list", "use that of the page before") from None
     return SuppressionKey(at.replace(tzinfo=UTC) if at.tzinfo is None else at, tenant, address)

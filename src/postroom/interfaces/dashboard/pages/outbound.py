@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from datetime import timedelta
 from uuid import UUID
 
 from starlette.routing import Route
@@ -33,8 +32,8 @@ from postroom.operations.outbound.senders import (
     release_sender,
     throttle_sender_for,
 )
-from postroom.operations.outbound.suppressions import suppress, suppression_page, unsuppress
-from postroom.operations.outbound.tenants import load_tenant, pause_tenant, resume_tenant
+from postroom.operations.outbound.suppressions import list_suppressions, suppress, unsuppress
+from postroom.operations.outbound.tenants import pause_tenant, resume_tenant
 from postroom.words import outbound as words
 
 WORDS: Mapping[str, object] = {
@@ -52,7 +51,6 @@ WORDS: Mapping[str, object] = {
 MAIL_WORDS: Mapping[str, object] = {name: WORDS[name] for name in ("moods", "class_words")}
 ORDERS: tuple[TenantOrder, ...] = ("share", "wait")
 TENANTS_SHOWN = 25
-SENDERS_SHOWN = 50
 MAIL_SHOWN = 25
 SUPPRESSED_SHOWN = 15
 NEWEST_SEQ = 2**62
@@ -111,7 +109,7 @@ class OutboundPage(Page):
     async def _tenant(self, name: str | None) -> TenantSenders | None:
         if name is None:
             return None
-        return await load_tenant_senders(self._database, name, SENDERS_SHOWN)
+        return await load_tenant_senders(self._database, self._parts.clock, name)
 
     async def _mail(self, visit: Visit) -> dict[str, object]:
         state = visit.choice("state", tuple(MAIL_STATES), "all")
@@ -126,7 +124,9 @@ class OutboundPage(Page):
 
     async def _suppressed(self, visit: Visit) -> dict[str, object]:
         before = visit.text("older")
-        page = await suppression_page(self._database, visit.text("tenant"), before, SUPPRESSED_SHOWN)
+        page = await list_suppressions(
+            self._database, self._parts.clock, visit.text("tenant"), before, SUPPRESSED_SHOWN
+        )
         return {
             "suppressed": page.lines,
             "suppressed_next": visit.with_filters(older=page.next) if page.next else None,
@@ -151,25 +151,20 @@ class OutboundPage(Page):
         hours = form.text("hours")
         if not hours.isascii() or not hours.isdecimal() or len(hours) > 6:
             raise BadInput("hours", f"{hours[:20]!r} is no number of hours", "write it in digits, such as 24")
-        view = await throttle_sender_for(form.by, username, timedelta(hours=int(hours)))
+        view = await throttle_sender_for(form.by, username, int(hours))
         return Done(f"{view.username} is throttled for {int(hours)} h.")
 
     async def _release(self, form: Form) -> Done:
-        username = form.required("username", "name the sender")
-        if not await release_sender(form.by, username):
-            return Done(f"{username} was not throttled.")
-        return Done(f"{username} is released: its mail goes on, and what was counted is forgotten.")
+        return Done((await release_sender(form.by, form.required("username", "name the sender"))).done)
 
     async def _suppress(self, form: Form) -> Done:
-        view = await load_tenant(self._database, form.required("tenant", "name the tenant whose mail it is"))
+        tenant = form.required("tenant", "name the tenant whose mail it is")
         address = form.required("address", "give one such as ada@example.com")
-        await suppress(form.by, view.name, address)
-        return Done(f"{address} gets no more mail of {view.name}.")
+        return Done((await suppress(form.by, tenant, address)).done)
 
     async def _unsuppress(self, form: Form) -> Done:
         tenant, address = form.required("tenant", "name the tenant"), form.required("address", "name the address")
-        await unsuppress(form.by, tenant, address)
-        return Done(f"{address} may get mail of {tenant} again.")
+        return Done((await unsuppress(form.by, tenant, address)).done)
 
     async def _pause_destination(self, form: Form) -> Done:
         destination = form.required("destination", "give one such as example.com")
@@ -212,22 +207,17 @@ class OutgoingMailPage(Page):
         ]
 
     async def _cancel(self, form: Form) -> Done:
-        state = await cancel_mail(form.by, _mail_id(form.parameters))
-        return Done(
-            "The mail is canceled." if state == "canceled" else "The mail is being stopped, if it has not left."
-        )
+        return Done((await cancel_mail(form.by, _mail_id(form.parameters))).done)
 
     async def _send_now(self, form: Form) -> Done:
-        await send_mail_now(form.by, _mail_id(form.parameters))
-        return Done("The mail is due now.")
+        return Done((await send_mail_now(form.by, _mail_id(form.parameters))).done)
 
     async def _resolve(self, form: Form) -> Done:
         match form.text("outcome"):
             case "sent" | "not_sent" as outcome:
-                state = await resolve_mail(form.by, _mail_id(form.parameters), outcome)
+                return Done((await resolve_mail(form.by, _mail_id(form.parameters), outcome)).done)
             case other:
                 raise BadInput("outcome", f"{other[:20]!r} is none", "say sent or not_sent")
-        return Done(f"The mail is {state.replace('_', ' ')}.")
 
 
 def _fairness(hours: list[EvennessHour]) -> list[Series]:

@@ -10,7 +10,6 @@ from postroom.interfaces.http.api.connectors import CONNECTORS
 from postroom.interfaces.http.api.handwritten import Handwritten, Noun
 from postroom.interfaces.http.api.mail import MAIL
 from postroom.interfaces.http.api.operation import ApiOperation
-from postroom.interfaces.http.api.outbound import OUTBOUND
 from postroom.operations.operation import Noun as TableNoun
 from postroom.operations.registry import nouns
 
@@ -19,7 +18,6 @@ _HANDWRITTEN: Sequence[Noun] = (
     APPROVALS,
     CONNECTORS,
     BACKFILL,
-    OUTBOUND,
 )
 
 AnyOperation = ApiOperation | Handwritten

@@ -1,0 +1,96 @@
+"""The outbound queue and its mail, as programs read them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Literal
+
+from postroom.core.access import READ
+from postroom.core.outbound.rollout import Stage
+from postroom.core.views import Page
+from postroom.operations.nouns import OUTBOUND
+from postroom.operations.operation import Argument, Limit, Next, NextNumber, get
+from postroom.operations.outbound.outbound import MailId
+from postroom.operations.outbound.outbound_overview import (
+    DestinationPause,
+    EvennessHour,
+    LaneLine,
+    MailConversation,
+    OutboundOverview,
+    OutboundResults,
+    OutgoingLine,
+    TenantKey,
+    TenantOrder,
+    TenantPage,
+    WatchedSender,
+    Window,
+)
+from postroom.operations.outbound.outbound_stats import QueueStats
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundQueue:
+    """The outbound queue over a window."""
+
+    since: datetime
+    until: datetime
+    stage: Stage
+    queue: QueueStats
+    lanes: Sequence[LaneLine]
+    evenness: Sequence[EvennessHour]
+    watched: Sequence[WatchedSender]
+    results: OutboundResults
+    paused: Sequence[DestinationPause]
+
+
+@OUTBOUND.operation(READ, get("/outbound"))
+async def load_outbound(
+    outbound: OutboundOverview, /, window: Annotated[Window, Argument("The window of the figures.")] = "1h"
+) -> OutboundQueue:
+    """Load the outbound queue: its health and lanes, fairness, watched senders, results and paused destinations."""
+    queue = await outbound.queue(window, "share", None, 1)
+    return OutboundQueue(
+        since=queue.stats.since,
+        until=queue.stats.until,
+        stage=queue.stats.stage,
+        queue=queue.stats.queue,
+        lanes=queue.lanes,
+        evenness=await outbound.evenness(window),
+        watched=await outbound.watched(),
+        results=await outbound.results(window),
+        paused=await outbound.destination_pauses(),
+    )
+
+
+@OUTBOUND.operation(READ, get("/outbound/tenants"))
+async def list_served_tenants(
+    outbound: OutboundOverview,
+    /,
+    window: Annotated[Window, Argument("The window of what was served.")] = "1h",
+    order: Annotated[TenantOrder, Argument("Most served first, or longest waiting first.")] = "share",
+    limit: Limit = 50,
+    next: Next = None,
+) -> TenantPage:
+    """List the tenants that were served in the window or have mail waiting."""
+    place = None if next is None else TenantKey.read(next)
+    return (await outbound.queue(window, order, place, limit)).tenants
+
+
+@OUTBOUND.operation(READ, get("/outbound/mail"))
+async def list_outgoing(
+    outbound: OutboundOverview,
+    /,
+    state: Annotated[
+        Literal["all", "failed", "deferred", "unknown", "canceled"], Argument("Only mail in these states.")
+    ] = "all",
+    limit: Limit = 50,
+    next: NextNumber = None,
+) -> Page[OutgoingLine]:
+    """List outgoing mail, the newest first."""
+    return await outbound.mail(state, next, limit)
+
+
+@OUTBOUND.operation(READ, get("/outbound/mail/{mail}"))
+async def load_conversation(outbound: OutboundOverview, /, mail: MailId) -> MailConversation:
+    """Load one mail: its first recipients, the attempts, and what their servers said."""
+    return await outbound.conversation(mail)
