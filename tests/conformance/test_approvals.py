@@ -106,15 +106,15 @@ async def test_of_answers_on_a_page_by_command_and_in_a_chat_at_once_one_counts(
         seen = await shown(setup, id)
         chat = Approvals(second_database, CATALOGUE, setup.clock)
         became = await asyncio.gather(
-            manage.approve(Caller(setup.database, signed(), setup.clock), seen),
-            manage.answer_several(
-                Caller(second_database, signed(), setup.clock), [manage.ShownApproval(id, seen.action_hash)], True
+            manage.approve_action(Caller(setup.database, signed(), setup.clock), id, seen.action_hash),
+            manage.answer_approvals(
+                Caller(second_database, signed(), setup.clock), "approve", [manage.ShownApproval(id, seen.action_hash)]
             ),
             chat.answer("approve", id, seen.action_hash[:24], signed()),
             chat.answer("reject", id, "", signed()),
             return_exceptions=True,
         )
-        counted = [isinstance(each, approvals.AnsweredApproval) for each in became].count(True)
+        counted = [isinstance(each, approvals.AnsweredApproval | manage.Answered) for each in became].count(True)
         counted += sum(each.counted for each in became if isinstance(each, manage.SeveralAnswers))
         assert counted == 1, became
         queued = [job for job in await setup.claim() if job.payload.get("action_id") == str(id)]

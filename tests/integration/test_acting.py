@@ -69,8 +69,8 @@ async def test_the_first_start_changes_nothing_until_the_owner_says_from_when(
             (True, "archive"),
         ]
 
-        account, again = await begin_acting(Caller(database, signed()), OWNER, wall_clock())
-        assert (again.messages, in_words(account.acts_from)[:6]) == (0, "since ")
+        acting = await begin_acting(Caller(database, signed()), OWNER, wall_clock())
+        assert (acting.messages, in_words(acting.acts_from)[:6]) == (0, "since ")
         ids |= deliver(product, new=-0.001)
         await product.live.sync()
         await until_done(database, 1)
@@ -93,8 +93,8 @@ async def test_mail_since_the_given_time_is_decided_again_and_earlier_mail_stays
         assert await archived(product, ids) == set()
 
         for count in (2, 0):
-            _, again = await begin_acting(Caller(database, signed()), OWNER, since)
-            assert again.messages == count
+            acting = await begin_acting(Caller(database, signed()), OWNER, since)
+            assert acting.messages == count
             await until_done(database, 2)
         assert await archived(product, ids) == {"recent", "other"}
 

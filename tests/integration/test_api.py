@@ -142,6 +142,14 @@ async def test_a_filter_that_makes_no_sense_is_refused(api: RunningApi) -> None:
         assert answer.json()["error"].keys() == {"code", "message", "field", "remedy"}
 
 
+async def test_a_time_without_an_offset_is_refused_by_the_name_of_its_argument(api: RunningApi) -> None:
+    mara = await api.person()
+    answer = await mara.call("POST", "/connectors/act", {"account": "x", "since": "2026-11-01T10:00:00"})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["field"]) == (400, "since")
+    assert "has no time zone" in error["message"]
+
+
 async def test_mail_is_listed_by_category(api: RunningApi) -> None:
     admin = await api.token()
     assert (await admin.call("GET", "/mail?category=gossip")).json()["error"]["field"] == "category"

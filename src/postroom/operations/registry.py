@@ -8,10 +8,15 @@ from postroom.operations.nouns import NOUNS
 from postroom.operations.operation import Noun, Operation
 
 MODULES = (
+    "accounts.accounts",
+    "accounts.acting",
     "accounts.labels",
+    "actions.approvals",
     "actions.kill_switch",
     "actions.protection",
+    "connectors.connector_cards",
     "connectors.filters",
+    "connectors.not_ingested",
     "connectors.tier_rules",
     "installation.settings_view",
     "jobs.job_board",

@@ -190,7 +190,8 @@ def act(
     plan = session.call(plan_acting, name, start)
     if plan.messages and not yes and since != "now":
         _ask_to_act(plan)
-    account, (count, batch) = session.act(begin_acting, name, start)
+    acting = session.act(begin_acting, name, start)
+    account, count, batch = acting.account, acting.messages, acting.batch_id
     line = f"{account.email}  acts on mail from {start:%Y-%m-%d %H:%M} UTC on"
     if count:
         line += f"; {count:,} {'message is' if count == 1 else 'messages are'} decided again"

@@ -15,7 +15,7 @@ from postroom.interfaces.cli.session import Session, command_group
 from postroom.operations.actions import approvals
 from postroom.operations.actions.approvals import (
     MOST_AT_ONCE,
-    AnsweredApproval,
+    Answered,
     Approval,
     ApprovalGroup,
     ApprovalLine,
@@ -70,7 +70,7 @@ def approve(session: Session, id: Id, yes: Yes = False) -> None:
     if not yes and shown.is_waiting:
         show_one(_whole(shown))
         typer.confirm("Do this?", abort=True)
-    _show_answer(shown, session.act(approvals.approve, shown), session)
+    _show_answer(shown, session.act(approvals.approve_action, shown.id, shown.action_hash), session)
 
 
 @app.command()
@@ -93,7 +93,7 @@ def reject(
         raise BadInput("ID", "is missing, or given beside --by or --all", "give ids, --by NAME, or --all")
     if ids:
         for shown in [session.call(approvals.find, id) for id in ids]:
-            _show_answer(shown, session.because(reason).act(approvals.reject, shown.id), session)
+            _show_answer(shown, session.because(reason).act(approvals.reject_action, shown.id), session)
         return
     found = session.call(approvals.list_by, by)
     if found and not yes:
@@ -114,12 +114,11 @@ def _reject_several(session: Session, lines: Sequence[ApprovalLine], reason: str
     shown = [ShownApproval(each.approval.id, each.approval.action_hash) for each in lines]
     parts = [shown[start : start + MOST_AT_ONCE] for start in range(0, len(shown), MOST_AT_ONCE)]
     signing = session.because(reason)
-    return sum(signing.act(approvals.answer_several, part, False).counted for part in parts)
+    return sum(signing.act(approvals.answer_approvals, "reject", part).counted for part in parts)
 
 
-def _show_answer(shown: Approval, answered: AnsweredApproval, session: Session) -> None:
-    line = f"{short_id(shown.id)}  {approvals.in_words(answered)}"
-    session.show_line({"id": shown.id, "state": answered.state}, line)
+def _show_answer(shown: Approval, answered: Answered, session: Session) -> None:
+    session.show_line({"id": shown.id, "state": answered.state}, f"{short_id(shown.id)}  {answered.said}")
 
 
 def _row(approval: Approval) -> dict[str, Any]:

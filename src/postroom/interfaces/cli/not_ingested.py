@@ -30,14 +30,11 @@ def retry(
     ] = False,
 ) -> None:
     """Ingest messages once more, up to a hundred per job. Safe to repeat."""
-    from postroom.operations.connectors.not_ingested import check_message_ids, retry_ingest
+    from postroom.operations.connectors.not_ingested import retry_ingest
 
     ids = message or []
     if ids and everything:
         raise BadInput("--message", "cannot be combined with --all", "give one of the two")
     if not ids and not everything:
         raise BadInput("--message", "and --all are both missing", "give one of the two")
-    check_message_ids(ids)
-    settings = session.settings
-    retries = session.act(retry_ingest, settings.data_dir, account, ids)
-    session.show_list(retries, JOB_COLUMNS)
+    session.show_list(session.act(retry_ingest, session.settings, account, ids), JOB_COLUMNS)

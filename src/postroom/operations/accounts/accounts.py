@@ -1,8 +1,9 @@
 """Find, pause and resume accounts, and sync their mailboxes."""
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 from uuid import UUID
 
+from postroom.core.access import ANSWER_AGAIN, OPERATE, STEER
 from postroom.core.errors import BadInput, Conflict, NotFound
 from postroom.core.mail.account_repair import connect_command, reactivate_command, repair_in, resume_command
 from postroom.core.mail.accounts import normalised_address
@@ -10,12 +11,15 @@ from postroom.core.mail.providers import facts_of
 from postroom.core.suggestions import did_you_mean
 from postroom.operations.actions.pausing import forbid_and_wait
 from postroom.operations.caller import Caller
+from postroom.operations.nouns import CONNECTORS
+from postroom.operations.operation import Argument, post
 from postroom.store.accounts import accounts
 from postroom.store.accounts.accounts import AccountView
 from postroom.store.accounts.mailbox_jobs import ask_for_sync
 from postroom.store.engine.database import Database
 
 __all__ = [
+    "AccountName",
     "AccountSync",
     "AccountView",
     "account_for",
@@ -27,6 +31,9 @@ __all__ = [
     "resume_account",
     "sync_account",
 ]
+
+
+AccountName = Annotated[str, Argument("The address or the id of the account.")]
 
 
 class AccountSync(NamedTuple):
@@ -83,27 +90,30 @@ async def account_for(database: Database, name: str | None) -> AccountView:
     raise BadInput("--account", f"{name[:200]!r} is no account", remedy)
 
 
-async def pause_account(by: Caller, name: str) -> AccountView:
-    """Pause an account for the reason in the signature. When this returns, nothing more is sent to it."""
-    account = await find_account(by.database, name)
-    return await forbid_and_wait(by.database, accounts.pause_account(account.id, by.signature, by.clock()))
+@CONNECTORS.operation(STEER, post("/connectors/sync", status=202))
+async def sync_account(by: Caller, /, account: AccountName) -> AccountSync:
+    """Look for new mail and changed labels now. Safe to repeat."""
+    found = await find_account(by.database, account)
+    check_in_use(found)
+    looking = await by.run(ask_for_sync(found.id, by.signature, by.clock()))
+    return AccountSync(found, looking.id)
 
 
-async def resume_account(by: Caller, name: str) -> AccountView:
-    """Use an account again: its jobs continue."""
-    account = await find_account(by.database, name)
-    if account.state == "removed":
-        remedy = f"connect it again with `{connect_command(account.provider, account.email)}`"
-        raise BadInput("account", f"{account.email} was removed", remedy)
-    return await forbid_and_wait(by.database, accounts.resume_account(account.id, by.signature, by.clock()))
+@CONNECTORS.operation(OPERATE, post("/connectors/pause"), signs=True)
+async def pause_account(by: Caller, /, account: AccountName) -> AccountView:
+    """Pause an account: nothing is read from it or changed in it. Safe to repeat."""
+    found = await find_account(by.database, account)
+    return await forbid_and_wait(by.database, accounts.pause_account(found.id, by.signature, by.clock()))
 
 
-async def sync_account(by: Caller, name: str) -> AccountSync:
-    """Sync the mailbox and its labels now."""
-    account = await find_account(by.database, name)
-    check_in_use(account)
-    looking = await by.run(ask_for_sync(account.id, by.signature, by.clock()))
-    return AccountSync(account, looking.id)
+@CONNECTORS.operation(ANSWER_AGAIN, post("/connectors/resume"))
+async def resume_account(by: Caller, /, account: AccountName) -> AccountView:
+    """Use an account again. Safe to repeat."""
+    found = await find_account(by.database, account)
+    if found.state == "removed":
+        remedy = f"connect it again with `{connect_command(found.provider, found.email)}`"
+        raise BadInput("account", f"{found.email} was removed", remedy)
+    return await forbid_and_wait(by.database, accounts.resume_account(found.id, by.signature, by.clock()))
 
 
 def check_in_use(account: AccountView) -> None:

@@ -7,20 +7,25 @@ same request goes on with the messages that are left.
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+from uuid import UUID
 
+from postroom.core.access import ANSWER_AGAIN
 from postroom.core.errors import BadInput
-from postroom.operations.accounts.accounts import AccountView, find_account
+from postroom.operations.accounts.accounts import AccountName, AccountView, find_account
 from postroom.operations.caller import Caller
-from postroom.operations.mail.reclassify import MOST, Reclassified, decide_all_again
+from postroom.operations.mail.reclassify import MOST, decide_all_again
+from postroom.operations.nouns import CONNECTORS
+from postroom.operations.operation import Argument, post
 from postroom.store.accounts import accounts
 from postroom.store.actions.decisions import Undecided, WaitingMessage, waiting_to_act
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.mail.mail import ACTS_ON_ALL
 
-__all__ = ["ActingPlan", "begin_acting", "in_words", "plan_acting"]
+__all__ = ["ActingAccount", "ActingPlan", "begin_acting", "in_words", "plan_acting"]
 
 
 class ActingPlan(NamedTuple):
@@ -35,6 +40,16 @@ class ActingPlan(NamedTuple):
     @property
     def changes(self) -> int:
         return sum(self.would.values())
+
+
+@dataclass(frozen=True, slots=True)
+class ActingAccount:
+    """An account that acts now. `messages` are decided again, and what follows belongs to the batch."""
+
+    account: AccountView
+    acts_from: datetime
+    messages: int
+    batch_id: UUID
 
 
 def in_words(acts_from: datetime | None) -> str:
@@ -54,15 +69,23 @@ async def plan_acting(database: Database, name: str, since: datetime, clock: Clo
     return ActingPlan(account, since, len(found), dict(would.most_common()))
 
 
-async def begin_acting(by: Caller, name: str, since: datetime) -> tuple[AccountView, Reclassified]:
-    """Act on the mail of this account since a time, and decide again about what has arrived since then."""
+@CONNECTORS.operation(ANSWER_AGAIN, post("/connectors/act"))
+async def begin_acting(
+    by: Caller,
+    /,
+    account: AccountName,
+    since: Annotated[datetime | None, Argument("Act on mail since this time; now if omitted.")] = None,
+) -> ActingAccount:
+    """Act on an account's mail from a time on. Mail since then that nothing was done with is decided again. Safe to
+    repeat.
+    """
     # Servers tell the time of a message in whole seconds.
-    since = since.replace(microsecond=0)
-    plan = await plan_acting(by.database, name, since, by.clock)
-    account = await by.run(accounts.act_from(plan.account.id, since, by.signature, by.clock()))
-    waiting = [Undecided(*each[:3]) for each in await _waiting(by.database, account, since)]
-    given = f"{since:%Y-%m-%dT%H:%M:%SZ}"
-    return account, await decide_all_again(by.again(), waiting, since_as_given=given)
+    start = (since or by.clock()).replace(microsecond=0)
+    plan = await plan_acting(by.database, account, start, by.clock)
+    acting = await by.run(accounts.act_from(plan.account.id, start, by.signature, by.clock()))
+    waiting = [Undecided(*each[:3]) for each in await _waiting(by.database, acting, start)]
+    again = await decide_all_again(by.again(), waiting, since_as_given=f"{start:%Y-%m-%dT%H:%M:%SZ}")
+    return ActingAccount(acting, acting.acts_from or start, *again)
 
 
 async def _find(database: Database, name: str) -> AccountView:

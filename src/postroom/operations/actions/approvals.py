@@ -3,17 +3,21 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 from uuid import UUID
 
+from postroom.core.access import ANSWER, ANSWER_AGAIN, READ
 from postroom.core.actions.action import IRREVERSIBLE, SENDING
 from postroom.core.actions.steps import steps_of
 from postroom.core.errors import BadInput, IllegalMove, NotFound, Refused
 from postroom.core.jobs.types import CATALOGUE
+from postroom.core.lifecycle import ActionState
 from postroom.core.rules.draft import LONGEST_NAME, RuleDraft
-from postroom.core.views import Untrusted
+from postroom.core.views import Page, Untrusted
 from postroom.operations.caller import Caller
-from postroom.operations.mail.mail_ids import find_action
+from postroom.operations.mail.mail_ids import ActionId, find_action
+from postroom.operations.nouns import APPROVALS
+from postroom.operations.operation import Argument, Limit, Next, get, post
 from postroom.operations.people.tokens import actors_named
 from postroom.operations.rules.rules import add_rules
 from postroom.store.actions import approvals as store
@@ -25,29 +29,26 @@ from postroom.triage.act.approval_notice import ApprovalNotice, notice_of, whole
 from postroom.triage.act.approvals import Approvals, in_words
 
 __all__ = [
-    "AnsweredApproval",
+    "Answered",
     "Approval",
     "ApprovalGroup",
     "ApprovalLine",
-    "ApprovalPage",
+    "DraftedRule",
     "SettledLine",
     "SeveralAnswers",
     "ShownApproval",
-    "answer_several",
-    "approve",
-    "approve_shown",
+    "answer_approvals",
+    "approve_action",
     "count_waiting",
-    "draft_rule",
+    "draft_rule_of_approval",
     "find",
     "group_lines",
-    "in_words",
+    "list_approvals",
     "list_by",
-    "list_settled",
-    "list_waiting",
+    "list_settled_approvals",
     "notice_of",
-    "reject",
+    "reject_action",
     "show",
-    "show_waiting",
 ]
 
 PAGE = 50
@@ -56,6 +57,7 @@ MOST_SETTLED = 20
 MOST_AT_ONCE = 200
 MOST_WAITING = 10_000
 LONGEST_CONTENT = 20_000
+ShownHash = Annotated[str, Argument("`action_hash` of the action as it was shown: a yes to it alone.", 0, 200)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +71,6 @@ class ApprovalLine:
     may_become_rule: bool
     has_lapsed: bool
     """Whether its time is over, so that no answer counts any more."""
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalPage:
-    """The waiting actions, those that expire first at the top; `further` is where the next page begins."""
-
-    lines: Sequence[ApprovalLine]
-    further: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +96,23 @@ class ApprovalGroup(NamedTuple):
 class ShownApproval(NamedTuple):
     """An action as a person saw it: the answer holds for this hash only."""
 
-    id: UUID
-    action_hash: str
+    action: UUID
+    shown: ShownHash
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The state of an action after an answer."""
+
+    state: ActionState
+    said: Annotated[str, "What comes of the answer, as a sentence."]
+
+
+@dataclass(frozen=True, slots=True)
+class DraftedRule:
+    """The name of the rule, which is off until somebody switches it on."""
+
+    rule: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,31 +123,28 @@ class SeveralAnswers:
     refused: Mapping[UUID, str]
 
 
-async def list_waiting(database: Database, limit: int) -> list[Approval]:
-    """List actions that wait for approval, those that expire first at the top."""
-    return await database.run(store.list_waiting(limit))
-
-
 async def count_waiting(database: Database) -> int:
     """Count the actions that wait for approval, up to a thousand."""
     return await database.run(store.count_waiting())
 
 
-async def show_waiting(
-    database: Database, after: str | None = None, clock: Clock = wall_clock, most: int = PAGE
-) -> ApprovalPage:
-    """Return a page of the actions that wait. Raise BadInput for a place that is none."""
-    if after is None:
-        found = await database.run(store.list_waiting(most + 1))
+@APPROVALS.operation(READ, get("/approvals"))
+async def list_approvals(
+    database: Database, clock: Clock, /, limit: Limit = PAGE, next: Next = None
+) -> Page[ApprovalLine]:
+    """The actions that wait for a yes: what would happen, to whom, and why it is asked."""
+    if next is None:
+        found = await database.run(store.list_waiting(limit + 1))
     else:
-        found = await database.run(store.list_waiting_after(read_cursor(after), most + 1))
-    last = found[most - 1] if len(found) > most else None
+        found = await database.run(store.list_waiting_after(read_cursor(next), limit + 1))
+    last = found[limit - 1] if len(found) > limit else None
     further = None if last is None or last.expires_at is None else str(Cursor(last.expires_at, last.id))
-    return ApprovalPage([_line(each, clock()) for each in found[:most]], further)
+    return Page([_line(each, clock()) for each in found[:limit]], further)
 
 
-async def list_settled(database: Database, clock: Clock = wall_clock) -> list[SettledLine]:
-    """List the answers of the last day, newest first."""
+@APPROVALS.operation(READ, get("/approvals/settled"))
+async def list_settled_approvals(database: Database, clock: Clock, /) -> list[SettledLine]:
+    """The answers of the last day, the newest first."""
     found = await database.run(store.list_answered(clock() - LATELY, MOST_SETTLED))
     return [
         SettledLine(each, notice_of(each), (at := each.updated_at or each.created_at) - each.created_at, at)
@@ -174,43 +180,46 @@ async def find(database: Database, name: str) -> Approval:
     return await show(database, await find_action(database, name, "ID"))
 
 
-async def approve(by: Caller, shown: Approval) -> AnsweredApproval:
-    """Approve the action as it was shown. Raise IllegalMove if the answer comes too late."""
-    return await approve_shown(by, ShownApproval(shown.id, shown.action_hash))
+@APPROVALS.operation(ANSWER, post("/approvals/{action}/approve"))
+async def approve_action(by: Caller, /, action: ActionId, shown: ShownHash) -> Answered:
+    """Approve the action as it was shown. A second answer is refused."""
+    return _counted(action, await Approvals(by.database, CATALOGUE, by.clock).approve(action, shown, by.signature))
 
 
-async def approve_shown(by: Caller, shown: ShownApproval) -> AnsweredApproval:
-    """Approve the action with the hash that was shown. Raise Conflict if it has another, IllegalMove if too late."""
-    answered = await Approvals(by.database, CATALOGUE, by.clock).approve(shown.id, shown.action_hash, by.signature)
-    return _counted(shown.id, answered)
+@APPROVALS.operation(ANSWER, post("/approvals/{action}/reject"), signs=True)
+async def reject_action(by: Caller, /, action: ActionId) -> Answered:
+    """End the action without doing it. A second answer is refused."""
+    return _counted(action, await by.run(store.reject_action(action, by.signature, by.clock())))
 
 
-async def reject(by: Caller, id: UUID) -> AnsweredApproval:
-    """End the action without doing it. Raise IllegalMove if the answer comes too late."""
-    return _counted(id, await by.run(store.reject_action(id, by.signature, by.clock())))
-
-
-async def answer_several(by: Caller, shown: Sequence[ShownApproval], is_yes: bool) -> SeveralAnswers:
-    """Answer each of them alike; one that no longer waits, or was changed, does not hold up the others."""
-    if not shown:
+@APPROVALS.operation(ANSWER_AGAIN, post("/approvals/answers"))
+async def answer_approvals(
+    by: Caller,
+    /,
+    answer: Literal["approve", "reject"],
+    chosen: Annotated[Sequence[ShownApproval], Argument(least=1, most=MOST_AT_ONCE)],
+) -> SeveralAnswers:
+    """Approve or reject several at once. One that no longer waits, or was changed, does not hold up the others."""
+    if not chosen:
         raise BadInput("actions", "none is selected", "select at least one")
-    if len(shown) > MOST_AT_ONCE:
-        raise BadInput("chosen", f"has {len(shown)} actions", f"answer at most {MOST_AT_ONCE} at once")
+    if len(chosen) > MOST_AT_ONCE:
+        raise BadInput("chosen", f"has {len(chosen)} actions", f"answer at most {MOST_AT_ONCE} at once")
     refused: dict[UUID, str] = {}
-    for each in shown:
+    for action, shown in chosen:
         own = by.again()
         try:
-            await (approve_shown(own, each) if is_yes else reject(own, each.id))
+            await (approve_action(own, action, shown) if answer == "approve" else reject_action(own, action))
         except Refused:
             raise
         except (BadInput, IllegalMove, NotFound) as error:
-            refused[each.id] = str(error)
-    return SeveralAnswers(len(shown) - len(refused), refused)
+            refused[action] = str(error)
+    return SeveralAnswers(len(chosen) - len(refused), refused)
 
 
-async def draft_rule(by: Caller, id: UUID) -> str:
-    """Write the rule that does this for all mail of the sender, switched off; return its name."""
-    approval = await show(by.database, id)
+@APPROVALS.operation(ANSWER, post("/approvals/{action}/always"))
+async def draft_rule_of_approval(by: Caller, /, action: ActionId) -> DraftedRule:
+    """Draft the rule that does this for all mail of the sender. It is off until somebody switches it on."""
+    approval = await show(by.database, action)
     if not _may_become_rule(approval):
         raise BadInput("rule", "cannot be made from this action", "write one on the page of rules")
     what = notice_of(approval).what
@@ -225,7 +234,7 @@ async def draft_rule(by: Caller, id: UUID) -> str:
         str(approval.account_id),
     ).for_review()
     added = await add_rules(by, [draft])
-    return added.names[0]
+    return DraftedRule(added.names[0])
 
 
 def _line(approval: Approval, now: datetime) -> ApprovalLine:
@@ -253,8 +262,8 @@ def _undo(approval: Approval) -> str:
     return "Yes, once it is done"
 
 
-def _counted(id: UUID, answered: AnsweredApproval) -> AnsweredApproval:
+def _counted(id: UUID, answered: AnsweredApproval) -> Answered:
     """Raise for an answer that came too late: it failed for the person who gave it, though the action has ended."""
     if answered.state not in ("queued", "rejected"):
         raise IllegalMove(f"action {id}: {in_words(answered)}")
-    return answered
+    return Answered(answered.state, in_words(answered))

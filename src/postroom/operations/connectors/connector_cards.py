@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated
 from urllib.parse import quote
 
+from postroom.core.access import READ
 from postroom.core.errors import NotFound
 from postroom.core.heartbeat import liveness
 from postroom.core.mail.accounts import same_mailbox
@@ -20,11 +21,13 @@ from postroom.mailboxes.providers import provider_named
 from postroom.operations.accounts.account_status import AccountLine, account_lines
 from postroom.operations.accounts.acting import ActingPlan, plan_acting
 from postroom.operations.connectors.not_ingested import NotIngested, list_not_ingested
+from postroom.operations.nouns import CONNECTORS
+from postroom.operations.operation import Argument, get
 from postroom.operations.overview.volumes import Volume, counts_by_endpoint, volume_of
-from postroom.operations.overview.windows import Window, WindowName, window_of
+from postroom.operations.overview.windows import DEFAULT_WINDOW, Window, WindowName, window_of
 from postroom.store.accounts import accounts
 from postroom.store.accounts.accounts import AccountView
-from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.intake import connectors
 from postroom.store.intake.connectors import ConnectorView
@@ -96,8 +99,9 @@ class ConnectorLimits:
     contacts_stale: timedelta
 
 
-async def list_cards(database: Database, clock: Clock = wall_clock) -> list[ConnectorCard]:
-    """List all connectors: those of accounts first, oldest first, then the others by name."""
+@CONNECTORS.operation(READ, get("/connectors"))
+async def list_connector_cards(database: Database, clock: Clock, /) -> list[ConnectorCard]:
+    """All connectors: those of accounts first, then the other sources of events."""
     now = clock()
     known = [each for each in await database.run(accounts.list_accounts()) if each.state != "removed"]
     lines = {each.email: each for each in await account_lines(database, now)}
@@ -124,17 +128,19 @@ def _card(
     return ConnectorCard(*place, line, report, alive, arrived)
 
 
+@CONNECTORS.operation(READ, get("/connectors/{type}/{identity:path}"))
 async def load_connector(
     database: Database,
-    type: str,
-    identity: str,
-    window: WindowName,
     limits: ConnectorLimits,
-    clock: Clock = wall_clock,
+    clock: Clock,
+    /,
+    type: Annotated[str, Argument("The type of the connector, such as gmail.", most=100)],
+    identity: Annotated[str, Argument("Its endpoint identity.")],
+    window: Annotated[WindowName, Argument("The window of the counts.")] = DEFAULT_WINDOW,
 ) -> ConnectorDetail:
-    """Load one connector with what it delivered in a window. Raise NotFound if nothing is known of it."""
+    """One connector: its health, what it delivered in the window, its quota, and what it left out."""
     now = clock()
-    cards = {(each.type, each.identity): each for each in await list_cards(database, clock)}
+    cards = {(each.type, each.identity): each for each in await list_connector_cards(database, clock)}
     card = cards.get((type, identity))
     if card is None:
         raise NotFound(f"there is no connector {type} for {identity[:200]}; /connectors lists them")

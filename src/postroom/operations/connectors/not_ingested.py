@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
+from postroom.core.access import OPERATE
 from postroom.core.errors import BadInput
 from postroom.core.mail.account_repair import connect_command
 from postroom.core.mail.accounts import same_mailbox
@@ -19,13 +20,19 @@ from postroom.core.mail.providers import PROVIDERS
 from postroom.core.views import Untrusted
 from postroom.mailboxes.following.refused import refused_in
 from postroom.mailboxes.following.set_aside import set_aside_in
-from postroom.operations.accounts.accounts import find_account
+from postroom.operations.accounts.accounts import AccountName, find_account
 from postroom.operations.caller import Caller
+from postroom.operations.nouns import CONNECTORS
+from postroom.operations.operation import Argument, post
 from postroom.operations.people.audit import next_entry
+from postroom.settings.reading import Settings
 from postroom.store.accounts.mailbox_jobs import ask_for_messages
 
-# Per transaction.
+# Per transaction, and per request of a program.
 AT_ONCE = 1_000
+MessageIds = Annotated[
+    Sequence[Annotated[str, Argument()]], Argument("The mailbox's ids of messages; none for all.", most=AT_ONCE)
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,22 +62,22 @@ def list_not_ingested(data_dir: Path) -> list[NotIngested]:
     return [each for folders in found for folder in sorted(folders) for each in _of_connector(folder)]
 
 
-def check_message_ids(ids: Sequence[str]) -> None:
-    for id in ids:
+@CONNECTORS.operation(OPERATE, post("/connectors/retry", status=202))
+async def retry_ingest(
+    by: Caller, settings: Settings, /, account: AccountName, messages: MessageIds = ()
+) -> list[IngestRetry]:
+    """Fetch once more mail that was refused or set aside. Safe to repeat: `asked_before` names earlier requests."""
+    for id in messages:
         if not is_message_id(id):
-            raise BadInput(
-                "--message", f"{id[:80]!r} is not the id of a message", "give one of `postroom connector refused`"
-            )
-
-
-async def retry_ingest(by: Caller, data_dir: Path, account: str, ids: Sequence[str]) -> list[IngestRetry]:
-    """Ingest messages of an account once more: those with these ids, or all that were not ingested."""
+            remedy = "give one of `postroom connector refused`"
+            raise BadInput("--message", f"{id[:80]!r} is not the id of a message", remedy)
     owner = await find_account(by.database, account)
     if owner.state == "removed":
         remedy = f"connect it again with `{connect_command(owner.provider, owner.email)}`"
         raise BadInput("--account", f"{owner.email} was removed", remedy)
-    left_out = (each.message_id for each in list_not_ingested(data_dir) if same_mailbox(each.account, owner.email))
-    wanted = list(dict.fromkeys(ids or left_out))
+    known = list_not_ingested(settings.data_dir)
+    left_out = (each.message_id for each in known if same_mailbox(each.account, owner.email))
+    wanted = list(dict.fromkeys(messages or left_out))
     retries: list[IngestRetry] = []
     for at in range(0, len(wanted), AT_ONCE):
         some = wanted[at : at + AT_ONCE]

@@ -1,16 +1,22 @@
 """Find the message or action that a person means by an id of any kind."""
 
 from collections.abc import Sequence
+from typing import Annotated
 from uuid import UUID
 
 from postroom.core.errors import BadInput, NotFound
 from postroom.core.mail.tiers import message_ids
 from postroom.core.short_ids import FEWEST, SHOWN, part_of_id, short_id
+from postroom.operations.operation import Argument
 from postroom.store.engine.database import Database
 from postroom.store.mail.mail_ids import IdMatch, actions_of_part, messages_of_id, messages_of_name, messages_of_part
 
 MOST_SHOWN = 5
 LONGEST_NAME = 998
+ActionId = Annotated[UUID, Argument("The id of the action.")]
+MessageName = Annotated[
+    str, Argument("An id of the message: ours, short or whole, Gmail's, or Message-ID.", most=LONGEST_NAME)
+]
 
 
 async def find_message(database: Database, name: str, field: str = "ID") -> UUID:

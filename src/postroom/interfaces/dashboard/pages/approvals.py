@@ -4,6 +4,7 @@ An answer holds for the action that was shown, by its hash. Answering several at
 """
 
 from collections.abc import AsyncIterator, Mapping
+from typing import Literal
 from uuid import UUID
 
 from starlette.routing import Route
@@ -16,15 +17,14 @@ from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.actions.approvals import (
     ShownApproval,
-    answer_several,
-    approve_shown,
+    answer_approvals,
+    approve_action,
     count_waiting,
-    draft_rule,
+    draft_rule_of_approval,
     group_lines,
-    in_words,
-    list_settled,
-    reject,
-    show_waiting,
+    list_approvals,
+    list_settled_approvals,
+    reject_action,
 )
 from postroom.operations.overview.watching import mail_changes
 
@@ -39,13 +39,13 @@ class ApprovalsPage(Page):
     address, title, template = "/approvals", "Approvals", "approvals.html"
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
-        found = await show_waiting(self._database, visit.text("after"))
+        found = await list_approvals(self._database, self._clock, next=visit.text("after"))
         return {
             "lines": found.lines,
             "groups": group_lines(found.lines),
             "number": await count_waiting(self._database),
-            "settled": await list_settled(self._database),
-            "further": None if found.further is None else visit.with_filters(after=found.further),
+            "settled": await list_settled_approvals(self._database, self._clock),
+            "further": None if found.next is None else visit.with_filters(after=found.next),
             "first": visit.with_filters(after=None) if "after" in visit.filters else None,
         }
 
@@ -63,30 +63,30 @@ class ApprovalsPage(Page):
         ]
 
     async def _approve(self, form: Form) -> Done:
-        shown = ShownApproval(_id(form), form.required("shown", STALE))
-        answered = await approve_shown(form.by, shown)
-        return Done(in_words(answered), action=str(shown.id))
+        action = _id(form)
+        answered = await approve_action(form.by, action, form.required("shown", STALE))
+        return Done(answered.said, action=str(action))
 
     async def _reject(self, form: Form) -> Done:
-        return Done(in_words(await reject(form.by, _id(form))))
+        return Done((await reject_action(form.by, _id(form))).said)
 
     async def _approve_several(self, form: Form) -> Done:
-        return await self._several(form, is_yes=True)
+        return await self._several(form, "approve")
 
     async def _reject_several(self, form: Form) -> Done:
-        return await self._several(form, is_yes=False)
+        return await self._several(form, "reject")
 
-    async def _several(self, form: Form, *, is_yes: bool) -> Done:
+    async def _several(self, form: Form, answer: Literal["approve", "reject"]) -> Done:
         chosen = [_shown(each) for each in form.texts("chosen")]
-        answered = await answer_several(form.by, chosen, is_yes)
-        sentence = f"{answered.counted} {'approved: being done' if is_yes else 'rejected: not done'}."
+        answered = await answer_approvals(form.by, answer, chosen)
+        sentence = f"{answered.counted} {'approved: being done' if answer == 'approve' else 'rejected: not done'}."
         for reason in list(answered.refused.values())[:1]:
             sentence += f" {len(answered.refused)} did not count: {reason}"
         return Done(sentence)
 
     async def _always(self, form: Form) -> Done:
-        name = await draft_rule(form.by, _id(form))
-        return Done(f"Drafted as a rule, which is off until you switch it on under Rules: {name}")
+        drafted = await draft_rule_of_approval(form.by, _id(form))
+        return Done(f"Drafted as a rule, which is off until you switch it on under Rules: {drafted.rule}")
 
 
 def _id(form: Form) -> UUID:

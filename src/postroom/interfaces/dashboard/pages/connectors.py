@@ -14,8 +14,8 @@ from postroom.interfaces.dashboard.visit import Visit
 from postroom.interfaces.dashboard.windows import WINDOW_CHOICES, chosen_window
 from postroom.operations.accounts.accounts import pause_account, resume_account, sync_account
 from postroom.operations.accounts.acting import begin_acting, in_words
-from postroom.operations.connectors.connector_cards import CHANNELS, list_cards, load_connector
-from postroom.operations.connectors.not_ingested import check_message_ids, retry_ingest
+from postroom.operations.connectors.connector_cards import CHANNELS, list_connector_cards, load_connector
+from postroom.operations.connectors.not_ingested import retry_ingest
 from postroom.operations.overview.channels import changes_on
 from postroom.words import connectors as words
 
@@ -40,7 +40,7 @@ class ConnectorsPage(Page):
     address, title, template = "/connectors", "Connectors", "connectors.html"
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
-        return {"cards": await list_cards(self._database, self._clock), **WORDS}
+        return {"cards": await list_connector_cards(self._database, self._clock), **WORDS}
 
     def changes(self) -> AsyncIterator[None]:
         return changes_on(self._database, CHANNELS)
@@ -68,14 +68,13 @@ class ConnectorsPage(Page):
 
     async def _act(self, form: Form) -> Done:
         since = read_start("from", form.required("from", "say from when on"), self._clock())
-        account, (count, _) = await begin_acting(form.by, _account(form), since)
+        acting = await begin_acting(form.by, _account(form), since)
+        count = acting.messages
         again = f" {count:,} {'message is' if count == 1 else 'messages are'} decided again." if count else ""
-        return Done(f"Postroom acts on mail of {account.email} {in_words(account.acts_from)}.{again}")
+        return Done(f"Postroom acts on mail of {acting.account.email} {in_words(acting.acts_from)}.{again}")
 
     async def _retry(self, form: Form) -> Done:
-        ids = form.texts("message")
-        check_message_ids(ids)
-        retries = await retry_ingest(form.by, self._parts.connector_limits.data_dir, _account(form), ids)
+        retries = await retry_ingest(form.by, self._settings, _account(form), form.texts("message"))
         return Done(f"{len(retries):,} {'message is' if len(retries) == 1 else 'messages are'} fetched once more.")
 
 
@@ -85,7 +84,7 @@ class ConnectorPage(Page):
     async def read(self, visit: Visit) -> Mapping[str, object]:
         window = chosen_window(visit)
         place = visit.parameters["type"], visit.parameters["identity"]
-        detail = await load_connector(self._database, *place, window, self._parts.connector_limits, self._clock)
+        detail = await load_connector(self._database, self._parts.connector_limits, self._clock, *place, window)
         return {
             "detail": detail,
             "window": window,

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from postroom.interfaces.http.api import own_description  # noqa: F401  # pyright: ignore[reportUnusedImport]
-from postroom.interfaces.http.api.approvals import APPROVALS
 from postroom.interfaces.http.api.backfill import BACKFILL
-from postroom.interfaces.http.api.connectors import CONNECTORS
 from postroom.interfaces.http.api.handwritten import Handwritten, Noun
 from postroom.interfaces.http.api.mail import MAIL
 from postroom.interfaces.http.api.operation import ApiOperation
@@ -15,8 +13,6 @@ from postroom.operations.registry import nouns
 
 _HANDWRITTEN: Sequence[Noun] = (
     MAIL,
-    APPROVALS,
-    CONNECTORS,
     BACKFILL,
 )
 
