@@ -337,4 +337,4 @@ async def test_mail_is_read_and_searched_for_people(database: Database, clock: M
     assert (read.id, read.text, [each.name for each in read.attachments]) == (id, "Some words.", ["minutes.pdf"])
     assert ("cc", "Bob <bob@example.org>") in read.headers
     found = await list_lines(database, MailQuestion("to:bob has:attachment"), 1)
-    assert ([each.short_id for each in found.lines], found.older) == ([short_id(id)], None)
+    assert ([each.short_id for each in found.lines], found.next) == ([short_id(id)], None)

@@ -18,8 +18,8 @@ from schemathesis import GenerationMode, checks
 
 from postroom.core.roles import Role
 from postroom.interfaces.http.api.openapi import openapi, plain_path
-from postroom.interfaces.http.api.operation import PREFIX
-from postroom.interfaces.http.api.registry import NOUNS, AnyOperation, ApiNoun
+from postroom.interfaces.http.api.operation import PREFIX, ApiOperation
+from postroom.interfaces.http.api.registry import NOUNS, ApiNoun
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
 from support.api import RunningApi, known_ids, served_in_thread
@@ -99,7 +99,7 @@ def _described() -> Any:
     return schemathesis.openapi.from_dict(openapi())
 
 
-def _path(data: st.DataObject, operation: AnyOperation, fuzzed: Fuzzed) -> dict[str, Any]:
+def _path(data: st.DataObject, operation: ApiOperation, fuzzed: Fuzzed) -> dict[str, Any]:
     """Name something that exists, half of the time."""
     known = {name: value for name, value in fuzzed.known.items() if f"{{{name}}}" in operation.path}
     return {"path_parameters": known} if known and data.draw(st.booleans()) else {}

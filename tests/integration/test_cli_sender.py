@@ -149,16 +149,16 @@ def test_a_sender_is_throttled_released_disabled_and_enabled(shell: Shell) -> No
     span = datetime.fromisoformat(shown["throttled_until"]) - begun
     assert timedelta(hours=2) <= span < timedelta(hours=3)
     assert shell("sender", "release", "ada") == 0
-    assert shell.out == "ada  released\n"
+    assert shell.out == "ada is released: its mail goes on, and what was counted is forgotten.\n"
     assert shell("sender", "release", "ada") == 0
-    assert shell.out == "ada  was not throttled\n"
+    assert shell.out == "ada was not throttled.\n"
     for command, results in (
-        ("disable", ("disabled", "was disabled before")),
-        ("enable", ("enabled", "was enabled before")),
+        ("disable", ("is disabled", "was disabled before")),
+        ("enable", ("is enabled", "was enabled before")),
     ):
         for result in results:
             assert shell("sender", command, "ada") == 0
-            assert shell.out == f"ada  {result}\n"
+            assert shell.out == f"ada {result}.\n"
     assert shell("sender", "list", "--tenant", "acme") == 0
     assert "ada" in shell.out
     assert shell("sender", "list", "--tenant", "other", "--json") == 0

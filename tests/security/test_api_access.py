@@ -7,8 +7,8 @@ import pytest
 
 from postroom.core.access import Access
 from postroom.core.roles import Role
-from postroom.interfaces.http.api.operation import PREFIX
-from postroom.interfaces.http.api.registry import OPERATIONS, AnyOperation
+from postroom.interfaces.http.api.operation import PREFIX, ApiOperation
+from postroom.interfaces.http.api.registry import OPERATIONS
 from postroom.store.people.audit import list_audit
 from support.api import RunningApi, TokenCaller, running_api
 from support.sqlite import new_sqlite
@@ -102,7 +102,7 @@ def row(access: Access) -> tuple[str, str, str]:
     return access.person, " ".join(sorted(access.tokens)), "fresh" if access.is_fresh else ""
 
 
-def filled(operation: AnyOperation) -> str:
+def filled(operation: ApiOperation) -> str:
     """The path, with the id of nothing for each name in it."""
     parts = [NOTHING if part.startswith("{") else part for part in operation.path.split("/")]
     return "/".join(parts)

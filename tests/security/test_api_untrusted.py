@@ -30,22 +30,22 @@ from support.store.fault_cases_registry import signed
 from support.strangers import ENDPOINT, EVIL, PLAIN, SENDER, leaks, plant, plant_backfill, plant_mail
 
 # Operations whose answers have no words of others in them, or that name what is not planted.
-NOT_PLANTED = {"load_members", "read_estimate", "read_estimate_run", "read_settled_approvals"}
+NOT_PLANTED = {"load_members", "load_estimate", "load_estimate_run", "list_settled_approvals"}
 SHOW_WORDS = {
     "peek_messages",
     "list_audit",
-    "read_backfill",
-    "read_backfills",
-    "read_connector",
-    "read_connectors",
-    "read_mail_list",
+    "load_backfill",
+    "list_backfills",
+    "load_connector",
+    "list_connector_cards",
+    "list_mail",
     "read_message",
-    "read_outbound",
-    "read_outgoing_mail",
+    "load_outbound",
+    "load_conversation",
     "read_rule",
     "read_rules",
-    "read_suppressions",
-    "read_tenant",
+    "list_suppressions",
+    "load_tenant_senders",
 }
 
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from postroom.interfaces.http.api.openapi import openapi, plain_path, who_may
-from postroom.interfaces.http.api.operation import PREFIX
-from postroom.interfaces.http.api.registry import NOUNS, AnyOperation, ApiNoun
+from postroom.interfaces.http.api.operation import PREFIX, ApiOperation
+from postroom.interfaces.http.api.registry import NOUNS, ApiNoun
 
 FormOf = Callable[[dict[str, Any], dict[str, Any]], str]
 
@@ -21,7 +21,7 @@ def _summary() -> str:
     return "\n".join(rows)
 
 
-def _row(operation: AnyOperation) -> str:
+def _row(operation: ApiOperation) -> str:
     access = operation.access
     people = f"`{access.person}`{', proved again' if access.is_fresh else ''}"
     tokens = ", ".join(f"`{role}`" for role in sorted(access.tokens)) or "–"
@@ -34,7 +34,7 @@ def _section(noun: ApiNoun, form_of: FormOf) -> str:
     return "\n\n".join([f"## {noun.title}", *(_operation(each, form_of) for each in noun.operations)])
 
 
-def _operation(operation: AnyOperation, form_of: FormOf) -> str:
+def _operation(operation: ApiOperation, form_of: FormOf) -> str:
     description = openapi()
     schemas = description["components"]["schemas"]
     declared = description["paths"][f"{PREFIX}{plain_path(operation.path)}"][operation.method.lower()]

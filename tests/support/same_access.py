@@ -7,7 +7,8 @@ has to be put somewhere here. The command line acts as the machine's owner, and 
 
 from postroom.core.access import SEES_ALL
 from postroom.interfaces.dashboard.forms import FormRoute
-from postroom.interfaces.http.api.registry import OPERATIONS, AnyOperation
+from postroom.interfaces.http.api.operation import ApiOperation
+from postroom.interfaces.http.api.registry import OPERATIONS
 from postroom.interfaces.http.mcp.registry import TOOLS_BY_NAME
 from support.signed_in import Pages
 
@@ -134,7 +135,7 @@ def forms_of(pages: Pages) -> dict[str, FormRoute]:
     return {route.path: route for route in pages.app.routes if isinstance(route, FormRoute)}
 
 
-def operations() -> dict[str, AnyOperation]:
+def operations() -> dict[str, ApiOperation]:
     return {f"{each.method} {each.path}": each for each in OPERATIONS}
 
 
@@ -152,5 +153,5 @@ def forms_that_differ(forms: dict[str, FormRoute]) -> list[tuple[str, str]]:
     return [pair for pair in pairs if _for_people(known[pair[0]]) != (forms[pair[1]].role, forms[pair[1]].again)]
 
 
-def _for_people(operation: AnyOperation) -> tuple[str, bool]:
+def _for_people(operation: ApiOperation) -> tuple[str, bool]:
     return operation.access.person, operation.access.is_fresh

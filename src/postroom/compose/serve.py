@@ -28,7 +28,6 @@ from postroom.core.metrics import CONNECTION_REFUSED
 from postroom.core.tally import Gauges
 from postroom.intake.disk import DiskReserve
 from postroom.interfaces.dashboard.site import Site
-from postroom.interfaces.http.api.call import ApiParts
 from postroom.interfaces.http.application import create_application
 from postroom.interfaces.http.door import Door
 from postroom.interfaces.http.hooks import GmailHook, GoogleKeys, PushTerms
@@ -164,9 +163,7 @@ async def pages_application(
     web = settings.web
     parts.mailbox_of = mailbox_of
     site = Site(parts, functools.partial(_shown_account, settings, services.database))
-    api = Api(
-        ApiParts(settings, services, parts.estimate_runs), Door(services, web.allowed_hosts), signs_in=web.sign_in
-    )
+    api = Api(services, Door(services, web.allowed_hosts), signs_in=web.sign_in)
     try:
         async with opened_sign_in(settings, services, site) as sign_in:
             yield create_application(

@@ -73,7 +73,7 @@ class Campaign:
             asked = MailQuestion(kind="mail", state="hidden", before=before)
             page = await list_lines(self.database, asked)
             found += [each.subject + each.sender for each in page.lines]
-            if (before := page.older) is None:
+            if (before := page.next) is None:
                 break
         named = {_name(self.mailbox, id): id for id in self.mails}
         return {named[each] for each in found}

@@ -12,7 +12,7 @@ from postroom.interfaces.cli.output import cell, clipped, show_json, show_list, 
 from postroom.interfaces.cli.session import Session, command_group
 
 if TYPE_CHECKING:
-    from postroom.operations.mail.mail_lines import MailLine, MailLines
+    from postroom.operations.mail.mail_lines import MailLine, MailPage
     from postroom.operations.mail.mail_page import MailDetail
 
 app = command_group(
@@ -130,20 +130,20 @@ def _row(mail: "MailLine") -> dict[str, object]:
     }
 
 
-def _show_found(session: Session, found: "MailLines") -> None:
+def _show_found(session: Session, found: "MailPage") -> None:
     if session.as_json:
         session.show_list(found.lines, ())
     elif found.lines:
         show_list(_found_rows(found), FOUND_COLUMNS, as_json=False)
     else:
         typer.echo("No mail matches.")
-    if found.older is not None:
+    if found.next is not None:
         typer.echo("There is more: give --limit, or narrow the search.", err=True)
     if found.is_indexing:
         typer.echo("Older mail is still being indexed and may be missing.", err=True)
 
 
-def _found_rows(found: "MailLines") -> Iterable[dict[str, object]]:
+def _found_rows(found: "MailPage") -> Iterable[dict[str, object]]:
     for mail in found.lines:
         yield {
             "id": mail.short_id,

@@ -7,6 +7,7 @@ as a form of our own pages is: from our own origin, and with the form token of t
 import secrets
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 from urllib.parse import parse_qsl
 from uuid import UUID, uuid5
@@ -22,16 +23,18 @@ from postroom.core.visitors import Visitor
 from postroom.interfaces.dashboard.forms import AGAIN, is_from_own_page
 from postroom.interfaces.dashboard.visiting import OWNER, VISITOR
 from postroom.interfaces.http.access import note_refusal
-from postroom.interfaces.http.api.call import ApiParts, Call
 from postroom.interfaces.http.api.operation import PREFIX, ApiOperation
-from postroom.interfaces.http.api.registry import OPERATIONS, AnyOperation
+from postroom.interfaces.http.api.registry import OPERATIONS
 from postroom.interfaces.http.door import ASK_FOR_TOKEN, Door, RawHeaders, RequestRefused, bearer, values_of
 from postroom.interfaces.http.json_api_errors import error_form
 from postroom.interfaces.http.json_http import MIB, STATUSES, check_type, parsed, send_json, whole_body
 from postroom.interfaces.http.mcp.schemas import read_arguments
+from postroom.interfaces.http.mcp.tool import Arguments
 from postroom.interfaces.http.mcp.untrusted import cleaned
 from postroom.interfaces.http.problems import AccessRefused, Problem, is_expected, problem_of
-from postroom.operations.people.audit import find_entry
+from postroom.interfaces.http.services import Services
+from postroom.operations.caller import Caller
+from postroom.operations.people.audit import find_entry, signature
 
 log = structlog.get_logger()
 
@@ -40,6 +43,7 @@ LONGEST_KEY = 200
 MOST_PARAMETERS = 64
 FORM_TOKEN = b"x-form-token"
 IDEMPOTENCY_KEY = b"idempotency-key"
+USUAL_REASON = "through the API"
 _ENTRIES = UUID("6c2f2c1e-5a0e-5b0b-9a54-6f1a3c0f7d11")
 """The namespace of entries in the audit log that are named by an idempotency key."""
 
@@ -47,13 +51,13 @@ _ENTRIES = UUID("6c2f2c1e-5a0e-5b0b-9a54-6f1a3c0f7d11")
 class Api:
     """Answers the operations. With `signs_in` off, whoever reaches the server is its owner, as on the pages."""
 
-    def __init__(self, parts: ApiParts, door: Door, *, signs_in: bool) -> None:
-        self._parts = parts
+    def __init__(self, services: Services, door: Door, *, signs_in: bool) -> None:
+        self._services = services
         self._door = door
         self._signs_in = signs_in
 
     def routes(self) -> list[Route]:
-        by_path: defaultdict[str, dict[str, AnyOperation]] = defaultdict(dict)
+        by_path: defaultdict[str, dict[str, ApiOperation]] = defaultdict(dict)
         for each in OPERATIONS:
             by_path[each.path][each.method] = each
         return [
@@ -61,36 +65,39 @@ class Api:
             for path in sorted(by_path, key=_generality)
         ]
 
-    async def answer(self, operation: AnyOperation, scope: Scope, receive: Receive) -> object:
-        caller = await self._caller(operation, scope)
-        await self._check_access(caller, operation)
+    async def answer(self, operation: ApiOperation, scope: Scope, receive: Receive) -> object:
+        who = await self._caller(operation, scope)
+        await self._check_access(who, operation)
         arguments = await _arguments(operation, scope, receive)
-        call = Call(self._parts, caller)
+        services = self._services
+        actor = f"person:{who.name}" if isinstance(who, Visitor) else who.actor
+        signed = signature(actor, who.role, USUAL_REASON)
+        by = Caller(services.database, signed, services.clock, who, services.looks)
         key = _idempotency_key(scope["headers"]) if operation.once else None
         if key is None:
-            return await _run(operation, call, arguments)
-        entry_id = uuid5(_ENTRIES, f"{call.signed().actor}\n{key}")
-        return await self._once(operation, Call(self._parts, caller, entry_id), entry_id, arguments)
+            return await operation.run(services.parts, by, arguments)
+        entry_id = uuid5(_ENTRIES, f"{actor}\n{key}")
+        return await self._once(operation, replace(by, signature=signed._replace(entry_id=entry_id)), arguments)
 
-    async def _once(self, operation: AnyOperation, call: Call, entry_id: UUID, arguments: Mapping[str, Any]) -> object:
-        """Run an operation that writes this entry of the audit log in the transaction of its change, unless it was
-        done before."""
-        await self._refuse_repeated(entry_id)
+    async def _once(self, operation: ApiOperation, by: Caller, arguments: Sequence[Arguments]) -> object:
+        """Run an operation that writes the caller's entry of the audit log in the transaction of its change, unless it
+        was done before."""
+        await self._refuse_repeated(by.signature.entry_id)
         try:
-            return await _run(operation, call, arguments)
+            return await operation.run(self._services.parts, by, arguments)
         except ConstraintBroken:
             # The entry exists if the same request was answered meanwhile.
-            await self._refuse_repeated(entry_id)
+            await self._refuse_repeated(by.signature.entry_id)
             raise
 
     async def _refuse_repeated(self, entry_id: UUID) -> None:
-        found = await find_entry(self._parts.database, entry_id)
+        found = await find_entry(self._services.database, entry_id)
         if found is not None:
             problem = f"was used before, for {found.action} of the {found.object_type} {found.object_id}"
             remedy = "it is done: do not repeat it, or send another key for something else"
             raise RequestRefused(409, "repeated", "idempotency-key", problem, remedy)
 
-    async def _caller(self, operation: AnyOperation, scope: Scope) -> Visitor | Principal:
+    async def _caller(self, operation: ApiOperation, scope: Scope) -> Visitor | Principal:
         if bearer(values_of(scope["headers"], b"authorization")) is not None:
             return await self._door.admit(scope, operation.method, "HEAD")
         visitor: Visitor | None = scope.get(VISITOR) or (None if self._signs_in else OWNER)
@@ -101,7 +108,7 @@ class Api:
             _check_own_page(scope, visitor)
         return visitor
 
-    async def _check_access(self, caller: Visitor | Principal, operation: AnyOperation) -> None:
+    async def _check_access(self, caller: Visitor | Principal, operation: ApiOperation) -> None:
         access = operation.access
         if isinstance(caller, Principal):
             if caller.role not in access.tokens:
@@ -114,11 +121,11 @@ class Api:
             problem = "this asks for a new proof of who you are"
             raise RequestRefused(403, "proof_needed", "session", problem, f"open {AGAIN}, then repeat it")
 
-    async def _refuse_token(self, caller: Principal, operation: AnyOperation) -> None:
+    async def _refuse_token(self, caller: Principal, operation: ApiOperation) -> None:
         names = " or ".join(sorted(operation.access.tokens))
         remedy = f"use a token of the role {names}" if names else "it is for people who have signed in"
         refused = AccessRefused("token", f"the role {caller.role} may not call {operation.name}", remedy, "role")
-        await note_refusal(self._parts.services, caller, operation.name, refused)
+        await note_refusal(self._services, caller, operation.name, refused)
         raise refused
 
 
@@ -127,16 +134,10 @@ def _generality(path: str) -> list[bool]:
     return ["{" in part for part in path.split("/")]
 
 
-async def _run(operation: AnyOperation, call: Call, arguments: Mapping[str, Any]) -> object:
-    if isinstance(operation, ApiOperation):
-        return await operation.run(call.parts.table, call.by(), arguments.values())
-    return operation.json(await operation.run(call, **arguments))
-
-
 class _Endpoint:
     """The operations at one path, by method."""
 
-    def __init__(self, api: Api, operations: Mapping[str, AnyOperation]) -> None:
+    def __init__(self, api: Api, operations: Mapping[str, ApiOperation]) -> None:
         self._api = api
         self._operations = operations
 
@@ -177,18 +178,18 @@ def _check_own_page(scope: Scope, visitor: Visitor) -> None:
         raise RequestRefused(403, "bad_form_token", "x-form-token", "is not the form token of this session", remedy)
 
 
-async def _arguments(operation: AnyOperation, scope: Scope, receive: Receive) -> dict[str, Any]:
+async def _arguments(operation: ApiOperation, scope: Scope, receive: Receive) -> list[Arguments]:
     """Read all arguments. The body comes last, so that nothing is read for a request that is wrong anyway."""
-    found: dict[str, Any] = {}
+    found: list[Arguments] = []
     if (form := operation.arguments("path")) is not None:
-        found["path"] = read_arguments(operation.name, form, scope["path_params"])
+        found.append(read_arguments(operation.name, form, scope["path_params"]))
     query = _query(scope)
     if (form := operation.arguments("query")) is not None:
-        found["query"] = read_arguments(operation.name, form, query)
+        found.append(read_arguments(operation.name, form, query))
     elif query:
         raise BadInput(next(iter(query))[:80], f"is not an argument of {operation.name}", "leave it out")
     if (form := operation.arguments("body")) is not None:
-        found["body"] = read_arguments(operation.name, form, await _body(scope["headers"], receive))
+        found.append(read_arguments(operation.name, form, await _body(scope["headers"], receive)))
     return found
 
 

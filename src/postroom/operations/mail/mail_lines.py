@@ -17,7 +17,7 @@ from postroom.core.mail.headers import sender_name
 from postroom.core.mail.search import read_query
 from postroom.core.queue.queues import EMAIL, GATEWAY
 from postroom.core.short_ids import short_id
-from postroom.core.views import Internal, Untrusted
+from postroom.core.views import Internal, Page, Untrusted
 from postroom.operations.accounts.accounts import find_account
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.cursors import read_cursor
@@ -33,7 +33,7 @@ from postroom.words.tiers import tier_reason
 __all__ = [
     "MOST_COUNTED",
     "MailLine",
-    "MailLines",
+    "MailPage",
     "MailQuestion",
     "StateCounts",
     "count_hidden",
@@ -105,11 +105,10 @@ class MailLine:
 
 
 @dataclass(frozen=True, slots=True)
-class MailLines:
-    """A page of the list; `older` is where the next begins. `looked_back_to` says how far was looked."""
+class MailPage(Page[MailLine]):
+    """The newest first. `looked_back_to` is how far a search has looked, if it did not look at everything; while
+    `is_indexing`, older mail may be missing."""
 
-    lines: Sequence[MailLine]
-    older: str | None
     looked_back_to: datetime | None
     is_indexing: bool
 
@@ -128,7 +127,7 @@ def read_since(text: str, now: datetime, zone: tzinfo = UTC) -> datetime:
         raise BadInput("since", f"{text[:40]!r} is no time", remedy) from None
 
 
-async def list_lines(database: Database, asked: MailQuestion, most: int = PAGE) -> MailLines:
+async def list_lines(database: Database, asked: MailQuestion, most: int = PAGE) -> MailPage:
     """List what fits, newest first. Raise NotFound, or BadInput for filters that make no sense together or cost too
     much.
     """
@@ -138,7 +137,7 @@ async def list_lines(database: Database, asked: MailQuestion, most: int = PAGE) 
         raise BadInput("q", "takes too long to look for", "add a word, or a time such as after:2026-01-01") from None
 
 
-async def _list(database: Database, asked: MailQuestion, most: int) -> MailLines:
+async def _list(database: Database, asked: MailQuestion, most: int) -> MailPage:
     before = NEWEST if asked.before is None else read_cursor(asked.before)
     wanted = await _filter(database, asked)
     since = wanted.since
@@ -158,7 +157,7 @@ async def _list(database: Database, asked: MailQuestion, most: int) -> MailLines
 
 async def list_by_date(
     database: Database, asked: MailQuestion, most: int = PAGE, *, only_kept: bool = False
-) -> MailLines:
+) -> MailPage:
     """List mail of a tier, account, category or time that is in its mailbox, by its own date; with `only_kept`, mail
     with which nothing was done. Raise NotFound and BadInput.
     """
@@ -249,10 +248,10 @@ def _check(asked: MailQuestion) -> None:
         raise BadInput("tier", f"{asked.tier[:40]!r} is none", f"choose one of: {', '.join(TIERS)}")
 
 
-def _lines(page: ListedPage) -> MailLines:
+def _lines(page: ListedPage) -> MailPage:
     lines = [line_of_mail(each) if isinstance(each, MailRow) else line_of_event(each) for each in page.items]
-    older = None if page.following is None else str(page.following)
-    return MailLines(lines, older, page.looked_back_to, page.is_indexing)
+    following = None if page.following is None else str(page.following)
+    return MailPage(lines, following, page.looked_back_to, page.is_indexing)
 
 
 def _state(each: MailRow) -> tuple[str, Mood]:

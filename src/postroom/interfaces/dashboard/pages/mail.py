@@ -73,7 +73,7 @@ class MailPage(Page):
             "spans": SPANS,
             "states": LIST_STATES,
             "deciders": DECIDERS,
-            "older": None if page.older is None else visit.with_filters(before=page.older),
+            "older": None if page.next is None else visit.with_filters(before=page.next),
             "newest": visit.with_filters(before=None) if "before" in visit.filters else None,
             **await self._opened(visit),
         }

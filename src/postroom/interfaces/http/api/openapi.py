@@ -10,8 +10,8 @@ from pydantic.json_schema import models_json_schema
 
 from postroom import __version__
 from postroom.interfaces.http.answers import form_of
-from postroom.interfaces.http.api.operation import PREFIX
-from postroom.interfaces.http.api.registry import NOUNS, AnyOperation
+from postroom.interfaces.http.api.operation import PREFIX, ApiOperation
+from postroom.interfaces.http.api.registry import NOUNS
 
 REFERENCE = "#/components/schemas/{model}"
 Schema = dict[str, Any]
@@ -82,7 +82,7 @@ def plain_path(path: str) -> str:
     return path.replace(":path}", "}")
 
 
-def _operation(operation: AnyOperation, tag: str, refs: Mapping[Any, Schema]) -> Schema:
+def _operation(operation: ApiOperation, tag: str, refs: Mapping[Any, Schema]) -> Schema:
     found: Schema = {
         "operationId": operation.id,
         "tags": [tag],
@@ -135,7 +135,7 @@ def _json(description: str, schema: Schema) -> Schema:
     return {"description": description, "content": {"application/json": {"schema": schema}}}
 
 
-def who_may(operation: AnyOperation) -> str:
+def who_may(operation: ApiOperation) -> str:
     """Say who may call it, as people read it."""
     access = operation.access
     fresh = " with a fresh proof of who they are" if access.is_fresh else ""
