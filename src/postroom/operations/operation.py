@@ -9,15 +9,17 @@ The parameters of the function say what it needs. Those before the slash are par
 arguments, which `Argument` describes and bounds. The return type is a view, the docstring is the description.
 """
 
-from collections.abc import Awaitable, Callable, Sequence, Set
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from inspect import Parameter, getdoc, signature
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from uuid import UUID
 
 from postroom.core.access import Access
 from postroom.core.roles import Principal, Role
+from postroom.store.engine.database import Database
 
 Method = Literal["GET", "POST", "PUT", "DELETE"]
 Run = Callable[..., Awaitable[Any]]
@@ -31,13 +33,17 @@ MOST_LISTED = 200
 class Argument:
     """What an argument is for, and its bounds: the length of a text or a list, the value of a number.
 
-    Programs send it under its own name, or `sent_as` another: a body may name something as the path does.
+    Programs send it under its own name, or `sent_as` another: a body may name something as the path does. People type
+    it on the command line under its own name, or `typed_as` another: `--for WHOM`, or `ID_OR_ADDRESS` for one without
+    an option. A hidden option is not in the help.
     """
 
     description: str = ""
     least: int | float | None = None
     most: int | float | None = None
     sent_as: str | None = None
+    typed_as: str | None = None
+    is_hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,14 @@ class NextPage:
     """
 
     of_numbers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FoundBy:
+    """Marks an argument that people name on the command line otherwise than programs: by a name, or some digits of an
+    id. The function finds the id that they mean."""
+
+    find: Callable[[Database, str], Awaitable[UUID]]
 
 
 Limit = Annotated[int, Argument(f"How many at most, 1 to {MOST_LISTED}.", 1, MOST_LISTED)]
@@ -66,6 +80,7 @@ class OperationArgument:
     default: Any
     argument: Argument
     page: NextPage | None
+    found_by: FoundBy | None = None
 
     @classmethod
     def of(cls, name: str, hint: Any, default: Any) -> "OperationArgument":
@@ -73,7 +88,8 @@ class OperationArgument:
         type_, marks = _type_and_marks(hint)
         argument = next((each for each in reversed(marks) if isinstance(each, Argument)), Argument())
         page = next((each for each in marks if isinstance(each, NextPage)), None)
-        return cls(name, type_, default, argument, page)
+        found_by = next((each for each in marks if isinstance(each, FoundBy)), None)
+        return cls(name, type_, default, argument, page, found_by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +109,17 @@ class Http:
 class Command:
     """The operation as a command: `tenant pause {tenant}` has one argument and an option for each other one.
 
-    A list is printed as a table of `columns`. Of anything else people see `line`, a format of the view's fields, or
-    else all fields.
+    A list is printed as a table of `columns`. Of anything else people see `line`, a format of the view's fields or a
+    function of the view, or else its fields: those of `columns`, or all. `below` follows them, and `notes` are lines on
+    standard error. Programs get the fields; `row` makes them where they are not those of the view.
     """
 
     words: str
     columns: Sequence[str] = ()
-    line: str | None = None
+    line: str | Callable[[Any], str] | None = None
+    row: Callable[[Any], Mapping[str, object]] | None = None
+    below: Callable[[Any], str] | None = None
+    notes: Callable[[Any], Iterable[str]] | None = None
 
     @property
     def group(self) -> str:
@@ -112,6 +132,13 @@ class Command:
     @property
     def arguments(self) -> tuple[str, ...]:
         return tuple(word[1:-1] for word in self.words.split()[2:])
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """The operation in a command that is written by hand, since it asks, watches, or reads and writes files."""
+
+    words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +170,7 @@ class Tool:
     across_accounts: bool = False
 
 
-Interface = Http | Command | Tool
+Interface = Http | Command | Tool | Dialogue
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +183,8 @@ class Operation:
     http: Http | None
     command: Command | None
     tool: Tool | None
+    dialogues: Sequence[str]
+    """The commands written by hand that run it."""
     signs: bool
 
     @property
@@ -204,7 +233,8 @@ class Noun:
 
         def declare(run: AnyRun) -> AnyRun:
             http, command, tool = of.get(Http), of.get(Command), of.get(Tool)
-            self.operations.append(Operation(self, access, run, http, command, tool, signs))  # type: ignore[arg-type]
+            dialogues = tuple(each.words for each in interfaces if isinstance(each, Dialogue))
+            self.operations.append(Operation(self, access, run, http, command, tool, dialogues, signs))  # type: ignore[arg-type]
             return run
 
         return declare
@@ -226,8 +256,19 @@ def delete(path: str) -> Http:
     return Http("DELETE", path)
 
 
-def command(words: str, *columns: str, line: str | None = None) -> Command:
-    return Command(words, columns, line)
+def command(
+    words: str,
+    *columns: str,
+    line: str | Callable[[Any], str] | None = None,
+    row: Callable[[Any], Mapping[str, object]] | None = None,
+    below: Callable[[Any], str] | None = None,
+    notes: Callable[[Any], Iterable[str]] | None = None,
+) -> Command:
+    return Command(words, columns, line, row, below, notes)
+
+
+def dialogue(words: str) -> Dialogue:
+    return Dialogue(words)
 
 
 def tool(name: str, title: str, hints: Hints, *, also: Set[Role] = frozenset(), across_accounts: bool = False) -> Tool:

@@ -6,6 +6,7 @@ from typing import Any
 from postroom.operations.caller import Caller
 from postroom.operations.operation import Operation
 from postroom.operations.parts import Parts
+from postroom.store.engine.database import Database
 
 
 async def run_operation(operation: Operation, parts: Parts, by: Caller, arguments: Mapping[str, Any]) -> Any:
@@ -18,3 +19,12 @@ async def run_operation(operation: Operation, parts: Parts, by: Caller, argument
     given = [by if type_ is Caller else parts.get(type_) for type_ in operation.parts]
     own = {each.name for each in operation.arguments}
     return await operation.run(*given, **{name: value for name, value in arguments.items() if name in own})
+
+
+async def find_named(operation: Operation, database: Database, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments with the ids that people mean by their names, or by some digits."""
+    found = dict(arguments)
+    for each in operation.arguments:
+        if each.found_by is not None and each.name in found:
+            found[each.name] = await each.found_by.find(database, found[each.name])
+    return found

@@ -25,7 +25,7 @@ def show_list(rows: Iterable[Row], columns: Sequence[str], *, as_json: bool) -> 
             show_json(row)
         return
     lines = [[column.upper().replace("_", " ") for column in columns]]
-    lines += [[cell(row[column]) for column in columns] for row in map(_named, rows)]
+    lines += [[cell(row[column]) for column in columns] for row in map(named, rows)]
     widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
     for line in lines:
         typer.echo("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
@@ -36,9 +36,9 @@ def show_one(row: Row, *, as_json: bool = False, err: bool = False) -> None:
     if as_json:
         show_json(row)
         return
-    named = _named(row)
-    width = max(len(name) for name in named)
-    for name, value in named.items():
+    fields = named(row)
+    width = max(len(name) for name in fields)
+    for name, value in fields.items():
         typer.echo(f"{name.replace('_', ' '):<{width}}  {cell(value)}".rstrip(), err=err)
 
 
@@ -53,10 +53,11 @@ def show_line(row: Row, line: str, *, as_json: bool) -> None:
 
 
 def show_json(row: Row) -> None:
-    typer.echo(json.dumps(_named(row), default=_as_text, ensure_ascii=False, allow_nan=False))
+    typer.echo(json.dumps(named(row), default=_as_text, ensure_ascii=False, allow_nan=False))
 
 
-def _named(row: Row) -> Mapping[str, object]:
+def named(row: Row) -> Mapping[str, object]:
+    """The fields of a row by their names."""
     return row if isinstance(row, Mapping) else asdict(row)
 
 

@@ -77,10 +77,11 @@ class Session:
     def run(self, operation: "Operation", arguments: Mapping[str, Any]) -> Any:
         """Run an operation of the table as the person at the command line, and return its answer."""
         from postroom.operations.parts import Parts
-        from postroom.operations.running import run_operation
+        from postroom.operations.running import find_named, run_operation
 
         async def asked(by: "Caller") -> Any:
-            return await run_operation(operation, Parts(self.settings, by.database, by.clock), by, arguments)
+            found = await find_named(operation, by.database, arguments)
+            return await run_operation(operation, Parts(self.settings, by.database, by.clock), by, found)
 
         return self.act(asked)
 

@@ -3,16 +3,18 @@
 import functools
 import importlib
 import inspect
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+import string
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Union, cast, get_args, get_origin
 
 import typer
 
-from postroom.core.views import Done, Page
+from postroom.core.views import Done, Page, is_view
+from postroom.interfaces.cli.moments import read_moment
 from postroom.interfaces.cli.options import Reason
-from postroom.interfaces.cli.output import Row, cell
+from postroom.interfaces.cli.output import cell, named
 from postroom.interfaces.cli.session import Commands, Session, command_group
 
 if TYPE_CHECKING:
@@ -40,11 +42,13 @@ def group_of(summary: str, name: str, *modules: str) -> Commands:
 
 
 def _command(operation: "Operation", spec: "Command") -> Any:
+    wanted = [each for each in operation.arguments if each.page is None]
+
     def run(session: Session, **given: Any) -> None:
-        answer = session.run(operation, {name: value for name, value in given.items() if value is not None})
+        typed = {name: value for name, value in given.items() if value is not None}
+        answer = session.run(operation, {**typed, **_moments(session, wanted, typed)})
         _show(session, spec, answer)
 
-    wanted = [each for each in operation.arguments if each.page is None]
     at = {name: place for place, name in enumerate(spec.arguments)}
     wanted.sort(key=lambda each: at.get(each.name, len(at)))
     session = inspect.Parameter("session", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Session)
@@ -57,6 +61,17 @@ def _command(operation: "Operation", spec: "Command") -> Any:
     return run
 
 
+def _moments(
+    session: Session, arguments: Sequence["OperationArgument"], typed: Mapping[str, Any]
+) -> dict[str, datetime]:
+    """The times among the arguments, which people also write as spans back."""
+    return {
+        each.name: read_moment(f"--{each.name}", typed[each.name], session.clock(), ahead=False)
+        for each in arguments
+        if each.name in typed and datetime in _kinds(each.type)
+    }
+
+
 def _parameter(argument: "OperationArgument", *, is_argument: bool) -> inspect.Parameter:
     from postroom.operations.operation import REQUIRED
 
@@ -65,11 +80,14 @@ def _parameter(argument: "OperationArgument", *, is_argument: bool) -> inspect.P
     if argument.name == "limit":
         bounds["max"] = MOST_LISTED
         described = type(described)("At most this many.")
-    type_ = _type(argument.type)
+    type_ = str if argument.found_by is not None else _type(argument.type)
     if is_argument:
-        info: Any = typer.Argument(metavar=argument.name.upper(), help=described.description, **bounds)
+        name = described.typed_as or argument.name.upper()
+        info: Any = typer.Argument(metavar=name, help=described.description, **bounds)
     else:
-        info = typer.Option(f"--{argument.name.replace('_', '-')}", help=described.description, **bounds)
+        option, _, metavar = (described.typed_as or f"--{argument.name.replace('_', '-')}").partition(" ")
+        shown: dict[str, Any] = {"metavar": metavar or None, "hidden": described.is_hidden}
+        info = typer.Option(option, help=described.description, **shown, **bounds)
     default: Any = inspect.Parameter.empty if argument.default is REQUIRED else argument.default
     if get_origin(type_) is list and default == ():
         type_, default = type_ | None, None
@@ -77,9 +95,12 @@ def _parameter(argument: "OperationArgument", *, is_argument: bool) -> inspect.P
     return inspect.Parameter(argument.name, kind, default=default, annotation=Annotated[type_, info])
 
 
+def _kinds(type_: Any) -> set[Any]:
+    return {each for each in (get_args(type_) or (type_,)) if each is not NoneType}
+
+
 def _is_number(type_: Any) -> bool:
-    kinds = {each for each in (get_args(type_) or (type_,)) if each is not NoneType}
-    return kinds <= {int, float}
+    return _kinds(type_) <= {int, float}
 
 
 def _type(hint: Any) -> Any:
@@ -91,25 +112,47 @@ def _type(hint: Any) -> Any:
         return functools.reduce(lambda one, other: one | other, [_type(each) for each in get_args(hint)])
     if origin in (list, tuple, Sequence):
         return list[_type(get_args(hint)[0])]
-    return hint
+    return str if hint is datetime else hint
 
 
-def _show(session: Session, spec: "Command", answer: object) -> None:
-    match answer:
-        case Done():
-            session.show_line(answer, answer.done)
-        case Page():
-            session.show_list(cast("Page[Any]", answer).lines, spec.columns)
-        case list() | tuple():
-            session.show_list(cast("Sequence[Any]", answer), spec.columns)
-        case _ if spec.line is not None:
-            view = cast("Row", answer)
-            session.show_line(view, spec.line.format_map(_harmless(view)))
-        case _:
-            session.show_one(cast("Row", answer))
+def _show(session: Session, spec: "Command", answer: Any) -> None:
+    row = spec.row or named
+    if isinstance(answer, Done):
+        session.show_line(answer, answer.done)
+    elif isinstance(answer, Page):
+        session.show_list(map(row, cast("Page[Any]", answer).lines), spec.columns)
+    elif is_view(cast("object", type(answer))):
+        _show_one(session, spec, answer, row(answer))
+    else:
+        session.show_list(map(row, answer), spec.columns)
+    for note in () if spec.notes is None else spec.notes(answer):
+        typer.echo(cell(note), err=True)
 
 
-def _harmless(view: Row) -> dict[str, object]:
-    """The fields of a view, of which text cannot move the cursor."""
-    fields = view if isinstance(view, Mapping) else asdict(view)
-    return {name: cell(value) if isinstance(value, str) else value for name, value in fields.items()}
+def _show_one(session: Session, spec: "Command", answer: Any, row: Mapping[str, object]) -> None:
+    if spec.line is not None:
+        session.show_line(row, _line(spec.line, answer, row))
+    elif session.as_json or not spec.columns:
+        session.show_one(row)
+    else:
+        session.show_one({name: row[name] for name in spec.columns})
+    if spec.below is not None and not session.as_json:
+        typer.echo(f"\n{_harmless(spec.below(answer))}")
+
+
+def _line(line: "str | Callable[[Any], str]", answer: object, row: Mapping[str, object]) -> str:
+    if isinstance(line, str):
+        return _Harmless().vformat(line, (), row)
+    return _harmless(line(answer))
+
+
+def _harmless(text: str) -> str:
+    return "\n".join(cell(each) for each in text.splitlines())
+
+
+class _Harmless(string.Formatter):
+    """A format in which text from outside cannot move the cursor."""
+
+    def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        value, key = super().get_field(field_name, args, kwargs)
+        return cell(value) if isinstance(value, str) else value, key
