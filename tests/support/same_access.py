@@ -5,7 +5,7 @@ and its form on the pages. Whatever is on one interface only is listed below it,
 has to be put somewhere here. The command line acts as the machine's owner, and refuses nothing.
 """
 
-from postroom.core.access import SEES_ALL
+from postroom.core.access import ANSWER, OWN, OWN_AGAIN, SEES_ALL
 from postroom.interfaces.dashboard.forms import FormRoute
 from postroom.interfaces.http.api.operation import ApiOperation
 from postroom.interfaces.http.api.registry import OPERATIONS
@@ -110,25 +110,25 @@ ONLY_TOOLS = [
     "outbound.status",
     "outbound.cancel",
 ]
-# Only on the pages: what is begun, uploaded or drafted there, and what asks Google or a mail server.
-ONLY_FORMS = [
-    "/jobs/runs/{run}/cancel",
-    "/mail/bring-back",
-    "/connectors/new/begin",
-    "/connectors/new/finish",
-    "/connectors/new/forget",
-    "/connectors/imap/connect",
-    "/connectors/new/{provider}/connect",
-    "/rules/simulate",
-    "/rules/simulations/{task}/cancel",
-    "/rules/starter/{starter}/add",
-    "/rules/import/read",
-    "/rules/import/keep",
-    "/rules/import/enable",
-    "/rules/draft",
-    "/outbound/simulate",
-    "/outbound/simulate/cancel",
-]
+# Only on the pages: what is begun, uploaded or drafted there, and what asks Google or a mail server; with its people.
+ONLY_FORMS = {
+    "/jobs/runs/{run}/cancel": ANSWER,
+    "/mail/bring-back": ANSWER,
+    "/connectors/new/begin": OWN_AGAIN,
+    "/connectors/new/finish": OWN_AGAIN,
+    "/connectors/new/forget": OWN,
+    "/connectors/imap/connect": OWN_AGAIN,
+    "/connectors/new/{provider}/connect": OWN_AGAIN,
+    "/rules/simulate": ANSWER,
+    "/rules/simulations/{task}/cancel": ANSWER,
+    "/rules/starter/{starter}/add": ANSWER,
+    "/rules/import/read": ANSWER,
+    "/rules/import/keep": ANSWER,
+    "/rules/import/enable": ANSWER,
+    "/rules/draft": ANSWER,
+    "/outbound/simulate": ANSWER,
+    "/outbound/simulate/cancel": ANSWER,
+}
 
 
 def forms_of(pages: Pages) -> dict[str, FormRoute]:

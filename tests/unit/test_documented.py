@@ -29,6 +29,7 @@ from postroom.settings.reading import NOT_SETTINGS, Setting, known_settings
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for a run as a program
 
+from support.access_table import access_reference, access_rows
 from support.all_commands import commands
 from support.api_reference import api_reference
 
@@ -150,7 +151,7 @@ def form_of(schema: dict[str, Any], defs: dict[str, Any], indent: str = "") -> s
             raise AssertionError(schema)
 
 
-def operations_reference() -> str:
+def api_operations_reference() -> str:
     return api_reference(form_of)
 
 
@@ -216,7 +217,8 @@ def code(text: str) -> str:
 
 
 GENERATED: dict[str, Callable[[], str]] = {
-    "api.md": operations_reference,
+    "operations.md": access_reference,
+    "api.md": api_operations_reference,
     "mcp.md": tools_reference,
     "settings.md": settings_reference,
     "cli.md": cli_reference,
@@ -247,6 +249,11 @@ def test_the_reference_is_what_the_code_says(page: str):
 def test_every_tool_has_a_name_of_its_own_and_a_role():
     assert len(TOOLS_BY_NAME) == len(ALL_TOOLS)
     assert [tool.name for tool in ALL_TOOLS if not tool.roles] == []
+
+
+def test_every_command_of_the_table_of_operations_exists():
+    declared = {row.command for row in access_rows()} - {None}
+    assert declared <= dict(commands(command_tree())).keys()
 
 
 def test_every_setting_says_what_it_is():
