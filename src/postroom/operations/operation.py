@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Se
 from dataclasses import dataclass
 from functools import cache
 from inspect import Parameter, getdoc, signature
+from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
@@ -263,8 +264,19 @@ def command(
     row: Callable[[Any], Mapping[str, object]] | None = None,
     below: Callable[[Any], str] | None = None,
     notes: Callable[[Any], Iterable[str]] | None = None,
+    outcome: tuple[str, str] | None = None,
 ) -> Command:
+    """With an `outcome`, such as `("name", "removed")`, people and programs get that field and this result."""
+    if outcome is not None:
+        field, result = outcome
+        key = field.rpartition(".")[2]
+        line = f"{{{key}}}  {{result}}"
+        row = _outcome(key, attrgetter(field), result)
     return Command(words, columns, line, row, below, notes)
+
+
+def _outcome(key: str, value: Callable[[Any], object], result: str) -> Callable[[Any], Mapping[str, object]]:
+    return lambda view: {key: value(view), "result": result.format(view)}
 
 
 def dialogue(words: str) -> Dialogue:

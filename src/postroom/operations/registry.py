@@ -39,6 +39,7 @@ MODULES = (
     "people.people",
     "people.session",
     "people.tokens",
+    "rules.guidance",
     "rules.proposals",
     "rules.rule_changes",
     "rules.rule_views",

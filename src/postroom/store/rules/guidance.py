@@ -97,7 +97,7 @@ def add_guidance(id: UUID, guidance: Guidance, signed: Signature, now: datetime)
     guidance, kind = _checked(guidance), guidance.kind
     stored = yield from _all(kind)
     if len(stored) >= MOST[kind]:
-        raise BadInput(f"{_words(kind)}s", f"there are already {MOST[kind]:,}", "combine or remove some")
+        raise BadInput(f"{words_of(kind)}s", f"there are already {MOST[kind]:,}", "combine or remove some")
     _check_name(guidance, stored)
     yield sql(f"insert_{kind}", id, *_values(guidance), now)
     yield from auditing(signed.under(_ACTIONS[kind].add, kind, str(id), after=asdict(guidance)), now)
@@ -111,7 +111,7 @@ def edit_guidance(before: GuidanceView, after: Guidance, signed: Signature, now:
     _check_name(after, [each for each in (yield from _all(kind)) if each.id != before.id])
     if not (yield sql(f"update_{kind}", before.id, before.updated_at, *_values(after), now)):
         yield from _with_id(kind, before.id)
-        raise Conflict(_words(kind), "it was changed meanwhile", f"see {_listed(kind)}, and try again")
+        raise Conflict(words_of(kind), "it was changed meanwhile", f"see {command_to_list(kind)}, and try again")
     documents = {"before": asdict(before.guidance), "after": asdict(after)}
     yield from auditing(signed.under(_ACTIONS[kind].edit, kind, str(before.id), **documents), now)
     return (yield from _with_id(kind, before.id))
@@ -154,7 +154,7 @@ def _all(kind: GuidanceKind) -> Script[list[GuidanceView]]:
 def _with_id(kind: GuidanceKind, id: UUID) -> Script[GuidanceView]:
     found = next((view for view in (yield from _all(kind)) if view.id == id), None)
     if found is None:
-        raise NotFound(f"there is no {_words(kind)} {id}; see {_listed(kind)}")
+        raise NotFound(f"there is no {words_of(kind)} {id}; see {command_to_list(kind)}")
     return found
 
 
@@ -209,11 +209,11 @@ def _checked_place(guidance: Guidance, scopes: Sequence[str]) -> str | None:
     return None if key is None else key[1]
 
 
-def _words(kind: GuidanceKind) -> str:
+def words_of(kind: GuidanceKind) -> str:
     return kind.replace("_", " ")
 
 
-def _listed(kind: GuidanceKind) -> str:
+def command_to_list(kind: GuidanceKind) -> str:
     """The command that lists them."""
     return f"`postroom {kind.replace('_', '-')}s list`"
 
