@@ -1,23 +1,18 @@
--- name: select_account_views()
+-- part: account_views
 SELECT a.id, a.provider, a.endpoint_identity, a.email, a.state, a.state_reason, a.created_at, a.updated_at, a.acts_from,
     c.client_id, c.level, c.scopes_json, c.granted_at, c.refreshed_at, c.dies_at,
     s.imap_host, s.imap_port, s.imap_security, s.smtp_host, s.smtp_port, s.smtp_security, s.user_name, s.sign_in,
     s.labels_as, s.files_sent_mail, s.given_at, s.trusted_certificates, s.authserv_ids
-FROM accounts a LEFT JOIN consents c ON c.account_id = a.id LEFT JOIN mail_servers s ON s.account_id = a.id ORDER BY a.created_at, a.id
+FROM accounts a LEFT JOIN consents c ON c.account_id = a.id LEFT JOIN mail_servers s ON s.account_id = a.id
+
+-- name: select_account_views()
+{account_views} ORDER BY a.created_at, a.id
 
 -- name: select_account_view(id)
-SELECT a.id, a.provider, a.endpoint_identity, a.email, a.state, a.state_reason, a.created_at, a.updated_at, a.acts_from,
-    c.client_id, c.level, c.scopes_json, c.granted_at, c.refreshed_at, c.dies_at,
-    s.imap_host, s.imap_port, s.imap_security, s.smtp_host, s.smtp_port, s.smtp_security, s.user_name, s.sign_in,
-    s.labels_as, s.files_sent_mail, s.given_at, s.trusted_certificates, s.authserv_ids
-FROM accounts a LEFT JOIN consents c ON c.account_id = a.id LEFT JOIN mail_servers s ON s.account_id = a.id WHERE a.id = :id
+{account_views} WHERE a.id = :id
 
 -- name: select_account_at(endpoint_identity)
-SELECT a.id, a.provider, a.endpoint_identity, a.email, a.state, a.state_reason, a.created_at, a.updated_at, a.acts_from,
-    c.client_id, c.level, c.scopes_json, c.granted_at, c.refreshed_at, c.dies_at,
-    s.imap_host, s.imap_port, s.imap_security, s.smtp_host, s.smtp_port, s.smtp_security, s.user_name, s.sign_in,
-    s.labels_as, s.files_sent_mail, s.given_at, s.trusted_certificates, s.authserv_ids
-FROM accounts a LEFT JOIN consents c ON c.account_id = a.id LEFT JOIN mail_servers s ON s.account_id = a.id WHERE a.endpoint_identity = :endpoint_identity
+{account_views} WHERE a.endpoint_identity = :endpoint_identity
 
 -- name: insert_new_account(id, provider, endpoint_identity, email, now)
 INSERT INTO accounts (id, provider, endpoint_identity, email, state, created_at, updated_at)

@@ -1,37 +1,25 @@
+-- part: approvals
+SELECT a.id, a.account_id, c.email AS account, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
+    a.action_hash, a.rationale, a.safety_json, a.error, a.approved_by, a.expires_at, a.created_at, m.sender, m.subject,
+    m.headers_json, d.rule_name, d.confidence, d.model, m.policy_tier, m.snippet, a.updated_at, t.name AS agent
+FROM actions a JOIN messages m ON m.id = a.message_id JOIN accounts c ON c.id = a.account_id
+    LEFT JOIN decisions d ON d.id = a.decision_id LEFT JOIN tokens t ON a.asked_by = 'token:' || CAST(t.id AS text)
+
 -- name: select_waiting(most)
 -- Those that expire first come first.
-SELECT a.id, a.account_id, c.email AS account, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
-    a.action_hash, a.rationale, a.safety_json, a.error, a.approved_by, a.expires_at, a.created_at, m.sender, m.subject,
-    m.headers_json, d.rule_name, d.confidence, d.model, m.policy_tier, m.snippet, a.updated_at, t.name AS agent
-FROM actions a JOIN messages m ON m.id = a.message_id JOIN accounts c ON c.id = a.account_id
-    LEFT JOIN decisions d ON d.id = a.decision_id LEFT JOIN tokens t ON a.asked_by = 'token:' || CAST(t.id AS text)
-WHERE a.state = 'approved_pending' ORDER BY a.expires_at, a.id LIMIT :most
+{approvals} WHERE a.state = 'approved_pending' ORDER BY a.expires_at, a.id LIMIT :most
 
 -- name: select_waiting_after(at, id, most)
-SELECT a.id, a.account_id, c.email AS account, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
-    a.action_hash, a.rationale, a.safety_json, a.error, a.approved_by, a.expires_at, a.created_at, m.sender, m.subject,
-    m.headers_json, d.rule_name, d.confidence, d.model, m.policy_tier, m.snippet, a.updated_at, t.name AS agent
-FROM actions a JOIN messages m ON m.id = a.message_id JOIN accounts c ON c.id = a.account_id
-    LEFT JOIN decisions d ON d.id = a.decision_id LEFT JOIN tokens t ON a.asked_by = 'token:' || CAST(t.id AS text)
+{approvals}
 WHERE a.state = 'approved_pending' AND (a.expires_at, a.id) > (:at, :id) ORDER BY a.expires_at, a.id LIMIT :most
 
 -- name: select_answered_approvals(since, most)
 -- An action that had to be approved is one that had a time to expire.
-SELECT a.id, a.account_id, c.email AS account, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
-    a.action_hash, a.rationale, a.safety_json, a.error, a.approved_by, a.expires_at, a.created_at, m.sender, m.subject,
-    m.headers_json, d.rule_name, d.confidence, d.model, m.policy_tier, m.snippet, a.updated_at, t.name AS agent
-FROM actions a JOIN messages m ON m.id = a.message_id JOIN accounts c ON c.id = a.account_id
-    LEFT JOIN decisions d ON d.id = a.decision_id LEFT JOIN tokens t ON a.asked_by = 'token:' || CAST(t.id AS text)
-WHERE a.expires_at IS NOT NULL AND a.state <> 'approved_pending' AND a.updated_at >= :since
+{approvals} WHERE a.expires_at IS NOT NULL AND a.state <> 'approved_pending' AND a.updated_at >= :since
 ORDER BY a.updated_at DESC, a.id DESC LIMIT :most
 
 -- name: select_approval(id)
-SELECT a.id, a.account_id, c.email AS account, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
-    a.action_hash, a.rationale, a.safety_json, a.error, a.approved_by, a.expires_at, a.created_at, m.sender, m.subject,
-    m.headers_json, d.rule_name, d.confidence, d.model, m.policy_tier, m.snippet, a.updated_at, t.name AS agent
-FROM actions a JOIN messages m ON m.id = a.message_id JOIN accounts c ON c.id = a.account_id
-    LEFT JOIN decisions d ON d.id = a.decision_id LEFT JOIN tokens t ON a.asked_by = 'token:' || CAST(t.id AS text)
-WHERE a.id = :id
+{approvals} WHERE a.id = :id
 
 -- name: select_account_state(id)
 SELECT state FROM accounts WHERE id = :id

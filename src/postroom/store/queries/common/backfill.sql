@@ -1,16 +1,4 @@
--- name: select_backfill(id, day, recent)
-SELECT j.id, j.connector_type, j.endpoint_identity, CAST(j.target_categories AS text) AS target_categories,
-    CAST(j.date_from AS text) AS date_from, CAST(j.date_to AS text) AS date_to, j.rate_limit_per_hour,
-    j.daily_cost_cap_cents, j.status, CAST(j.cursor AS text) AS cursor, j.rows_processed, j.rows_skipped,
-    j.cost_spent_cents, j.error, j.created_at, j.started_at, j.completed_at, j.updated_at, r.mode, r.resume_daily, r.acts,
-    r.message_cost_micros, r.estimate_id, r.lease_token, r.lease_until, r.lease_holder, r.batch_seq, r.paced_until, r.accepted,
-    r.accepted_new, r.covered, r.rows_failed, r.spent_micros, r.categories_json, r.capped_on,
-    COALESCE((SELECT d.micros FROM backfill_days d WHERE d.job_id = j.id AND d.day = :day), 0) AS spent_today_micros,
-    (SELECT count(*) FROM backfill_mail m WHERE m.job_id = j.id AND m.waits AND m.accepted_at >= :recent)
-        AS messages_waiting
-FROM backfill_jobs j JOIN backfill_runs r ON r.job_id = j.id WHERE j.id = :id
-
--- name: select_backfills(connector_type, endpoint_identity, status, before_at, before_id, most, day, recent)
+-- part: jobs
 SELECT j.id, j.connector_type, j.endpoint_identity, CAST(j.target_categories AS text) AS target_categories,
     CAST(j.date_from AS text) AS date_from, CAST(j.date_to AS text) AS date_to, j.rate_limit_per_hour,
     j.daily_cost_cap_cents, j.status, CAST(j.cursor AS text) AS cursor, j.rows_processed, j.rows_skipped,
@@ -21,7 +9,12 @@ SELECT j.id, j.connector_type, j.endpoint_identity, CAST(j.target_categories AS 
     (SELECT count(*) FROM backfill_mail m WHERE m.job_id = j.id AND m.waits AND m.accepted_at >= :recent)
         AS messages_waiting
 FROM backfill_jobs j JOIN backfill_runs r ON r.job_id = j.id
-WHERE j.id IN (
+
+-- name: select_backfill(id, day, recent)
+{jobs} WHERE j.id = :id
+
+-- name: select_backfills(connector_type, endpoint_identity, status, before_at, before_id, most, day, recent)
+{jobs} WHERE j.id IN (
     SELECT id FROM backfill_jobs
     WHERE (CAST(:connector_type AS text) IS NULL OR connector_type = :connector_type)
         AND (CAST(:endpoint_identity AS text) IS NULL OR endpoint_identity = :endpoint_identity)

@@ -12,15 +12,16 @@ ON CONFLICT (endpoint_identity, connector_type, instance_id) DO UPDATE SET
 WHERE excluded.last_sent_at >= connectors.last_sent_at OR connectors.last_sent_at > excluded.last_heartbeat_at
 RETURNING instance_id
 
--- name: select_connectors()
+-- part: connectors
 SELECT connector_type, endpoint_identity, instance_id, version, state, error, uptime_s, counters_json, checkpoint_json,
     first_seen_at, last_heartbeat_at, last_sent_at
-FROM connectors ORDER BY endpoint_identity, connector_type, instance_id
+FROM connectors
+
+-- name: select_connectors()
+{connectors} ORDER BY endpoint_identity, connector_type, instance_id
 
 -- name: select_connectors_of(endpoint_identity)
-SELECT connector_type, endpoint_identity, instance_id, version, state, error, uptime_s, counters_json, checkpoint_json,
-    first_seen_at, last_heartbeat_at, last_sent_at
-FROM connectors WHERE endpoint_identity = :endpoint_identity ORDER BY connector_type, instance_id
+{connectors} WHERE endpoint_identity = :endpoint_identity ORDER BY connector_type, instance_id
 
 -- name: prune_connectors(before)
 DELETE FROM connectors WHERE last_heartbeat_at < :before RETURNING instance_id

@@ -85,12 +85,12 @@ SELECT count(*), COALESCE(AVG(sent), 0), COALESCE(AVG(received), 0) FROM (
     ) AND state IN ('answered', 'refused') GROUP BY message_id
 ) AS per_message
 
--- name: select_model_calls_of(message_id)
+-- part: calls
 SELECT id, account_id, message_id, provider, model, prompt_version, state, input_tokens, output_tokens,
     reserved_micros, cost_micros, latency_ms, error, started_at, ended_at
-FROM model_calls WHERE message_id = :message_id ORDER BY started_at, id
+
+-- name: select_model_calls_of(message_id)
+{calls} FROM model_calls WHERE message_id = :message_id ORDER BY started_at, id
 
 -- name: select_last_model_calls(most)
-SELECT id, account_id, message_id, provider, model, prompt_version, state, input_tokens, output_tokens,
-    reserved_micros, cost_micros, latency_ms, error, started_at, ended_at
-FROM model_calls ORDER BY day DESC, started_at DESC, id DESC LIMIT :most
+{calls} FROM model_calls ORDER BY day DESC, started_at DESC, id DESC LIMIT :most

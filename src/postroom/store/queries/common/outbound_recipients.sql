@@ -77,21 +77,23 @@ SELECT r.address, a.number, a.outcome, a.started_at, a.ended_at, a.times, a.host
 FROM outbound_attempts a JOIN outbound_recipients r ON r.mail_id = a.mail_id AND r.position = a.position
 WHERE a.mail_id = :mail_id ORDER BY a.ended_at DESC, a.position DESC, a.number DESC LIMIT :most
 
+-- part: again
+ON CONFLICT (mail_id, position, number, outcome)
+DO UPDATE SET times = outbound_attempts.times + 1, ended_at = excluded.ended_at, reply = excluded.reply
+
 -- name: insert_doubtful_attempts(mail_id, reply, now)
 INSERT INTO outbound_attempts (mail_id, position, number, outcome, started_at, ended_at, reply)
 SELECT r.mail_id, r.position, r.attempts, 'unknown', COALESCE(m.leased_at, m.updated_at), :now, :reply
 FROM outbound_recipients r JOIN outbound_mail m ON m.id = r.mail_id
 WHERE r.mail_id = :mail_id AND r.state = 'sending' AND r.leaving_at IS NOT NULL
-ON CONFLICT (mail_id, position, number, outcome)
-DO UPDATE SET times = outbound_attempts.times + 1, ended_at = excluded.ended_at, reply = excluded.reply
+{again}
 
 -- name: insert_mailbox_attempts(mail_id, outcome, reply, now)
 -- A mailbox sends to all recipients at once.
 INSERT INTO outbound_attempts (mail_id, position, number, outcome, started_at, ended_at, reply)
 SELECT r.mail_id, r.position, r.attempts, :outcome, COALESCE(m.leased_at, m.updated_at), :now, :reply
 FROM outbound_recipients r JOIN outbound_mail m ON m.id = r.mail_id WHERE r.mail_id = :mail_id AND r.state = 'sending'
-ON CONFLICT (mail_id, position, number, outcome)
-DO UPDATE SET times = outbound_attempts.times + 1, ended_at = excluded.ended_at, reply = excluded.reply
+{again}
 
 -- name: select_outgoing_mail(ids, longest)
 SELECT m.id, m.lease_token, m.tenant, m.sender_id, m.envelope_sender, m.message_class, m.require_tls, m.smtputf8, m.body_8bit, m.envelope_id,
@@ -143,16 +145,16 @@ SELECT r.mail_id, r.position, r.attempts + (value ->> 2){::bigint}, value ->> 3,
 FROM {jsonb_array_elements(:rows::jsonb)} AS e
     JOIN outbound_recipients r ON r.mail_id = (value ->> 0){::uuid} AND r.position = (value ->> 1){::bigint}
     JOIN outbound_mail m ON m.id = r.mail_id WHERE true
-ON CONFLICT (mail_id, position, number, outcome)
-DO UPDATE SET times = outbound_attempts.times + 1, ended_at = excluded.ended_at, reply = excluded.reply
+{again}
+
+-- part: marked_mail
+SELECT id, tenant, sender_id, state, account_id, envelope_sender FROM outbound_mail
 
 -- name: lock_marked_mail(id)
-SELECT id, tenant, sender_id, state, account_id, envelope_sender FROM outbound_mail
-WHERE id = :id AND sender_id IS NOT NULL {FOR UPDATE}
+{marked_mail} WHERE id = :id AND sender_id IS NOT NULL {FOR UPDATE}
 
 -- name: lock_mail_of_message(message_id, most)
-SELECT id, tenant, sender_id, state, account_id, envelope_sender FROM outbound_mail
-WHERE message_id = :message_id AND sender_id IS NOT NULL ORDER BY id LIMIT :most {FOR UPDATE}
+{marked_mail} WHERE message_id = :message_id AND sender_id IS NOT NULL ORDER BY id LIMIT :most {FOR UPDATE}
 
 -- name: select_mail_ids(states, tenant, domain, since, until, most)
 -- Mail that people settle together: of a tenant, with a recipient at a domain, asked for in a span of time.

@@ -57,14 +57,15 @@ FROM outbound_mail m LEFT JOIN accounts a ON a.id = m.account_id WHERE m.id = :i
 SELECT position, address, state, attempts, not_before, last_reply, enhanced, bounce_class, updated_at, complained_at
 FROM outbound_recipients WHERE mail_id = :mail_id ORDER BY position LIMIT :most
 
--- name: select_newest_suppressions(before_at, before_tenant, before_address, most)
+-- part: suppressions
 SELECT tenant, address, cause, detail, created_at, expires_at FROM suppressions
-WHERE (created_at, tenant, address) < (:before_at, :before_tenant, :before_address)
+
+-- name: select_newest_suppressions(before_at, before_tenant, before_address, most)
+{suppressions} WHERE (created_at, tenant, address) < (:before_at, :before_tenant, :before_address)
 ORDER BY created_at DESC, tenant DESC, address DESC LIMIT :most
 
 -- name: select_suppressions_of_tenant(tenant, before_at, before_address, most)
-SELECT tenant, address, cause, detail, created_at, expires_at FROM suppressions
-WHERE tenant = :tenant AND (created_at, address) < (:before_at, :before_address)
+{suppressions} WHERE tenant = :tenant AND (created_at, address) < (:before_at, :before_address)
 ORDER BY created_at DESC, address DESC LIMIT :most
 
 -- name: select_tenants_by_id(ids)

@@ -1,27 +1,26 @@
--- name: select_shadow_counts_of_rules()
--- What each shadow rule has decided in its current version, and how the user reacted.
-SELECT r.id, count(*) AS decisions,
+-- part: tally
+-- How many decisions, and how the user reacted.
+count(*) AS decisions,
     CAST(COALESCE(sum(CASE WHEN o.agreed THEN 1 ELSE 0 END), 0) AS bigint) AS agreed,
     CAST(COALESCE(sum(CASE WHEN o.decision_id IS NOT NULL AND NOT o.agreed THEN 1 ELSE 0 END), 0) AS bigint) AS disagreed
+
+-- name: select_shadow_counts_of_rules()
+-- What each shadow rule has decided in its current version, and how the user reacted.
+SELECT r.id, {tally}
 FROM rules r JOIN decisions d ON d.rule_id = r.id AND d.shadow AND d.created_at >= r.updated_at
 LEFT JOIN decision_outcomes o ON o.decision_id = d.id
 WHERE r.mode = 'shadow' AND r.enabled AND d.safety_json ->> 'shadow' = 'rule' GROUP BY r.id
 
 -- name: select_shadow_counts()
 -- The same for categories and the model in shadow, since they are in shadow.
-SELECT s.kind, s.name, count(*) AS decisions,
-    CAST(COALESCE(sum(CASE WHEN o.agreed THEN 1 ELSE 0 END), 0) AS bigint) AS agreed,
-    CAST(COALESCE(sum(CASE WHEN o.decision_id IS NOT NULL AND NOT o.agreed THEN 1 ELSE 0 END), 0) AS bigint) AS disagreed
+SELECT s.kind, s.name, {tally}
 FROM shadows s JOIN decisions d ON d.shadow AND d.created_at >= s.since
     AND d.safety_json ->> 'shadow' = CASE s.kind WHEN 'category' THEN 'category:' || s.name ELSE s.kind END
 LEFT JOIN decision_outcomes o ON o.decision_id = d.id
 GROUP BY s.kind, s.name
 
 -- name: count_shadow(why, rule_id, since)
-SELECT count(*) AS decisions,
-    CAST(COALESCE(sum(CASE WHEN o.agreed THEN 1 ELSE 0 END), 0) AS bigint) AS agreed,
-    CAST(COALESCE(sum(CASE WHEN o.decision_id IS NOT NULL AND NOT o.agreed THEN 1 ELSE 0 END), 0) AS bigint) AS disagreed
-FROM decisions d LEFT JOIN decision_outcomes o ON o.decision_id = d.id
+SELECT {tally} FROM decisions d LEFT JOIN decision_outcomes o ON o.decision_id = d.id
 WHERE d.shadow AND d.created_at >= :since AND d.safety_json ->> 'shadow' = :why
     AND (CAST(:rule_id AS text) IS NULL OR CAST(d.rule_id AS text) = CAST(:rule_id AS text))
 
@@ -47,15 +46,16 @@ WHERE proposals.state = 'open'
 -- name: count_open_proposals()
 SELECT count(*) FROM proposals WHERE state = 'open'
 
--- name: select_proposals(state, most)
+-- part: proposals
 SELECT p.id, p.account_id, a.email AS account, p.rule_json, p.evidence_json, p.state, p.rule_id, p.created_at, p.updated_at
 FROM proposals p JOIN accounts a ON a.id = p.account_id
-WHERE CAST(:state AS text) IS NULL OR p.state = :state
+
+-- name: select_proposals(state, most)
+{proposals} WHERE CAST(:state AS text) IS NULL OR p.state = :state
 ORDER BY p.created_at DESC, p.id DESC LIMIT :most
 
 -- name: select_proposal(id)
-SELECT p.id, p.account_id, a.email AS account, p.rule_json, p.evidence_json, p.state, p.rule_id, p.created_at, p.updated_at
-FROM proposals p JOIN accounts a ON a.id = p.account_id WHERE p.id = :id
+{proposals} WHERE p.id = :id
 
 -- name: end_proposal(id, state, rule_id, now)
 UPDATE proposals SET state = :state, rule_id = :rule_id, updated_at = :now WHERE id = :id AND state = 'open'

@@ -16,20 +16,18 @@ WHERE id = :id AND version = :version RETURNING id
 SELECT id, name, scope, scope_ref, priority, conditions_json, action_type, parameters_json, mode, needs_approval
 FROM rules WHERE enabled ORDER BY priority, id
 
--- name: select_rules()
-SELECT id, name, description, scope, scope_ref, priority, conditions_json, action_type AS action, parameters_json, mode,
+-- part: rule
+id, name, description, scope, scope_ref, priority, conditions_json, action_type AS action, parameters_json, mode,
     enabled, disabled_reason, needs_approval, continues, confirmed_hash, origin, version, created_at, updated_at
-FROM rules ORDER BY priority, id
+
+-- name: select_rules()
+SELECT {rule} FROM rules ORDER BY priority, id
 
 -- name: select_rule_named(name)
-SELECT id, name, description, scope, scope_ref, priority, conditions_json, action_type AS action, parameters_json, mode,
-    enabled, disabled_reason, needs_approval, continues, confirmed_hash, origin, version, created_at, updated_at
-FROM rules WHERE name = :name
+SELECT {rule} FROM rules WHERE name = :name
 
 -- name: select_rule(id)
-SELECT id, name, description, scope, scope_ref, priority, conditions_json, action_type AS action, parameters_json, mode,
-    enabled, disabled_reason, needs_approval, continues, confirmed_hash, origin, version, created_at, updated_at
-FROM rules WHERE id = :id
+SELECT {rule} FROM rules WHERE id = :id
 
 -- name: select_rule_versions()
 SELECT id, version FROM rules
@@ -55,9 +53,7 @@ WHERE id = :id AND version = :version RETURNING id
 
 -- name: select_risky_rules(action_types)
 -- Rules in use that may send or delete mail; those of several actions are looked at one by one.
-SELECT id, name, description, scope, scope_ref, priority, conditions_json, action_type AS action, parameters_json, mode,
-    enabled, disabled_reason, needs_approval, continues, confirmed_hash, origin, version, created_at, updated_at
-FROM rules WHERE enabled AND mode = 'active' AND action_type {= ANY(:action_types::text[])}
+SELECT {rule} FROM rules WHERE enabled AND mode = 'active' AND action_type {= ANY(:action_types::text[])}
 ORDER BY priority, id
 
 -- name: set_rule_origin(id, origin)
@@ -78,12 +74,14 @@ WHERE id = :id AND updated_at = :seen_at RETURNING id
 -- name: delete_model_rule(id)
 DELETE FROM model_rules WHERE id = :id RETURNING id
 
--- name: select_model_rules()
+-- part: model_rules
 SELECT id, name, scope, scope_ref, position, rule_text AS text, mode, enabled, created_at, updated_at
-FROM model_rules ORDER BY position, id
+
+-- name: select_model_rules()
+{model_rules} FROM model_rules ORDER BY position, id
 
 -- name: select_enabled_model_rules(account, domain, sender)
-SELECT id, name, scope, scope_ref, position, rule_text AS text, mode, enabled, created_at, updated_at FROM model_rules
+{model_rules} FROM model_rules
 WHERE enabled AND (scope = 'global' OR (scope = 'account' AND scope_ref = :account)
     OR (scope = 'domain' AND scope_ref = :domain) OR (scope = 'sender' AND scope_ref = :sender))
 ORDER BY position, id
@@ -100,19 +98,20 @@ WHERE id = :id AND updated_at = :seen_at RETURNING id
 -- name: delete_direction(id)
 DELETE FROM directions WHERE id = :id RETURNING id
 
+-- part: directions
+SELECT id, scope, scope_ref, position, content, enabled, created_at, updated_at FROM directions
+
 -- name: select_directions()
-SELECT id, scope, scope_ref, position, content, enabled, created_at, updated_at FROM directions ORDER BY position, id
+{directions} ORDER BY position, id
 
 -- name: select_enabled_directions(account)
-SELECT id, scope, scope_ref, position, content, enabled, created_at, updated_at FROM directions
-WHERE enabled AND (scope = 'global' OR scope_ref = :account) ORDER BY position, id
+{directions} WHERE enabled AND (scope = 'global' OR scope_ref = :account) ORDER BY position, id
 
 -- name: select_rules_mark()
 SELECT count(*), COALESCE(sum(version), 0), max(updated_at) FROM rules WHERE enabled
 
 -- name: select_rules_page(scope, state, priority, id, most)
-SELECT id, name, description, scope, scope_ref, priority, conditions_json, action_type AS action, parameters_json, mode,
-    enabled, disabled_reason, needs_approval, continues, confirmed_hash, origin, version, created_at, updated_at, number
+SELECT {rule}, number
 FROM (SELECT r.*, row_number() OVER (ORDER BY r.priority, r.id) AS number FROM rules r) AS numbered
 WHERE (priority, id) > (:priority, :id) AND (:scope = '' OR scope = :scope) AND (:state = ''
     OR (:state = 'off' AND NOT enabled) OR (:state = 'shadow' AND enabled AND mode = 'shadow')

@@ -46,13 +46,15 @@ WHERE (CAST(:username AS text) IS NULL OR s.username = :username) AND (CAST(:ten
     AND (s.throttled_until IS NOT NULL OR NOT CAST(:throttled AS boolean))
 ORDER BY t.name, d.name, s.username LIMIT :most
 
--- name: select_login(username)
+-- part: logins
 SELECT s.id, s.username, s.password_hash, s.state, s.addresses_json, s.daily_limit, d.name AS domain, t.name AS tenant
-FROM senders s JOIN sender_domains d ON d.id = s.domain_id JOIN tenants t ON t.id = d.tenant_id WHERE s.username = :username
+FROM senders s JOIN sender_domains d ON d.id = s.domain_id JOIN tenants t ON t.id = d.tenant_id
+
+-- name: select_login(username)
+{logins} WHERE s.username = :username
 
 -- name: select_login_by_id(id)
-SELECT s.id, s.username, s.password_hash, s.state, s.addresses_json, s.daily_limit, d.name AS domain, t.name AS tenant
-FROM senders s JOIN sender_domains d ON d.id = s.domain_id JOIN tenants t ON t.id = d.tenant_id WHERE s.id = :id
+{logins} WHERE s.id = :id
 
 -- name: set_password(id, password_hash, now)
 UPDATE senders SET password_hash = :password_hash, updated_at = :now WHERE id = :id

@@ -10,32 +10,29 @@ FROM (
 ) AS ended
 GROUP BY 1, 2, 3, 4
 
--- name: select_live_jobs(stage, type, account_id, error, before, looked, most)
-SELECT b.seq, b.id, b.type, q.state, q.ready, q.attempts, q.max_attempts, q.not_before, q.last_error, b.created_at,
-    NULL::timestamptz AS finished_at, q.cancel_requested, q.parked_by
-FROM (
-    SELECT * FROM job_queue
-    WHERE seq < :before AND CASE :stage::text
-        WHEN 'ready' THEN ready AND state = 'queued'
-        WHEN 'running' THEN state = 'running'
-        WHEN 'parked' THEN parked_by IS NOT NULL
-        WHEN 'retrying' THEN NOT ready AND parked_by IS NULL AND attempts > 0
-        ELSE NOT ready AND parked_by IS NULL AND attempts = 0 END
-    ORDER BY seq DESC LIMIT :looked
-) AS q JOIN job_bodies b ON b.seq = q.seq
-WHERE (:type::text IS NULL OR b.type = :type) AND (:account_id::text IS NULL OR b.payload_json ->> 'account_id' = :account_id)
-    AND (:error::text IS NULL OR lower(q.last_error) LIKE :error ESCAPE '|')
-ORDER BY b.seq DESC LIMIT :most
-
--- name: select_live_rest(stage, before, looked)
--- The last job that was looked at, if there are more.
-SELECT seq FROM job_queue
-WHERE seq < :before AND CASE :stage::text
+-- part: at_stage
+seq < :before AND CASE :stage::text
     WHEN 'ready' THEN ready AND state = 'queued'
     WHEN 'running' THEN state = 'running'
     WHEN 'parked' THEN parked_by IS NOT NULL
     WHEN 'retrying' THEN NOT ready AND parked_by IS NULL AND attempts > 0
     ELSE NOT ready AND parked_by IS NULL AND attempts = 0 END
+
+-- part: fitting
+(:type::text IS NULL OR type = :type) AND (:account_id::text IS NULL OR payload_json ->> 'account_id' = :account_id)
+    AND (:error::text IS NULL OR lower(last_error) LIKE :error ESCAPE '|')
+
+-- name: select_live_jobs(stage, type, account_id, error, before, looked, most)
+SELECT b.seq, b.id, b.type, q.state, q.ready, q.attempts, q.max_attempts, q.not_before, q.last_error, b.created_at,
+    NULL::timestamptz AS finished_at, q.cancel_requested, q.parked_by
+FROM (
+    SELECT * FROM job_queue WHERE {at_stage} ORDER BY seq DESC LIMIT :looked
+) AS q JOIN job_bodies b ON b.seq = q.seq WHERE {fitting}
+ORDER BY b.seq DESC LIMIT :most
+
+-- name: select_live_rest(stage, before, looked)
+-- The last job that was looked at, if there are more.
+SELECT seq FROM job_queue WHERE {at_stage}
 ORDER BY seq DESC LIMIT 1 OFFSET :looked - 1
 
 -- name: select_ended_jobs(stage, type, account_id, error, before_at, before_seq, looked, most)
@@ -45,18 +42,14 @@ FROM (
     SELECT * FROM job_ends
     WHERE state = :stage AND state <> 'completed' AND (finished_at, seq) < (:before_at, :before_seq)
     ORDER BY finished_at DESC, seq DESC LIMIT :looked
-) AS e JOIN job_bodies b ON b.seq = e.seq
-WHERE (:type::text IS NULL OR b.type = :type) AND (:account_id::text IS NULL OR b.payload_json ->> 'account_id' = :account_id)
-    AND (:error::text IS NULL OR lower(e.last_error) LIKE :error ESCAPE '|')
+) AS e JOIN job_bodies b ON b.seq = e.seq WHERE {fitting}
 ORDER BY e.finished_at DESC, e.seq DESC LIMIT :most
 
 -- name: select_newest_jobs(stage, type, account_id, error, before, last, most)
 SELECT seq, id, type, state, ready, attempts, max_attempts, not_before, last_error, created_at, finished_at,
     cancel_requested, parked_by
 FROM jobs
-WHERE seq < :before AND seq >= :last AND (:stage::text IS NULL OR state = :stage) AND (:type::text IS NULL OR type = :type)
-    AND (:account_id::text IS NULL OR payload_json ->> 'account_id' = :account_id)
-    AND (:error::text IS NULL OR lower(last_error) LIKE :error ESCAPE '|')
+WHERE seq < :before AND seq >= :last AND (:stage::text IS NULL OR state = :stage) AND {fitting}
 ORDER BY seq DESC LIMIT :most
 
 -- name: count_stages(most)

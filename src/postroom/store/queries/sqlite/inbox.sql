@@ -1,7 +1,10 @@
--- name: insert_inbox(rows, now)
--- A row is waiting, or ends at once as the duplicate of another.
+-- part: envelope
 INSERT INTO envelopes (id, queue, tier, channel, provider, endpoint_identity, external_event_id, sender, kind,
     policy_tier, ingestion_tier, envelope_json, traceparent, copy_of, observed_at, accepted_at)
+
+-- name: insert_inbox(rows, now)
+-- A row is waiting, or ends at once as the duplicate of another.
+{envelope}
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
     value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14, :now
 FROM json_each(:rows) ORDER BY key;
@@ -35,35 +38,26 @@ SELECT q.seq, q.attempts, e.id, e.policy_tier, e.ingestion_tier, e.endpoint_iden
     e.members, e.accepted_at
 FROM json_each(:seqs) AS s JOIN inbox_queue q ON q.seq = s.value JOIN envelopes e ON e.seq = q.seq;
 
+-- part: held
+-- Messages held under the leases that `rows` give with them.
+q.seq IN (SELECT e.seq FROM json_each(:rows) AS r JOIN envelopes e ON e.id = r.value ->> 0)
+    AND q.state = 'leased' AND q.lease_until >= :now
+    AND (q.id, q.lease_token) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:rows))
+
 -- name: ack_inbox(rows, now, hour, shard)
 -- Rows are pairs of a message and the lease it is held under.
 INSERT INTO rollups (hour, measure, queue, name, endpoint_identity, bucket, shard, count, total_ms)
 SELECT :hour, 'ended', q.queue, 'done', '', -1, :shard, count(*), 0
-FROM inbox_queue q
-WHERE q.seq IN (SELECT e.seq FROM json_each(:rows) AS r JOIN envelopes e ON e.id = r.value ->> 0)
-    AND q.state = 'leased' AND q.lease_until >= :now
-    AND (q.id, q.lease_token) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:rows))
-GROUP BY q.queue
+FROM inbox_queue q WHERE {held} GROUP BY q.queue
 ON CONFLICT (hour, measure, queue, name, endpoint_identity, bucket, shard)
 DO UPDATE SET count = rollups.count + excluded.count;
 INSERT INTO inbox_ends (seq, state, attempts, ended_at)
-SELECT q.seq, 'done', q.attempts, :now
-FROM inbox_queue q
-WHERE q.seq IN (SELECT e.seq FROM json_each(:rows) AS r JOIN envelopes e ON e.id = r.value ->> 0)
-    AND q.state = 'leased' AND q.lease_until >= :now
-    AND (q.id, q.lease_token) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:rows));
-DELETE FROM inbox_queue
-WHERE seq IN (SELECT e.seq FROM json_each(:rows) AS r JOIN envelopes e ON e.id = r.value ->> 0)
-    AND state = 'leased' AND lease_until >= :now
-    AND (id, lease_token) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:rows))
+SELECT q.seq, 'done', q.attempts, :now FROM inbox_queue q WHERE {held};
+DELETE FROM inbox_queue AS q WHERE {held}
 RETURNING id, lease_token, queue, tier, accepted_at;
 
 -- name: lock_leased(rows, now)
-SELECT q.seq, q.id, q.lease_token, q.queue, q.tier, q.attempts, q.accepted_at
-FROM inbox_queue q
-WHERE q.seq IN (SELECT e.seq FROM json_each(:rows) AS r JOIN envelopes e ON e.id = r.value ->> 0)
-    AND q.state = 'leased' AND q.lease_until >= :now
-    AND (q.id, q.lease_token) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:rows))
+SELECT q.seq, q.id, q.lease_token, q.queue, q.tier, q.attempts, q.accepted_at FROM inbox_queue q WHERE {held}
 
 -- name: select_leased_queues(rows, now)
 SELECT DISTINCT q.queue FROM inbox_queue q
@@ -78,8 +72,7 @@ DELETE FROM inbox_queue WHERE seq IN (SELECT value FROM json_each(:seqs)) RETURN
 
 -- name: replay_inbox(rows, queue, now)
 -- Each pair is a past message and the id of its copy, which waits like a new one.
-INSERT INTO envelopes (id, queue, tier, channel, provider, endpoint_identity, external_event_id, sender, kind,
-    policy_tier, ingestion_tier, envelope_json, traceparent, copy_of, observed_at, accepted_at)
+{envelope}
 SELECT r.value ->> 1, v.queue, v.tier, v.channel, v.provider, v.endpoint_identity, v.external_event_id, v.sender,
     v.kind, v.policy_tier, v.ingestion_tier, v.envelope_json, v.traceparent, v.id, v.observed_at, :now
 FROM json_each(:rows) AS r JOIN envelopes v ON v.id = r.value ->> 0 ORDER BY r.key;

@@ -11,11 +11,8 @@ FROM (
 )
 GROUP BY 1, 2, 3, 4
 
--- name: select_live_jobs(stage, type, account_id, error, before, looked, most)
-SELECT j.seq, id, type, state, ready, attempts, max_attempts, not_before, last_error, created_at, finished_at,
-    cancel_requested, parked_by
-FROM (
-    SELECT * FROM (SELECT seq FROM job_rows INDEXED BY jobs_claimable
+-- part: at_stage
+SELECT * FROM (SELECT seq FROM job_rows INDEXED BY jobs_claimable
         WHERE :stage = 'ready' AND state = 'queued' AND ready = 1 AND seq < :before ORDER BY seq DESC LIMIT :looked)
     UNION ALL SELECT * FROM (SELECT seq FROM job_rows INDEXED BY jobs_leased
         WHERE :stage = 'running' AND lease_token IS NOT NULL AND seq < :before ORDER BY seq DESC LIMIT :looked)
@@ -24,44 +21,37 @@ FROM (
     UNION ALL SELECT * FROM (SELECT seq FROM job_rows INDEXED BY jobs_sleeping
         WHERE :stage IN ('scheduled', 'retrying') AND state = 'queued' AND ready = 0 AND parked_by IS NULL
             AND (attempts > 0) = (:stage = 'retrying') AND seq < :before ORDER BY seq DESC LIMIT :looked)
-) AS q JOIN job_rows j ON j.seq = q.seq
-WHERE (:type IS NULL OR type = :type) AND (:account_id IS NULL OR payload_json ->> 'account_id' = :account_id)
+
+-- part: job_line
+id, type, state, ready, attempts, max_attempts, not_before, last_error, created_at, finished_at,
+    cancel_requested, parked_by
+
+-- part: fitting
+(:type IS NULL OR type = :type) AND (:account_id IS NULL OR payload_json ->> 'account_id' = :account_id)
     AND (:error IS NULL OR lower(last_error) LIKE :error ESCAPE '|')
-ORDER BY j.seq DESC LIMIT :most
+
+-- name: select_live_jobs(stage, type, account_id, error, before, looked, most)
+SELECT j.seq, {job_line} FROM (
+    {at_stage}
+) AS q JOIN job_rows j ON j.seq = q.seq WHERE {fitting} ORDER BY j.seq DESC LIMIT :most
 
 -- name: select_live_rest(stage, before, looked)
 -- The last job that was looked at, if there are more.
 SELECT seq FROM (
-    SELECT * FROM (SELECT seq FROM job_rows INDEXED BY jobs_claimable
-        WHERE :stage = 'ready' AND state = 'queued' AND ready = 1 AND seq < :before ORDER BY seq DESC LIMIT :looked)
-    UNION ALL SELECT * FROM (SELECT seq FROM job_rows INDEXED BY jobs_leased
-        WHERE :stage = 'running' AND lease_token IS NOT NULL AND seq < :before ORDER BY seq DESC LIMIT :looked)
-    UNION ALL SELECT * FROM (SELECT seq FROM job_rows INDEXED BY jobs_parked
-        WHERE :stage = 'parked' AND parked_by IS NOT NULL AND seq < :before ORDER BY seq DESC LIMIT :looked)
-    UNION ALL SELECT * FROM (SELECT seq FROM job_rows INDEXED BY jobs_sleeping
-        WHERE :stage IN ('scheduled', 'retrying') AND state = 'queued' AND ready = 0 AND parked_by IS NULL
-            AND (attempts > 0) = (:stage = 'retrying') AND seq < :before ORDER BY seq DESC LIMIT :looked)
+    {at_stage}
 ) ORDER BY seq DESC LIMIT 1 OFFSET :looked - 1
 
 -- name: select_ended_jobs(stage, type, account_id, error, before_at, before_seq, looked, most)
-SELECT j.seq, id, type, state, ready, attempts, max_attempts, not_before, last_error, created_at, finished_at,
-    cancel_requested, parked_by
-FROM (
+SELECT j.seq, {job_line} FROM (
     SELECT seq FROM job_rows INDEXED BY jobs_ended
     WHERE state = :stage AND finished_at IS NOT NULL AND (finished_at, seq) < (:before_at, :before_seq)
     ORDER BY finished_at DESC, seq DESC LIMIT :looked
-) AS e JOIN job_rows j ON j.seq = e.seq
-WHERE (:type IS NULL OR type = :type) AND (:account_id IS NULL OR payload_json ->> 'account_id' = :account_id)
-    AND (:error IS NULL OR lower(last_error) LIKE :error ESCAPE '|')
+) AS e JOIN job_rows j ON j.seq = e.seq WHERE {fitting}
 ORDER BY finished_at DESC, j.seq DESC LIMIT :most
 
 -- name: select_newest_jobs(stage, type, account_id, error, before, last, most)
-SELECT seq, id, type, state, ready, attempts, max_attempts, not_before, last_error, created_at, finished_at,
-    cancel_requested, parked_by
-FROM job_rows NOT INDEXED
-WHERE seq < :before AND seq >= :last AND (:stage IS NULL OR state = :stage) AND (:type IS NULL OR type = :type)
-    AND (:account_id IS NULL OR payload_json ->> 'account_id' = :account_id)
-    AND (:error IS NULL OR lower(last_error) LIKE :error ESCAPE '|')
+SELECT seq, {job_line} FROM job_rows NOT INDEXED
+WHERE seq < :before AND seq >= :last AND (:stage IS NULL OR state = :stage) AND {fitting}
 ORDER BY seq DESC LIMIT :most
 
 -- name: count_stages(most)
