@@ -170,6 +170,19 @@ def test_a_statement_of_both_databases_is_not_defined_again_for_one(
         blocks.__wrapped__("postgres")
 
 
+def test_a_statement_of_both_has_parts_of_each_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _written(
+        tmp_path,
+        monkeypatch,
+        common="-- name: find(since)\nSELECT {later} FROM t WHERE at > :since",
+        sqlite="-- part: later\nmax(at, :since)",
+        postgres="-- part: later\nGREATEST(at, :since)",
+    )
+    (here,), (there,) = blocks.__wrapped__("sqlite")["find"], blocks.__wrapped__("postgres")["find"]
+    assert here.text == "SELECT max(at, ?1) FROM t WHERE at > ?1"
+    assert there.text == "SELECT GREATEST(at, $1) FROM t WHERE at > $1"
+
+
 def test_a_bug_is_reported_with_its_file_and_its_statement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _written(tmp_path, monkeypatch, common="-- name: find()\nSELECT 1 {FOR EVER}")
     with pytest.raises(ValueError, match=r"queries/common/things.sql: the statement find has {FOR EVER}"):

@@ -14,7 +14,8 @@ that several blocks of a file share is a part, given before them, and put where 
     -- name: count_open(queue)
     SELECT count(*) FROM jobs WHERE {open} AND queue = :queue
 
-Braces also hold what PostgreSQL spells differently from SQLite (`spellings.py`).
+Braces also hold what PostgreSQL spells differently from SQLite (`spellings.py`). Where a statement of both databases
+differs in one place only, that place is a part, given in the file of the same name of each database.
 """
 
 import re
@@ -52,10 +53,13 @@ Block = tuple[Compiled, ...]
 def blocks(dialect: Dialect) -> dict[str, Block]:
     """Every named block of one dialect. Raises on duplicate names, unknown parameters and unknown spellings: bugs."""
     found: dict[str, Block] = {}
+    queries = files("postroom.store") / "queries"
     for folder in ("common", dialect):
-        for entry in sorted((files("postroom.store") / "queries" / folder).iterdir(), key=lambda each: each.name):
+        for entry in sorted((queries / folder).iterdir(), key=lambda each: each.name):
             if entry.name.endswith(".sql"):
-                for name, block in _read(f"{folder}/{entry.name}", entry.read_text("utf-8"), dialect):
+                own = queries / dialect / entry.name
+                parts = _parts_of(own.read_text("utf-8")) if folder == "common" and own.is_file() else ""
+                for name, block in _read(f"{folder}/{entry.name}", parts + entry.read_text("utf-8"), dialect):
                     if name in found:
                         raise ValueError(f"the statement {name} is defined twice for {dialect}")
                     found[name] = block
@@ -72,11 +76,16 @@ def _read(path: str, text: str, dialect: Dialect) -> list[tuple[str, Block]]:
 def _parse(text: str, dialect: Dialect) -> list[tuple[str, Block]]:
     text = _with_parts(text)
     headers = list(_HEADER.finditer(text))
-    ends = [header.start() for header in headers[1:]] + [len(text)]
+    ends = [*(header.start() for header in headers), len(text)][1:]
     return [
         (header[1], _compile(header[1], header[2].replace(",", " ").split(), text[header.end() : end], dialect))
         for header, end in zip(headers, ends, strict=True)
     ]
+
+
+def _parts_of(text: str) -> str:
+    """The parts of a text, without its statements."""
+    return "".join(f"{part[0]}\n" for part in _SHARED.finditer(text))
 
 
 def _with_parts(text: str) -> str:

@@ -198,3 +198,10 @@ WHERE true ON CONFLICT DO NOTHING
 SELECT 1 FROM {unnest(:tiers::text[])} AS value WHERE EXISTS (
     SELECT 1 FROM inbox_queue q WHERE q.state = 'waiting' AND q.queue = :queue AND q.tier = value
 ) LIMIT 1
+
+-- name: drop_undecided_backfill_mail(since)
+-- Compared as text: a payload may have anything in place of an id.
+UPDATE backfill_mail SET waits = false WHERE waits AND message_id{::text} IN (
+    SELECT payload_json ->> 'message_id' FROM {ended_jobs}
+    WHERE state IN ('failed', 'canceled') AND finished_at >= :since AND type = 'classify'
+) RETURNING job_id

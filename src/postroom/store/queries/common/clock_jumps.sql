@@ -114,3 +114,16 @@ UPDATE accounts SET acts_from = :now WHERE acts_from > :ahead RETURNING id
 
 -- name: move_wait(seq, not_before, written_at)
 UPDATE {job_queue} SET not_before = :not_before, updated_at = :written_at WHERE seq = :seq AND state = 'queued' AND NOT ready
+
+-- name: end_retry_waits_ahead(ahead, now)
+-- A parked job looks again now and then; a job that was never tried may wait for a time that a person chose.
+UPDATE {job_queue} SET not_before = :now, updated_at = :now
+WHERE {asleep} AND not_before > :now AND (attempts > 0 OR parked_by IS NOT NULL) AND updated_at > :ahead RETURNING seq
+
+-- name: select_waits_ahead(ahead, now)
+SELECT q.seq, type, payload_json, updated_at, not_before, id FROM {with_bodies}
+WHERE {asleep} AND not_before > :now AND attempts = 0 AND parked_by IS NULL AND updated_at > :ahead
+
+-- name: count_neglected(since)
+SELECT (SELECT count(*) FROM (SELECT 1 FROM {job_queue} WHERE {due} LIMIT 1000) AS due),
+    (SELECT count(*) FROM job_leases WHERE lease_until <= :since)

@@ -212,3 +212,10 @@ SELECT e.id FROM envelopes e JOIN inbox_ends x ON x.seq = e.seq
 WHERE e.id {= ANY(:ids::uuid[])} AND e.queue = :queue AND e.accepted_at >= :since AND e.accepted_at < :until
     AND e.members IS NULL AND (e.kind {= ANY(:kinds::text[])} OR :kinds IS NULL)
 ORDER BY e.accepted_at, e.seq LIMIT :most
+
+-- name: lock_leased(rows, now)
+SELECT q.seq, q.id, q.lease_token, q.queue, q.tier, q.attempts, q.accepted_at
+FROM inbox_queue q WHERE {held} {ORDER BY q.seq FOR UPDATE}
+
+-- name: select_leased_queues(rows, now)
+SELECT DISTINCT q.queue FROM inbox_queue q WHERE {leased}

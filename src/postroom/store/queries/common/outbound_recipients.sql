@@ -164,3 +164,20 @@ WHERE m.state {= ANY(:states::text[])} AND (:tenant{::text} IS NULL OR m.tenant 
     AND (:domain{::text} IS NULL OR EXISTS (
         SELECT 1 FROM outbound_recipients r WHERE r.mail_id = m.id AND lower(r.address) LIKE '%@' || :domain{::text} ESCAPE '\'))
 ORDER BY m.seq LIMIT :most
+
+-- name: mark_leaving(rows, now)
+UPDATE outbound_recipients AS r SET leaving_at = :now FROM {jsonb_array_elements(:rows::jsonb)} AS e
+WHERE {of_recipients} AND r.position = (value ->> 1){::bigint} AND r.state = 'sending'
+
+-- name: record_recipients(rows, now)
+UPDATE outbound_recipients AS r SET state = value ->> 2, attempts = r.attempts - (value ->> 3){::bigint},
+    not_before = COALESCE((value ->> 4){::timestamptz}, r.not_before), last_reply = value ->> 5, enhanced = value ->> 6,
+    bounce_class = value ->> 7, delay_reported = r.delay_reported OR (value ->> 8){::boolean}, leaving_at = NULL, updated_at = :now
+FROM {jsonb_array_elements(:rows::jsonb)} AS e
+WHERE {of_recipients} AND r.position = (value ->> 1){::bigint} AND r.state = 'sending'
+
+-- name: end_sendings(rows, now)
+UPDATE outbound_mail AS m SET state = value ->> 1, lease_token = NULL, lease_until = NULL,
+    not_before = COALESCE((value ->> 2){::timestamptz}, m.not_before), sent_message_id = NULL, error = value ->> 3,
+    ended_at = (value ->> 4){::timestamptz}, updated_at = :now
+FROM {jsonb_array_elements(:rows::jsonb)} AS e WHERE {of_mails} AND m.state = 'sending'

@@ -50,17 +50,23 @@ SELECT t.seq, t.attempts, e.id, e.policy_tier, e.ingestion_tier, e.endpoint_iden
     e.members, e.accepted_at
 FROM taken t JOIN envelopes e ON e.seq = t.seq
 
+-- part: leased
+-- Messages of `rows` that somebody holds.
+q.seq = ANY(ARRAY(
+        SELECT seq FROM envelopes WHERE id = ANY(ARRAY(SELECT (e ->> 0)::uuid FROM jsonb_array_elements(:rows::jsonb) AS e))
+    ))
+    AND q.state = 'leased' AND q.lease_until >= :now
+
+-- part: held
+-- Those that are held under the lease given with them.
+{leased}
+    AND (q.id, q.lease_token) IN (SELECT (e ->> 0)::uuid, (e ->> 1)::uuid FROM jsonb_array_elements(:rows::jsonb) AS e)
+
 -- name: ack_inbox(rows, now, hour, shard)
 -- Rows are pairs of a message and the lease it is held under. They are locked in one order, whatever the plan is.
 -- The counts come last, so that nothing waits for a message while it holds a count.
 WITH held AS MATERIALIZED (
-    SELECT q.seq FROM inbox_queue q
-    WHERE q.seq = ANY(ARRAY(
-        SELECT seq FROM envelopes WHERE id = ANY(ARRAY(SELECT (e ->> 0)::uuid FROM jsonb_array_elements(:rows::jsonb) AS e))
-    ))
-        AND q.state = 'leased' AND q.lease_until >= :now
-        AND (q.id, q.lease_token) IN (SELECT (e ->> 0)::uuid, (e ->> 1)::uuid FROM jsonb_array_elements(:rows::jsonb) AS e)
-    ORDER BY q.seq FOR UPDATE
+    SELECT q.seq FROM inbox_queue q WHERE {held} ORDER BY q.seq FOR UPDATE
 ), done AS (
     DELETE FROM inbox_queue q WHERE q.seq = ANY(ARRAY(SELECT seq FROM held))
     RETURNING q.seq, q.id, q.lease_token, q.queue, q.tier, q.attempts, q.accepted_at
@@ -73,22 +79,6 @@ WITH held AS MATERIALIZED (
     DO UPDATE SET count = rollups.count + excluded.count
 )
 SELECT id, lease_token, queue, tier, accepted_at FROM done
-
--- name: lock_leased(rows, now)
-SELECT q.seq, q.id, q.lease_token, q.queue, q.tier, q.attempts, q.accepted_at FROM inbox_queue q
-WHERE q.seq = ANY(ARRAY(
-        SELECT seq FROM envelopes WHERE id = ANY(ARRAY(SELECT (e ->> 0)::uuid FROM jsonb_array_elements(:rows::jsonb) AS e))
-    ))
-    AND q.state = 'leased' AND q.lease_until >= :now
-    AND (q.id, q.lease_token) IN (SELECT (e ->> 0)::uuid, (e ->> 1)::uuid FROM jsonb_array_elements(:rows::jsonb) AS e)
-ORDER BY q.seq FOR UPDATE
-
--- name: select_leased_queues(rows, now)
-SELECT DISTINCT q.queue FROM inbox_queue q
-WHERE q.seq = ANY(ARRAY(
-        SELECT seq FROM envelopes WHERE id = ANY(ARRAY(SELECT (e ->> 0)::uuid FROM jsonb_array_elements(:rows::jsonb) AS e))
-    ))
-    AND q.state = 'leased' AND q.lease_until >= :now
 
 -- name: end_inbox(seqs, state, reason, linked_to, now)
 WITH done AS (

@@ -69,7 +69,3 @@ SELECT 'failed', count(*) FROM (SELECT 1 FROM job_ends WHERE state = 'failed' LI
 UNION ALL
 SELECT 'canceled', count(*) FROM (SELECT 1 FROM job_ends WHERE state = 'canceled' LIMIT :most) AS g
 
--- name: select_depths(queue, since, until, step_s)
-SELECT floor(extract(epoch FROM at - :since::timestamptz) / :step_s::integer)::integer AS place, tier, max(waiting) AS waiting
-FROM queue_depths WHERE queue = :queue AND at >= :since AND at <= :until
-GROUP BY 1, 2 ORDER BY 1, 2

@@ -38,11 +38,14 @@ SELECT q.seq, q.attempts, e.id, e.policy_tier, e.ingestion_tier, e.endpoint_iden
     e.members, e.accepted_at
 FROM json_each(:seqs) AS s JOIN inbox_queue q ON q.seq = s.value JOIN envelopes e ON e.seq = q.seq;
 
--- part: held
--- Messages held under the leases that `rows` give with them.
+-- part: leased
+-- Messages of `rows` that somebody holds.
 q.seq IN (SELECT e.seq FROM json_each(:rows) AS r JOIN envelopes e ON e.id = r.value ->> 0)
     AND q.state = 'leased' AND q.lease_until >= :now
-    AND (q.id, q.lease_token) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:rows))
+
+-- part: held
+-- Those that are held under the lease given with them.
+{leased} AND (q.id, q.lease_token) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:rows))
 
 -- name: ack_inbox(rows, now, hour, shard)
 -- Rows are pairs of a message and the lease it is held under.
@@ -55,14 +58,6 @@ INSERT INTO inbox_ends (seq, state, attempts, ended_at)
 SELECT q.seq, 'done', q.attempts, :now FROM inbox_queue q WHERE {held};
 DELETE FROM inbox_queue AS q WHERE {held}
 RETURNING id, lease_token, queue, tier, accepted_at;
-
--- name: lock_leased(rows, now)
-SELECT q.seq, q.id, q.lease_token, q.queue, q.tier, q.attempts, q.accepted_at FROM inbox_queue q WHERE {held}
-
--- name: select_leased_queues(rows, now)
-SELECT DISTINCT q.queue FROM inbox_queue q
-WHERE q.seq IN (SELECT e.seq FROM json_each(:rows) AS r JOIN envelopes e ON e.id = r.value ->> 0)
-    AND q.state = 'leased' AND q.lease_until >= :now
 
 -- name: end_inbox(seqs, state, reason, linked_to, now)
 INSERT INTO inbox_ends (seq, state, attempts, reason, linked_to, ended_at)

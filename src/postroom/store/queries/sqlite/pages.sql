@@ -73,7 +73,3 @@ UNION ALL
 SELECT 'canceled', count(*) FROM (SELECT 1 FROM job_rows INDEXED BY jobs_ended
     WHERE state = 'canceled' AND finished_at IS NOT NULL LIMIT :most)
 
--- name: select_depths(queue, since, until, step_s)
-SELECT CAST((unixepoch(at) - unixepoch(:since)) / :step_s AS INTEGER) AS place, tier, max(waiting) AS waiting
-FROM queue_depths WHERE queue = :queue AND at >= :since AND at <= :until
-GROUP BY 1, 2 ORDER BY 1, 2
