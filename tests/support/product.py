@@ -23,8 +23,10 @@ from postroom.core.queue.queues import EMAIL
 from postroom.core.rules.draft import RuleDraft
 from postroom.intake.intake import Intake
 from postroom.interfaces.http.services import Services
+from postroom.mailboxes.following.running import connector_home
+from postroom.mailboxes.gmail.facts import NAME
 from postroom.mailboxes.gmail.following.live import GmailConnector
-from postroom.mailboxes.gmail.watching import ConnectorParts, connector_parts
+from postroom.mailboxes.gmail.watching import GmailParts, connector_parts
 from postroom.outbound.queue.pace import Pace
 from postroom.settings.reading import Settings
 from postroom.sources.mcp_switchboard import McpSwitchboard
@@ -68,7 +70,7 @@ class Product:
     emulator: Emulator
     services: Services
     switchboard: McpSwitchboard
-    parts: ConnectorParts
+    parts: GmailParts
 
     async def rule(self, name: str, conditions: dict[str, Any], action: Any, **parameters: str) -> None:
         rule = (new_id(), RuleDraft(name, conditions, action, parameters))
@@ -144,7 +146,10 @@ async def running_product(
             ),
         ):
             switchboard, health = switchboard_for(services, ENDPOINT), ConnectorHealth(wall_clock)
-            with connector_parts(settings, switchboard, http, folder, health, [OWNER]) as parts:
+            with (
+                connector_home(settings, switchboard, folder, health, NAME, [OWNER]) as home,
+                connector_parts(home, http) as parts,
+            ):
                 mailbox, live = emulator.mailbox, parts.connector
                 yield Product(database, mailbox, live, address, patience_s, emulator, services, switchboard, parts)
 

@@ -12,6 +12,7 @@ from postroom.mailboxes.following.running import (
     beside,
     chores,
     connector_folder,
+    connector_home,
     heartbeats_of,
     held_folder,
     refresh,
@@ -60,7 +61,10 @@ async def run_gmail_source(settings: Settings, stop: asyncio.Event, **watching: 
             heartbeats = heartbeats_of(switchboard, identity, health)
             await introduce(heartbeats)
             own = [email, *watching["also"]]
-            with connector_parts(settings, switchboard, http, folder, health, own, tally=tally) as parts:
+            with (
+                connector_home(settings, switchboard, folder, health, NAME, own, tally=tally) as home,
+                connector_parts(home, http) as parts,
+            ):
                 watching["ready"](identity)
                 await refresh(parts)
                 if watching["once"]:

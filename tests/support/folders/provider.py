@@ -1,21 +1,17 @@
 """Mailboxes in folders, as a provider."""
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from uuid import UUID
 
 from postroom.core.actions.permits import Permit
 from postroom.core.errors import BadInput
-from postroom.core.mail.accounts import endpoint_of
 from postroom.core.mail.secret_fields import PASSWORD
 from postroom.core.tally import Tally
-from postroom.mailboxes.following.running import connector_folder, heartbeats_of, held_folder, run_within
+from postroom.mailboxes.following.running import watch_within
 from postroom.mailboxes.providers import AccessField, Provider, ProviderParts
 from postroom.settings.reading import Settings
 from postroom.sources.mcp_switchboard import McpSwitchboard
-from postroom.sources.runtime import ConnectorHealth
 from postroom.store.accounts.accounts import AccountView
-from postroom.system.wall_clock import wall_clock
 from support.folder_mailbox import FolderCarrier, FolderMailbox, Folders
 from support.folders.connector import connector_parts
 from support.folders.facts import FACTS, NAME
@@ -50,14 +46,16 @@ class FolderProvider:
         return account.email in SERVED
 
     async def watch(self, account: AccountView, switchboard: McpSwitchboard, tally: Tally) -> None:
-        email, health = account.email, ConnectorHealth(wall_clock)
-        heartbeats = heartbeats_of(switchboard, endpoint_of(NAME, email), health)
         folders = await self._opened(account.id)
-        with (
-            held_folder(connector_folder(self._settings, NAME, email)) as folder,
-            connector_parts(self._settings, folders, switchboard, folder, health, email, tally) as parts,
-        ):
-            await run_within(self._settings, switchboard, heartbeats, parts, timedelta(seconds=0.1))
+        await watch_within(
+            self._settings,
+            switchboard,
+            NAME,
+            account.email,
+            lambda home: connector_parts(home, folders),
+            0.1,
+            tally=tally,
+        )
 
     async def aclose(self) -> None:
         """Nothing stays open."""

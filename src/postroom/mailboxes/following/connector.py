@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Required, TypedDict, Unpack
 
 import structlog
 
@@ -58,38 +59,47 @@ class NoContacts(PostroomError):
     """Known contacts cannot be recognised."""
 
 
+class ConnectorTerms(TypedDict, total=False):
+    """The terms of a connector, whatever its mailbox. `folder` stores which messages were ingested, refused, and set
+    aside.
+    """
+
+    email: Required[str]
+    endpoint_identity: Required[str]
+    clock: Required[Callable[[], datetime]]
+    tally: Tally | None
+    health: ConnectorHealth | None
+    knowledge: Knowledge | None
+    folder: Path | None
+    hints: Hints | None
+
+
 class MailConnector(ABC):
-    """The connector of one mailbox. `folder` stores which messages were ingested, refused, and set aside."""
+    """The connector of one mailbox."""
 
     def __init__(
         self,
         source: MailSource,
         switchboard: SwitchboardClient,
-        *,
-        email: str,
-        endpoint_identity: str,
-        clock: Callable[[], datetime],
-        tally: Tally | None = None,
-        health: ConnectorHealth | None = None,
-        knowledge: Knowledge | None = None,
-        folder: Path | None = None,
-        hints: Hints | None = None,
         waiting: ReadingList,
         read_at_once: int = CHUNK,
+        **terms: Unpack[ConnectorTerms],
     ) -> None:
         self._source = source
-        self._clock = clock
-        self._health = health or ConnectorHealth(clock)
-        self._knowledge = knowledge or Knowledge([email])
+        self._email, self._endpoint_identity = terms["email"], terms["endpoint_identity"]
+        self._clock = clock = terms["clock"]
+        self._health = terms.get("health") or ConnectorHealth(clock)
+        self._knowledge = terms.get("knowledge") or Knowledge([self._email])
+        folder = terms.get("folder")
         people = Correspondents(switchboard, self._knowledge)
         self._ingester = MailIngester(
             switchboard,
-            endpoint_identity,
+            self._endpoint_identity,
             self._knowledge,
             IngestedIds(None if folder is None else folder / "handed_in.ids"),
             RefusedMail(folder, clock),
             clock=clock,
-            tally=tally or Tally(),
+            tally=terms.get("tally") or Tally(),
             health=self._health,
             people=people,
         )
@@ -100,10 +110,8 @@ class MailConnector(ABC):
         self._reading = OrderedReading(
             waiting, self._reader, source, self._health, at_once=read_at_once, before=self._about_to_read
         )
-        self._waiting = RoundPause(hints or NoHints())
+        self._waiting = RoundPause(terms.get("hints") or NoHints())
         self._one_at_a_time = asyncio.Lock()
-        self._email = email
-        self._endpoint_identity = endpoint_identity
 
     @property
     def email(self) -> str:

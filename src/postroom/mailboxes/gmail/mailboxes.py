@@ -11,11 +11,11 @@ from postroom.core.errors import Retryable
 from postroom.mailboxes.gmail.carrier import GmailCarrier
 from postroom.mailboxes.gmail.client import GmailClient
 from postroom.mailboxes.gmail.credentials import JobTokens
+from postroom.mailboxes.gmail.facts import NAME
 from postroom.mailboxes.gmail.from_settings import quota_terms
 from postroom.mailboxes.gmail.mailbox import GmailMailbox
 from postroom.mailboxes.gmail.quota import Quota
 from postroom.mailboxes.gmail.tokens import PlainTokens, TokenProvider
-from postroom.mailboxes.gmail.watching import watch_within
 
 if TYPE_CHECKING:
     from postroom.core.actions.permits import Permit
@@ -66,15 +66,20 @@ class GmailProvider:
         return account.consent is not None
 
     async def watch(self, account: AccountView, switchboard: McpSwitchboard, tally: Tally) -> None:
-        quota = self._quota(account.id)
+        from postroom.mailboxes.following.running import watch_within
+        from postroom.mailboxes.gmail.watching import connector_parts, more_chores
+
+        settings, quota = self._settings, self._quota(account.id)
         await watch_within(
-            self._settings,
+            settings,
             switchboard,
-            self._http,
+            NAME,
             account.email,
+            lambda home: connector_parts(home, self._http, quota),
+            settings.gmail.poll_s,
             tally=tally,
-            quota=quota,
             polls=self._backfill_polls,
+            more=lambda parts: more_chores(settings, parts),
         )
 
     async def aclose(self) -> None:

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from postroom.mailboxes.imap.account import ImapAccount, ImapConnectionLimits, WaitingConnection
 from postroom.mailboxes.imap.apps import mail_app
-from postroom.mailboxes.imap.facts import FACTS
+from postroom.mailboxes.imap.facts import FACTS, NAME
 from postroom.mailboxes.imap.labels import Keywords
 from postroom.mailboxes.imap.mailbox import ImapMailbox
 from postroom.mailboxes.imap.places import KnownPlaces
@@ -22,7 +22,6 @@ from postroom.mailboxes.imap.sign_ins import ImapSignIns
 from postroom.mailboxes.imap.source import ImapSource
 from postroom.mailboxes.imap.submissions import Submissions
 from postroom.mailboxes.imap.tokens import MailTokens
-from postroom.mailboxes.imap.watching import watch_within
 
 if TYPE_CHECKING:
     from postroom.core.actions.permits import Permit
@@ -85,17 +84,21 @@ class ImapProvider:
         return account.servers is not None
 
     async def watch(self, account: AccountView, switchboard: McpSwitchboard, tally: Tally) -> None:
+        from postroom.mailboxes.following.running import watch_within
+        from postroom.mailboxes.imap.watching import connector_parts
+
+        opened, hosts = self._of(account).account, FACTS.receiving_hosts(account.servers)
         waiting = WaitingConnection(self._connections, self._sign_ins.opener(account.id))
         with contextlib.closing(waiting):
             await watch_within(
                 self._settings,
                 switchboard,
+                NAME,
                 account.email,
-                self._of(account).account,
-                waiting.open,
+                lambda home: connector_parts(home, opened, waiting.open, hosts),
+                self._settings.imap.poll_s,
                 tally=tally,
                 polls=self._backfill_polls,
-                hosts=FACTS.receiving_hosts(account.servers),
             )
 
     async def aclose(self) -> None:

@@ -1,32 +1,24 @@
 """The Gmail connector: writes down what has arrived since the checkpoint, moves the checkpoint, and ingests it."""
 
-from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
+from typing import Unpack
 
 import structlog
 
 from postroom.core.errors import Refused
 from postroom.core.mail.accounts import same_mailbox
-from postroom.core.tally import Tally
-from postroom.mailboxes.following.connector import A_WHILE_S, MailConnector
-from postroom.mailboxes.following.hints import Hints
+from postroom.mailboxes.following.connector import A_WHILE_S, ConnectorTerms, MailConnector
 from postroom.mailboxes.following.index_file import IndexFile
-from postroom.mailboxes.following.knowledge import Knowledge
 from postroom.mailboxes.following.reading_list import SCHEMA, ReadingList
 from postroom.mailboxes.following.sent_mail import FIRST
 from postroom.mailboxes.following.source import CHUNK
 from postroom.mailboxes.following.window import OVERLAP, window_start
 from postroom.mailboxes.gmail.client import GmailClient
-from postroom.mailboxes.gmail.errors import (
-    EndlessPages,
-    HistoryExpired,
-)
+from postroom.mailboxes.gmail.errors import EndlessPages, HistoryExpired
 from postroom.mailboxes.gmail.following.follow import follow
 from postroom.mailboxes.gmail.following.look_back import LookBack
 from postroom.mailboxes.gmail.following.provisional_tiers import ProvisionalTiers
 from postroom.sources.checkpoint import Checkpoint
-from postroom.sources.runtime import ConnectorHealth
 from postroom.sources.switchboard_client import SwitchboardClient
 
 log = structlog.get_logger()
@@ -43,29 +35,11 @@ class GmailConnector(MailConnector):
         client: GmailClient,
         switchboard: SwitchboardClient,
         checkpoint: Checkpoint,
-        *,
-        email: str,
-        endpoint_identity: str,
-        clock: Callable[[], datetime],
-        tally: Tally | None = None,
-        health: ConnectorHealth | None = None,
-        knowledge: Knowledge | None = None,
-        folder: Path | None = None,
-        hints: Hints | None = None,
+        **terms: Unpack[ConnectorTerms],
     ) -> None:
-        super().__init__(
-            client,
-            switchboard,
-            email=email,
-            endpoint_identity=endpoint_identity,
-            clock=clock,
-            tally=tally,
-            health=health,
-            knowledge=knowledge,
-            folder=folder,
-            hints=hints,
-            waiting=ReadingList(IndexFile(None if folder is None else folder / "to_read.db", SCHEMA, "full")),
-        )
+        folder = terms.get("folder")
+        waiting = ReadingList(IndexFile(None if folder is None else folder / "to_read.db", SCHEMA, "full"))
+        super().__init__(client, switchboard, waiting, **terms)
         self._client = client
         self._checkpoint = checkpoint
         self._provisional_tiers = ProvisionalTiers(client, self._waiting_mail, self._knowledge)

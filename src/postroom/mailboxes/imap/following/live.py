@@ -1,15 +1,12 @@
 """The IMAP connector: lists what has arrived in the folders of a mailbox, and ingests it, the urgent first."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from pathlib import Path
 from random import Random
+from typing import Unpack
 
 from postroom.core.errors import MailboxError
-from postroom.core.tally import Tally
-from postroom.mailboxes.following.connector import MailConnector
-from postroom.mailboxes.following.hints import Hints
-from postroom.mailboxes.following.knowledge import Knowledge
+from postroom.mailboxes.following.connector import ConnectorTerms, MailConnector
 from postroom.mailboxes.following.sent_mail import FIRST
 from postroom.mailboxes.following.window import OVERLAP, window_start
 from postroom.mailboxes.imap.account import ImapAccount
@@ -20,7 +17,6 @@ from postroom.mailboxes.imap.following.place_index import PlaceIndex
 from postroom.mailboxes.imap.labels import Keywords
 from postroom.mailboxes.imap.places import KnownPlaces
 from postroom.mailboxes.imap.source import BATCH, ImapSource
-from postroom.sources.runtime import ConnectorHealth
 from postroom.sources.switchboard_client import SwitchboardClient
 
 WATCHED = timedelta(minutes=10)
@@ -35,37 +31,18 @@ class ImapConnector(MailConnector):
         account: ImapAccount,
         switchboard: SwitchboardClient,
         index: PlaceIndex,
-        *,
-        email: str,
-        endpoint_identity: str,
-        clock: Callable[[], datetime],
-        tally: Tally | None = None,
-        health: ConnectorHealth | None = None,
-        knowledge: Knowledge | None = None,
-        folder: Path | None = None,
-        hints: Hints | None = None,
         rng: Random = SYSTEM_RANDOM,
+        **terms: Unpack[ConnectorTerms],
     ) -> None:
         known, keywords = KnownPlaces(), Keywords()
         self.source = ImapSource(account, known, keywords)
-        super().__init__(
-            self.source,
-            switchboard,
-            email=email,
-            endpoint_identity=endpoint_identity,
-            clock=clock,
-            tally=tally,
-            health=health,
-            knowledge=knowledge,
-            folder=folder,
-            hints=hints,
-            waiting=index.waiting,
-            read_at_once=BATCH,
-        )
+        super().__init__(self.source, switchboard, index.waiting, BATCH, **terms)
         self._index = index
-        self._hints = hints
+        self._hints = terms.get("hints")
         self._rng = rng
-        self._follower = Follower(account, index, known, keywords, self._knowledge, self._reader, self._ingester, clock)
+        self._follower = Follower(
+            account, index, known, keywords, self._knowledge, self._reader, self._ingester, self._clock
+        )
 
     async def _check_mailbox(self) -> None:
         """Whose mailbox it is, the password says."""
