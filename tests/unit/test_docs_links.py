@@ -16,6 +16,7 @@ HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
 MAKE = re.compile(r"(?:^|[`\n;&]) *(?:\$ )?make((?: +[a-z]+\b(?!=))+)")
 FILE = re.compile(r"(?<![\w/.<*~-])(?:[\w.-]+/)*(?:[\w-]+\.(?:py|sql|toml|lock)\b|(?<=/)(?=[`\s,;)]))")
 MODULE = re.compile(r"(?<![\w./-])(?:postroom|postroom_sandbox|postroom_simulator|support)(?:\.[a-z_]+)+(?![\w.*-])")
+NAMED_IN = re.compile(r"`(\w+)` in `([\w/]+\.(?:py|sql))`")
 # Files that a person, a build or a running Postroom makes.
 MADE = {"connectors/", "postroom.toml", "serve.lock", "restore.lock", "dist/", "digest.py", "NNNN_name.sql"} | {
     "connectors/gmail-ADDRESS/"
@@ -84,6 +85,14 @@ def test_every_file_and_module_that_a_page_names_exists(page: Path):
     assert [name for name in MODULE.findall(named) if not is_module(name)] == []
 
 
+@pytest.mark.parametrize("page", LASTING, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_page_finds_in_a_file_is_there(page: Path):
+    """As in "`lease` in `store/intake/inbox.py`"."""
+    for name, path in NAMED_IN.findall(page.read_text("utf-8")):
+        files = [root / path for root in ROOTS if (root / path).exists()]
+        assert any(re.search(rf"\b{name}\b", file.read_text("utf-8")) for file in files), f"{name} in {path}"
+
+
 def test_every_page_is_listed_in_the_index():
     listed = {(DOCS / link.partition("#")[0]).resolve() for link in links(DOCS / "README.md")}
     assert {page for page in DOCS.rglob("*.md") if page.name != "README.md"} - listed == set()
@@ -94,3 +103,4 @@ def test_the_pages_do_name_targets_and_links():
     assert {"run", "test"} <= {word for group in MAKE.findall(code(ROOT / "README.md")) for word in group.split()}
     assert "docs/architecture.md" in links(ROOT / "README.md")
     assert "core/actions/safety.py" in FILE.findall(code(DOCS / "architecture.md"))
+    assert ("lease", "store/intake/inbox.py") in NAMED_IN.findall((DOCS / "architecture.md").read_text("utf-8"))
