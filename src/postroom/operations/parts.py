@@ -1,37 +1,39 @@
 """The parts of the product that operations share: put together once for a process, in `compose`, for its interfaces.
 
-An operation of the table names those that it needs by their types: `overview: OutboundOverview`.
+An operation of the table names those that it needs by their types: `overview: OutboundOverview`. The module of a part
+is imported when the part is first needed, so that a command does not wait for what it does not use.
 """
 
 from datetime import timedelta
 from functools import cache, cached_property
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args
 
-from postroom.core.actions.safety import Policy
-from postroom.core.days import zone_named
 from postroom.core.errors import Refused
-from postroom.core.mail.mailbox import MailboxOf
-from postroom.core.outbound.strikes import StrikeRule
-from postroom.core.queue.queues import Queues
-from postroom.mailboxes.accounts.mailbox_requests import ConnectorRequests
-from postroom.operations.accounts.pending_consents import PendingConsents
-from postroom.operations.backfill.backfill import Backfills
-from postroom.operations.backfill.backfill_estimate import BackfillEstimates, paces_of
-from postroom.operations.backfill.backfill_progress import BackfillReader
-from postroom.operations.backfill.backfill_work import BackfillWork
-from postroom.operations.backfill.estimate_runs import EstimateRuns
-from postroom.operations.connectors.connector_cards import ConnectorLimits
-from postroom.operations.installation.long_tasks import FromPage, LongTasks
-from postroom.operations.jobs.job_bulk import BulkOutcome
-from postroom.operations.mail.mail_html import HtmlReader
-from postroom.operations.outbound.outbound_overview import OutboundOverview
-from postroom.operations.overview.overview import Overview
-from postroom.operations.rules.rule_matches import RuleMatcher
-from postroom.settings.queues import queues_of
 from postroom.settings.reading import Settings
-from postroom.settings.safety import policy_of
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
+
+if TYPE_CHECKING:
+    from postroom.core.actions.safety import Policy
+    from postroom.core.mail.mailbox import MailboxOf
+    from postroom.core.mail.retention import RetentionPolicy
+    from postroom.core.outbound.strikes import StrikeRule
+    from postroom.core.queue.queues import Queues
+    from postroom.mailboxes.accounts.mailbox_requests import ConnectorRequests
+    from postroom.operations.accounts.pending_consents import PendingConsents
+    from postroom.operations.backfill.backfill import Backfills
+    from postroom.operations.backfill.backfill_estimate import BackfillEstimates
+    from postroom.operations.backfill.backfill_progress import BackfillReader
+    from postroom.operations.backfill.backfill_work import BackfillWork
+    from postroom.operations.backfill.estimate_runs import EstimateRuns
+    from postroom.operations.connectors.connector_cards import ConnectorLimits
+    from postroom.operations.installation.long_tasks import FromPage, LongTasks
+    from postroom.operations.jobs.job_bulk import BulkOutcome
+    from postroom.operations.mail.mail_html import HtmlReader
+    from postroom.operations.outbound.outbound_overview import OutboundOverview
+    from postroom.operations.overview.overview import Overview
+    from postroom.operations.rules.rule_matches import RuleMatcher
+    from postroom.vault.sealing import Vault
 
 
 class Parts:
@@ -47,7 +49,7 @@ class Parts:
         database: Database,
         clock: Clock = wall_clock,
         *others: object,
-        mailbox_of: MailboxOf | None = None,
+        mailbox_of: "MailboxOf | None" = None,
     ) -> None:
         self.settings = settings
         self.database = database
@@ -60,82 +62,131 @@ class Parts:
         """Return the part of this type. Raises Refused if the process was put together without it."""
         if type_ in self._others:
             return self._others[type_]
-        name = _names().get(type_)
+        name = _names().get(_name_of(type_))
         if name is None:
             raise Refused("this server only ingests mail; it does not act on it")
         return getattr(self, name)
 
     @cached_property
-    def policy(self) -> Policy:
+    def policy(self) -> "Policy":
+        from postroom.settings.safety import policy_of
+
         return policy_of(self.settings)
 
     @cached_property
-    def queues(self) -> Queues:
+    def queues(self) -> "Queues":
+        from postroom.settings.queues import queues_of
+
         return queues_of(self.settings.queues, self.settings.routes)
 
     @cached_property
-    def overview(self) -> Overview:
+    def retention(self) -> "RetentionPolicy":
+        from postroom.settings.retention import retention_policy
+
+        return retention_policy(self.settings.retention)
+
+    @cached_property
+    def vault(self) -> "Vault":
+        from postroom.operations.installation.vault import vault_of
+
+        return vault_of(self.settings)
+
+    @cached_property
+    def overview(self) -> "Overview":
+        from postroom.core.days import zone_named
+        from postroom.operations.overview.overview import Overview
+
         model = self.settings.model if self.settings.model.provider != "none" else None
         return Overview(self.database, self.clock, model=model, zone=zone_named(self.settings.time_zone))
 
     @cached_property
-    def outbound(self) -> OutboundOverview:
+    def outbound(self) -> "OutboundOverview":
+        from postroom.operations.outbound.outbound_overview import OutboundOverview
+
         return OutboundOverview(self.database, self.settings.outbound, self.clock)
 
     @cached_property
-    def connector_limits(self) -> ConnectorLimits:
+    def connector_limits(self) -> "ConnectorLimits":
+        from postroom.operations.connectors.connector_cards import ConnectorLimits
+
         stale = timedelta(seconds=self.settings.connector.contacts_stale_s)
         return ConnectorLimits(self.settings.data_dir, self.settings.gmail.units_per_minute, stale)
 
     @cached_property
-    def consents(self) -> PendingConsents:
+    def consents(self) -> "PendingConsents":
+        from postroom.operations.accounts.pending_consents import PendingConsents
+
         return PendingConsents(self.database, self.settings, self.clock)
 
     @cached_property
-    def backfills(self) -> Backfills:
+    def backfills(self) -> "Backfills":
+        from postroom.operations.backfill.backfill import Backfills
+
         return Backfills(self.database, self.settings.backfill, self.settings.model, self.clock)
 
     @cached_property
-    def estimates(self) -> BackfillEstimates:
+    def estimates(self) -> "BackfillEstimates":
+        from postroom.operations.backfill.backfill_estimate import BackfillEstimates, paces_of
+
         return BackfillEstimates(self.backfills, self.settings.model, paces_of(self.settings))
 
     @cached_property
-    def estimate_runs(self) -> EstimateRuns:
+    def estimate_runs(self) -> "EstimateRuns":
+        from postroom.operations.backfill.estimate_runs import EstimateRuns
+
         return EstimateRuns(self.backfills, self.estimates, self.clock)
 
     @cached_property
-    def backfill_reader(self) -> BackfillReader:
+    def backfill_reader(self) -> "BackfillReader":
+        from postroom.operations.backfill.backfill_progress import BackfillReader
+
         return BackfillReader(self.backfills)
 
     @cached_property
-    def backfill_work(self) -> BackfillWork:
+    def backfill_work(self) -> "BackfillWork":
+        from postroom.core.queue.queues import Queues
+        from postroom.operations.backfill.backfill_work import BackfillWork
+
         return BackfillWork(self.database, self.backfills, self.get(Queues)["email"], self.clock)
 
     @cached_property
-    def requests(self) -> ConnectorRequests:
+    def requests(self) -> "ConnectorRequests":
         """The questions that connectors answer."""
+        from postroom.mailboxes.accounts.mailbox_requests import ConnectorRequests
+
         return ConnectorRequests(self.database, self.clock)
 
     @cached_property
-    def strikes(self) -> StrikeRule:
+    def strikes(self) -> "StrikeRule":
         return self.settings.outbound.strike_rule
 
     @cached_property
-    def bulk_runs(self) -> LongTasks[FromPage, BulkOutcome]:
+    def bulk_runs(self) -> "LongTasks[FromPage, BulkOutcome]":
         """Changes of many jobs at once."""
-        return LongTasks[FromPage, BulkOutcome](unwatched_s=None)
+        from postroom.operations.installation.long_tasks import LongTasks
+
+        return LongTasks(unwatched_s=None)
 
     @cached_property
-    def html(self) -> HtmlReader:
+    def html(self) -> "HtmlReader":
+        from postroom.operations.mail.mail_html import HtmlReader
+
         return HtmlReader(self.database, self.mailbox_of)
 
     @cached_property
-    def matcher(self) -> RuleMatcher:
+    def matcher(self) -> "RuleMatcher":
+        from postroom.operations.rules.rule_matches import RuleMatcher
+
         return RuleMatcher(self.database)
 
 
 @cache
-def _names() -> dict[Any, str]:
-    """The names of the parts by their types."""
+def _names() -> dict[str, str]:
+    """The names of the parts by those of their types."""
     made = [(name, each) for name, each in vars(Parts).items() if hasattr(each, "func")]
-    return {get_type_hints(each.func)["return"]: name for name, each in made}
+    return {each.func.__annotations__["return"]: name for name, each in made}
+
+
+def _name_of(type_: Any) -> str:
+    own = ", ".join(_name_of(each) for each in get_args(type_))
+    return f"{type_.__name__}[{own}]" if own else str(type_.__name__)
