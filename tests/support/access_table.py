@@ -59,7 +59,7 @@ def _row_of(operation: Operation) -> AccessRow:
     return AccessRow(
         operation.noun.title,
         first_clause(operation.description),
-        f"postroom {operation.command.group} {operation.command.name}" if operation.command else None,
+        " ".join(["postroom", *operation.command.names]) if operation.command else None,
         path,
         tuple(sorted(tools)),
         tuple(sorted(forms)),

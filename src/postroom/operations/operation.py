@@ -10,7 +10,7 @@ arguments, which `Argument` describes and bounds. The return type is a view, the
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from inspect import Parameter, getdoc, signature
 from operator import attrgetter
@@ -65,7 +65,8 @@ class FoundBy:
     find: Callable[[Database, str], Awaitable[UUID]]
 
 
-Limit = Annotated[int, Argument(f"How many at most, 1 to {MOST_LISTED}.", 1, MOST_LISTED)]
+LIMIT = Argument(f"How many at most, 1 to {MOST_LISTED}.", 1, MOST_LISTED)
+Limit = Annotated[int, LIMIT]
 Next = Annotated[str | None, NextPage(), Argument("`next` of the page before; else the first page.")]
 NextNumber = Annotated[
     int | None, NextPage(of_numbers=True), Argument("`next` of the page before; else the first page.")
@@ -111,8 +112,9 @@ class Command:
     """The operation as a command: `tenant pause {tenant}` has one argument and an option for each other one.
 
     A list is printed as a table of `columns`. Of anything else people see `line`, a format of the view's fields or a
-    function of the view, or else its fields: those of `columns`, or all. `below` follows them, and `notes` are lines on
-    standard error. Programs get the fields; `row` makes them where they are not those of the view.
+    function of the view, or else its fields: those of `columns`, or all. `below` follows them, then `tables`: lists in
+    the view with their columns. `notes` are lines on standard error. Programs get the fields; `row` makes them where
+    they are not those of the view, and `cells` those for people where they differ.
     """
 
     words: str
@@ -121,18 +123,17 @@ class Command:
     row: Callable[[Any], Mapping[str, object]] | None = None
     below: Callable[[Any], str] | None = None
     notes: Callable[[Any], Iterable[str]] | None = None
+    cells: Callable[[Any], Mapping[str, object]] | None = None
+    tables: Mapping[str, Sequence[str]] | None = field(default=None, hash=False)
 
     @property
-    def group(self) -> str:
-        return self.words.split()[0]
-
-    @property
-    def name(self) -> str:
-        return self.words.split()[1]
+    def names(self) -> tuple[str, ...]:
+        """The group and the command, or the one command that is no group."""
+        return tuple(word for word in self.words.split() if word[0] != "{")
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        return tuple(word[1:-1] for word in self.words.split()[2:])
+        return tuple(word[1:-1] for word in self.words.split() if word[0] == "{")
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,15 +265,17 @@ def command(
     row: Callable[[Any], Mapping[str, object]] | None = None,
     below: Callable[[Any], str] | None = None,
     notes: Callable[[Any], Iterable[str]] | None = None,
+    cells: Callable[[Any], Mapping[str, object]] | None = None,
+    tables: Mapping[str, Sequence[str]] | None = None,
     outcome: tuple[str, str] | None = None,
 ) -> Command:
     """With an `outcome`, such as `("name", "removed")`, people and programs get that field and this result."""
     if outcome is not None:
-        field, result = outcome
-        key = field.rpartition(".")[2]
+        path, result = outcome
+        key = path.rpartition(".")[2]
         line = f"{{{key}}}  {{result}}"
-        row = _outcome(key, attrgetter(field), result)
-    return Command(words, columns, line, row, below, notes)
+        row = _outcome(key, attrgetter(path), result)
+    return Command(words, columns, line, row, below, notes, cells, tables)
 
 
 def _outcome(key: str, value: Callable[[Any], object], result: str) -> Callable[[Any], Mapping[str, object]]:

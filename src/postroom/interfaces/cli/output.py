@@ -25,7 +25,7 @@ def show_list(rows: Iterable[Row], columns: Sequence[str], *, as_json: bool) -> 
             show_json(row)
         return
     lines = [[column.upper().replace("_", " ") for column in columns]]
-    lines += [[cell(row[column]) for column in columns] for row in map(named, rows)]
+    lines += [[cell(_value(row, column)) for column in columns] for row in rows]
     widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
     for line in lines:
         typer.echo("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
@@ -59,6 +59,10 @@ def show_json(row: Row) -> None:
 def named(row: Row) -> Mapping[str, object]:
     """The fields of a row by their names."""
     return row if isinstance(row, Mapping) else asdict(row)
+
+
+def _value(row: Row, column: str) -> object:
+    return row[column] if isinstance(row, Mapping) else getattr(row, column)
 
 
 def _as_text(value: object) -> str:

@@ -7,7 +7,7 @@ import string
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, Union, cast, get_args, get_origin
 
 import typer
 
@@ -15,39 +15,51 @@ from postroom.core.views import Done, Page, is_view
 from postroom.interfaces.cli.moments import read_moment
 from postroom.interfaces.cli.options import Reason
 from postroom.interfaces.cli.output import cell, named
-from postroom.interfaces.cli.session import Commands, Session, command_group
+from postroom.interfaces.cli.session import Commands, Session, command_group, one_command
 
 if TYPE_CHECKING:
     from postroom.operations.operation import Command, Operation, OperationArgument
 
 MOST_LISTED = 10_000
+Show: TypeAlias = Callable[[Session, Any], None]
 
 
-def add_commands(group: Commands, name: str, *modules: str) -> None:
-    """Add to a group the commands that these modules of operations declare for it."""
+def add_commands(group: Commands, name: str, *modules: str, **shows: Show) -> None:
+    """Add to a group the commands that these modules of operations declare for it.
+
+    `shows` are functions that print the answers of some commands, whose output is more than a table or a line.
+    """
     from postroom.operations.nouns import NOUNS
 
     for each in modules:
         importlib.import_module(f"postroom.operations.{each}")
     for operation in [each for noun in NOUNS for each in noun.operations]:
-        if operation.command is not None and operation.command.group == name:
-            group.command(operation.command.name)(_command(operation, operation.command))
+        spec = operation.command
+        if spec is not None and spec.names[0] == name:
+            show = shows.get(spec.names[-1]) or functools.partial(_show, spec)
+            group.command(spec.names[-1])(_command(operation, spec, show))
 
 
-def group_of(summary: str, name: str, *modules: str) -> Commands:
+def group_of(summary: str, name: str, *modules: str, **shows: Show) -> Commands:
     """A group of which all commands come from the table."""
     group = command_group(summary)
-    add_commands(group, name, *modules)
+    add_commands(group, name, *modules, **shows)
     return group
 
 
-def _command(operation: "Operation", spec: "Command") -> Any:
+def command_of(name: str, module: str, **shows: Show) -> Commands:
+    """A command that is no group, from the table."""
+    command = one_command()
+    add_commands(command, name, module, **shows)
+    return command
+
+
+def _command(operation: "Operation", spec: "Command", show: Show) -> Any:
     wanted = [each for each in operation.arguments if each.page is None]
 
     def run(session: Session, **given: Any) -> None:
         typed = {name: value for name, value in given.items() if value is not None}
-        answer = session.run(operation, {**typed, **_moments(session, wanted, typed)})
-        _show(session, spec, answer)
+        show(session, session.run(operation, {**typed, **_moments(session, wanted, typed)}))
 
     at = {name: place for place, name in enumerate(spec.arguments)}
     wanted.sort(key=lambda each: at.get(each.name, len(at)))
@@ -73,11 +85,11 @@ def _moments(
 
 
 def _parameter(argument: "OperationArgument", *, is_argument: bool) -> inspect.Parameter:
-    from postroom.operations.operation import REQUIRED
+    from postroom.operations.operation import LIMIT, REQUIRED
 
     described = argument.argument
     bounds: dict[str, Any] = {"min": described.least, "max": described.most} if _is_number(argument.type) else {}
-    if argument.name == "limit":
+    if argument.argument is LIMIT:
         bounds["max"] = MOST_LISTED
         described = type(described)("At most this many.")
     type_ = str if argument.found_by is not None else _type(argument.type)
@@ -115,14 +127,14 @@ def _type(hint: Any) -> Any:
     return str if hint is datetime else hint
 
 
-def _show(session: Session, spec: "Command", answer: Any) -> None:
-    row = spec.row or named
+def _show(spec: "Command", session: Session, answer: Any) -> None:
+    row = spec.row or named if session.as_json else spec.cells or spec.row or _itself
     if isinstance(answer, Done):
         session.show_line(answer, answer.done)
     elif isinstance(answer, Page):
         session.show_list(map(row, cast("Page[Any]", answer).lines), spec.columns)
     elif is_view(cast("object", type(answer))):
-        _show_one(session, spec, answer, row(answer))
+        _show_one(session, spec, answer, named(row(answer)))
     else:
         session.show_list(map(row, answer), spec.columns)
     for note in () if spec.notes is None else spec.notes(answer):
@@ -136,8 +148,19 @@ def _show_one(session: Session, spec: "Command", answer: Any, row: Mapping[str, 
         session.show_one(row)
     else:
         session.show_one({name: row[name] for name in spec.columns})
-    if spec.below is not None and not session.as_json:
+    if session.as_json:
+        return
+    if spec.below is not None:
         typer.echo(f"\n{_harmless(spec.below(answer))}")
+    for name, columns in (spec.tables or {}).items():
+        if rows := getattr(answer, name):
+            typer.echo()
+            session.show_list(rows, columns)
+
+
+def _itself(answer: Any) -> Any:
+    """Columns name properties of a view too."""
+    return answer
 
 
 def _line(line: "str | Callable[[Any], str]", answer: object, row: Mapping[str, object]) -> str:
@@ -147,7 +170,7 @@ def _line(line: "str | Callable[[Any], str]", answer: object, row: Mapping[str, 
 
 
 def _harmless(text: str) -> str:
-    return "\n".join(cell(each) for each in text.splitlines())
+    return "\n".join(cell(each) if each else "" for each in text.splitlines())
 
 
 class _Harmless(string.Formatter):

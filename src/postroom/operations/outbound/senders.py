@@ -130,7 +130,7 @@ async def list_senders(
     /,
     tenant: Annotated[str | None, Argument("Only senders of this tenant.")] = None,
     throttled: Annotated[bool, Argument("Only senders with a throttle.")] = False,
-    limit: Annotated[int, Argument("At most this many.", 1)] = 1000,
+    limit: Annotated[int, Argument("At most this many.", 1, 10_000)] = 1000,
 ) -> list[SenderView]:
     """List the senders by tenant, domain and name."""
     name = None if tenant is None else tenant.lower()
