@@ -11,7 +11,7 @@ from support.house.lines import without_sql_comments
 from support.house.names import COMMON, DIALECTS, MIGRATIONS
 from support.house.tree import Tree
 
-_HEADER = re.compile(r"^-- name: (\w+).*$", re.MULTILINE)
+_HEADER = re.compile(r"^-- (name|part): (\w+).*$", re.MULTILINE)
 NEARLY = 0.85
 
 
@@ -35,11 +35,12 @@ def _dialect(name: Path) -> str | None:
 
 
 def _blocks(text: str) -> Iterator[tuple[str, str]]:
-    """Each statement by its name, in one line and without comments."""
+    """Each statement by its name, in one line and without comments; not the parts that statements share."""
     headers = list(_HEADER.finditer(text))
     ends = [header.start() for header in headers[1:]] + [len(text)]
-    for header, end in zip(headers, ends, strict=True):
-        yield header[1], " ".join(without_sql_comments(text[header.end() : end]).split())
+    for header, end in zip(headers, ends, strict=False):
+        if header[1] == "name":
+            yield header[2], " ".join(without_sql_comments(text[header.end() : end]).split())
 
 
 @cache
