@@ -176,7 +176,7 @@ async def _live_mail(product: Product) -> None:
 async def _estimated(product: Product, planned: PlannedBackfill) -> MadeEstimate:
     days = planned.date_from, planned.date_to
     new = NewBackfill("gmail", ENDPOINT, (planned.category,), *days, 1_000_000, 10_000_000)
-    async with answering(product.switchboard, product.live, product.parts.client), asyncio.timeout(3 * PATIENCE_S):
+    async with answering(product.switchboard, product.live, product.parts.source), asyncio.timeout(3 * PATIENCE_S):
         while True:  # on a machine that is busy with other things, one may fail, or say that it was cut short
             try:
                 made = await product.services.parts.estimates.estimate(new, signed())
