@@ -52,7 +52,7 @@ async def test_waiting_proposals_can_no_longer_be_approved(setup: JobSetup) -> N
         await agents.propose(message, "delete", {}, "x", by(whose))
     first = (await setup.database.run(approvals.list_waiting(10)))[0]
     revoked = await setup.database.run(revoke_token(token.id, signed(), setup.clock()))
-    assert revoked == (True, WithdrawnWork(withdrawn=2))
+    assert (revoked.revoked, revoked.work) == (True, WithdrawnWork(withdrawn=2))
     why = "the token 'assistant' that asked for it was revoked"
     assert await states(setup) == [("canceled", why), ("canceled", why), ("approved_pending", None)]
     approve = approvals.approve_action(first.id, first.action_hash, setup.new(), signed(), setup.clock())
@@ -164,7 +164,7 @@ async def test_repeating_withdraws_what_an_earlier_revocation_left(setup: JobSet
     await setup.database.run(revoked_alone())
     for work in (WithdrawnWork(withdrawn=1), WithdrawnWork()):
         again = await setup.database.run(revoke_token(token.id, signed(), setup.clock()))
-        assert again == (False, work)
+        assert (again.revoked, again.work) == (False, work)
     assert len(await setup.database.run(list_audit(10, action="token.revoke"))) == 1
 
 
