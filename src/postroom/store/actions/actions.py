@@ -19,7 +19,9 @@ from postroom.core.actions.undo import ENDED_HALFWAY
 from postroom.core.errors import Fatal, IllegalMove, NotFound, Parked
 from postroom.core.jobs.job import Job, NewJob
 from postroom.core.lifecycle import ActionState
+from postroom.core.mail.mail_head import MailHead
 from postroom.core.rules.rule import DecisionSource
+from postroom.core.views import Internal, Untrusted
 from postroom.store.actions.decisions import CHANNEL
 from postroom.store.actions.pauses import unless_paused
 from postroom.store.actions.protection import protected_now
@@ -76,6 +78,7 @@ class LockedAction(NamedTuple):
 
     account_id: UUID
     message_id: UUID
+    actor: Actor
     action_type: RecordedType
     parameters: Mapping[str, Any]
     state: ActionState
@@ -84,6 +87,8 @@ class LockedAction(NamedTuple):
     asked_by: str | None
     started_at: datetime | None
     undo_hint: Mapping[str, Any] | None
+    error: str | None
+    expires_at: datetime | None
 
     @property
     def stands(self) -> str:
@@ -343,32 +348,36 @@ def end_orphans(now: datetime) -> Script[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class ActionView:
-    """An action as it is shown. `undone` is the state of its undo, if there was one."""
+class ShownAction(MailHead):
+    """An action as it is shown, with the head of its message."""
 
     id: UUID
-    account_id: UUID
+    account_id: Internal[UUID]
     message_id: UUID
-    decision_id: UUID | None
     actor: Actor
     asked_by: str | None
     action_type: RecordedType
-    parameters: Mapping[str, Any]
+    parameters: Untrusted[Mapping[str, Any]]
     state: ActionState
     action_hash: str
-    rationale: str
-    safety: Mapping[str, Any]
-    undo_hint: Mapping[str, Any] | None
-    error: str | None
+    rationale: Untrusted[str]
+    error: Internal[str | None]
     approved_by: str | None
     expires_at: datetime | None
-    executed_at: datetime | None
     created_at: datetime
-    sender: str
-    subject: str
-    rule_name: str | None
-    source: DecisionSource | None
+    rule_name: Untrusted[str | None]
     confidence: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ActionView(ShownAction):
+    """An action in a list of actions. `undone` is the state of its undo, if there was one."""
+
+    decision_id: UUID | None
+    safety: Mapping[str, Any]
+    undo_hint: Mapping[str, Any] | None
+    executed_at: datetime | None
+    source: DecisionSource | None
     undone: ActionState | None
 
 

@@ -9,10 +9,10 @@ approved_pending ──► queued     approved: the hash is the one that was sho
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Literal, NamedTuple, cast
+from typing import Annotated, Literal, NamedTuple, cast
 from uuid import UUID
 
-from postroom.core.actions.action import Actor, RecordedType, action_hash
+from postroom.core.actions.action import Actor, RecordedType
 from postroom.core.actions.safety import Policy, Proposed, Source, safety_ruling
 from postroom.core.audited_actions import AuditedAction
 from postroom.core.errors import Conflict, IllegalMove, NotFound, Refused
@@ -21,12 +21,13 @@ from postroom.core.lifecycle import ActionState
 from postroom.core.mail.auto_reply import answer_goes_to
 from postroom.core.queue.envelope import PolicyTier
 from postroom.core.views import Internal, Untrusted
+from postroom.store.actions.actions import LockedAction, ShownAction, locking
 from postroom.store.actions.decisions import CHANNEL
 from postroom.store.actions.protection import HOUR, restraints, safety_facts
 from postroom.store.engine.codecs import as_uuid, from_json
 from postroom.store.engine.cursors import Cursor
 from postroom.store.engine.database import Notify, Rows, Script, query, sql, transaction
-from postroom.store.engine.reading import read_first, read_row, read_rows
+from postroom.store.engine.reading import read_row, read_rows
 from postroom.store.jobs.job_builders import closing_job
 from postroom.store.jobs.jobs import enqueue_many
 from postroom.store.mail.mail import load_message
@@ -44,31 +45,13 @@ ChannelName = Literal["discord", "webhook"]
 
 
 @dataclass(frozen=True, slots=True)
-class Approval:
+class Approval(ShownAction):
     """An action that waits for an answer, or had one, with all that a person needs to decide."""
 
-    id: UUID
-    account_id: Internal[UUID]
     account: str
-    message_id: UUID
-    actor: Actor
-    asked_by: str | None
-    action_type: RecordedType
-    parameters: Untrusted[Mapping[str, Any]]
-    state: ActionState
-    action_hash: str
-    rationale: Untrusted[str]
     reasons: tuple[str, ...]
-    error: Internal[str | None]
-    approved_by: str | None
-    expires_at: datetime | None
-    created_at: datetime
-    sender: Untrusted[str]
-    subject: Untrusted[str]
     answer_to: Internal[str]
     """Where a reply to the message would go: not always to its sender."""
-    rule_name: Untrusted[str | None]
-    confidence: float | None
     model: str | None
     policy_tier: PolicyTier | None = None
     snippet: Untrusted[str] = ""
@@ -93,19 +76,6 @@ class Notice(NamedTuple):
     channel: str
     reference: str
     is_open: bool
-
-
-class _Pending(NamedTuple):
-    account_id: UUID
-    message_id: UUID
-    actor: Actor
-    action_type: RecordedType
-    parameters: Mapping[str, Any]
-    state: ActionState
-    action_hash: str
-    approved_by: str | None
-    error: str | None
-    expires_at: datetime | None
 
 
 @query
@@ -245,12 +215,12 @@ def ask_to_close(seed: UUID, now: datetime) -> Script[int]:
     return sum(not each.duplicate for each in enqueued)
 
 
-def _taken(id: UUID, signed: Signature) -> Script[_Pending]:
+def _taken(id: UUID, signed: Signature) -> Script[LockedAction]:
     """Part of a transaction: lock and return the action, if the signer may answer and the action waits for it."""
     signed.require_person("answer an approval")
     if signed.role not in APPROVERS:
         raise Refused(f"{signed.actor} is not a person; only people approve or reject actions")
-    action = read_first(_Pending, (yield sql("lock_approval", id)))
+    action = yield from locking(id)
     if action is None:
         raise NotFound(f"there is no action {id}; see `postroom approvals list`")
     if action.state != WAITING:
@@ -260,18 +230,18 @@ def _taken(id: UUID, signed: Signature) -> Script[_Pending]:
     return action
 
 
-def _is_over(action: _Pending, now: datetime) -> bool:
+def _is_over(action: LockedAction, now: datetime) -> bool:
     return action.expires_at is not None and action.expires_at <= now
 
 
-def _check_hash(action: _Pending, expected_hash: str) -> None:
-    if action_hash(action.message_id, action.action_type, action.parameters) != action.action_hash:
+def _check_hash(action: LockedAction, expected_hash: str) -> None:
+    if action.stands != action.action_hash:
         raise Conflict("action", "was changed after it was decided on", "reject it; it cannot be approved as it is")
     if expected_hash != action.action_hash:
         raise Conflict("action", "is not the one that was shown", "look at it again before you approve it")
 
 
-def _why_no_longer(action: _Pending, now: datetime) -> Script[str | None]:
+def _why_no_longer(action: LockedAction, now: datetime) -> Script[str | None]:
     """Part of a transaction: why the action no longer makes sense; None if it does."""
     rows = yield sql("select_account_state", action.account_id)
     if not rows or rows[0][0] == "removed":

@@ -144,24 +144,6 @@ WHERE a.state IN ('completed', 'failed', 'canceled') AND a.actor <> 'undo'
         WHERE l.effect_action_id = a.id AND l.relation_type = 'undo_of' AND u.state IN ('queued', 'executing', 'completed'))
 ORDER BY a.executed_at DESC, a.id DESC LIMIT :most
 
--- part: listed_actions
-SELECT a.id, a.account_id, a.message_id, a.decision_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
-    a.action_hash, a.rationale, a.safety_json, a.undo_hint_json, a.error, a.approved_by, a.expires_at, a.executed_at,
-    a.created_at, m.sender, m.subject, d.rule_name, d.source, d.confidence,
-    (SELECT u.state FROM action_links l JOIN actions u ON u.id = l.cause_action_id
-        WHERE l.effect_action_id = a.id AND l.relation_type = 'undo_of') AS undone
-FROM actions a JOIN messages m ON m.id = a.message_id LEFT JOIN decisions d ON d.id = a.decision_id
-WHERE (CAST(:account_id AS text) IS NULL OR CAST(a.account_id AS text) = CAST(:account_id AS text))
-    AND (CAST(:state AS text) IS NULL OR a.state = :state)
-
--- name: select_actions(account_id, state, before, before_id, most)
-{listed_actions} AND (a.created_at, a.id) < (:before, :before_id)
-ORDER BY a.created_at DESC, a.id DESC LIMIT :most
-
--- name: select_actions_on(account_id, state, message_id, before, before_id, most)
-{listed_actions} AND a.message_id = :message_id AND (a.created_at, a.id) < (:before, :before_id)
-ORDER BY a.created_at DESC, a.id DESC LIMIT :most
-
 -- name: select_decisions(message_id)
 SELECT id, account_id, message_id, generation, source, shadow, rule_id, rule_name, action_type, parameters_json,
     confidence, needs_approval, rationale, safety_json, model, prompt_version, alternatives_json, created_at
@@ -250,7 +232,9 @@ WHERE own.id = :action_id AND s.pre_image_json ->> 'unsnooze_job_id' IS NOT NULL
 ORDER BY s.started_at DESC LIMIT 1
 
 -- name: lock_action(id)
-SELECT account_id, action_type, state, started_at, approved_by, asked_by, action_hash, message_id, parameters_json, undo_hint_json FROM actions WHERE id = :id {FOR UPDATE}
+SELECT account_id, message_id, actor, action_type, parameters_json, state, action_hash, approved_by, asked_by, started_at,
+    undo_hint_json, error, expires_at
+FROM actions WHERE id = :id {FOR UPDATE}
 
 -- name: lock_pause(scope)
 -- Ending the pause, and then releasing the jobs that wait for it, waits until this job is parked under its key.

@@ -1,26 +1,3 @@
--- part: approvals
-SELECT a.id, a.account_id, c.email AS account, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state,
-    a.action_hash, a.rationale, a.safety_json, a.error, a.approved_by, a.expires_at, a.created_at, m.sender, m.subject,
-    m.headers_json, d.rule_name, d.confidence, d.model, m.policy_tier, m.snippet, a.updated_at, t.name AS agent
-FROM actions a JOIN messages m ON m.id = a.message_id JOIN accounts c ON c.id = a.account_id
-    LEFT JOIN decisions d ON d.id = a.decision_id LEFT JOIN tokens t ON a.asked_by = 'token:' || CAST(t.id AS text)
-
--- name: select_waiting(most)
--- Those that expire first come first.
-{approvals} WHERE a.state = 'approved_pending' ORDER BY a.expires_at, a.id LIMIT :most
-
--- name: select_waiting_after(at, id, most)
-{approvals}
-WHERE a.state = 'approved_pending' AND (a.expires_at, a.id) > (:at, :id) ORDER BY a.expires_at, a.id LIMIT :most
-
--- name: select_answered_approvals(since, most)
--- An action that had to be approved is one that had a time to expire.
-{approvals} WHERE a.expires_at IS NOT NULL AND a.state <> 'approved_pending' AND a.updated_at >= :since
-ORDER BY a.updated_at DESC, a.id DESC LIMIT :most
-
--- name: select_approval(id)
-{approvals} WHERE a.id = :id
-
 -- name: select_account_state(id)
 SELECT state FROM accounts WHERE id = :id
 
@@ -72,7 +49,3 @@ FROM actions a JOIN messages m ON m.id = a.message_id
     LEFT JOIN tokens t ON a.actor = 'agent' AND a.asked_by = 'token:' || CAST(t.id AS text)
 WHERE a.state = 'approved_pending' AND NOT EXISTS (SELECT 1 FROM approval_notices n WHERE n.action_id = a.id)
 GROUP BY a.action_type, a.actor, t.name ORDER BY number DESC, a.action_type, a.actor, t.name
-
--- name: lock_approval(id)
-SELECT account_id, message_id, actor, action_type, parameters_json, state, action_hash, approved_by, error, expires_at
-FROM actions WHERE id = :id {FOR UPDATE}
