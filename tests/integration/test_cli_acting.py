@@ -64,7 +64,7 @@ def test_what_was_done_is_listed_and_explained(shell: Shell, archived: UUID) -> 
     assert [each["rationale"] for each in told["decisions"]] == ["a rule"]
     assert [each["id"] for each in told["actions"]] == [str(archived)]
     assert shell("actions", "list", "--state", "done") == 2
-    assert "use one of" in shell.err
+    assert "is not one of 'queued'" in shell.err
 
 
 def test_one_action_is_undone(shell: Shell, archived: UUID) -> None:

@@ -25,7 +25,7 @@ PROVES = "proof"
 
 @dataclass(frozen=True, slots=True)
 class AccessRow:
-    """One operation: its title, its name on each interface, and who may ask for it.
+    """One operation: its title, its names on each interface, and who may ask for it.
 
     `people` have an entry for each role that may: `yes`, or `proof` if they confirm first that it is them. `tokens`
     have the interfaces that admit each role.
@@ -33,7 +33,7 @@ class AccessRow:
 
     noun: str
     title: str
-    command: str | None
+    commands: tuple[str, ...]
     http: str | None
     tools: tuple[str, ...]
     forms: tuple[str, ...]
@@ -59,7 +59,7 @@ def _row_of(operation: Operation) -> AccessRow:
     return AccessRow(
         operation.noun.title,
         first_clause(operation.description),
-        " ".join(["postroom", *operation.command.names]) if operation.command else None,
+        tuple(f"postroom {words}" for words in _command_words(operation)),
         path,
         tuple(sorted(tools)),
         tuple(sorted(forms)),
@@ -68,13 +68,19 @@ def _row_of(operation: Operation) -> AccessRow:
     )
 
 
+def _command_words(operation: Operation) -> Iterable[str]:
+    """The words of its commands: of the one made from the table, and of those that are written by hand."""
+    made = () if operation.command is None else (" ".join(operation.command.names),)
+    return (*made, *operation.dialogues)
+
+
 def _row_of_tool(name: str) -> AccessRow:
     tool = TOOLS_BY_NAME[name]
-    return AccessRow("Only over MCP", first_clause(tool.description), None, None, (name,), (), {}, _tokens((), {name}))
+    return AccessRow("Only over MCP", first_clause(tool.description), (), None, (name,), (), {}, _tokens((), {name}))
 
 
 def _row_of_form(path: str, access: Access) -> AccessRow:
-    return AccessRow("Only on the pages", "", None, None, (), (path,), _people(access), {})
+    return AccessRow("Only on the pages", "", (), None, (), (path,), _people(access), {})
 
 
 def _is_declared(tool: str, rows: Iterable[AccessRow]) -> bool:
@@ -117,7 +123,7 @@ def _section(noun: str, rows: Iterable[AccessRow]) -> str:
 
 
 def _line(row: AccessRow, roles: Iterable[Role]) -> str:
-    where = [*([row.command] if row.command else []), *([row.http] if row.http else []), *row.tools]
+    where = [*row.commands, *([row.http] if row.http else []), *row.tools]
     forms = [f"form {form}" for form in row.forms]
     cells = [row.title or row.forms[0], "<br>".join(f"`{each}`" for each in [*where, *forms])]
     cells += [row.people.get(person, "–") for person in PERSON_ROLES]

@@ -10,7 +10,9 @@ from postroom.operations.operation import Noun, Operation
 MODULES = (
     "accounts.accounts",
     "accounts.acting",
+    "accounts.contacts",
     "accounts.labels",
+    "actions.actions",
     "actions.approvals",
     "actions.kill_switch",
     "actions.protection",

@@ -9,7 +9,7 @@ import typer
 from postroom.core.counted import counted
 from postroom.core.errors import BadInput
 from postroom.core.short_ids import short_id
-from postroom.interfaces.cli.options import Limit, Reason
+from postroom.interfaces.cli.options import Limit, Reason, Yes
 from postroom.interfaces.cli.output import cell, show_json, show_one
 from postroom.interfaces.cli.session import Session, command_group
 from postroom.operations.actions import approvals
@@ -31,7 +31,6 @@ COLUMNS = ("id", "what", "to_whom", "sender", "subject", "decided_by", "why", "e
 MOST_IDS = 5
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The action: its short id, or the whole one.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
 
 @app.command("list")

@@ -1,6 +1,5 @@
 """`postroom contacts`: import address books and list the contacts."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,14 +8,13 @@ import typer
 from postroom.core.errors import BadInput
 from postroom.interfaces.cli.output import show_json
 from postroom.interfaces.cli.session import Session, command_group
+from postroom.interfaces.cli.table import add_commands
 
 if TYPE_CHECKING:
     from postroom.core.mail.contacts import ReadContacts
-    from postroom.operations.accounts.contacts import ContactView
 
 app = command_group("Import address books; list the contacts that Postroom knows.")
-
-COLUMNS = ("address", "name", "source", "mailbox", "first_seen_at", "last_seen_at")
+add_commands(app, "contacts", "accounts.contacts")
 
 
 @app.command("import")
@@ -41,14 +39,6 @@ def import_(
         typer.echo(f"skipped: {problem}", err=True)
 
 
-@app.command("list")
-def list_(session: Session) -> None:
-    """List the contacts by address. `mailbox` is empty for those that count in all mailboxes."""
-    from postroom.operations.accounts.contacts import list_contacts
-
-    session.show_list(map(_row, session.call(list_contacts)), COLUMNS)
-
-
 def _read(file: Path) -> "ReadContacts":
     from postroom.core.mail.contacts import LARGEST_FILE, read_contacts
 
@@ -63,9 +53,3 @@ def _read(file: Path) -> "ReadContacts":
     if not found.contacts:
         raise BadInput("FILE", f"{file}: {found.problems[0]}", "export the address book as vCard or CSV")
     return found
-
-
-def _row(contact: "ContactView") -> dict[str, object]:
-    row = asdict(contact)
-    mailbox = row.pop("endpoint_identity")
-    return {**row, "mailbox": mailbox}

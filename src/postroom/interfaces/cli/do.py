@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from postroom.interfaces.cli.approvals import Yes
+from postroom.interfaces.cli.options import Yes
 from postroom.interfaces.cli.output import cell
 from postroom.interfaces.cli.session import Session, one_command
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from postroom.interfaces.cli.approvals import Yes
+from postroom.interfaces.cli.options import Yes
 from postroom.interfaces.cli.output import show_json, show_list, show_one
 from postroom.interfaces.cli.session import Session, command_group
 from postroom.operations.mail import retention

@@ -1,12 +1,16 @@
 """Contacts: import address books, and list the people the user knows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
+from postroom.core.access import OPERATE, READ
 from postroom.core.errors import BadInput
 from postroom.core.mail.accounts import normalised_address
 from postroom.core.mail.contacts import Contact, ContactSource, ReadContacts
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
+from postroom.operations.nouns import MAIL
+from postroom.operations.operation import command, dialogue
 from postroom.operations.people.audit import next_entry
 from postroom.store.accounts.accounts import accounts_with_address
 from postroom.store.engine.database import Database
@@ -16,10 +20,12 @@ from postroom.store.mail.contacts import EVERY_MAILBOX, MOST_AT_ONCE, ContactsKe
 __all__ = ["ContactView", "ContactsKept", "import_contacts", "keep_contacts", "list_contacts"]
 
 PAGE = 5000
+COLUMNS = ("address", "name", "source", "mailbox", "first_seen_at", "last_seen_at")
 
 
-async def import_contacts(by: Caller, book: ReadContacts, account: str | None) -> ContactsKept:
-    """Import an address book, for the mailbox of one account or for all."""
+@MAIL.operation(OPERATE, dialogue("contacts import"))
+async def import_contacts(by: Caller, /, book: ReadContacts, account: str | None) -> ContactsKept:
+    """Import the contacts of an address book: their mail gets the highest tier. Safe to repeat."""
     await prepare(by.database)
     mailbox = EVERY_MAILBOX if account is None else await _mailbox(by.database, account)
     return await keep_contacts(by, book.contacts, book.form, mailbox)
@@ -37,8 +43,15 @@ async def keep_contacts(
     return kept
 
 
-async def list_contacts(database: Database) -> list[ContactView]:
-    """List all contacts by address."""
+def _row(contact: ContactView) -> Mapping[str, object]:
+    row = asdict(contact)
+    mailbox = row.pop("endpoint_identity")
+    return {**row, "mailbox": mailbox}
+
+
+@MAIL.operation(READ, command("contacts list", *COLUMNS, row=_row))
+async def list_contacts(database: Database, /) -> list[ContactView]:
+    """List the contacts by address. `mailbox` is empty for those that count in all mailboxes."""
     found: list[ContactView] = []
     after = ("", "")
     while page := await database.run(contacts.list_contacts(PAGE, after)):

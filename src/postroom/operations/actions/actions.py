@@ -1,18 +1,25 @@
 """Actions that are done, waiting or failed, and why each was decided."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated
 from uuid import UUID
 
+from postroom.core.access import READ
+from postroom.core.lifecycle import ActionState
+from postroom.operations.nouns import MAIL
+from postroom.operations.operation import Argument, Limit, command
 from postroom.store.actions import actions as store
 from postroom.store.actions.actions import ActionView
 from postroom.store.actions.decisions import DecisionView, decisions_about
 from postroom.store.engine.database import Database
 from postroom.store.rules.outcomes import OutcomeView, outcomes_of
+from postroom.words.states import state_of
 
 __all__ = ["ActionView", "ExplainedDecision", "Explanation", "explain", "list_actions"]
 
 MOST_EXPLAINED = 100
+COLUMNS = ("id", "action_type", "became", "actor", "rule_name", "sender", "subject", "created_at", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +38,25 @@ class Explanation:
     actions: Sequence[ActionView]
 
 
-async def list_actions(database: Database, limit: int, state: str | None = None) -> list[ActionView]:
-    """List the actions in one state, or all of them, newest first."""
+def _row(view: ActionView) -> Mapping[str, object]:
+    return {**asdict(view), "became": state_of(view.state, view.undone)[0]}
+
+
+@MAIL.operation(READ, command("actions list", *COLUMNS, row=_row))
+async def list_actions(
+    database: Database,
+    /,
+    state: Annotated[ActionState | None, Argument("Only actions in this state, such as failed.")] = None,
+    limit: Limit = 50,
+) -> list[ActionView]:
+    """List actions, newest first."""
     return await database.run(store.list_actions(limit, state=state))
 
 
-async def explain(database: Database, message_id: UUID) -> Explanation:
-    decided = await database.run(decisions_about(message_id))
-    done = await database.run(store.list_actions(MOST_EXPLAINED, message_id=message_id))
-    answers = {each.decision_id: each for each in await database.run(outcomes_of(message_id))}
+@MAIL.operation(READ, command("actions explain {message}"))
+async def explain(database: Database, /, message: Annotated[UUID, Argument("The id of the message.")]) -> Explanation:
+    """Explain a message: what was decided, by whom and why, what was done, and what you did yourself in the mailbox."""
+    decided = await database.run(decisions_about(message))
+    done = await database.run(store.list_actions(MOST_EXPLAINED, message_id=message))
+    answers = {each.decision_id: each for each in await database.run(outcomes_of(message))}
     return Explanation([ExplainedDecision(each, answers.get(each.decision.id)) for each in decided], done)

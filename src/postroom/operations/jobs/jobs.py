@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
-from postroom.core.access import OPERATE
+from postroom.core.access import OPERATE, READ
 from postroom.core.errors import IllegalMove, NotFound
 from postroom.core.jobs.job import JobView
 from postroom.core.jobs.types import CATALOGUE
@@ -16,8 +16,9 @@ from postroom.core.views import Done
 from postroom.operations.accounts.accounts import find_account
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import JOBS
-from postroom.operations.operation import Argument, post
+from postroom.operations.operation import Argument, Limit, command, dialogue, post
 from postroom.operations.people.audit import next_entry
+from postroom.store.engine.codecs import from_json
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.jobs import job_filters, job_requests, jobs
@@ -28,6 +29,9 @@ from postroom.store.people.audit import list_audit_of
 MOST_AT_ONCE = 10_000
 AT_ONCE = 200
 """Jobs in one transaction of a bulk act: workers wait no longer for it than for these."""
+
+COLUMNS = ("id", "type", "state", "priority", "attempts", "not_before", "updated_at", "last_error")
+STEPS = {"steps": ("name", "attempt", "started_at", "finished_at", "result_json")}
 
 Verb = JobVerb
 JobId = Annotated[UUID, Argument("The id of the job.")]
@@ -61,13 +65,39 @@ class SelectedJobs:
     by_type: Mapping[str, int]
 
 
-async def list_jobs(database: Database, state: str | None, type: str | None, limit: int) -> list[JobView]:
-    """List jobs, newest first, without their steps."""
+def _for_programs(job: JobView) -> dict[str, Any]:
+    """The job with its stored JSON text as JSON."""
+    row = asdict(job)
+    row["payload"] = from_json(row.pop("payload_json"))
+    for step in row["steps"]:
+        text = step.pop("result_json")
+        step["result"] = None if text is None else from_json(text)
+    return row
+
+
+def _for_people(job: JobView) -> dict[str, Any]:
+    return {name: value for name, value in asdict(job).items() if name != "steps"}
+
+
+@JOBS.operation(READ, command("jobs list", *COLUMNS, row=_for_programs, cells=_for_people))
+async def list_jobs(
+    database: Database,
+    /,
+    state: Annotated[
+        JobState | None, Argument("Only jobs that are queued, running, completed, failed or canceled.")
+    ] = None,
+    type: Annotated[str | None, Argument("Only jobs of this type, such as classify.")] = None,
+    limit: Limit = 50,
+) -> list[JobView]:
+    """List jobs, newest first."""
     return await database.run(jobs.list_jobs(state, type, limit))
 
 
-async def load_job(database: Database, id: UUID) -> JobView:
-    """Load one job with its steps."""
+@JOBS.operation(READ, command("jobs show {id}", row=_for_programs, cells=_for_people, tables=STEPS))
+async def load_job(
+    database: Database, /, id: Annotated[UUID, Argument("The id of the job, as `postroom jobs list` shows it.")]
+) -> JobView:
+    """Show one job with its steps."""
     job = await database.run(jobs.show_job(id))
     if job is None:
         raise NotFound(f"there is no job {id}; `postroom jobs list` lists them")
@@ -86,21 +116,21 @@ async def select_jobs(database: Database, verb: Verb, selection: JobSelection) -
     return SelectedJobs([each.id for each in found], Counter(each.type for each in found))
 
 
-@JOBS.operation(OPERATE, post("/jobs/{id}/retry"))
+@JOBS.operation(OPERATE, post("/jobs/{id}/retry"), dialogue("jobs retry"))
 async def retry_job(by: Caller, /, id: JobId) -> Done:
     """Queue a failed or canceled job again, with all its attempts; make a waiting one due at once."""
     await by.run(job_requests.retry_for(id, by.signature, by.clock()))
     return Done("The job is queued again.")
 
 
-@JOBS.operation(OPERATE, post("/jobs/{id}/cancel"))
+@JOBS.operation(OPERATE, post("/jobs/{id}/cancel"), dialogue("jobs cancel"))
 async def cancel_job(by: Caller, /, id: JobId) -> Done:
     """Cancel a job that waits; one that runs stops at its next step."""
     outcome = await by.run(job_requests.cancel_for(id, by.signature, by.clock()))
     return Done("The job is canceled." if outcome == "canceled" else "The job is canceled at its next step.")
 
 
-@JOBS.operation(OPERATE, post("/jobs/{id}/dismiss"))
+@JOBS.operation(OPERATE, post("/jobs/{id}/dismiss"), dialogue("jobs dismiss"))
 async def dismiss_job(by: Caller, /, id: JobId) -> Done:
     """Count a failed job as canceled: it no longer counts as trouble, and can still be retried."""
     if not await by.run(job_requests.dismiss_for(id, by.signature, by.clock())):
