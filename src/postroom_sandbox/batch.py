@@ -56,7 +56,7 @@ class Batch:
         boundary = f"batch_{secrets.token_urlsafe(24)}"
         body = b"".join(
             f"--{boundary}\r\nContent-Type: application/http\r\n".encode()
-            + f"Content-ID: {_answered(part.content_id)}\r\n\r\n".encode()
+            + f"Content-ID: {_answer_id(part.content_id)}\r\n\r\n".encode()
             + answer
             + b"\r\n"
             for part, answer in zip(parts, answers, strict=True)
@@ -145,6 +145,6 @@ def _header_lines(head: bytes) -> Headers:
     return [(name.strip().lower(), value.strip()) for name, colon, value in lines if colon]
 
 
-def _answered(content_id: str) -> str:
+def _answer_id(content_id: str) -> str:
     """The Content-ID of the answer: `<response-item1>` for `<item1>`."""
     return f"<response-{content_id[1:]}" if content_id.startswith("<") else f"response-{content_id}"

@@ -110,7 +110,7 @@ def transport_of(scope: Scope) -> asyncio.Transport | None:
 
 async def _bomb(fault: Fault, send: Send) -> None:
     """Send a small reply that decompresses to `size` bytes."""
-    body = await asyncio.to_thread(_packed, fault.size)
+    body = await asyncio.to_thread(_pack, fault.size)
     headers = [
         (b"content-type", b"application/json; charset=UTF-8"),
         (b"content-encoding", b"gzip"),
@@ -121,7 +121,7 @@ async def _bomb(fault: Fault, send: Send) -> None:
 
 
 @lru_cache(maxsize=1)
-def _packed(size: int) -> bytes:
+def _pack(size: int) -> bytes:
     """At least `size` bytes of unterminated JSON, compressed."""
     packer = zlib.compressobj(level=6, wbits=31)
     piece = b"0" * (1 << 20)

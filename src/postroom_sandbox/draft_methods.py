@@ -33,13 +33,13 @@ async def get_draft(call: Call) -> Json:
 async def create_draft(call: Call) -> Json:
     call.parameters()
     _, raw, thread = await _draft_in(call)
-    return _written(call.account.outgoing.create(checked_raw(raw), thread))
+    return _draft_resource(call.account.outgoing.create(checked_raw(raw), thread))
 
 
 async def update_draft(call: Call) -> Json:
     call.parameters()
     _, raw, thread = await _draft_in(call)
-    return _written(call.account.outgoing.update(call.named(), checked_raw(raw), thread))
+    return _draft_resource(call.account.outgoing.update(call.named(), checked_raw(raw), thread))
 
 
 async def delete_draft(call: Call) -> Json:
@@ -57,7 +57,7 @@ async def send_draft(call: Call) -> Json:
     return sent.labelled()
 
 
-def _written(draft: Draft) -> Json:
+def _draft_resource(draft: Draft) -> Json:
     return {"id": draft.id, "message": draft.message.labelled()}
 
 

@@ -107,7 +107,7 @@ class Faults:
 
     def answer_fault(self, path: str, method: str, user: str) -> Fault | None:
         """The fault for the answer of this call, if any."""
-        return self._strike(lambda fault: fault.kind in ANSWERS and _meant(fault, path, method, user))
+        return self._strike(lambda fault: fault.kind in ANSWERS and _concerns(fault, path, method, user))
 
     def connection_fault(self, path: str) -> Fault | None:
         """The fault for the connection of this request, if any."""
@@ -133,23 +133,23 @@ class Faults:
             self._waiting = [each for each in self._waiting if each.ends_at is None or now < each.ends_at]
 
 
-def _meant(fault: Fault, path: str, method: str, user: str) -> bool:
+def _concerns(fault: Fault, path: str, method: str, user: str) -> bool:
     return fault.path in path and fault.method in ("", method) and fault.user in ("", user)
 
 
 def without_fields(answer: Any, fields: tuple[str, ...]) -> Any:
     """The answer without these fields at any depth; without names, everything but lists is left out."""
     if isinstance(answer, list):
-        return [without_fields(each, fields) for each in _listed(answer)]
+        return [without_fields(each, fields) for each in _as_list(answer)]
     if isinstance(answer, dict):
-        kept = {name: value for name, value in _named(answer).items() if name not in fields}
+        kept = {name: value for name, value in _as_dict(answer).items() if name not in fields}
         return {name: without_fields(value, fields) for name, value in kept.items()} if fields else {}
     return answer
 
 
-def _listed(answer: Any) -> list[Any]:
+def _as_list(answer: Any) -> list[Any]:
     return answer
 
 
-def _named(answer: Any) -> dict[str, Any]:
+def _as_dict(answer: Any) -> dict[str, Any]:
     return answer

@@ -44,7 +44,7 @@ class Criteria:
     size_comparison: str = ""
 
     def as_json(self) -> Json:
-        return _filled(
+        return _without_empty(
             {
                 "from": self.sender,
                 "to": self.recipient,
@@ -95,7 +95,9 @@ class Action:
     forward: str = ""
 
     def as_json(self) -> Json:
-        return _filled({"addLabelIds": list(self.add), "removeLabelIds": list(self.remove), "forward": self.forward})
+        return _without_empty(
+            {"addLabelIds": list(self.add), "removeLabelIds": list(self.remove), "forward": self.forward}
+        )
 
 
 @dataclass(frozen=True)
@@ -176,7 +178,7 @@ class Filters:
         return labels, list(dict.fromkeys(forwards))
 
     def _check(self, criteria: Criteria, action: Action) -> None:
-        if not _filled(vars(criteria)):
+        if not _without_empty(vars(criteria)):
             raise invalid("A filter needs criteria")
         if not action.as_json():
             raise invalid("A filter needs an action")
@@ -192,5 +194,5 @@ class Filters:
         criteria.test(self._setting())
 
 
-def _filled(fields: Json) -> Json:
+def _without_empty(fields: Json) -> Json:
     return {name: value for name, value in fields.items() if value}

@@ -60,8 +60,8 @@ class Labels:
 
     def named(self, name: str) -> Label | None:
         """The label named in a search: by id or name, in any case, with spaces and some marks also as hyphens."""
-        wanted = _searched(name)
-        return next((label for label in self.all() if wanted in (_searched(label.name), _searched(label.id))), None)
+        wanted = _normalize(name)
+        return next((label for label in self.all() if wanted in (_normalize(label.name), _normalize(label.id))), None)
 
     def create(self, name: str, look: Json) -> Label:
         self._check(name, look)
@@ -130,5 +130,5 @@ def after_change(labels: frozenset[str], add: frozenset[str], remove: frozenset[
     return (labels - remove - displaced) | add
 
 
-def _searched(name: str) -> str:
+def _normalize(name: str) -> str:
     return _HYPHENS.sub("-", name.casefold())

@@ -107,13 +107,13 @@ class Mail:
 
     def payload(self) -> Json:
         """The whole tree, for format=full."""
-        return {**_part(self._root(), ""), "headers": _named(self.headers)}
+        return {**_part(self._root(), ""), "headers": _header_list(self.headers)}
 
     def envelope(self, only: frozenset[str]) -> Json:
         """The headers alone, for format=metadata; `only` are the requested names in lower case."""
         shown = [(name, value) for name, value in self.headers if not only or name.lower() in only]
         head = BytesHeaderParser().parsebytes(self.raw[: _head_end(self.raw)])
-        return {"mimeType": head.get_content_type(), "headers": _named(shown)}
+        return {"mimeType": head.get_content_type(), "headers": _header_list(shown)}
 
     def attachment(self, attachment_id: str) -> bytes | None:
         """The content of the attachment with this id, if this mail has it."""
@@ -190,7 +190,7 @@ def _part(part: Mime, part_id: str) -> Json:
         "partId": part_id,
         "mimeType": part.get_content_type(),
         "filename": filename,
-        "headers": _named(_headers(part)),
+        "headers": _header_list(_headers(part)),
         "body": {"size": 0},
     }
     children = _children(part)
@@ -308,7 +308,7 @@ def _unfolded(value: str) -> str:
     return _FOLD.sub(" ", value).strip().encode("utf-8", "replace").decode()
 
 
-def _named(headers: list[tuple[str, str]]) -> list[Json]:
+def _header_list(headers: list[tuple[str, str]]) -> list[Json]:
     return [{"name": name, "value": value} for name, value in headers]
 
 

@@ -67,12 +67,12 @@ class ReceivedRequest:
 def read_openai(body: object, headers: Mapping[str, str]) -> ReceivedRequest:
     """Parse a request to `/v1/chat/completions`."""
     given = _object(body, "the body")
-    _known(given, _OPENAI_FIELDS)
+    _check_known(given, _OPENAI_FIELDS)
     _number(given, "temperature", 0, 2)
     _tokens(given, "max_tokens" if "max_tokens" in given else "max_completion_tokens")
     function = _object(_object(_only(given.get("tools"), "tools"), "tools[0]").get("function"), "tools[0].function")
     name, schema = _text(function, "name", _NAME), _object(function.get("parameters"), "parameters")
-    _closed(schema, strict=function.get("strict") is True)
+    _check_closed(schema, strict=function.get("strict") is True)
     choice = given.get("tool_choice", "auto")
     named = {"type": "function", "function": {"name": name}}
     if choice not in ("auto", "none", "required", named):
@@ -101,12 +101,12 @@ def read_anthropic(body: object, headers: Mapping[str, str]) -> ReceivedRequest:
     given = _object(body, "the body")
     if "anthropic-version" not in headers:
         raise WrongRequest("anthropic-version: header is required")
-    _known(given, _ANTHROPIC_FIELDS)
+    _check_known(given, _ANTHROPIC_FIELDS)
     _number(given, "temperature", 0, 1)
     _tokens(given, "max_tokens")
     tool = _object(_only(given.get("tools"), "tools"), "tools.0")
     name, schema = _text(tool, "name", _NAME), _object(tool.get("input_schema"), "tools.0.input_schema")
-    _closed(schema, strict=tool.get("strict") is True)
+    _check_closed(schema, strict=tool.get("strict") is True)
     choice = _object(given.get("tool_choice", {"type": "auto"}), "tool_choice")
     if choice.get("type") not in ("auto", "any", "tool", "none") or choice.get("name", name) != name:
         raise WrongRequest("tool_choice: Input should be a valid choice")
@@ -136,7 +136,7 @@ def _bearer(headers: Mapping[str, str]) -> str:
     return headers.get("authorization", "").removeprefix("Bearer ")
 
 
-def _known(given: Json, known: frozenset[str]) -> None:
+def _check_known(given: Json, known: frozenset[str]) -> None:
     for name in given:
         if name not in known:
             raise WrongRequest(f"Unrecognized request argument supplied: {name}")
@@ -192,7 +192,7 @@ def _content(value: object) -> str:
     return "\n".join(_text(part, "text") for part in parts)
 
 
-def _closed(schema: Json, *, strict: bool) -> None:
+def _check_closed(schema: Json, *, strict: bool) -> None:
     """Check a schema: an object; in strict mode without optional or additional properties."""
     if schema.get("type") != "object" or not isinstance(schema.get("properties"), dict):
         raise WrongRequest("Invalid schema for function: schema must be a JSON Schema of 'type: \"object\"'")
@@ -205,4 +205,4 @@ def _closed(schema: Json, *, strict: bool) -> None:
         )
     for each in properties.values():
         if isinstance(each, dict) and cast("Json", each).get("type") == "object":
-            _closed(cast("Json", each), strict=strict)
+            _check_closed(cast("Json", each), strict=strict)

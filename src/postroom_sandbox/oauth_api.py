@@ -58,7 +58,7 @@ class OauthApi:
         problem = _problem(client, redirect, query.get("response_type", ""), scopes, query)
         if problem or client is None:
             return _error_page(problem or "invalid_client")
-        user = self._chosen(query.get("login_hint", ""))
+        user = self._choose_user(query.get("login_hint", ""))
         behaviour = self._consents.behaviour
         back: dict[str, str] = {"state": query["state"]} if "state" in query else {}
         granted = scopes - behaviour.withheld
@@ -72,7 +72,7 @@ class OauthApi:
         answer = {**back, "code": self._consents.code_for(waiting), "scope": " ".join(sorted(granted))}
         return _back_to(redirect, answer)
 
-    def _chosen(self, hint: str) -> str | None:
+    def _choose_user(self, hint: str) -> str | None:
         if hint:
             return next((user for user in self._accounts if user.lower() == hint.lower()), None)
         return next(iter(self._accounts), None)
@@ -98,19 +98,22 @@ class OauthApi:
         match fields.get("grant_type", ""):
             case "authorization_code":
                 issued = self._consents.redeem(
-                    client_id, _given(fields, "code"), _given(fields, "redirect_uri"), fields.get("code_verifier", "")
+                    client_id,
+                    _require(fields, "code"),
+                    _require(fields, "redirect_uri"),
+                    fields.get("code_verifier", ""),
                 )
             case "refresh_token":
-                issued = self._consents.refresh(client_id, _given(fields, "refresh_token"))
+                issued = self._consents.refresh(client_id, _require(fields, "refresh_token"))
             case "":
                 raise ConsentError("invalid_request", "Missing required parameter: grant_type")
             case other:
                 raise ConsentError("unsupported_grant_type", f"Invalid grant_type: {other}")
-        return self._shown(issued, client_id)
+        return self._token_answer(issued, client_id)
 
     def _issue_to_service(self, fields: dict[str, str], endpoint: str) -> dict[str, Any]:
         """Issue a token to a service account, identified by its key alone. Google does not repeat the scopes."""
-        account, scopes = self._services.check(_given(fields, "assertion"), endpoint)
+        account, scopes = self._services.check(_require(fields, "assertion"), endpoint)
         issued = self._consents.issue_to_service(account, scopes)
         return {"access_token": issued.access_token, "expires_in": issued.expires_in, "token_type": "Bearer"}
 
@@ -123,7 +126,7 @@ class OauthApi:
         if secret != client.secret:
             raise ConsentError("invalid_client", "Unauthorized", 401)
 
-    def _shown(self, issued: Issued, client_id: str) -> dict[str, Any]:
+    def _token_answer(self, issued: Issued, client_id: str) -> dict[str, Any]:
         answer: dict[str, Any] = {
             "access_token": issued.access_token,
             "expires_in": issued.expires_in,
@@ -218,7 +221,7 @@ def _form(body: bytes) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(body.decode("utf-8", "replace")).items()}
 
 
-def _given(fields: dict[str, str], name: str) -> str:
+def _require(fields: dict[str, str], name: str) -> str:
     if not fields.get(name):
         raise ConsentError("invalid_request", f"Missing required parameter: {name}")
     return fields[name]
@@ -233,4 +236,4 @@ def _credentials(fields: dict[str, str], authorization: str) -> tuple[str, str]:
         except (binascii.Error, ValueError):
             raise ConsentError("invalid_client", "Unauthorized", 401) from None
         return client_id, secret
-    return _given(fields, "client_id"), fields.get("client_secret", "")
+    return _require(fields, "client_id"), fields.get("client_secret", "")

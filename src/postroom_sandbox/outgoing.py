@@ -58,12 +58,12 @@ class Outgoing:
         return draft
 
     def create(self, raw: bytes, thread_id: str | None) -> Draft:
-        return self._keep(self._mailbox.deliver(self._signed(raw), {"DRAFT"}, thread_id=thread_id))
+        return self._keep(self._mailbox.deliver(self._with_head(raw), {"DRAFT"}, thread_id=thread_id))
 
     def update(self, draft_id: str, raw: bytes, thread_id: str | None) -> Draft:
         """Replace the message of a draft. The draft keeps its id; the message gets a new one."""
         draft = self.get(draft_id)
-        before, written = draft.message, self._signed(raw)
+        before, written = draft.message, self._with_head(raw)
         thread = thread_id or before.thread_id
         draft.message = self._mailbox.deliver(written, {"DRAFT"}, thread_id=thread, staying=not thread_id)
         self._mailbox.delete(before.id)
@@ -82,7 +82,7 @@ class Outgoing:
 
     def send(self, raw: bytes, thread_id: str | None = None, staying: bool = False) -> Message:
         """Send a mail; return the message in SENT. Recipients with a mailbox here get it, without Bcc."""
-        signed = self._signed(raw)
+        signed = self._with_head(raw)
         mail = Mail(signed)
         recipients = {address.lower() for _, address in _addresses(mail, "to", "cc", "bcc")}
         if not recipients:
@@ -106,7 +106,7 @@ class Outgoing:
     def _is_there(self, draft: Draft) -> bool:
         return draft.message.id in self._mailbox
 
-    def _signed(self, raw: bytes) -> bytes:
+    def _with_head(self, raw: bytes) -> bytes:
         """The mail with Gmail's Message-ID, a date, and the owner as the sender unless From is one of their aliases."""
         if len(raw) > LARGEST_MESSAGE:
             raise invalid(f"Message too large: at most {LARGEST_MESSAGE} bytes")

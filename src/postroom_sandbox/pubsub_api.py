@@ -45,7 +45,7 @@ class PubsubApi:
             try:
                 if not authorised(self._consents, request).scopes & {PUBSUB, CLOUD}:
                     raise scope_missing((CLOUD, PUBSUB))
-                return _answered(await endpoint(request))
+                return _answer(await endpoint(request))
             except Refusal as refusal:
                 return refused(refusal)
 
@@ -97,7 +97,7 @@ class PubsubApi:
         return {}
 
 
-def _answered(content: Json) -> Response:
+def _answer(content: Json) -> Response:
     """A JSON response; Pub/Sub answers with an empty object, not with an empty body."""
     return Response(orjson.dumps(content), media_type="application/json; charset=UTF-8")
 

@@ -190,7 +190,7 @@ def sample_mail(seed: int, now: datetime) -> list[SampleMail]:
     mails = [writer.sent(topic, now - half - rng.random() * half) for topic in people.CONVERSATIONS]
     for kind, number in KINDS.items():
         reach = half if kind is SampleWriter.answer else month
-        mails += [_handled(kind(writer, now - rng.random() * reach), now, rng) for _ in range(number)]
+        mails += [_as_handled(kind(writer, now - rng.random() * reach), now, rng) for _ in range(number)]
     return sorted(mails, key=lambda mail: mail.received_at)
 
 
@@ -214,7 +214,7 @@ def arrivals(rng: Random, clock: Callable[[], datetime] = utc_now) -> Iterator[S
         yield kind(writer, clock())
 
 
-def _handled(mail: SampleMail, now: datetime, rng: Random) -> SampleMail:
+def _as_handled(mail: SampleMail, now: datetime, rng: Random) -> SampleMail:
     """The mail as the owner would have left it: older mail is mostly read, and some of it archived."""
     labels = mail.labels
     if now - mail.received_at > timedelta(days=3) and "SPAM" not in labels:

@@ -127,13 +127,13 @@ def term(operator: str, value: str, setting: Setting, *, quoted: bool = False) -
         case "in" if wanted == "anywhere":
             return lambda _message: True
         case "in" | "label":
-            return _labelled(_PLACES.get(wanted) or setting.label_named(wanted))
+            return _has_label(_PLACES.get(wanted) or setting.label_named(wanted))
         case "category":
-            return _labelled(_CATEGORIES.get(wanted, f"CATEGORY_{wanted.upper()}"))
+            return _has_label(_CATEGORIES.get(wanted, f"CATEGORY_{wanted.upper()}"))
         case "is" if wanted == "read":
-            return opposite(_labelled("UNREAD"))
+            return opposite(_has_label("UNREAD"))
         case "is" if wanted in _STATES:
-            return _labelled(_STATES[wanted])
+            return _has_label(_STATES[wanted])
         case "rfc822msgid":
             return lambda message: message.mail.header("Message-ID").strip("<> ") == value.strip("<> ")
         case "has":
@@ -156,7 +156,7 @@ def every(tests: Sequence[Test]) -> Test:
 
 
 def either(tests: Sequence[Test]) -> Test:
-    tests = _joined(tests)
+    tests = _join(tests)
     return tests[0] if len(tests) == 1 else lambda message: any(test(message) for test in tests)
 
 
@@ -164,7 +164,7 @@ def opposite(test: Test) -> Test:
     return lambda message: not test(message)
 
 
-def _joined(tests: Sequence[Test]) -> list[Test]:
+def _join(tests: Sequence[Test]) -> list[Test]:
     """The same alternatives, with those for the same place in one test: a search may have hundreds of them."""
     joined: dict[object, Test] = {}
     for test in tests:
@@ -226,7 +226,7 @@ def _in_time(operator: str, wanted: str, now: datetime) -> Test:
             return Received(before=_day(wanted))
 
 
-def _labelled(label_id: str | None) -> Test:
+def _has_label(label_id: str | None) -> Test:
     return lambda message: label_id in message.labels
 
 

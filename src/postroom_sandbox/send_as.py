@@ -59,13 +59,16 @@ class SendAs:
             "signature": "",
             "isPrimary": True,
         }
-        return [self._marked(own), *(self._marked(_shown(alias)) for alias in self._aliases.values())]
+        return [
+            self._mark_default(own),
+            *(self._mark_default(_alias_resource(alias)) for alias in self._aliases.values()),
+        ]
 
-    def _marked(self, shown: dict[str, Any]) -> dict[str, Any]:
+    def _mark_default(self, shown: dict[str, Any]) -> dict[str, Any]:
         return {**shown, "isDefault": True} if shown["sendAsEmail"] == self._default else shown
 
 
-def _shown(alias: Alias) -> dict[str, Any]:
+def _alias_resource(alias: Alias) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "sendAsEmail": alias.address,
         "displayName": alias.display_name,

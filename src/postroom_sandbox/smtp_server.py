@@ -94,7 +94,7 @@ class SmtpServer:
 
     async def __aenter__(self) -> "SmtpServer":
         context = self.tls if self.implicit_tls else None
-        self._server = await asyncio.start_server(self._accepted, self.host, self.port, ssl=context)
+        self._server = await asyncio.start_server(self._serve_client, self.host, self.port, ssl=context)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -127,7 +127,7 @@ class SmtpServer:
         self._used[key] = used + 1
         return given[min(used, len(given) - 1)]
 
-    async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         if task is None:
             return

@@ -22,13 +22,13 @@ async def list_threads(call: Call) -> Json:
     size = parameters.page_size()
     answer: Json = {"resultSizeEstimate": min(len(found), ESTIMATE_UP_TO)}
     if found:
-        answer["threads"] = [_listed(call, message) for message in found[:size]]
+        answer["threads"] = [_list_entry(call, message) for message in found[:size]]
     if len(found) > size:
         answer["nextPageToken"] = call.account.pages.make(listing, found[size - 1].place)
     return answer
 
 
-def _listed(call: Call, found: Message) -> Json:
+def _list_entry(call: Call, found: Message) -> Json:
     messages = call.mailbox.thread(found.thread_id)
     history_id = max(message.history_id for message in messages)
     return {"id": found.thread_id, "snippet": messages[-1].mail.snippet, "historyId": str(history_id)}

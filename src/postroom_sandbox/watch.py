@@ -32,7 +32,7 @@ class Watcher:
         self.watch: Watch | None = None
         self._mailbox = mailbox
         self._pubsub = pubsub
-        mailbox.observers.append(self._changed)
+        mailbox.observers.append(self._on_change)
 
     def begin(self, topic: str, label_ids: frozenset[str], excluding: bool) -> dict[str, Any]:
         """Start or renew the watch. Google sends a first notification at once."""
@@ -49,7 +49,7 @@ class Watcher:
     def stop(self) -> None:
         self.watch = None
 
-    def _changed(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         watch = self.watch
         if watch and watch.concerns(change) and self._mailbox.clock() < watch.expires_at:
             self._notify(watch)

@@ -63,7 +63,7 @@ class SimulationPage(Page):
         return {
             "wanted": wanted,
             "run": run,
-            "drawn": _drawn(run.about, run.result) if run is not None and run.result else None,
+            "drawn": _draw(run.about, run.result) if run is not None and run.result else None,
             "groups": _groups(run.result) if run is not None and run.result else [],
             "steps": STEPS,
             "source_words": {
@@ -109,7 +109,7 @@ def _address(wanted: SimulationRequest) -> str:
     return f"{ADDRESS}?{urlencode({name: value for name, value in query.items() if value != ''})}"
 
 
-def _drawn(about: Simulating, results: Results) -> Markup:
+def _draw(about: Simulating, results: Results) -> Markup:
     return simulation_picture(f"{about.request.source}, {about.slots} deliveries at once", results)
 
 

@@ -146,16 +146,16 @@ def read_scenario(document: Mapping[str, Any]) -> Scenario:
         raise BadInput("tenants", "there is no group of tenants", "write [[tenants]] and its settings below")
     tables = cast("list[object]", groups)
     parts["tenants"] = tuple(
-        _checked(TenantGroup, each, f"tenants.{number}") for number, each in enumerate(tables, start=1)
+        _check(TenantGroup, each, f"tenants.{number}") for number, each in enumerate(tables, start=1)
     )
     destinations = parts.get("destinations", {})
     if not isinstance(destinations, dict):
         raise BadInput("destinations", "is not a table", "write [destinations.NAME] and its settings below")
     named = cast("dict[str, object]", destinations)
     parts["destinations"] = {
-        name: _checked(Destination, each, f"destinations.{shown_name(name)}") for name, each in named.items()
+        name: _check(Destination, each, f"destinations.{shown_name(name)}") for name, each in named.items()
     }
-    return check_scenario(_checked(Scenario, parts, ""))
+    return check_scenario(_check(Scenario, parts, ""))
 
 
 def read_destination(field: str, median: str) -> Destination:
@@ -166,7 +166,7 @@ def read_destination(field: str, median: str) -> Destination:
         raise BadInput(field, f"{shown_name(median)!r} is not a time", "write 800ms, 2s or 1m") from None
 
 
-def _checked(model: type[Model], value: object, above: str) -> Model:
+def _check(model: type[Model], value: object, above: str) -> Model:
     try:
         return model.model_validate(value)
     except ValidationError as error:

@@ -172,7 +172,7 @@ class ArchiveReader:
             ) from None
         try:
             self._infos = {info.name: info for info in self._tar.getmembers()}
-            self.manifest = self._checked(progress)
+            self.manifest = self._verify(progress)
         except (tarfile.TarError, OSError, EOFError) as error:
             self._tar.close()
             raise BackupError(
@@ -199,7 +199,7 @@ class ArchiveReader:
     def close(self) -> None:
         self._tar.close()
 
-    def _checked(self, progress: Progress) -> Manifest:
+    def _verify(self, progress: Progress) -> Manifest:
         if MANIFEST not in self._infos:
             raise BackupError(f"{self.path} has no manifest: it is incomplete, or not a backup; use another")
         manifest = read_manifest(self.read(MANIFEST))

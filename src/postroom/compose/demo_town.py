@@ -79,7 +79,9 @@ class Town:
 
     async def _sender_token(self, customer: Customer) -> str:
         try:
-            await add_sender(Caller(self._database, _signed()), WantedSender(customer.username, plan=customer.plan))
+            await add_sender(
+                Caller(self._database, _demo_signature()), WantedSender(customer.username, plan=customer.plan)
+            )
         except BadInput:
             log.debug("demo.sender_is_known")  # from an earlier demo on the same data
         sender = await load_sender(self._database, wall_clock, customer.username)
@@ -88,7 +90,7 @@ class Town:
     async def _token(self, role: Role, *, identity: str | None = None, sender_id: int | None = None) -> str:
         now = wall_clock()
         minted = mint(role, identity, DEMO, now + LIFETIME, sender_id=sender_id)
-        await create_token(Caller(self._database, _signed(), lambda: now), minted.token)
+        await create_token(Caller(self._database, _demo_signature(), lambda: now), minted.token)
         return minted.text
 
 
@@ -104,5 +106,5 @@ def _posting(http: httpx2.AsyncClient) -> Post:
     return post
 
 
-def _signed() -> Signature:
+def _demo_signature() -> Signature:
     return signature(DEMO, "admin", "for the demo")

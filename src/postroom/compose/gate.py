@@ -86,7 +86,7 @@ class MailboxGate:
         self, permits: Sequence[Permit], labels: Mapping[str, frozenset[str] | None], listed: frozenset[UUID]
     ) -> _Clearance:
         """Check all permits at once. Raise what the database raises."""
-        grant = await self._granted()
+        grant = await self._current_grant()
         started = self._boot()
         found = await self._database.run(mailbox_writers.check_permits(permits, labels, listed))
         self.protects_labels = found.protects_labels
@@ -113,7 +113,7 @@ class MailboxGate:
         """Count requests in flight, for the result of a pause."""
         self._on_wire[account_id] += change
 
-    async def _granted(self) -> _Grant:
+    async def _current_grant(self) -> _Grant:
         """Return the grant, renewed once half of it is over."""
         grant = self._grant
         if grant is not None and self._boot() < grant.deadline - GRANT_S / 2:

@@ -77,7 +77,7 @@ class Mailboxes:
         return await (await self._provider(permit.account_id)).carrier(permit)
 
     async def watch(self, account: accounts.AccountView, switchboard: McpSwitchboard, tally: Tally) -> None:
-        await self._named(account.provider).watch(account, switchboard, tally)
+        await self._provider_named(account.provider).watch(account, switchboard, tally)
 
     async def in_use(self) -> list[accounts.AccountView]:
         """List the accounts to watch."""
@@ -103,9 +103,9 @@ class Mailboxes:
                 self._names[account_id] = (await self._database.run(accounts.load_account(account_id))).provider
             except NotFound as error:
                 raise Fatal(str(error)) from None
-        return self._named(self._names[account_id])
+        return self._provider_named(self._names[account_id])
 
-    def _named(self, name: str) -> MailProvider:
+    def _provider_named(self, name: str) -> MailProvider:
         if name not in self._providers:
             raise Fatal(f"mailboxes of {name} are unknown; known are: {', '.join(self._providers)}")
         return self._providers[name]

@@ -105,11 +105,11 @@ def exact_json(content: bytes | bytearray) -> Any:
     found = orjson.loads(content)
     if _MAYBE_LONG.search(content):
         with contextlib.suppress(RecursionError):  # the caller refuses what is nested that deep
-            json.loads(content, parse_int=_checked)
+            json.loads(content, parse_int=_whole_number)
     return found
 
 
-def _checked(digits: str) -> int:
+def _whole_number(digits: str) -> int:
     if len(digits) <= LONGEST_NUMBER and fits_64_bits(number := int(digits)):
         return number
     raise BadInput("body", "contains a whole number beyond 64 bits, which would be rounded", "write it as text")

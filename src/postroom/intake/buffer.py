@@ -135,7 +135,7 @@ class Buffer:
         now = self._clock()
         done = await self._database.run(inbox.ack(refs, now))
         self.count_ends(done.values(), now)
-        return [None if ref in done else _lost(ref) for ref in refs]
+        return [None if ref in done else _lease_lost(ref) for ref in refs]
 
     async def nack(self, refs: Sequence[LeaseRef], reason: str) -> list[LeaseLost | None]:
         """Return messages to the heads of their tiers, or fail those that were delivered too often."""
@@ -147,7 +147,7 @@ class Buffer:
         back = await self._database.run(inbox.nack(refs, kept, self._most_deliveries(), now))
         for each in back.values():
             self._tally.count(LIFECYCLE_TRANSITION, each.queue, "leased", each.state)
-        return [None if ref in back else _lost(ref) for ref in refs]
+        return [None if ref in back else _lease_lost(ref) for ref in refs]
 
     async def sweep(self) -> None:
         """Return messages whose leases expired; end those that waited too long."""
@@ -220,7 +220,7 @@ def _check_refs(refs: Sequence[LeaseRef]) -> None:
         raise BadInput("items", f"has {len(refs)} entries", f"name 1 to {MOST_AT_ONCE} messages")
 
 
-def _lost(ref: LeaseRef) -> LeaseLost:
+def _lease_lost(ref: LeaseRef) -> LeaseLost:
     return LeaseLost(
         f"message {ref.message_id} is not held under this lease: it ended, the lease ran out, or it is someone else's; "
         "take it again with queue.next, and change nothing until then"

@@ -122,7 +122,7 @@ class Dispatcher:
         accounts = await self._accounts_of(leased)
         ready: list[mail.NewMessage] = []
         for message in leased:
-            if (prepared := await self._prepared(message, accounts[message.endpoint_identity])) is not None:
+            if (prepared := await self._prepare(message, accounts[message.endpoint_identity])) is not None:
                 ready.append(prepared)
         if not ready:
             return
@@ -149,9 +149,7 @@ class Dispatcher:
                 found[identity] = error
         return found
 
-    async def _prepared(
-        self, message: inbox.LeasedMessage, account: mail.Account | Exception
-    ) -> mail.NewMessage | None:
+    async def _prepare(self, message: inbox.LeasedMessage, account: mail.Account | Exception) -> mail.NewMessage | None:
         """Prepare a message for storing; None, and failed, if it cannot be read or has no account."""
         try:
             if isinstance(account, Exception):

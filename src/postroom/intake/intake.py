@@ -70,9 +70,9 @@ class Intake:
         started = time.perf_counter()
         try:
             self._check_room()
-            incoming = self._checked(data, bound_to)
+            incoming = self._check(data, bound_to)
             with span("ingest", incoming.traceparent):
-                return self._answered(incoming, await self._accept(self._traced(incoming)), started)
+                return self._result_of(incoming, await self._accept(self._with_trace(incoming)), started)
         except PostroomError as error:
             raise self._counted_refusal(error) from error.__cause__
 
@@ -91,7 +91,7 @@ class Intake:
         good: list[tuple[int, RoutedEnvelope]] = []
         for item in items:
             try:
-                good.append((len(results), self._checked(item, bound_to)))
+                good.append((len(results), self._check(item, bound_to)))
                 results.append(Refused("not decided yet"))
             except PostroomError as error:
                 results.append(self._counted_refusal(error))
@@ -103,12 +103,12 @@ class Intake:
         self, good: Sequence[tuple[int, RoutedEnvelope]], results: list[Accepted | PostroomError], started: float
     ) -> None:
         with span("ingest.batch"):
-            accepting = [self._accept(each if each.traceparent else self._traced(each)) for _, each in good]
+            accepting = [self._accept(each if each.traceparent else self._with_trace(each)) for _, each in good]
             outcomes = await asyncio.gather(*accepting, return_exceptions=True)
             for (place, incoming), outcome in zip(good, outcomes, strict=True):
                 match outcome:
                     case Accepted():
-                        results[place] = self._answered(incoming, outcome, started)
+                        results[place] = self._result_of(incoming, outcome, started)
                     case PostroomError():
                         results[place] = self._counted_refusal(outcome)
                     case BaseException():
@@ -126,7 +126,7 @@ class Intake:
         if self._reserve is not None:
             self._reserve.check()
 
-    def _checked(self, data: object, bound_to: str | None) -> RoutedEnvelope:
+    def _check(self, data: object, bound_to: str | None) -> RoutedEnvelope:
         envelope = parse_envelope(data)
         if bound_to is not None and envelope.source.endpoint_identity != bound_to:
             raise Refused(
@@ -138,7 +138,7 @@ class Intake:
             new_id(), envelope, text, policy, policy.tier_of(envelope), _traceparent(envelope), content
         )
 
-    def _traced(self, incoming: RoutedEnvelope) -> RoutedEnvelope:
+    def _with_trace(self, incoming: RoutedEnvelope) -> RoutedEnvelope:
         """The envelope with the current span as the parent of everything that follows."""
         current = current_traceparent()
         if current is None or current == incoming.traceparent:
@@ -158,7 +158,7 @@ class Intake:
         # One of them violates a constraint: it must not affect the others in its batch.
         return [outcome for item in items for outcome in await self._flush([item])]
 
-    def _answered(self, incoming: RoutedEnvelope, outcome: Outcome | PostroomError, started: float) -> Accepted:
+    def _result_of(self, incoming: RoutedEnvelope, outcome: Outcome | PostroomError, started: float) -> Accepted:
         if not isinstance(outcome, Accepted):
             raise outcome
         queue, tally = incoming.policy.queue, self._tally

@@ -39,7 +39,7 @@ class JobRun:
 
         Raises Canceled when the user asked for that, LeaseLost when another worker has taken over.
         """
-        for step in await self._recorded():
+        for step in await self._recorded_steps():
             if step.name == name and step.finished_at is not None:
                 return from_json(step.result_json or "null")
         self.check_canceled()
@@ -51,7 +51,7 @@ class JobRun:
 
     async def was_interrupted(self, name: str) -> bool:
         """Whether an earlier attempt began this step and never finished it: its effect may or may not be there."""
-        return any(step.name == name and step.finished_at is None for step in await self._recorded())
+        return any(step.name == name and step.finished_at is None for step in await self._recorded_steps())
 
     async def complete(self, transaction: Transaction[T]) -> T:
         """Run the handler's last transaction, which also completes the job (`completing_one`)."""
@@ -63,7 +63,7 @@ class JobRun:
         if self.cancel_requested:
             raise Canceled(f"job {self.job.id} was canceled on request")
 
-    async def _recorded(self) -> list[StepView]:
+    async def _recorded_steps(self) -> list[StepView]:
         """The steps that earlier attempts recorded."""
         if self._steps is None:
             recorded = await self._database.run(steps_of(self.job.id))

@@ -166,7 +166,7 @@ class Worker:
         while not self._stopping.is_set():
             self._wake.clear()
             await self._give_back_overdue()
-            wanted = self._wanted()
+            wanted = self._claim_size()
             if not wanted or await self._try_to_claim(wanted) < wanted:
                 await signalled(self._wake, self._poll_s * self._rng.uniform(0.8, 1.2))
 
@@ -193,7 +193,7 @@ class Worker:
             await self._database.run(store.disown(self._lease.token, known, self._clock()))
         self._doubtful = False
 
-    def _wanted(self) -> int:
+    def _claim_size(self) -> int:
         if len(self._ended) > LARGEST_BUFFER:
             return 0  # the database cannot keep up with completions; do not pile up more
         highest = self._buffer.highest_priority

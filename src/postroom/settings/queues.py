@@ -129,7 +129,7 @@ def _policy(name: str, given: QueueSettings, base: Policy | None) -> Policy:
     ):
         table = cast("dict[str, float] | None", getattr(given, theirs))
         kept = getattr(policy, ours) if table is None else {tier: timedelta(seconds=s) for tier, s in table.items()}
-        changes[ours] = _checked(name, theirs, kept, tiers)
+        changes[ours] = _check_tiers(name, theirs, kept, tiers)
     if given.same_text_within_s is not None:
         changes["same_text_within"] = timedelta(seconds=given.same_text_within_s) if given.same_text_within_s else None
     if given.same_text_ignores is not None:
@@ -144,19 +144,19 @@ def _policy(name: str, given: QueueSettings, base: Policy | None) -> Policy:
         )
     changes["otherwise"] = given.otherwise or policy.otherwise
     policy = replace(policy, **changes)
-    _checked(name, "classes", {rule.tier: rule for rule in policy.classes}, tiers)
-    _checked(name, "otherwise", {} if policy.otherwise is None else {policy.otherwise: None}, tiers)
+    _check_tiers(name, "classes", {rule.tier: rule for rule in policy.classes}, tiers)
+    _check_tiers(name, "otherwise", {} if policy.otherwise is None else {policy.otherwise: None}, tiers)
     return policy
 
 
 def _guards(name: str, given: QueueSettings, tiers: Sequence[str], base: Policy | None) -> dict[str, int]:
     usual = given.max_consecutive_same_tier
     came_with: Mapping[str, int] = base.guards if base is not None and usual is None else {}
-    _checked(name, "guards", given.guards, tiers)
+    _check_tiers(name, "guards", given.guards, tiers)
     return {tier: given.guards.get(tier) or came_with.get(tier) or usual or GUARD for tier in tiers}
 
 
-def _checked(queue: str, field: str, by_tier: Mapping[str, Any], tiers: Sequence[str]) -> Mapping[str, Any]:
+def _check_tiers(queue: str, field: str, by_tier: Mapping[str, Any], tiers: Sequence[str]) -> Mapping[str, Any]:
     for tier in by_tier:
         if tier not in tiers:
             raise SettingsError(

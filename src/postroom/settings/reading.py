@@ -166,7 +166,7 @@ class Setting:
     @property
     def allowed(self) -> str:
         """The allowed values in words, for error messages and the reference."""
-        return _allowed(self.field)
+        return _allowed_values(self.field)
 
 
 def known_settings() -> tuple[Setting, ...]:
@@ -197,7 +197,7 @@ def trace_settings(
     chosen = {**named, **given}
     file = _find_file(environ, cwd, chosen)
     sources = {**(_from_file(file) if file else {}), **chosen}
-    settings = _validated(sources)
+    settings = _validate(sources)
     queues_of(settings.queues, settings.routes)
     folder = file.parent if file and sources.get("data_dir", _NOT_GIVEN).origin == str(file) else cwd
     settings = settings.model_copy(update={"data_dir": folder / settings.data_dir.expanduser()})
@@ -206,7 +206,7 @@ def trace_settings(
 
 def shown(settings: Settings) -> dict[str, object]:
     """Every setting by key, for display: secrets hidden, the password of the database masked."""
-    return {setting.key: _shown(setting.key, _value(settings, setting.key)) for setting in known_settings()}
+    return {setting.key: _display_value(setting.key, _value(settings, setting.key)) for setting in known_settings()}
 
 
 def secrets_of(settings: Settings) -> list[str]:
@@ -271,7 +271,7 @@ def _from_file(file: Path) -> dict[str, _Given]:
         raise SettingsError(f"{file}: cannot be read: {error}") from None
     known = _settings_by_key()
     given: dict[str, _Given] = {}
-    for key, value in _flattened(document):
+    for key, value in _flatten(document):
         if key in Settings.model_fields and key not in known:
             raise SettingsError(f"{file}: {key} is a section; write [{key}] and its settings below")
         if key not in known:
@@ -280,15 +280,15 @@ def _from_file(file: Path) -> dict[str, _Given]:
     return given
 
 
-def _flattened(document: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
+def _flatten(document: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
     for name, value in document.items():
         if isinstance(value, dict) and above + name not in _settings_by_key():
-            yield from _flattened(cast("dict[str, object]", value), f"{above}{name}.")
+            yield from _flatten(cast("dict[str, object]", value), f"{above}{name}.")
         else:
             yield above + name, value
 
 
-def _validated(sources: Mapping[str, _Given]) -> Settings:
+def _validate(sources: Mapping[str, _Given]) -> Settings:
     nested: dict[str, Any] = {}
     for key, given in sources.items():
         section, _, name = key.rpartition(".")
@@ -342,7 +342,7 @@ def _value(settings: Settings, key: str) -> object:
     return value
 
 
-def _shown(key: str, value: object) -> object:
+def _display_value(key: str, value: object) -> object:
     match value:
         case SecretStr():
             return masked_urls(value.get_secret_value()) if key == "database_url" else HIDDEN
@@ -351,16 +351,16 @@ def _shown(key: str, value: object) -> object:
         case Path():
             return str(value)
         case dict():
-            return {name: _shown(name, each) for name, each in cast("dict[str, object]", value).items()}
+            return {name: _display_value(name, each) for name, each in cast("dict[str, object]", value).items()}
         case tuple():
-            return [_shown(key, each) for each in cast("tuple[object, ...]", value)]
+            return [_display_value(key, each) for each in cast("tuple[object, ...]", value)]
         case BaseModel():
             return value.model_dump(mode="json", exclude_unset=True)
         case _:
             return value
 
 
-def _allowed(field: FieldInfo) -> str:
+def _allowed_values(field: FieldInfo) -> str:
     kinds = [kind for kind in (get_args(field.annotation) or (field.annotation,)) if kind is not NoneType]
     if get_origin(field.annotation) is Literal:
         return "one of " + ", ".join(map(str, kinds))

@@ -115,11 +115,11 @@ def _look_back(given: object) -> LookBackState | None:
     since, lists = read_moment(content.get("since")), content.get("passed")
     if history_id is None or began_at is None or since is None or not isinstance(lists, dict):
         return None
-    passed = {name: found for name, each in cast("dict[str, Any]", lists).items() if (found := _passed(each))}
+    passed = {name: found for name, each in cast("dict[str, Any]", lists).items() if (found := _read_position(each))}
     return LookBackState(history_id, began_at, since, passed)
 
 
-def _passed(given: object) -> ListPosition | None:
+def _read_position(given: object) -> ListPosition | None:
     match given:
         case [str(id), str(text)] if (date := read_moment(text)) is not None:
             return ListPosition(id, date)

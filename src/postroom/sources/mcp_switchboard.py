@@ -114,7 +114,7 @@ class McpSwitchboard:
     async def requests(self, wait: timedelta) -> list[ConnectorRequest]:
         seconds = min(wait.total_seconds(), LONGEST_POLL_S)
         answer = await self._call("connector.requests", {"wait_s": seconds})
-        return [_asked(each) for each in answer["requests"]]
+        return [_read_request(each) for each in answer["requests"]]
 
     async def reply(self, request: ConnectorRequest, result: Mapping[str, Any]) -> None:
         await self._end(request, result=dict(result))
@@ -200,7 +200,7 @@ def _receipt(answer: Mapping[str, Any]) -> Receipt:
     return Receipt(UUID(answer["request_id"]), answer["duplicate"])
 
 
-def _asked(answer: Mapping[str, Any]) -> ConnectorRequest:
+def _read_request(answer: Mapping[str, Any]) -> ConnectorRequest:
     return ConnectorRequest(
         UUID(answer["request_id"]),
         UUID(answer["lease_token"]),

@@ -74,7 +74,7 @@ class RequestServer:
         If the reply fails, the request stays leased, and is delivered again when the lease expires.
         """
         try:
-            result = await self._done(request)
+            result = await self._handle(request)
             if isinstance(result, str):
                 await self._source.fail(request, result)
             else:
@@ -84,7 +84,7 @@ class RequestServer:
         except Exception as error:
             log.warning("connector.request_not_answered", kind=request.kind, error=type(error).__name__)
 
-    async def _done(self, request: ConnectorRequest) -> Mapping[str, Any] | str:
+    async def _handle(self, request: ConnectorRequest) -> Mapping[str, Any] | str:
         """The result, or the reason for a failure. Only our own errors are quoted: others may contain mail."""
         handler = self._handlers.get(request.kind)
         if handler is None:

@@ -64,7 +64,7 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
     ) -> httpcore2.AsyncNetworkStream:
         loop = asyncio.get_running_loop()
         local = None if local_address is None else (local_address, 0)
-        with _mapped(httpcore2.ConnectTimeout, httpcore2.ConnectError):
+        with _mapped_errors(httpcore2.ConnectTimeout, httpcore2.ConnectError):
             async with asyncio.timeout(timeout):
                 transport, protocol = await loop.create_connection(
                     lambda: _Protocol(asyncio.StreamReader(loop=loop), loop=loop), host, port, local_addr=local
@@ -103,14 +103,14 @@ class _Stream(httpcore2.AsyncNetworkStream):
         self._writer = asyncio.StreamWriter(transport, protocol, protocol.reader, asyncio.get_running_loop())
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        with _mapped(httpcore2.ReadTimeout, httpcore2.ReadError):
+        with _mapped_errors(httpcore2.ReadTimeout, httpcore2.ReadError):
             async with asyncio.timeout(timeout):
                 return await self._reader.read(max_bytes)
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
         if not buffer:
             return
-        with _mapped(httpcore2.WriteTimeout, httpcore2.WriteError):
+        with _mapped_errors(httpcore2.WriteTimeout, httpcore2.WriteError):
             async with asyncio.timeout(timeout):
                 # What an earlier write has left goes first, so that this one is written at once.
                 await self._writer.drain()
@@ -129,7 +129,7 @@ class _Stream(httpcore2.AsyncNetworkStream):
     ) -> httpcore2.AsyncNetworkStream:
         loop = asyncio.get_running_loop()
         protocol = _Protocol(asyncio.StreamReader(loop=loop), loop=loop)
-        with _mapped(httpcore2.ConnectTimeout, httpcore2.ConnectError):
+        with _mapped_errors(httpcore2.ConnectTimeout, httpcore2.ConnectError):
             try:
                 async with asyncio.timeout(timeout):
                     transport = await loop.start_tls(
@@ -171,7 +171,7 @@ class _Stream(httpcore2.AsyncNetworkStream):
 
 
 @contextlib.contextmanager
-def _mapped(timed_out: type[Exception], failed: type[Exception]) -> Generator[None]:
+def _mapped_errors(timed_out: type[Exception], failed: type[Exception]) -> Generator[None]:
     try:
         yield
     except TimeoutError as error:

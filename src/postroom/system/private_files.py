@@ -94,7 +94,7 @@ def make_private(data_dir: Path) -> list[ExposedFile]:
 def exposed_files(data_dir: Path) -> list[ExposedFile]:
     """Files in the data folder, and the folder itself, that users other than the owner can read or write."""
     found: list[ExposedFile] = []
-    for path, wanted in _kept(data_dir):
+    for path, wanted in _private_paths(data_dir):
         with contextlib.suppress(OSError):  # deleted in the meantime
             status = path.lstat()
             if not stat.S_ISLNK(status.st_mode) and stat.S_IMODE(status.st_mode) & OTHERS:
@@ -110,7 +110,7 @@ def is_open_to_others(path: Path) -> bool:
         return False
 
 
-def _kept(data_dir: Path) -> Iterator[tuple[Path, int]]:
+def _private_paths(data_dir: Path) -> Iterator[tuple[Path, int]]:
     if not data_dir.is_dir():
         return
     yield data_dir, FOLDER_MODE

@@ -53,12 +53,14 @@ def _observing(
     metric: Metric, values: Callable[[Metric], Mapping[Attributes, float]]
 ) -> Callable[[CallbackOptions], Iterable[Observation]]:
     def observe(_options: CallbackOptions) -> Iterable[Observation]:
-        return [Observation(value, _named(metric, attributes)) for attributes, value in values(metric).items()]
+        return [
+            Observation(value, _attributes_by_name(metric, attributes)) for attributes, value in values(metric).items()
+        ]
 
     return observe
 
 
-def _named(metric: Metric, attributes: Attributes) -> dict[str, str]:
+def _attributes_by_name(metric: Metric, attributes: Attributes) -> dict[str, str]:
     return dict(zip(metric.attributes, attributes, strict=True))
 
 
@@ -88,7 +90,7 @@ class Histograms:
         # The sum may be one value ahead of the counts, or behind, if the event loop adds while a thread reads.
         counts = buckets.counts.copy()
         return HistogramDataPoint(
-            attributes=_named(metric, attributes),
+            attributes=_attributes_by_name(metric, attributes),
             start_time_unix_nano=self._since,
             time_unix_nano=now,
             count=sum(counts),

@@ -124,13 +124,13 @@ class Cleaner:
     def __call__(self, _logger: object, _method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
         exception = event.pop("exception", None)
         cleaned: dict[str, Any] = {
-            self._text(str(name)): self._named(str(name), value) for name, value in event.items()
+            self._text(str(name)): self._redact(str(name), value) for name, value in event.items()
         }
         if exception is not None:
             cleaned["exception"] = self._text(str(exception), longest=LONGEST_TRACEBACK)
         return cleaned
 
-    def _named(self, name: str, value: object, depth: int = 0) -> object:
+    def _redact(self, name: str, value: object, depth: int = 0) -> object:
         if value is None or isinstance(value, bool):
             return value
         if _is_named(name, SECRET_WORD, SECRET_NAME):
@@ -156,7 +156,7 @@ class Cleaner:
                 return "…"
             case dict():
                 pairs = cast("dict[object, object]", value).items()
-                return {self._text(str(name)): self._named(str(name), inner, depth + 1) for name, inner in pairs}
+                return {self._text(str(name)): self._redact(str(name), inner, depth + 1) for name, inner in pairs}
             case list() | tuple() | set() | frozenset():
                 return [self._value(inner, depth + 1) for inner in cast("Iterable[object]", value)]
             case _:

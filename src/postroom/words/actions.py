@@ -27,12 +27,12 @@ OFFERED: Mapping[str, str] = {
 
 def asked(action_type: str, parameters: Mapping[str, Any]) -> str:
     """The action as something to do, such as `label it “Receipts” and archive it`."""
-    return _listed(_said(action_type, parameters, lambda spec: spec.asked)) or "leave it as it is"
+    return _join_with_and(_phrases(action_type, parameters, lambda spec: spec.asked)) or "leave it as it is"
 
 
 def done(action_type: str, parameters: Mapping[str, Any]) -> str:
     """The action as something that was done, such as `labelled “Receipts” and archived`."""
-    return _listed(_said(action_type, parameters, lambda spec: spec.done)) or "left as it was"
+    return _join_with_and(_phrases(action_type, parameters, lambda spec: spec.done)) or "left as it was"
 
 
 def in_brief(action_type: str, parameters: Mapping[str, Any]) -> str:
@@ -65,7 +65,7 @@ def kind_done(action_type: str) -> str:
             return next((spec.done.capitalize() for name, spec in SPECS.items() if name == action_type), action_type)
 
 
-def _said(action_type: str, parameters: Mapping[str, Any], words: Callable[[ActionSpec], str]) -> Iterable[str]:
+def _phrases(action_type: str, parameters: Mapping[str, Any], words: Callable[[ActionSpec], str]) -> Iterable[str]:
     return [_with_detail(words(step.spec), step.spec, step.parameters) for step in steps_of(action_type, parameters)]
 
 
@@ -82,6 +82,6 @@ def _when(parameters: Mapping[str, Any]) -> str:
     return "" if amount is None else f"for {amount} {parameters.get('units')}"
 
 
-def _listed(parts: Iterable[str]) -> str:
+def _join_with_and(parts: Iterable[str]) -> str:
     *first, last = (*parts,) or ("",)
     return f"{', '.join(first)} and {last}" if first else last

@@ -303,10 +303,10 @@ def label_change(action_type: ActionType, label_id: str | None = None) -> LabelC
     change = SPECS[action_type].change
     if change is None or (label_id is None and THE_LABEL in change.add | change.remove):
         raise Fatal(f"{action_type} is not a change of labels")
-    return LabelChange(_named(change.add, label_id), _named(change.remove, label_id))
+    return LabelChange(_with_label_id(change.add, label_id), _with_label_id(change.remove, label_id))
 
 
-def _named(labels: frozenset[str], label_id: str | None) -> frozenset[str]:
+def _with_label_id(labels: frozenset[str], label_id: str | None) -> frozenset[str]:
     return frozenset(label_id if each == THE_LABEL and label_id is not None else each for each in labels)
 
 

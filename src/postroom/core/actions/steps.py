@@ -222,12 +222,12 @@ def _stored_step(field: str, given: object) -> Step:
 def _read_step(field: str, given: object) -> Step:
     if isinstance(given, str):
         name, _, argument = given.strip().partition(" ")
-        action_type = _named(field, name)
+        action_type = _action_type(field, name)
         return Step(action_type, _from_text(field, action_type, argument.strip()))
     if isinstance(given, Mapping) and len(cast("Mapping[object, object]", given)) == 1:
         ((key, value),) = cast("Mapping[object, Any]", given).items()
         name = str(key)
-        action_type = _named(field, name)
+        action_type = _action_type(field, name)
         if value is None or isinstance(value, str):
             return Step(action_type, _from_text(field, action_type, (value or "").strip()))
         if isinstance(value, Mapping):
@@ -235,7 +235,7 @@ def _read_step(field: str, given: object) -> Step:
     raise BadInput(field, "is not an action", _FORM)
 
 
-def _named(field: str, name: str) -> ActionType:
+def _action_type(field: str, name: str) -> ActionType:
     for action_type in ACTION_TYPES:
         if action_type == name:
             return action_type

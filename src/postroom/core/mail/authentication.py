@@ -33,10 +33,10 @@ def proven_domains(head: bytes, server: str) -> frozenset[str]:
     name, _, results = found[0].partition(";")
     if name.strip().lower() != server:
         return frozenset()
-    return frozenset(_passed(results))
+    return frozenset(_verified_domains(results))
 
 
-def _passed(results: str) -> Iterator[str]:
+def _verified_domains(results: str) -> Iterator[str]:
     for each in results.split(";"):
         found = _RESULT.fullmatch(each)
         if found is None:

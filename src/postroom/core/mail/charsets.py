@@ -58,14 +58,14 @@ def decode_text(content: bytes, label: str | None) -> Decoded:
     """Decode the content. Bytes that fit no charset become replacement characters, never an error."""
     codec = codec_of(label) if label else "utf_8"
     if codec is None:
-        return Decoded(_guessed(content), repaired=True)
+        return Decoded(_guess(content), repaired=True)
     try:
         text = content.decode(codec)
         return Decoded(text if codec != "utf_7" else _without_surrogates(text), repaired=False)
     except UnicodeError:
         pass
     if codec in ("utf_8", "cp1252"):
-        return Decoded(_guessed(content), repaired=True)
+        return Decoded(_guess(content), repaired=True)
     try:
         return Decoded(content.decode("utf_8"), repaired=True)
     except UnicodeError:
@@ -77,7 +77,7 @@ def _without_surrogates(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _guessed(content: bytes) -> str:
+def _guess(content: bytes) -> str:
     """Decode without a usable label: as UTF-8 if only a few bytes are broken, otherwise as Windows-1252."""
     text = content.decode("utf_8", "replace")
     broken = text.count("\ufffd")

@@ -85,14 +85,14 @@ class _Cleaning:
                 at = self._end_of_tag(start + 2)
                 yield _closing(name.group().lower()) if name else ""
             elif name := _NAME.match(source, start + 1):
-                written, at = self._opened(name.group().lower(), name.end())
+                written, at = self._start_tag(name.group().lower(), name.end())
                 yield written
             else:
                 yield "&lt;"
                 at = start + 1
         yield _text(source[at:])
 
-    def _opened(self, name: str, at: int) -> tuple[str, int]:
+    def _start_tag(self, name: str, at: int) -> tuple[str, int]:
         """The tag as it is written anew, and the position after it and what belongs to it."""
         given, at = self._attributes(at)
         if name in _CLOSING:
@@ -130,13 +130,13 @@ class _Cleaning:
     def _image(self, source: str) -> str:
         source = source.strip()
         if source[:4].lower() == "cid:":
-            return self._enclosed(unquote(source[4:]))
+            return self._enclosed_image(unquote(source[4:]))
         if _ENCLOSED.fullmatch(source):
             return source
         self.remote_images += bool(source)
         return ""
 
-    def _enclosed(self, id: str) -> str:
+    def _enclosed_image(self, id: str) -> str:
         """The image of this id; a message that repeats one image thousands of times gets it a few times."""
         found = self._images.get(id, "")
         if len(found) > self._image_room:

@@ -120,12 +120,12 @@ NOTHING: frozenset[str] = frozenset()
 
 
 def found_in_subject(subject: str) -> Found:
-    return _found(subject[:LONGEST_SUBJECT], 0, NOTHING)
+    return _evidence_in(subject[:LONGEST_SUBJECT], 0, NOTHING)
 
 
 def found_in_text(text: str, subject: Found) -> Found:
     """The same for a text, in which every phrase weighs one less, and one that is in the subject nothing."""
-    return _found(text[:LONGEST_TEXT], 1, subject.phrases)
+    return _evidence_in(text[:LONGEST_TEXT], 1, subject.phrases)
 
 
 def fits_sender(name: str, sender: str, domain: str) -> bool:
@@ -138,7 +138,7 @@ def fits(name: str, sender: str) -> bool:
     return any(part in sender for part in _SENDERS[name])
 
 
-def _found(text: str, less: int, known: frozenset[str]) -> Found:
+def _evidence_in(text: str, less: int, known: frozenset[str]) -> Found:
     words = plain_words(text)
     weights: dict[str, int] = {}
     phrases: set[str] = set()

@@ -53,7 +53,7 @@ def _in_folder(folder: Path) -> Iterator[MailFile]:
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
-        yield MailFile(_shown(folder), b"", f"it cannot be read ({error.strerror})")
+        yield MailFile(_path_text(folder), b"", f"it cannot be read ({error.strerror})")
         return
     names = {entry.name for entry in entries}
     is_maildir = {"cur", "new"} <= names
@@ -76,7 +76,7 @@ def _is_file(entry: "os.DirEntry[str]") -> bool:
         return True
 
 
-def _shown(path: Path, number: int = 0) -> str:
+def _path_text(path: Path, number: int = 0) -> str:
     """The path as text; not every file name is valid text."""
     name = os.fsencode(path).decode("utf-8", "backslashreplace")
     return f"{name}#{number}" if number else name
@@ -88,9 +88,9 @@ def _in_file(path: Path, *, may_be_mbox: bool) -> Iterator[MailFile]:
             if may_be_mbox and path.suffix.lower() != ".eml" and file.peek(len(_MBOX))[: len(_MBOX)] == _MBOX:
                 yield from _in_mbox(file, path)
             else:
-                yield MailFile(_shown(path), file.read(LARGEST_MESSAGE + 1))
+                yield MailFile(_path_text(path), file.read(LARGEST_MESSAGE + 1))
     except OSError as error:
-        yield MailFile(_shown(path), b"", f"it cannot be read ({error.strerror})")
+        yield MailFile(_path_text(path), b"", f"it cannot be read ({error.strerror})")
 
 
 def _in_mbox(file: BinaryIO, path: Path) -> Iterator[MailFile]:
@@ -101,13 +101,13 @@ def _in_mbox(file: BinaryIO, path: Path) -> Iterator[MailFile]:
         begun, ends = 0, [between.end() for between in _BETWEEN.finditer(block, searched)]
         for end in ends:
             number += 1
-            yield MailFile(_shown(path, number), _from_mbox(bytes(block[begun:end])))
+            yield MailFile(_path_text(path, number), _from_mbox(bytes(block[begun:end])))
             begun = end
         del block[:begun]
         # Of a message that is too large, the middle is dropped. Its end may be the beginning of what is searched for.
         del block[_KEPT:-_LONGEST_BETWEEN]
         searched = max(len(block) - _LONGEST_BETWEEN, 0)
-    yield MailFile(_shown(path, number + 1 if number else 0), _from_mbox(bytes(block)))
+    yield MailFile(_path_text(path, number + 1 if number else 0), _from_mbox(bytes(block)))
 
 
 def _from_mbox(raw: bytes) -> bytes:

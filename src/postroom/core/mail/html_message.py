@@ -33,7 +33,7 @@ def html_message(raw: bytes) -> HtmlMessage | None:
     shown = _shown_parts(root)
     if not any(map(_is_html, shown)):
         return None
-    images, room = _enclosed(root), LONGEST_HTML
+    images, room = _images_of(root), LONGEST_HTML
     pieces: list[str] = []
     remote, is_cut = 0, False
     for part in shown:
@@ -81,7 +81,7 @@ def _shown_parts(root: Part) -> list[Part]:
     return found
 
 
-def _enclosed(root: Part) -> dict[str, str]:
+def _images_of(root: Part) -> dict[str, str]:
     """The images that HTML can refer to, as `data:` addresses by their ids."""
     found: dict[str, str] = {}
     room = LARGEST_IMAGES

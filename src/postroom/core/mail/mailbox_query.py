@@ -216,11 +216,11 @@ class _Parser:
         self._count()
         match token.kind:
             case "sign":
-                return self._signed(token.text, header)
+                return self._signed_term(token.text, header)
             case "mark":
                 return self._group(token.text, header)
             case "name":
-                return self._named(token.text, header)
+                return self._operator(token.text, header)
             case "quoted":
                 if not token.is_closed:
                     raise BadInput(FIELD, "has a quotation mark without its end", 'write "a phrase" with both')
@@ -228,7 +228,7 @@ class _Parser:
             case "word":
                 return self._word(token.text, header)
 
-    def _signed(self, sign: str, header: Header | None) -> Query:
+    def _signed_term(self, sign: str, header: Header | None) -> Query:
         unit = self._unit(header)
         if unit is None or unit == "OR":
             raise BadInput(FIELD, f"has {sign!r} before nothing", "write -word to exclude a word")
@@ -260,7 +260,7 @@ class _Parser:
             raise BadInput(FIELD, f"{word} has no value right after it", f"leave no space, as in {word}something")
         return _phrase(word, header)
 
-    def _named(self, name: str, header: Header | None) -> Query:
+    def _operator(self, name: str, header: Header | None) -> Query:
         lower = name.lower()
         if lower in _REFUSED:
             raise BadInput(FIELD, f"{lower}: cannot be searched for here", _REFUSED[lower])

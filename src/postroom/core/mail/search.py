@@ -173,11 +173,11 @@ def _check_operator(negated: bool, name: str | None, bare: str) -> None:
 def _with_part(query: SearchQuery, name: str | None, value: str, quoted: bool, negated: bool) -> SearchQuery:
     match name:
         case "label":
-            return _with_labels(query, (_named(name, value),), negated)
+            return _with_labels(query, (_value_of(name, value),), negated)
         case "in":
-            return _in_place(query, _named(name, value), negated)
+            return _in_place(query, _value_of(name, value), negated)
         case "is":
-            return _in_state(query, _named(name, value).lower(), negated)
+            return _in_state(query, _value_of(name, value).lower(), negated)
         case "has":
             if value.lower() not in ("attachment", "attachments"):
                 raise BadInput(FIELD, "has: is followed by something else", "write has:attachment")
@@ -185,7 +185,7 @@ def _with_part(query: SearchQuery, name: str | None, value: str, quoted: bool, n
         case "account" | "after" | "before" if negated:
             raise BadInput(FIELD, f"{name}: cannot be excluded", f"write {name}: without the minus sign")
         case "account":
-            return replace(query, account=_named(name, value))
+            return replace(query, account=_value_of(name, value))
         case "after":
             moment = _moment(name, value)
             return replace(query, after=moment if query.after is None else max(query.after, moment))
@@ -234,7 +234,7 @@ def _in_state(query: SearchQuery, state: str, negated: bool) -> SearchQuery:
             raise BadInput(FIELD, "is: is followed by something else", "write is:unread, is:read or is:starred")
 
 
-def _named(name: str, value: str) -> str:
+def _value_of(name: str, value: str) -> str:
     if not value.strip():
         raise BadInput(FIELD, f"{name}: has no value", f'write {name}:something, or {name}:"some thing"')
     return value.strip()

@@ -35,7 +35,7 @@ def class_of(text: str, enhanced: str | None, later: bool) -> BounceClass | None
     """The class by text and enhanced status code; None if they do not say. `later` is for 4xx."""
     detail = (enhanced or words.code_within(text) or "").partition(".")[2]
     precise = _PRECISE.get(detail)
-    said = [each for each in _said(text, detail) if not (later and each is BounceClass.SOFT)]
+    said = [each for each in _classes_in(text, detail) if not (later and each is BounceClass.SOFT)]
     if precise is BounceClass.HARD and BounceClass.HARD in said:
         found: BounceClass | None = BounceClass.HARD
     elif precise is None or precise is BounceClass.HARD:
@@ -51,7 +51,7 @@ def class_of_code(code: int | None) -> BounceClass | None:
     return _CODES.get(code or 0)
 
 
-def _said(text: str, detail: str) -> Iterator[BounceClass]:
+def _classes_in(text: str, detail: str) -> Iterator[BounceClass]:
     """The classes that the sentence speaks of, the one that explains it best first."""
     linked = words.sentence_of(text)
     sentence = words.without_links(linked)

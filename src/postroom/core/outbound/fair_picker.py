@@ -76,7 +76,7 @@ class FairPicker:
         It suffices if every mail has one recipient and nobody holds too much; otherwise `pick` asks for more. Of a
         tenant with one busy domain, the whole way down to its first mail may be added at once.
         """
-        shares = _shared(self._busy, self._root.clock, most)
+        shares = _share_out(self._busy, self._root.clock, most)
         yield [Wanted(lane, FIRST, max(count, REGARDED)) for lane, count in shares]
         for _ in ("tenant", "domain", "sender"):
             shares = _shared_below(shares)
@@ -286,7 +286,7 @@ def _shared_below(shares: Sequence[tuple[Node, int]]) -> list[tuple[Node, int]]:
         if (heap := node.heap) and (count == 1 or len(heap) == 1):
             below.append((heap[0][2], count))
         elif heap:
-            below += _shared([child for _, _, child in heap], node.clock, count)
+            below += _share_out([child for _, _, child in heap], node.clock, count)
     return below
 
 
@@ -301,7 +301,7 @@ def _by_start(node: Node) -> float:
     return node.start
 
 
-def _shared(nodes: Sequence[Node], clock: float, count: int) -> list[tuple[Node, int]]:
+def _share_out(nodes: Sequence[Node], clock: float, count: int) -> list[tuple[Node, int]]:
     """How many of the next `count` mails of one recipient each node would get, if each had enough of them."""
     if len(nodes) == 1:
         return [(nodes[0], count)]

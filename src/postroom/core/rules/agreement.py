@@ -63,7 +63,7 @@ def agreement(
         return Judgement(True, spec.by_hand)
     if place is not None and place in spec.contrary:
         return Judgement(False, _PLACED[place])
-    if spec.ends_in == "trash" and (kept := _kept(change, own_labels)) is not None:
+    if spec.ends_in == "trash" and (kept := _reason_to_keep(change, own_labels)) is not None:
         return Judgement(False, kept)
     if action_type == "apply_label" and change.added & frozenset(own_labels):
         return Judgement(False, "gave it another label")
@@ -82,7 +82,7 @@ def _is_same(action_type: ActionType, label_id: str | None, change: OwnerLabelCh
     return wanted.add <= change.added and wanted.remove <= change.removed
 
 
-def _kept(change: OwnerLabelChange, own_labels: Collection[str]) -> str | None:
+def _reason_to_keep(change: OwnerLabelChange, own_labels: Collection[str]) -> str | None:
     if "STARRED" in change.added:
         return "starred it"
     return "gave it a label" if change.added & frozenset(own_labels) else None
@@ -99,10 +99,10 @@ class PastAction:
 
 def is_ours(change: OwnerLabelChange, done: Collection[PastAction], now: datetime) -> bool:
     """Whether the change is, or may be, our own: by an action, an undo, or snoozed mail that comes back."""
-    return any(_caused(each, change, now) for each in done)
+    return any(_is_effect_of(each, change, now) for each in done)
 
 
-def _caused(done: PastAction, change: OwnerLabelChange, now: datetime) -> bool:
+def _is_effect_of(done: PastAction, change: OwnerLabelChange, now: datetime) -> bool:
     if done.executed_at is None or now - done.executed_at < SETTLING:
         return True
     if (until := _until(done.hint)) is None or now < until:

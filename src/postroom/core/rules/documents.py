@@ -43,12 +43,12 @@ class RuleFile(NamedTuple):
 
 def read_documents(text: str) -> list[RuleDraft]:
     """The rules in a YAML or JSON text. Raises BadInput, which names the rule, the field and the remedy."""
-    return _read_rules(_parsed(text))
+    return _read_rules(_parse(text))
 
 
 def read_rule_file(text: str) -> RuleFile:
     """The rules in a text, and the tests beside them. Raises BadInput."""
-    document = _parsed(text)
+    document = _parse(text)
     given = cast("Mapping[object, object]", document) if isinstance(document, Mapping) else dict[object, object]()
     tests = given.get("tests")
     return RuleFile(_read_rules(cast("object", document)), [] if tests is None else read_tests(tests))
@@ -58,7 +58,7 @@ def _read_rules(document: object) -> list[RuleDraft]:
     drafts: list[RuleDraft] = []
     names: dict[str, int] = {}
     for number, each in enumerate(_list_of_rules(document), 1):
-        drafts.append(_named(number, each))
+        drafts.append(_read_rule(number, each))
         earlier = names.setdefault(drafts[-1].name, number)
         if earlier != number:
             raise BadInput(f"rule {number}", f"has the name of rule {earlier}, {drafts[-1].name!r}", "rename one")
@@ -71,15 +71,15 @@ def write_documents(drafts: Iterable[RuleDraft], format: DocumentFormat) -> str:
     if format == "json":
         lines = ",\n".join(json.dumps(each, ensure_ascii=False) for each in document["rules"])
         return f'{{"rules": [\n{lines}\n]}}\n'
-    return _written(document)
+    return _write_yaml(document)
 
 
 def write_rule(draft: RuleDraft) -> str:
     """One rule as YAML that `read_documents` can read."""
-    return _written(as_document(draft))
+    return _write_yaml(as_document(draft))
 
 
-def _written(document: Mapping[str, Any]) -> str:
+def _write_yaml(document: Mapping[str, Any]) -> str:
     from ruamel.yaml import YAML
 
     yaml = YAML(typ="safe", pure=True)
@@ -97,7 +97,7 @@ def _always(_data: object) -> bool:
     return True
 
 
-def _named(number: int, given: object) -> RuleDraft:
+def _read_rule(number: int, given: object) -> RuleDraft:
     """Read one rule; an error names which one it is."""
     try:
         return read_draft(given)
@@ -128,7 +128,7 @@ def _check_count(count: int) -> None:
         raise BadInput("rules", f"there are {count:,}", f"give at most {MOST_RULES:,} at a time")
 
 
-def _parsed(text: str) -> object:
+def _parse(text: str) -> object:
     size = len(text.encode("utf-8", "replace"))
     if size > LARGEST_JSON:
         raise BadInput("rules", "are more than 8 MiB", "divide the file")

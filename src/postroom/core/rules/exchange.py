@@ -73,7 +73,7 @@ class Imported:
             self.refuse(where, name, str(error))
             return False
         draft = RuleDraft(
-            self._unused(one_line(name)),
+            self._unused_name(one_line(name)),
             condition,
             action_type,
             parameters,
@@ -124,7 +124,7 @@ class Imported:
         else:
             self.never(where, name, "its tests contradict each other")
 
-    def _unused(self, name: str) -> str:
+    def _unused_name(self, name: str) -> str:
         unused, number = name, 2
         while unused in self.places:
             unused = f"{name[: LONGEST_NAME - 8]} ({number})"

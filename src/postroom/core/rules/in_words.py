@@ -19,7 +19,7 @@ def conditions_in_words(conditions: object, depth: int = 0) -> str:
     ((kind, argument),) = cast("Mapping[object, object]", conditions).items()
     match kind, argument:
         case "and" | "or", list():
-            return _joined(f" {kind} ", cast("list[object]", argument), depth)
+            return _join(f" {kind} ", cast("list[object]", argument), depth)
         case "not", Mapping():
             inner = cast("Mapping[Any, Any]", argument)
             return f"not ({conditions_in_words(inner, depth + 1)})" if depth < DEEPEST else "not (…)"
@@ -27,7 +27,7 @@ def conditions_in_words(conditions: object, depth: int = 0) -> str:
             return _leaf(str(kind), argument)
 
 
-def _joined(word: str, parts: Sequence[object], depth: int) -> str:
+def _join(word: str, parts: Sequence[object], depth: int) -> str:
     if depth > DEEPEST:
         return "(…)"
     said = [_in_brackets(each, conditions_in_words(each, depth + 1)) for each in parts[:MOST_PARTS]]

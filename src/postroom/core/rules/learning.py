@@ -137,7 +137,7 @@ def repeated(
         if kind != "sender" and len({each.origin.sender for each in proof}) < 2:
             continue
         evidence = _evidence("repeated", [each.id for each in proof], by=kind, days=WITHIN.days)
-        return _suggested(account_id, _repeating(account_id, action, kind, value, own_labels), evidence)
+        return _suggest(account_id, _repeating(account_id, action, kind, value, own_labels), evidence)
     return None
 
 
@@ -183,7 +183,7 @@ def exception_for(account_id: UUID, reversal: ReversedDecision, own_labels: Mapp
         BEFORE_THE_MODEL if reversal.priority is None else reversal.priority - 1,
     )
     evidence = _evidence("taken_back", [reversal.message_id], decision=str(reversal.decision_id), did=reversal.what)
-    return _suggested(account_id, draft, evidence)
+    return _suggest(account_id, draft, evidence)
 
 
 def merged(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def _repeating(
     )
 
 
-def _suggested(account_id: UUID, draft: RuleDraft, evidence: Mapping[str, Any]) -> RuleSuggestion | None:
+def _suggest(account_id: UUID, draft: RuleDraft, evidence: Mapping[str, Any]) -> RuleSuggestion | None:
     """The suggestion, or None if the draft is invalid: an address may hold anything."""
     try:
         read_draft(as_document(draft))

@@ -13,12 +13,12 @@ Logic = Condition | bool
 
 def every(parts: Iterable[Logic]) -> Logic:
     """All of the parts: flat, each once; False if two of them contradict each other."""
-    return _joined(parts, "and", neutral=True)
+    return _join(parts, "and", neutral=True)
 
 
 def some(parts: Iterable[Logic]) -> Logic:
     """Any of the parts: flat, each once; True if two of them leave nothing out."""
-    return _joined(parts, "or", neutral=False)
+    return _join(parts, "or", neutral=False)
 
 
 def negated(part: Logic) -> Logic:
@@ -27,7 +27,7 @@ def negated(part: Logic) -> Logic:
     return part.get("not", {"not": part})
 
 
-def _joined(parts: Iterable[Logic], kind: str, *, neutral: bool) -> Logic:
+def _join(parts: Iterable[Logic], kind: str, *, neutral: bool) -> Logic:
     found: dict[str, Condition] = {}
     for part in _flat(parts, kind):
         if part is neutral:

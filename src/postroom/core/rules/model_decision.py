@@ -75,21 +75,23 @@ def decision_schema(allowed_labels: Sequence[str]) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "rationale": {"type": "string", "description": "Why, in one or two sentences"},
         "action": {"type": "string", "enum": actions, "description": "What to do; none leaves the mail where it is"},
-        "parameters": {**_closed(parameters), "description": "What the action needs; null for everything else"},
+        "parameters": {**_closed_object(parameters), "description": "What the action needs; null for everything else"},
         "also": {
             "type": ["array", "null"],
-            "items": _closed({"action": {"type": "string", "enum": actions[1:]}, "parameters": _closed(parameters)}),
+            "items": _closed_object(
+                {"action": {"type": "string", "enum": actions[1:]}, "parameters": _closed_object(parameters)}
+            ),
             "description": "Further actions on the same mail, in order; one that sends or deletes comes last",
         },
         "confidence": {"type": "number", "description": "How sure you are, from 0 to 1"},
         "needs_approval": {"type": "boolean", "description": "Whether a person should look at it first"},
         "alternatives": {
             "type": ["array", "null"],
-            "items": _closed({"action": {"type": "string"}, "confidence": {"type": "number"}}),
+            "items": _closed_object({"action": {"type": "string"}, "confidence": {"type": "number"}}),
             "description": f"Up to {MOST_ALTERNATIVES} other actions you weighed, a label after its action; or null",
         },
     }
-    return _closed(fields)
+    return _closed_object(fields)
 
 
 def _parameter_schema(name: str) -> dict[str, Any]:
@@ -99,7 +101,7 @@ def _parameter_schema(name: str) -> dict[str, Any]:
     return {**schema, "description": f"{' and '.join(takers)}: {schema['description']}"}
 
 
-def _closed(fields: dict[str, Any]) -> dict[str, Any]:
+def _closed_object(fields: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
 
 

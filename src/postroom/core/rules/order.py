@@ -27,10 +27,10 @@ def moved(places: Sequence[RulePlace], id: UUID, down: bool) -> list[RulePlace]:
         return []
     wanted = [*places[:at], *places[at + 1 :]]
     wanted.insert(to, places[at])
-    return _fitted(wanted, to)
+    return _fit(wanted, to)
 
 
-def _fitted(wanted: Sequence[RulePlace], moved: int) -> list[RulePlace]:
+def _fit(wanted: Sequence[RulePlace], moved: int) -> list[RulePlace]:
     """Return new priorities, from the moved rule on, which sort the rules as wanted."""
     id = wanted[moved].id
     first = _after(wanted[moved - 1], id) if moved > 0 else _before(wanted[1], id)

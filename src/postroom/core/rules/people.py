@@ -53,7 +53,7 @@ def _in_addresses(kind: str, found: Addresses) -> Callable[[str, object], Check]
     """Check for an address, or for a domain with an @ before it, among those that are found."""
 
     def check(field: str, argument: object) -> Check:
-        wanted = _wanted(kind, field, argument)
+        wanted = _address_or_domain(kind, field, argument)
         if wanted.startswith("@"):
             return Check(lambda seen: any(each.endswith(wanted) for each in found(seen)), ((kind, wanted),))
         return Check(lambda seen: wanted in found(seen), ((kind, wanted),))
@@ -61,7 +61,7 @@ def _in_addresses(kind: str, found: Addresses) -> Callable[[str, object], Check]
     return check
 
 
-def _wanted(kind: str, field: str, argument: object) -> str:
+def _address_or_domain(kind: str, field: str, argument: object) -> str:
     """The canonical address, or the domain with an @ before it."""
     text = text_of(field, argument).strip()
     if text.startswith("@"):

@@ -71,7 +71,7 @@ def make_plan(drafts: Sequence[RuleDraft], stored: Sequence[StoredRule], *, prun
     """
     named = {each.draft.name: each for each in stored}
     wanted = {draft.name for draft in drafts}
-    moved = _moved(drafts, named)
+    moved = _rules_to_move(drafts, named)
     changes: list[PlannedChange] = []
     for draft in drafts:
         before = named.get(draft.name)
@@ -105,7 +105,7 @@ def _change(draft: RuleDraft, before: StoredRule, moved: bool) -> PlannedChange 
     return PlannedChange("~", draft.name, draft, before.id, before.version, fields, _by_hand(before), taken_over, moved)
 
 
-def _moved(drafts: Sequence[RuleDraft], named: Mapping[str, StoredRule]) -> frozenset[str]:
+def _rules_to_move(drafts: Sequence[RuleDraft], named: Mapping[str, StoredRule]) -> frozenset[str]:
     """The rules that need new ids, so that those of equal priority are tried in the order of the file. New ids are
     higher than all earlier ones, so whatever follows a new rule, or one that moves, moves too.
     """

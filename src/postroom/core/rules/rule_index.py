@@ -202,8 +202,8 @@ def _uses(rules: Sequence[tuple[Scope, Node]]) -> Uses:
 def _better(one: tuple[Key, ...] | None, other: tuple[Key, ...] | None, uses: Uses) -> tuple[Key, ...] | None:
     if one is None or other is None:
         return other if one is None else one
-    return min(one, other, key=lambda keys: (max(RANK[slot] for slot, _ in keys), len(keys), _used(keys, uses)))
+    return min(one, other, key=lambda keys: (max(RANK[slot] for slot, _ in keys), len(keys), _count_uses(keys, uses)))
 
 
-def _used(keys: tuple[Key, ...], uses: Uses) -> int:
+def _count_uses(keys: tuple[Key, ...], uses: Uses) -> int:
     return sum(uses.get(key, 0) for key in keys)

@@ -127,7 +127,7 @@ class _Script:
     def __init__(self, commands: Sequence[Call]) -> None:
         self.imported = Imported()
         self._commands = commands
-        self._extensions = Extensions(frozenset(_required(commands)))
+        self._extensions = Extensions(frozenset(_required_extensions(commands)))
         self._titles: dict[int, str] = {}
         self._idle: set[str] = set()
         self._tests: dict[int, _Test] = {}
@@ -263,7 +263,7 @@ class _Script:
             call = commands[at]
             at += 1
             if call.name == "stop":
-                self._found(found, _Way(tests, effects, True, line))
+                self._add_way(found, _Way(tests, effects, True, line))
                 self._tell_unreachable(commands[at:], f"the script stops on line {call.line}")
                 return
             if call.name == "if":
@@ -271,9 +271,9 @@ class _Script:
                 self._branch(chain, (commands, at + len(chain) - 1, parent), tests, effects, line, found)
                 return
             effects = effects.after(_alone(call), self._extensions, line)
-        self._found(found, _Way(tests, effects, False, line))
+        self._add_way(found, _Way(tests, effects, False, line))
 
-    def _found(self, ways: list[_Way], way: _Way) -> None:
+    def _add_way(self, ways: list[_Way], way: _Way) -> None:
         ways.append(way)
         if len(ways) > MOST_WAYS:
             raise _TooMany(TOO_MANY_WAYS)
@@ -316,7 +316,7 @@ class _Script:
         self, lines: tuple[int, ...], condition: Logic, outcome: Outcome, *, continues: bool, is_idle: bool
     ) -> bool:
         where = f"line {lines[0]}" if len(lines) == 1 else f"lines {', '.join(map(str, lines))}"
-        name = self._title(lines) or f"Sieve {where}: {_shown(outcome.steps)}"
+        name = self._title(lines) or f"Sieve {where}: {_steps_text(outcome.steps)}"
         added = self.imported.add(where, name, condition, outcome.steps, continues=continues, notes=outcome.notes)
         if added and is_idle:
             self._idle.add(self.imported.drafts[-1].name)
@@ -359,7 +359,7 @@ def _alone(call: Call) -> Call:
     return call
 
 
-def _required(commands: Sequence[Call]) -> Iterable[str]:
+def _required_extensions(commands: Sequence[Call]) -> Iterable[str]:
     for call in commands:
         if call.name == "require":
             for argument in call.arguments:
@@ -372,5 +372,5 @@ def _why_unknown(test: _Test, line: int) -> str:
     return test.why if test.line == line else f"it depends on line {test.line}, which is refused: {test.why}"
 
 
-def _shown(steps: Sequence[Step]) -> str:
+def _steps_text(steps: Sequence[Step]) -> str:
     return shown(*combined(steps)) if steps else "keep"

@@ -68,23 +68,23 @@ class Effects:
     def _after(self, call: Call, extensions: Extensions) -> "Effects":
         match call.name:
             case "keep":
-                given = _given(call, extensions, ("flags",), 0)
+                given = _read_arguments(call, extensions, ("flags",), 0)
                 return replace(self, kept=self.flags if given.flags is None else given.flags, cancelled=True)
             case "discard":
-                _given(call, extensions, (), 0)
+                _read_arguments(call, extensions, (), 0)
                 return replace(self, discarded=True, cancelled=True)
             case "redirect":
-                given = _given(call, extensions, ("copy",), 1)
+                given = _read_arguments(call, extensions, ("copy",), 1)
                 redirects = tuple(dict.fromkeys((*self.redirects, given.text)))
                 return replace(self, redirects=redirects, cancelled=self.cancelled or not given.copies)
             case "fileinto":
-                return self._filed(_given(call, extensions, ("copy", "create", "flags"), 1), extensions)
+                return self._file_into(_read_arguments(call, extensions, ("copy", "create", "flags"), 1), extensions)
             case "addflag" | "setflag" | "removeflag":
                 return replace(self, flags=self._flags_after(call, extensions))
             case _:
                 raise Inexpressible("it has no counterpart among actions")
 
-    def _filed(self, given: "_Given", extensions: Extensions) -> "Effects":
+    def _file_into(self, given: "_Given", extensions: Extensions) -> "Effects":
         extensions.check("fileinto", "fileinto")
         folder = folder_name(given.text)
         flags = self.flags if given.flags is None else given.flags
@@ -94,7 +94,7 @@ class Effects:
         return replace(self, filed=tuple(dict.fromkeys((*self.filed, (folder, flags)))), cancelled=cancelled)
 
     def _flags_after(self, call: Call, extensions: Extensions) -> Flags:
-        given = flags_of(_given(call, extensions, (), 1, lists=True).texts)
+        given = flags_of(_read_arguments(call, extensions, (), 1, lists=True).texts)
         extensions.check("imap4flags", call.name)
         match call.name:
             case "setflag":
@@ -114,7 +114,7 @@ class Effects:
         copies += [] if self.cancelled else [self.flags]
         if len(set(copies)) > 1:
             raise Inexpressible("it stores two copies with different flags, and here a message is one")
-        steps, notes = self._placed(in_inbox)
+        steps, notes = self._placement(in_inbox)
         flags = copies[0] if copies else NO_FLAGS
         steps += [Step(action) for flag, action in FLAG_ACTIONS.items() if flag in flags]
         if unknown := sorted(flags - FLAG_ACTIONS.keys()):
@@ -124,7 +124,7 @@ class Effects:
             steps.append(Step("forward", {"to": to}))
         return Outcome(steps, notes)
 
-    def _placed(self, in_inbox: bool) -> tuple[list[Step], list[str]]:
+    def _placement(self, in_inbox: bool) -> tuple[list[Step], list[str]]:
         """Labels, and whether the message leaves the inbox."""
         folders = [folder for folder, _ in self.filed]
         if any(map(is_trash, folders)):
@@ -157,7 +157,9 @@ class _Given(NamedTuple):
         return self.texts[0]
 
 
-def _given(call: Call, extensions: Extensions, tags: tuple[str, ...], count: int, *, lists: bool = False) -> _Given:
+def _read_arguments(
+    call: Call, extensions: Extensions, tags: tuple[str, ...], count: int, *, lists: bool = False
+) -> _Given:
     texts: list[list[str]] = []
     copies, flags = False, None
     left = list(call.arguments)

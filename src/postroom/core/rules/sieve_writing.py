@@ -58,7 +58,7 @@ def _commands(draft: RuleDraft, before: Sequence[RuleDraft], needs: set[str]) ->
     if flags := [flag for action, flag in FLAGS.items() if action in kinds]:
         needs.add("imap4flags")
         found.append(f"addflag {quoted_list(flags)};")
-    found += _filed(steps, kinds, needs)
+    found += _write_filing(steps, kinds, needs)
     for step in steps:
         if step.action_type == "forward":
             found += _redirects(step, needs)
@@ -78,7 +78,7 @@ def _check_beside(draft: RuleDraft, kinds: set[str], before: Sequence[RuleDraft]
         raise Inexpressible("a rule before it forwards and continues; of rules only one forwards, in Sieve both")
 
 
-def _filed(steps: Sequence[Step], kinds: set[str], needs: set[str]) -> list[str]:
+def _write_filing(steps: Sequence[Step], kinds: set[str], needs: set[str]) -> list[str]:
     folders = [str(step.parameters["label"]) for step in steps if step.action_type == "apply_label"]
     for folder in folders:
         if is_inbox(folder) or is_trash(folder) or is_archive(folder) or folder_name(folder) != folder:

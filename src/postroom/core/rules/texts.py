@@ -89,13 +89,13 @@ def _phrases(text: str) -> frozenset[str]:
         return frozenset()
 
 
-def _observed(what: str) -> Callable[[object, Seen], str]:
+def _always(what: str) -> Callable[[object, Seen], str]:
     return lambda _, seen: what
 
 
-_NOT_IN_SUBJECT = _observed("it is not in the subject")
-_NOT_IN_TEXT = _observed("it is not in the text")
-_NO_SUCH_PERSON = _observed("no name or address there has it")
+_NOT_IN_SUBJECT = _always("it is not in the subject")
+_NOT_IN_TEXT = _always("it is not in the text")
+_NO_SUCH_PERSON = _always("no name or address there has it")
 
 
 def words_condition(
@@ -196,7 +196,7 @@ SPECS = (
         "all these words and phrases are somewhere in the subject, the text, the names and addresses in `From`, `To`, "
         "`Cc` and `Bcc`, or the names of attachments",
         "it has the words “{}”",
-        _observed("they are not all in its subject, text, people or names of attachments"),
+        _always("they are not all in its subject, text, people or names of attachments"),
         needing("text", "attachments"),
         gmail_terms.words("words", ""),
         FormField("Has the words anywhere", "timetable", 80),

@@ -34,7 +34,7 @@ class Caller:
     @property
     def counted(self) -> str:
         """The address under which tries are counted: for IPv6 its /64, since that is what one machine is given."""
-        parsed = _parsed(self.address)
+        parsed = _parse(self.address)
         if parsed is None or parsed.version == 4:
             return self.address if parsed is None else str(parsed)
         return str(ipaddress.ip_network((parsed, 64), strict=False))
@@ -42,7 +42,7 @@ class Caller:
 
 def shortened(address: str) -> str:
     """The network of the address: /24 for IPv4, /48 for IPv6; this machine as such."""
-    parsed = _parsed(address)
+    parsed = _parse(address)
     if parsed is None:
         return "unknown address"
     if parsed.is_loopback:
@@ -50,7 +50,7 @@ def shortened(address: str) -> str:
     return str(ipaddress.ip_network((parsed, 24 if parsed.version == 4 else 48), strict=False))
 
 
-def _parsed(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def _parse(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -82,7 +82,7 @@ def check_message(
         problem = f"it has passed through more than {MOST_HOPS} servers"
         raise SubmissionRefused("Received", problem, "look for servers that send mail to each other", 554, "5.4.6")
     _check_author(by_name, tuple(addresses))
-    head = [_received(id, trace)]
+    head = [_received_header(id, trace)]
     if b"date" not in by_name:
         head.append(f"Date: {_date(trace.now.replace(microsecond=0))}\r\n")
     message_id = by_name.get(b"message-id", f"<{id}@{trace.host}>")
@@ -211,7 +211,7 @@ def _date(moment: datetime) -> str:
     return format_datetime(moment)
 
 
-def _received(id: UUID, trace: Trace) -> str:
+def _received_header(id: UUID, trace: Trace) -> str:
     when = _date(trace.now.replace(microsecond=0))
     return f"Received: from {trace.client} by {trace.host} with {trace.protocol}\r\n\tid {id}; {when}\r\n"
 

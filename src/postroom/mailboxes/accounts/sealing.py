@@ -47,7 +47,7 @@ async def reseal_all(database: Database, vault: Vault, key_id: str, clock: Clock
     for _ in range(MOST_ROUNDS):
         after, missed = None, 0
         while found := await database.run(secret_keys.sealed_by_others(key_id, after, BATCH)):
-            changes = [change for each in found if (change := _resealed(vault, each, unopened)) is not None]
+            changes = [change for each in found if (change := _reseal(vault, each, unopened)) is not None]
             done = await database.run(secret_keys.reseal(changes, clock())) if changes else 0
             resealed, missed, after = resealed + done, missed + len(changes) - done, found[-1]
         if not missed:
@@ -74,7 +74,7 @@ async def drop_other_keys(database: Database, vault: Vault, key_id: str, clock: 
     return old
 
 
-def _resealed(vault: Vault, stored: StoredSecret, unopened: dict[UUID, None]) -> Resealed | None:
+def _reseal(vault: Vault, stored: StoredSecret, unopened: dict[UUID, None]) -> Resealed | None:
     try:
         secret = vault.open(stored.sealed, stored.account_id, stored.field)
     except VaultError:

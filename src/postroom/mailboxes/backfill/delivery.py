@@ -32,7 +32,7 @@ class Delivery:
         for each in batch.ready:
             match results.get(each.id):
                 case Receipt() as receipt:
-                    batch.ends[each.id] = self._processed(each, receipt, batch)
+                    batch.ends[each.id] = self._processed_end(each, receipt, batch)
                 case BadInput() as error:
                     batch.ends[each.id] = End("failed", reason_of(error))
                 case PostroomError() as error:
@@ -41,7 +41,7 @@ class Delivery:
                     pass
         return trouble
 
-    def _processed(self, prepared: PreparedMessage, receipt: Receipt, batch: Batch) -> End:
+    def _processed_end(self, prepared: PreparedMessage, receipt: Receipt, batch: Batch) -> End:
         is_read_by_model = not receipt.duplicate and prepared.decision.tier == "full"
         cost = self._message_cost_micros if is_read_by_model else 0
         return End("processed", categories=batch.categories[prepared.id], cost_micros=cost)

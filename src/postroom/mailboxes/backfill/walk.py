@@ -120,7 +120,7 @@ class Walk:
     async def _walk_span(self) -> None:
         span = self._cursor.span(self._window)
         if self._ids is None:
-            self._ids = await self._patiently(lambda: self._listed(span))
+            self._ids = await self._patiently(lambda: self._list(span))
             if not self._ids and await self._patiently(self._is_last):
                 self._cursor = Cursor.end(self._window)
                 return
@@ -135,7 +135,7 @@ class Walk:
                 await self._report()
         self._cursor, self._ids = self._cursor.next_span(self._window), None
 
-    async def _listed(self, span: Window) -> deque[str]:
+    async def _list(self, span: Window) -> deque[str]:
         left = self._cursor.left(await self._archive.ids(span))
         if left:
             await self._live.sync()

@@ -47,7 +47,7 @@ class IndexFile:
     def run_all(self, statements: Sequence[tuple[str, tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
         """All of them in one transaction, or none; the rows of the last."""
         try:
-            connection = self._opened()
+            connection = self._ready_connection()
             if len(statements) == 1:
                 return connection.execute(*statements[0]).fetchall()
             rows: list[tuple[Any, ...]] = []
@@ -73,7 +73,7 @@ class IndexFile:
             self._connection.close()
             self._connection = None
 
-    def _opened(self) -> apsw.Connection:
+    def _ready_connection(self) -> apsw.Connection:
         if self._connection is None:
             try:
                 self._connection = self._open()

@@ -130,7 +130,7 @@ class MessageReader:
         while rest:
             count = self._at_once or len(rest)
             now, rest = rest[:count], rest[count:]
-            async with aclosing(self._fetched(source, now)) as batches:
+            async with aclosing(self._fetch_batches(source, now)) as batches:
                 async for fetched in batches:
                     fresh += _fresh(await self._settle(fetched))
                     limited |= {id: error for id, error in fetched.left.items() if isinstance(error, MailboxBusy)}
@@ -147,7 +147,7 @@ class MessageReader:
         self._update_counters()
         return ends
 
-    async def _fetched(self, source: MailSource, ids: Sequence[str]) -> AsyncGenerator[FetchResult]:
+    async def _fetch_batches(self, source: MailSource, ids: Sequence[str]) -> AsyncGenerator[FetchResult]:
         """Like `fetch`; an error of the whole request belongs to the message if there is only one."""
         try:
             async with aclosing(fetch(source, ids)) as batches:

@@ -57,11 +57,11 @@ class RefusedMail:
             self._ids = {id, *(each.id for each in refused_in(self._folder))}
         line = RefusedMessage(id, reason_of(error), self._clock().isoformat())
         if again:
-            replace_file(path, _written(*(each for each in _lines(path) if each.id != id), line))
+            replace_file(path, _as_lines(*(each for each in _lines(path) if each.id != id), line))
             _strike_off(old, {id})
         else:
             with open(open_private(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab") as file:
-                file.write(_written(line))
+                file.write(_as_lines(line))
 
     def forget(self, ids: Iterable[str]) -> bool:
         """Remove messages that have a better outcome now. Return whether there were any."""
@@ -96,7 +96,7 @@ def reason_of(error: Exception) -> str:
             return kind
 
 
-def _written(*lines: RefusedMessage) -> bytes:
+def _as_lines(*lines: RefusedMessage) -> bytes:
     return b"".join(orjson.dumps(each._asdict()) + b"\n" for each in lines)
 
 
@@ -104,7 +104,7 @@ def _strike_off(path: Path, ids: AbstractSet[str]) -> None:
     lines = _lines(path)
     left = [each for each in lines if each.id not in ids]
     if len(left) < len(lines):
-        replace_file(path, _written(*left))
+        replace_file(path, _as_lines(*left))
 
 
 def _lines(path: Path) -> list[RefusedMessage]:

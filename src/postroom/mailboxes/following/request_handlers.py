@@ -112,17 +112,17 @@ class RequestHandlers:
         async with _in_time(), aclosing(self._source.message_pages(query, (), most)) as pages:
             page = await anext(pages)
             ids = list(dict.fromkeys(ref.id for ref in page.messages))[:most]
-            found = await (self._ingested(ids) if "ingest" in wanted else self._listed(ids))
+            found = await (self._ingest(ids) if "ingest" in wanted else self._list(ids))
         return {"messages": found, "more": page.next_page_token is not None}
 
-    async def _listed(self, ids: Sequence[str]) -> list[dict[str, Any]]:
+    async def _list(self, ids: Sequence[str]) -> list[dict[str, Any]]:
         outcomes = await self._source.get_messages(ids, "metadata", ("From", "Subject"))
-        return [_shown(each) for each in _readable(outcomes)]
+        return [_describe(each) for each in _readable(outcomes)]
 
-    async def _ingested(self, ids: Sequence[str]) -> list[dict[str, Any]]:
+    async def _ingest(self, ids: Sequence[str]) -> list[dict[str, Any]]:
         taken = await self._connector.ingest_found(self._source, ids) if ids else []
         return [
-            {"id": id, **({} if message is None else _shown(message)), "end": end.end, "reason": end.reason}
+            {"id": id, **({} if message is None else _describe(message)), "end": end.end, "reason": end.reason}
             for id, (end, message) in zip(ids, taken, strict=True)
         ]
 
@@ -163,7 +163,7 @@ def _readable(outcomes: Collection[SourceMessage | MailboxError]) -> list[Source
     return found
 
 
-def _shown(message: SourceMessage) -> dict[str, Any]:
+def _describe(message: SourceMessage) -> dict[str, Any]:
     headers = message.readable_headers()
     sender, subject = (" ".join((values(headers, name) or [""])[0].split()) for name in ("from", "subject"))
     return {

@@ -121,7 +121,7 @@ def watch(topic: str, label_ids: Collection[str] = (), exclude: bool = False) ->
 def list_messages(
     q: str, label_ids: Collection[str], page_token: str | None, max_results: int, include_spam_trash: bool
 ) -> Call[MessagePage]:
-    parameters = _given(
+    parameters = _without_empty(
         q=q,
         labelIds=sorted(label_ids),
         pageToken=page_token,
@@ -133,7 +133,7 @@ def list_messages(
 
 def get_message(message_id: str, format: Format = "full", metadata_headers: Collection[str] = ()) -> Call[Message]:
     path = f"/messages/{_in_path('message_id', message_id)}"
-    parameters = _given(format=format, metadataHeaders=sorted(metadata_headers))
+    parameters = _without_empty(format=format, metadataHeaders=sorted(metadata_headers))
     return Call(methods.GET_MESSAGE, path, read_message, parameters, on={404: MessageNotFound(message_id)})
 
 
@@ -157,7 +157,7 @@ def delete_message(message_id: str) -> Call[None]:
 
 def create_draft(raw: bytes, thread_id: str | None = None) -> Call[DraftRef]:
     content, content_type, is_upload = _mail(raw, {"threadId": thread_id} if thread_id else {})
-    parameters = _given(uploadType="multipart" if is_upload else None)
+    parameters = _without_empty(uploadType="multipart" if is_upload else None)
     return Call(methods.CREATE_DRAFT, "/drafts", read_draft_ref, parameters, content, content_type, is_upload=is_upload)
 
 
@@ -167,7 +167,7 @@ def get_draft(draft_id: str, format: Format = "full") -> Call[Draft]:
 
 
 def list_drafts(q: str, page_token: str | None, max_results: int) -> Call[DraftPage]:
-    parameters = _given(q=q, pageToken=page_token, maxResults=_results(max_results))
+    parameters = _without_empty(q=q, pageToken=page_token, maxResults=_results(max_results))
     return Call(methods.LIST_DRAFTS, "/drafts", read_draft_page, parameters)
 
 
@@ -184,7 +184,7 @@ def delete_draft(draft_id: str) -> Call[None]:
 
 def get_thread(thread_id: str, format: Format = "full", metadata_headers: Collection[str] = ()) -> Call[Thread]:
     path = f"/threads/{_in_path('thread_id', thread_id)}"
-    parameters = _given(format=format, metadataHeaders=sorted(metadata_headers))
+    parameters = _without_empty(format=format, metadataHeaders=sorted(metadata_headers))
     return Call(methods.GET_THREAD, path, read_thread, parameters, on={404: ThreadNotFound(thread_id)})
 
 
@@ -195,7 +195,7 @@ def list_history(
     label_id: str | None,
     max_results: int | None,
 ) -> Call[HistoryPage]:
-    parameters = _given(
+    parameters = _without_empty(
         startHistoryId=str(start_history_id),
         pageToken=page_token,
         historyTypes=sorted(history_types),
@@ -261,7 +261,7 @@ def nothing(fields: Fields) -> None:
     """For calls that Gmail answers with an empty body."""
 
 
-def _given(**parameters: str | int | list[str] | None) -> dict[str, str | int | list[str]]:
+def _without_empty(**parameters: str | int | list[str] | None) -> dict[str, str | int | list[str]]:
     """The parameters that have a value."""
     return {name: value for name, value in parameters.items() if value not in (None, "", [])}
 

@@ -54,7 +54,7 @@ class GmailCarrier:
         found: list[DraftKept] = []
         token: str | None = None
         for _ in range(MOST_PAGES):
-            page = await self._asked(calls.list_drafts("", token, PAGE))
+            page = await self._ask(calls.list_drafts("", token, PAGE))
             drafts = await self._all_asked([calls.get_draft(each.id, "metadata") for each in page.drafts])
             found += [DraftKept(each.id, each.message.id) for each in drafts if _carries(each.message, mark)]
             token = page.next_page_token
@@ -64,7 +64,7 @@ class GmailCarrier:
 
     async def has_draft(self, draft_id: str) -> bool:
         try:
-            await self._asked(calls.get_draft(draft_id, "minimal"))
+            await self._ask(calls.get_draft(draft_id, "minimal"))
         except DraftNotFound:
             return False
         return True
@@ -88,14 +88,14 @@ class GmailCarrier:
         return await self._among_sent(mark, since - EARLIER)
 
     async def newest_sent(self) -> list[SentMail]:
-        page = await self._asked(calls.list_messages("", [SENT], None, PAGE, include_spam_trash=True))
+        page = await self._ask(calls.list_messages("", [SENT], None, PAGE, include_spam_trash=True))
         return _ours(await self._headers_of(page.messages))
 
     async def sent_since(self, since: datetime) -> list[SentMail]:
         found: list[SentMail] = []
         token: str | None = None
         while True:
-            page = await self._asked(calls.list_messages("", [SENT], token, PAGE, include_spam_trash=True))
+            page = await self._ask(calls.list_messages("", [SENT], token, PAGE, include_spam_trash=True))
             messages = await self._headers_of(page.messages)
             found += _ours(messages)
             token = page.next_page_token
@@ -106,7 +106,7 @@ class GmailCarrier:
         found: list[MarkedDraft] = []
         token: str | None = None
         while True:
-            page = await self._asked(calls.list_drafts("", token, PAGE))
+            page = await self._ask(calls.list_drafts("", token, PAGE))
             drafts = await self._all_asked([calls.get_draft(each.id, "metadata") for each in page.drafts])
             for each in drafts:
                 if (mark := _mark(each.message)) is not None:
@@ -120,7 +120,7 @@ class GmailCarrier:
 
     async def _in_thread(self, mark: UUID, thread_id: str) -> str | None:
         try:
-            thread = await self._asked(calls.get_thread(thread_id, "metadata", [MARK]))
+            thread = await self._ask(calls.get_thread(thread_id, "metadata", [MARK]))
         except ThreadNotFound:
             return None
         return _sent_with(mark, thread.messages)
@@ -129,7 +129,7 @@ class GmailCarrier:
         """Search sent mail, newest first, as far back as the mail can be."""
         token: str | None = None
         for _ in range(MOST_PAGES):
-            page = await self._asked(calls.list_messages("", [SENT], token, PAGE, include_spam_trash=True))
+            page = await self._ask(calls.list_messages("", [SENT], token, PAGE, include_spam_trash=True))
             found = await self._all_asked([calls.get_message(each.id, "metadata", [MARK]) for each in page.messages])
             if (id := _sent_with(mark, found)) is not None:
                 return id
@@ -138,7 +138,7 @@ class GmailCarrier:
                 break
         return None
 
-    async def _asked(self, call: Call[T]) -> T:
+    async def _ask(self, call: Call[T]) -> T:
         for _ in range(TRIES - 1):
             with contextlib.suppress(Unreachable, ServerError):
                 return await self._client.run(call)

@@ -207,14 +207,14 @@ class GmailClient:
     async def _attempt(self, call: Call[T]) -> T | GmailError:
         while True:
             reads_labels = self._way_out.reads_labels
-            async with self._admitted(call.method.name, [call]) as ticket:
+            async with self._admit(call.method.name, [call]) as ticket:
                 with suppress(LabelsNeeded):
-                    verdict = self._with_consent(await self._sent(call, reads_labels))
+                    verdict = self._with_consent(await self._send(call, reads_labels))
                     if isinstance(verdict, RateLimited):
                         self._slow_down(ticket, verdict)
                     return verdict
 
-    async def _sent(self, call: Call[T], reads_labels: bool) -> T | GmailError:
+    async def _send(self, call: Call[T], reads_labels: bool) -> T | GmailError:
         """Send the call; return the outcome. Raises the gate's error if it is not allowed out."""
         try:
             sent = await self._way_out.send(
@@ -271,7 +271,7 @@ class GmailClient:
         """One request, or several if the answer to one would be too large; outcomes by index."""
         reads = self._way_out.reads_labels
         try:
-            async with self._admitted(batch.NAME, [call for _, call in group]) as ticket:
+            async with self._admit(batch.NAME, [call for _, call in group]) as ticket:
                 sent = [(place, call) for place, call in group if is_wanted(place)]
                 found = await self._exchange([call for _, call in sent], ticket, reads) if sent else []
                 return {place: outcome for (place, _), outcome in zip(sent, found, strict=True)}
@@ -316,7 +316,7 @@ class GmailClient:
         found.update((place, self._with_consent(outcome)) for place, outcome in zip(sent.places, outcomes, strict=True))
         return [found[place] for place in range(len(group))]
 
-    def _admitted(self, name: str, group: Sequence[Call[Any]]) -> AbstractAsyncContextManager[Ticket | None]:
+    def _admit(self, name: str, group: Sequence[Call[Any]]) -> AbstractAsyncContextManager[Ticket | None]:
         if self._quota is None:
             return nullcontext()
         return self._quota.admitted(name, self._price(group), self._use)

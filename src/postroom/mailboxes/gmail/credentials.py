@@ -74,7 +74,7 @@ class AccessTokens:
         """A token for the account. Raises AccountUnusable, or TokenUnavailable if a retry may help."""
         current = await self._looked_at(account_id)
         if current is None or self._left_s(current) <= min(EARLY_S, current.life_s / 2):
-            current = await self._replaced(account_id, current)
+            current = await self._replace(account_id, current)
         left = max(0.0, self._left_s(current))
         return AccountToken(current.account, current.value, timedelta(seconds=left))
 
@@ -116,13 +116,13 @@ class AccessTokens:
         if current is None or self._monotonic() - current.looked_mono < LOOK_AGAIN_S:
             return current
         account = await self._book.load(account_id)
-        if account.state != "active" or account.consent is None or _granted(account) != _granted(current.account):
+        if account.state != "active" or account.consent is None or _granted_at(account) != _granted_at(current.account):
             self._current.pop(account_id, None)
             return None
         current.looked_mono = self._monotonic()
         return current
 
-    async def _replaced(self, account_id: UUID, current: _Current | None) -> _Current:
+    async def _replace(self, account_id: UUID, current: _Current | None) -> _Current:
         try:
             return await self._fetched_once(account_id)
         except (TokenUnavailable, StoreError):
@@ -137,7 +137,7 @@ class AccessTokens:
         if fetching is None:
             fetching = asyncio.create_task(self._fetch(account_id), name="postroom-access-token")
             self._fetching[account_id] = fetching
-            fetching.add_done_callback(_seen)
+            fetching.add_done_callback(_mark_seen)
         return await asyncio.shield(fetching)
 
     async def _fetch(self, account_id: UUID) -> _Current:
@@ -163,15 +163,15 @@ class AccessTokens:
         try:
             grant = await self._oauth.refresh(secret, life, asked_at)
         except ConsentLost as lost:
-            return await self._lost(account, consent.granted_at, str(lost))
+            return await self._lose_consent(account, consent.granted_at, str(lost))
         except AppRefused as lost:
             reason = str(lost) if lost.needs_consent else repair_for(str(lost), account.email)
-            return await self._lost(account, consent.granted_at, reason)
+            return await self._lose_consent(account, consent.granted_at, reason)
         await self._note(held, grant)
         seconds = grant.expires_in.total_seconds()
         return _Current(account, grant.access_token, seconds, asked_mono, asked_at, asked_mono)
 
-    async def _lost(self, account: AccountView, granted_at: datetime, reason: str) -> None:
+    async def _lose_consent(self, account: AccountView, granted_at: datetime, reason: str) -> None:
         """Record the lost consent and raise the account's state, unless the account has changed since."""
         if await self._book.lose_consent(account.id, granted_at, reason):
             log.warning("account.needs_consent", account=account.id, reason=reason)
@@ -244,11 +244,11 @@ def _not_connected(what: str) -> AccountUnusable:
     return AccountUnusable("missing", f"{what} is not connected", f"connect it with `postroom account add {NAME}`")
 
 
-def _granted(account: AccountView) -> datetime | None:
+def _granted_at(account: AccountView) -> datetime | None:
     return None if account.consent is None else account.consent.granted_at
 
 
-def _seen(task: asyncio.Task[_Current]) -> None:
+def _mark_seen(task: asyncio.Task[_Current]) -> None:
     """Mark the error as seen: waiting callers got it, and asyncio should not report it if none are left."""
     if not task.cancelled():
         task.exception()

@@ -86,15 +86,15 @@ class GmailMailbox(OnePlace):
         if not add and not remove:
             # Gmail refuses a change without effect.
             return Placed(provider_message_id, await self.labels_of(provider_message_id))
-        return await self._changed(provider_message_id, calls.modify_message(provider_message_id, add, remove))
+        return await self._change(provider_message_id, calls.modify_message(provider_message_id, add, remove))
 
     async def trash(self, provider_message_id: str) -> Placed:
-        return await self._changed(provider_message_id, calls.trash_message(provider_message_id))
+        return await self._change(provider_message_id, calls.trash_message(provider_message_id))
 
     async def untrash(self, provider_message_id: str) -> Placed:
-        return await self._changed(provider_message_id, calls.untrash_message(provider_message_id))
+        return await self._change(provider_message_id, calls.untrash_message(provider_message_id))
 
-    async def _changed(self, provider_message_id: str, call: Call[MessageRef]) -> Placed:
+    async def _change(self, provider_message_id: str, call: Call[MessageRef]) -> Placed:
         return Placed(
             provider_message_id, (await self._gathered.run(call.under(self._permit), provider_message_id)).label_ids
         )

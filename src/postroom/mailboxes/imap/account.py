@@ -99,7 +99,7 @@ class ImapAccount:
                 self._closing.cancel()
                 self._closing = None
             try:
-                yield await self._opened()
+                yield await self._ready_session()
             finally:
                 if self._session is not None and self.slots.locked():
                     # Others wait for a connection, or would have to.
@@ -107,7 +107,7 @@ class ImapAccount:
                 elif self._session is not None:
                     self._closing = asyncio.get_running_loop().call_later(self.kept_s, self.close)
 
-    async def _opened(self) -> Session:
+    async def _ready_session(self) -> Session:
         if self._session is not None and self._session.connection.is_open:
             return self._session
         self.close()

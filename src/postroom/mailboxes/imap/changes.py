@@ -78,8 +78,8 @@ class Changer:
             return place
         if self._session.offers("MOVE"):
             copied = await self.at(place, "UID MOVE", lambda check: self._session.move([place.uid], target.wire, check))
-            return await self._arrived(message, place, target, copied)
-        found = await self._copied(message, place, target)
+            return await self._find_arrival(message, place, target, copied)
+        found = await self._copy(message, place, target)
         await self._remove(message, place)
         self._finder.end_copy(message.text)
         return found
@@ -88,7 +88,7 @@ class Changer:
         """Delete it for good; needs UIDPLUS."""
         await self._remove(message, place)
 
-    async def _copied(self, message: MessageId, place: Place, target: Folder) -> Place:
+    async def _copy(self, message: MessageId, place: Place, target: Folder) -> Place:
         """The copy in the target: one that we have left there, marked as deleted or by an attempt that was interrupted;
         or a new one. Others may have put a copy there, which stays theirs.
         """
@@ -105,14 +105,14 @@ class Changer:
             return await self._store(message, twin, "-", extra)
         self._finder.begin_copy(message.text)
         copied = await self.at(place, "UID COPY", lambda check: self._session.copy([place.uid], target.wire, check))
-        return await self._arrived(message, place, target, copied)
+        return await self._find_arrival(message, place, target, copied)
 
     async def _remove(self, message: MessageId, place: Place) -> None:
         await self._store(message, place, "+", [DELETED])
         if self._session.offers("UIDPLUS"):
             await self.at(place, "UID EXPUNGE", lambda check: self._session.expunge([place.uid], check))
 
-    async def _arrived(self, message: MessageId, place: Place, target: Folder, copied: Copied | None) -> Place:
+    async def _find_arrival(self, message: MessageId, place: Place, target: Folder, copied: Copied | None) -> Place:
         """The message in the target, with all the flags it had."""
         selected = await self._finder.open(target)
         found: list[Place] = []

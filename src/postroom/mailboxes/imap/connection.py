@@ -305,7 +305,7 @@ class Connection:
             self._learn(status)
             if status.kind == "BYE":
                 self._bye = status
-                raise self._gone()
+                raise self._bye_error()
             self._greeting.set_result(status)
         elif status.kind == "BYE":
             self._bye = status
@@ -346,7 +346,7 @@ class Connection:
             self.capabilities = _capabilities(status.arguments)
 
     def _on_lost(self, error: ImapError) -> None:
-        self._lost = error = self._gone() if self._bye is not None and isinstance(error, Unreachable) else error
+        self._lost = error = self._bye_error() if self._bye is not None and isinstance(error, Unreachable) else error
         if not self._greeting.done():
             self._greeting.set_exception(self._as_new(error))
             # Nobody may wait for it.
@@ -359,7 +359,7 @@ class Connection:
         if self._wire is not None:
             self._wire.lose(error)
 
-    def _gone(self) -> ImapError:
+    def _bye_error(self) -> ImapError:
         """The error for a server that has said BYE."""
         code = None if self._bye is None else self._bye.code
         if code in ("LIMIT", "INUSE", "OVERQUOTA"):

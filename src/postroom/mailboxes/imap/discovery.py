@@ -89,7 +89,7 @@ async def candidates_for(domain: str, records: Records) -> list[Candidate]:
     if preset := preset_for(domain):
         return [_from_preset(preset)]
     # All at once: a DNS that does not answer takes as long for five questions as for one.
-    found, hosts = await asyncio.gather(_from_records(domain, records), _asked(records.mail_hosts(domain)))
+    found, hosts = await asyncio.gather(_from_records(domain, records), _ask(records.mail_hosts(domain)))
     if hosted := preset_of_hosts(tuple(each.lower().rstrip(".") for each in hosts)):
         found.append(_from_preset(hosted))
     return [*found, *_guesses(domain)]
@@ -128,7 +128,7 @@ async def _from_records(domain: str, records: Records) -> list[Candidate]:
 
 async def _endpoints(name: str, security: Literal["tls", "starttls"], records: Records) -> list[Endpoint]:
     """The hosts of a service, by priority, then the heavier first: with one connection there is no load to spread."""
-    named = [each for each in await _asked(records.services(name)) if each.host not in ("", ".") and each.port]
+    named = [each for each in await _ask(records.services(name)) if each.host not in ("", ".") and each.port]
     ordered = sorted(named, key=lambda each: (each.priority, -each.weight))
     return [Endpoint(each.host.lower().rstrip("."), each.port, security) for each in ordered[:MOST_RECORDS]]
 
@@ -147,7 +147,7 @@ def _is_within(host: str, domain: str) -> bool:
     return host == domain or host.endswith(f".{domain}")
 
 
-async def _asked(question: Awaitable[Sequence[T]]) -> Sequence[T]:
+async def _ask(question: Awaitable[Sequence[T]]) -> Sequence[T]:
     try:
         return await question
     except PostroomError:

@@ -40,7 +40,7 @@ class GatedCommands:
         """
         asking = self._asking(name)
         for _ in range(MOST_ASKS):
-            if (clearance := await _cleared(asking)) is None:
+            if (clearance := await _read_clearance(asking)) is None:
                 continue
             try:
                 with clearance.on_the_wire():
@@ -53,7 +53,7 @@ class GatedCommands:
         """Begin something that leaves by another way, such as a mail: it counts as on the wire until `sending` ends."""
         asking = self._asking(name)
         for _ in range(MOST_ASKS):
-            if (clearance := await _cleared(asking)) is None:
+            if (clearance := await _read_clearance(asking)) is None:
                 continue
             try:
                 clearance.check()
@@ -77,7 +77,7 @@ class GatedCommands:
         return ClearanceRequest(gate, [permit], self.labels_of, self.list_labels)
 
 
-async def _cleared(asking: ClearanceRequest) -> Clearance | None:
+async def _read_clearance(asking: ClearanceRequest) -> Clearance | None:
     """The clearance; None if the gate must be asked again. Raises what it refuses with."""
     clearance = await asking.clearance()
     for error in () if clearance is None else clearance.refused.values():

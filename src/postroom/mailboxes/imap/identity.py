@@ -78,7 +78,7 @@ def id_of(message: Fetched, scheme: Scheme) -> str | None:
             found = _object_id(message.items.get("EMAILID"))
             return None if found is None else f"e-{found}"
         case "hash":
-            return _hashed(message)
+            return _hash_of(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def _object_id(value: Value) -> str | None:
             return None
 
 
-def _hashed(message: Fetched) -> str | None:
+def _hash_of(message: Fetched) -> str | None:
     head = _head(message)
     if head is None:
         return None

@@ -158,8 +158,8 @@ def _gmail_plan(
         *flags,
         target if moves else None,
         leaves and target is None,
-        frozenset(_written(folders, each) for each in add if not _is_flag_or_place(each)),
-        frozenset(_written(folders, each) for each in remove if not _is_flag_or_place(each)),
+        frozenset(_wire_name(folders, each) for each in add if not _is_flag_or_place(each)),
+        frozenset(_wire_name(folders, each) for each in remove if not _is_flag_or_place(each)),
     )
 
 
@@ -167,7 +167,7 @@ def _is_flag_or_place(label: str) -> bool:
     return label in ("UNREAD", "STARRED", "TRASH", "SPAM") or label.startswith(KEYWORD)
 
 
-def _written(folders: FolderMap, label: str) -> bytes:
+def _wire_name(folders: FolderMap, label: str) -> bytes:
     if label in _CHANGEABLE:
         return _CHANGEABLE[label]
     folder = folders.of_label(label)

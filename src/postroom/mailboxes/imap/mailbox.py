@@ -90,7 +90,7 @@ class ImapMailbox:
             inbox = finder.folders.of_role("INBOX")
             if finder.folders.is_gmail and inbox is not None:
                 # There the inbox only shows what has its label; a message that gets it again has a new UID in it.
-                found = await finder.in_folder(inbox, _parsed(provider_message_id))
+                found = await finder.in_folder(inbox, _parse_id(provider_message_id))
             positions = [_position(each.uidvalidity, each.uid) for each in found if each.folder.role == "INBOX"]
             return any(each >= history_id and _same_inbox(each, history_id) for each in positions)
 
@@ -155,32 +155,32 @@ class ImapMailbox:
                 # It may be newer than our list.
                 finder.folders = await self._folders.read(finder.session)
                 plan = plan_of(finder.folders, self._keywords, place.folder, add, remove)
-            return await changer.carry_out(_parsed(provider_message_id), place, plan)
+            return await changer.carry_out(_parse_id(provider_message_id), place, plan)
 
-        return await self._changed("modify", provider_message_id, change)
+        return await self._change("modify", provider_message_id, change)
 
     async def trash(self, provider_message_id: str) -> Placed:
         async def change(finder: Finder, changer: Changer, place: Place) -> Place:
             del finder
-            return await changer.move(_parsed(provider_message_id), place, await changer.role_folder("TRASH"))
+            return await changer.move(_parse_id(provider_message_id), place, await changer.role_folder("TRASH"))
 
-        return await self._changed("trash", provider_message_id, change)
+        return await self._change("trash", provider_message_id, change)
 
     async def untrash(self, provider_message_id: str) -> Placed:
         async def change(finder: Finder, changer: Changer, place: Place) -> Place:
             del finder
             if place.folder.role != "TRASH":
                 return place
-            return await changer.move(_parsed(provider_message_id), place, await changer.role_folder("ARCHIVE"))
+            return await changer.move(_parse_id(provider_message_id), place, await changer.role_folder("ARCHIVE"))
 
-        return await self._changed("untrash", provider_message_id, change)
+        return await self._change("untrash", provider_message_id, change)
 
     async def delete(self, provider_message_id: str) -> None:
         """Delete for good, every copy, also those that an interrupted move has marked; this cannot be undone. A server
         without UIDPLUS can only remove everything that is marked, also by others: there the message is put into the
         trash, and NotOffered says so.
         """
-        message = _parsed(provider_message_id)
+        message = _parse_id(provider_message_id)
         async with self.changing("delete") as (finder, changer):
             await finder.find(provider_message_id)
             if not finder.session.offers("UIDPLUS"):
@@ -230,13 +230,11 @@ class ImapMailbox:
         for _ in range(TRIES):
             with suppress(PlaceLost):
                 place = await finder.find(id)
-                self._known.keep(id, await changer.move(_parsed(id), place, await changer.role_folder("TRASH")))
+                self._known.keep(id, await changer.move(_parse_id(id), place, await changer.role_folder("TRASH")))
                 return
         raise ServerFailed("trash", "it does not stay where it is")
 
-    async def _changed(
-        self, name: str, id: str, change: Callable[[Finder, Changer, Place], Awaitable[Place]]
-    ) -> Placed:
+    async def _change(self, name: str, id: str, change: Callable[[Finder, Changer, Place], Awaitable[Place]]) -> Placed:
         async with self.changing(name) as (finder, changer):
             for _ in range(TRIES):
                 place = await finder.find(id)
@@ -302,7 +300,7 @@ class ImapMailbox:
         return [*finder.folders.labels(), *keywords]
 
 
-def _parsed(id: str) -> MessageId:
+def _parse_id(id: str) -> MessageId:
     found = read_id(id)
     if found is None:
         raise NoSuchMessage

@@ -253,7 +253,7 @@ class Finder:
 
     async def _of_that_time(self, uids: Sequence[int], wanted: MessageId) -> list[int]:
         moment = datetime.fromtimestamp(int(wanted.token), UTC)
-        return [each.uid for each in await self.session.fetch(uids, "INTERNALDATE") if _arrived(each, moment)]
+        return [each.uid for each in await self.session.fetch(uids, "INTERNALDATE") if _has_arrived_at(each, moment)]
 
     async def _still_there(self, wanted: MessageId) -> Place | None:
         known = self._known.get(wanted.text)
@@ -275,5 +275,5 @@ class Finder:
         return found[0] if found else None
 
 
-def _arrived(message: Fetched, moment: datetime) -> bool:
+def _has_arrived_at(message: Fetched, moment: datetime) -> bool:
     return (message.internal_date or datetime.fromtimestamp(0, UTC)) == moment

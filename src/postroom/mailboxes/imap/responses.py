@@ -111,7 +111,7 @@ class ResponseReader:
             self._parts[-1] = line = line.rstrip(b"\r\n")
             literal = None if _is_text(self._parts[0]) else _LITERAL.search(line)
             if literal is None:
-                return self._finished()
+                return self._finish()
             self._parts[-1] = line[: literal.start()]
             self._begin_literal(int(literal.group(1)))
 
@@ -140,7 +140,7 @@ class ResponseReader:
         self._parts.append(taken)
         return taken
 
-    def _finished(self) -> Response:
+    def _finish(self) -> Response:
         parts, size = self._parts, self._size
         self._parts, self._size, self._line = [], 0, 0
         return _response(parts, size, self._limits)

@@ -61,14 +61,14 @@ async def _addresses(host: str) -> frozenset[str]:
         async with asyncio.timeout(LOOK_UP_S):
             answer = await asyncio.get_running_loop().getaddrinfo(_plain(host), None, type=socket.SOCK_STREAM)
             found = [each[4] for each in answer]
-    return frozenset(_shown(str(address)) for address, *_ in found)
+    return frozenset(_host_text(str(address)) for address, *_ in found)
 
 
 def _plain(host: str) -> str:
     return host.lower().rstrip(".")
 
 
-def _shown(address: str) -> str:
+def _host_text(address: str) -> str:
     plain = ipaddress.ip_address(address.partition("%")[0])
     plain = getattr(plain, "ipv4_mapped", None) or plain
     return "this machine" if plain.is_loopback else str(plain)

@@ -80,7 +80,7 @@ async def found_pages(
     searched for.
     """
     async with opening() as finder:
-        wanted, raw = (EVERYTHING, query.strip()) if finder.folders.is_gmail else (_parsed(query), "")
+        wanted, raw = (EVERYTHING, query.strip()) if finder.folders.is_gmail else (_parse(query), "")
         matches = await _matches(finder, keywords, wanted, label_ids, raw)
         step = AT_ONCE if finder.session.searches_utf8 or not needs_text(wanted) else READ_AT_ONCE
     seen: set[str] = set()
@@ -91,7 +91,7 @@ async def found_pages(
         for at in range(0, len(keys), step):
             spots = [matches.spot(each) for each in keys[at : at + step]]
             async with opening() as finder:
-                for each in await _identified(finder, spots, wanted):
+                for each in await _identify(finder, spots, wanted):
                     if each.id not in seen and places_among(label_ids) <= each.place.labels:
                         seen.add(each.id)
                         page.append(each)
@@ -101,7 +101,7 @@ async def found_pages(
     yield Found(page, True, matches.count)
 
 
-def _parsed(query: str) -> Query:
+def _parse(query: str) -> Query:
     try:
         return read_mailbox_query(query, datetime.now(UTC))
     except BadInput as error:
@@ -124,23 +124,23 @@ async def _matches(
             continue
         try:
             selected = await finder.open(folder)
-            uids = await _searched(finder, here, own)
+            uids = await _search(finder, here, own)
         except (NoSuchFolder, FolderForbidden):
             continue
         found.add(folder, selected.uidvalidity, uids)
     return found
 
 
-async def _searched(finder: Finder, query: Query, own: Sequence[Part]) -> list[int]:
+async def _search(finder: Finder, query: Query, own: Sequence[Part]) -> list[int]:
     session = finder.session
     if session.searches_utf8:
         try:
-            return await session.search_for(_written(criteria_of(query), own))
+            return await session.search_for(_parts_of(criteria_of(query), own))
         except CommandRefused as error:
             if error.code != "BADCHARSET":
                 raise
             session.searches_utf8 = False
-    uids = await session.search_for(_written(criteria_of(query, ascii_only=True), own))
+    uids = await session.search_for(_parts_of(criteria_of(query, ascii_only=True), own))
     if needs_text(query) and len(uids) > MOST_READ:
         raise QueryRefused(
             f"query: the server searches for plain ASCII only, and {len(uids):,} messages would have to be read; "
@@ -149,11 +149,11 @@ async def _searched(finder: Finder, query: Query, own: Sequence[Part]) -> list[i
     return uids
 
 
-def _written(criteria: Criteria | None, own: Sequence[Part]) -> list[Part]:
+def _parts_of(criteria: Criteria | None, own: Sequence[Part]) -> list[Part]:
     return [b"UNDELETED", *own, *(() if criteria is None else (b" ", *criteria.parts))]
 
 
-async def _identified(finder: Finder, spots: Sequence[Spot], query: Query) -> list[FoundMessage]:
+async def _identify(finder: Finder, spots: Sequence[Spot], query: Query) -> list[FoundMessage]:
     """Those of the messages that are meant, in their order."""
     found: dict[tuple[bytes, int], FoundMessage] = {}
     for folder, group in groupby(sorted(spots, key=lambda each: each.folder.wire), key=lambda each: each.folder):

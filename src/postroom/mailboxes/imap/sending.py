@@ -111,11 +111,11 @@ class ImapCarrier:
                 # A person has said that this one was not sent: otherwise there would be no other.
                 if old.has(LEAVING):
                     await _remove(finder, changer, old)
-            return _kept(made[0])
+            return _as_kept(made[0])
 
     async def drafts_of(self, mark: UUID) -> list[DraftKept]:
         async with self._mailbox.finding() as finder:
-            return [_kept(each) for each in await our_mail.drafts_in(finder, mark) if not each.has(LEAVING)]
+            return [_as_kept(each) for each in await our_mail.drafts_in(finder, mark) if not each.has(LEAVING)]
 
     async def has_draft(self, draft_id: str) -> bool:
         async with self._mailbox.finding() as finder:
@@ -129,7 +129,7 @@ class ImapCarrier:
     async def marked_drafts(self) -> list[MarkedDraft]:
         async with self._mailbox.finding() as finder:
             drafts = await our_mail.drafts_in(finder)
-            return [MarkedDraft(*_kept(each), each.mark) for each in drafts if not each.has(LEAVING)]
+            return [MarkedDraft(*_as_kept(each), each.mark) for each in drafts if not each.has(LEAVING)]
 
     # sending
 
@@ -172,7 +172,7 @@ class ImapCarrier:
                     await self._give_back(draft)
                 raise
         try:
-            return await self._filed(draft, content)
+            return await self._file_copy(draft, content)
         finally:
             await goodbye()
 
@@ -186,7 +186,7 @@ class ImapCarrier:
 
     # the copy
 
-    async def _filed(self, draft: OurMail, content: bytes) -> str:
+    async def _file_copy(self, draft: OurMail, content: bytes) -> str:
         """File the copy of a mail that was taken. A failure changes nothing about that: it is filed later."""
         try:
             async with asyncio.timeout(FILING_S + sum(LOOKS)):
@@ -228,7 +228,7 @@ class ImapCarrier:
 
     async def _file_leftovers(self, finder: Finder, changer: Changer) -> None:
         """File the copies of mail that was taken before something went wrong."""
-        for draft in await _taken(finder):
+        for draft in await _taken_drafts(finder):
             try:
                 await self._file(finder, changer, draft, await _content(finder, draft))
             except (PlaceLost, MailboxRefused, NotSent, ServerFailed) as error:
@@ -240,12 +240,12 @@ class ImapCarrier:
         """Among the drafts, if it was taken and is not filed yet; in sent mail; or wherever its owner has put it."""
         del threads
         async with self._mailbox.finding() as finder:
-            taken = [each for each in await _taken(finder) if each.mark == mark]
+            taken = [each for each in await _taken_drafts(finder) if each.mark == mark]
             content = await _content(finder, taken[0]) if taken else b""
             found = None if taken else await our_mail.find_sent(finder, mark, since)
             id = None if found is None else await our_mail.id_in_mailbox(finder, found)
         if taken:
-            return await self._filed(taken[0], content)
+            return await self._file_copy(taken[0], content)
         if id is not None:
             await self._remove_left(mark)
         return id
@@ -263,12 +263,12 @@ class ImapCarrier:
     async def newest_sent(self) -> list[SentMail]:
         async with self._mailbox.finding() as finder:
             sent = await our_mail.newest_in(finder, "SENT", NEWEST, b"ALL")
-            return await _as_sent(finder, [*await _taken(finder), *sent])
+            return await _as_sent(finder, [*await _taken_drafts(finder), *sent])
 
     async def sent_since(self, since: datetime) -> list[SentMail]:
         async with self._mailbox.finding() as finder:
             sent = await our_mail.sent_since(finder, since, self._address)
-            return await _as_sent(finder, [*await _taken(finder), *sent])
+            return await _as_sent(finder, [*await _taken_drafts(finder), *sent])
 
 
 async def _as_sent(finder: Finder, found: Sequence[OurMail]) -> list[SentMail]:
@@ -292,7 +292,7 @@ def with_message_id(mail: bytes, address: str) -> tuple[bytes, UUID]:
     return f"Message-ID: <{mark}@{domain}>\r\n".encode() + mail, mark
 
 
-def _kept(draft: OurMail) -> DraftKept:
+def _as_kept(draft: OurMail) -> DraftKept:
     return DraftKept(str(DraftId.of(draft)), draft.message_id)
 
 
@@ -305,7 +305,7 @@ async def _unsent(finder: Finder, draft_id: str) -> OurMail | None:
     return next((each for each in found if DraftId.of(each) == wanted and not each.has(LEAVING)), None)
 
 
-async def _taken(finder: Finder) -> list[OurMail]:
+async def _taken_drafts(finder: Finder) -> list[OurMail]:
     """Drafts that the server has taken, and whose copies may not be filed yet."""
     return [
         each

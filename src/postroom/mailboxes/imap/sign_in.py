@@ -58,7 +58,7 @@ async def _with_password(connection: Connection, credentials: Credentials) -> No
         return
     if "LOGINDISABLED" in connection.capabilities:
         raise NotOffered("the server does not take a password", "AUTH=PLAIN")
-    await _ended(connection, command("LOGIN", string(credentials.user), string(credentials.secret)), None, b"")
+    await _exchange(connection, command("LOGIN", string(credentials.user), string(credentials.secret)), None, b"")
 
 
 def _as_offered(connection: Connection, credentials: Credentials) -> Credentials:
@@ -75,12 +75,12 @@ async def _authenticate(
 ) -> None:
     encoded = base64.b64encode(message)
     if "SASL-IR" in connection.capabilities:
-        await _ended(connection, command("AUTHENTICATE", mechanism.encode(), encoded), None, last_word, usual)
+        await _exchange(connection, command("AUTHENTICATE", mechanism.encode(), encoded), None, last_word, usual)
     else:
-        await _ended(connection, command("AUTHENTICATE", mechanism.encode()), encoded, last_word, usual)
+        await _exchange(connection, command("AUTHENTICATE", mechanism.encode()), encoded, last_word, usual)
 
 
-async def _ended(
+async def _exchange(
     connection: Connection, wanted: Command, message: bytes | None, last_word: bytes, usual: SignInCause = "password"
 ) -> None:
     """Answer the first prompt with the message, if it was not sent yet; any other one with the last word."""

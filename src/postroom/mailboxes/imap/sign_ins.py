@@ -145,9 +145,9 @@ class ImapSignIns:
         self, account: AccountView, error: SignInRefused | NotOffered, app: AppName | None = None
     ) -> ImapError:
         """Park the account, unless it has another password by now; return the error that says what to do."""
-        return await self._parked(account, refusal_reason(account.email, error, app), error.code)
+        return await self._park(account, refusal_reason(account.email, error, app), error.code)
 
-    async def _parked(self, account: AccountView, reason: str, code: str | None) -> ImapError:
+    async def _park(self, account: AccountView, reason: str, code: str | None) -> ImapError:
         servers = account.servers
         if servers is None:
             return AccountWaits(reason)
@@ -196,13 +196,13 @@ class ImapSignIns:
             token = await self._tokens.of(account.id, servers.given_at)
         except GrantEnded as error:
             reason = f"{error}; run `{sign_in_command(account.email, HeldConsent.read(secret).app)}`"
-            raise await self._parked(account, reason, error.reason) from None
+            raise await self._park(account, reason, error.reason) from None
         except AppRefused as error:
             again = f", then run `{sign_in_command(account.email, HeldConsent.read(secret).app)}`"
             reason = f"{error}{again}" if error.needs_consent else repair_for(str(error), account.email)
-            raise await self._parked(account, reason, "app") from None
+            raise await self._park(account, reason, "app") from None
         except SettingsError as error:
-            raise await self._parked(account, repair_for(str(error), account.email), "settings") from None
+            raise await self._park(account, repair_for(str(error), account.email), "settings") from None
         except TokenUnavailable as error:
             raise TokenLater(str(error)) from None
         except VaultError as error:

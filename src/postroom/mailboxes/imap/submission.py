@@ -93,7 +93,7 @@ class Submission:
         envelope, recipients = _envelope(mail)
         session = await self._open()
         try:
-            failure = await _transacted(session, envelope, recipients, leaving)
+            failure = await _transact(session, envelope, recipients, leaving)
         except (HostFailed, ConnectionLost) as error:
             raise self._error(error.reply) from None
         except BaseException:
@@ -148,11 +148,11 @@ class Submission:
         if reply.code == 530:
             return SignInRefused(self.endpoint.host, code)
         if outcome.result in ("bounced", "rejected"):
-            return MailNotTaken(_refused(reply), code)
+            return MailNotTaken(_refused_part(reply), code)
         return Busy("sending", code) if asks_to_slow_down(reply) else ServerFailed("sending", code)
 
 
-async def _transacted(
+async def _transact(
     session: Session, envelope: Envelope, recipients: Sequence[EnvelopeRecipient], leaving: Leaving
 ) -> RecipientOutcome | Exception | None:
     """The outcome of the recipient that failed, or the reason why the mail may not leave; None if it was taken."""
@@ -213,7 +213,7 @@ def _code(reply: Reply) -> str:
     return " ".join(str(each) for each in (reply.code, reply.enhanced) if each) or "no reply"
 
 
-def _refused(reply: Reply) -> str:
+def _refused_part(reply: Reply) -> str:
     if reply.enhanced == "5.3.4" or reply.code == 552:
         return "the mail: it is too large for it"
     match reply.phase:

@@ -56,15 +56,15 @@ class Submissions:
             return await _submission(access).submit(mail, begin)
         except SignInRefused as error:
             if has_begun or not self._sign_ins.discard(account_id, access.credentials):
-                raise self._remembered(account_id, error, given_at) from None
+                raise self._remember(account_id, error, given_at) from None
         # The token may have ended before its time; another one tells whether it was the token.
         access, given_at = await self._access(account_id)
         try:
             return await _submission(access).submit(mail, leaving)
         except SignInRefused as error:
-            raise self._remembered(account_id, error, given_at) from None
+            raise self._remember(account_id, error, given_at) from None
 
-    def _remembered(self, account_id: UUID, error: SignInRefused, given_at: datetime | None) -> SignInRefused:
+    def _remember(self, account_id: UUID, error: SignInRefused, given_at: datetime | None) -> SignInRefused:
         self._refusals[account_id] = _Refusal(error, given_at, self._clock() + REFUSED_FOR)
         return error
 

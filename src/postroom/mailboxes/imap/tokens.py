@@ -75,7 +75,7 @@ class MailTokens:
         if found is None or found[0] != given_at:
 
             async def fetch(_refused: str | None) -> AccessToken:
-                return await self._fetched(account_id, given_at)
+                return await self._fetch_token(account_id, given_at)
 
             found = self._caches[account_id] = given_at, TokenCache(fetch, self._book.clock)
         return await found[1].token()
@@ -90,7 +90,7 @@ class MailTokens:
         for _, cache in tuple(self._caches.values()):
             await cache.aclose()
 
-    async def _fetched(self, account_id: UUID, given_at: datetime) -> AccessToken:
+    async def _fetch_token(self, account_id: UUID, given_at: datetime) -> AccessToken:
         for _ in range(MOST_RENEWED):
             account, sealed = await self._book.with_secret(account_id, REFRESH_TOKEN)
             if account.servers is None or account.servers.given_at != given_at or sealed is None:

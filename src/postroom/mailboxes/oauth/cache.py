@@ -71,11 +71,11 @@ class TokenCache(Generic[T]):
     async def _next(self) -> T:
         """The current fetch, or a new one. It is not canceled together with one of its waiting callers."""
         if self._fetching is None:
-            self._fetching = asyncio.ensure_future(self._fetched())
-            self._fetching.add_done_callback(_seen)
+            self._fetching = asyncio.ensure_future(self._fetch_current())
+            self._fetching.add_done_callback(_mark_seen)
         return await asyncio.shield(self._fetching)
 
-    async def _fetched(self) -> T:
+    async def _fetch_current(self) -> T:
         try:
             self._current = await self._fetch(self._refused)
             self._refused = None
@@ -88,7 +88,7 @@ class TokenCache(Generic[T]):
         """What more is kept of a new token."""
 
 
-def _seen(task: asyncio.Task[T]) -> None:
+def _mark_seen(task: asyncio.Task[T]) -> None:
     """Mark the error as seen: waiting callers got it, and asyncio should not report it if none are left."""
     if not task.cancelled():
         task.exception()

@@ -42,7 +42,7 @@ class Loopback:
     async def visited(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(self._slowest_s):
-                writer.write(_page(*await self._answered(reader)))
+                writer.write(_page(*await self._response(reader)))
                 await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.CancelledError):
             writer.transport.abort()
@@ -50,7 +50,7 @@ class Loopback:
         with contextlib.suppress(OSError):
             await writer.wait_closed()
 
-    async def _answered(self, reader: asyncio.StreamReader) -> tuple[int, str]:
+    async def _response(self, reader: asyncio.StreamReader) -> tuple[int, str]:
         try:
             async with asyncio.timeout(self._slowest_s / 2):
                 head = await self._request_of(reader)
@@ -77,9 +77,9 @@ class Loopback:
             return 404, "There is nothing here."
         if f"state={self._request.state}" not in where.query.split("&"):
             return 400, "This answer belongs to another request."
-        return self._arrived(self._request, f"?{where.query}")
+        return self._take_code(self._request, f"?{where.query}")
 
-    def _arrived(self, request: ConsentRequest, query: str) -> tuple[int, str]:
+    def _take_code(self, request: ConsentRequest, query: str) -> tuple[int, str]:
         try:
             code, error = answer_in(request, query), None
         except MailboxError as refused:

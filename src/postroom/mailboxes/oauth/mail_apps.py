@@ -78,9 +78,9 @@ def microsoft_mail_app(client_id: str, client_secret: str | None, base_url: str,
 def _authority(
     name: str, remedies: Mapping[str, str], ended: frozenset[str] = frozenset({"invalid_grant"})
 ) -> Authority:
-    return Authority(name, frozenset(remedies), partial(_refused, name, remedies), ended=ended)
+    return Authority(name, frozenset(remedies), partial(_app_refused, name, remedies), ended=ended)
 
 
-def _refused(name: str, remedies: Mapping[str, str], reason: str) -> AppRefused:
+def _app_refused(name: str, remedies: Mapping[str, str], reason: str) -> AppRefused:
     text = f"{name} does not accept the app ({reason}); {remedies[reason]}"
     return AppRefused(text, needs_consent=reason in _NEED_CONSENT)

@@ -164,7 +164,7 @@ class Sender:
             lease = HeldLease(self._pace.usable_until(started))
             task = asyncio.create_task(self._deliver(each, lease), name="postroom-delivery")
             self._running[task] = each, started
-            task.add_done_callback(self._ended)
+            task.add_done_callback(self._on_end)
 
     def _free(self) -> int:
         """How many mails may be leased. Those that their destinations keep waiting do not count, within the room."""
@@ -187,7 +187,7 @@ class Sender:
         bound = None if self._most is None else DeliveryBound(self._most, slow, limits)
         return store.Capacity(in_flight, self._policy, self._rollout, self._meter.stopwatch, bound)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_end(self, task: asyncio.Task[None]) -> None:
         self._running.pop(task, None)
         self._wake.set()
 
@@ -296,7 +296,7 @@ class Delivery:
         if sent is None:
             await self._look_for_it(carrier)
         else:
-            await self._delivered(carrier, sent)
+            await self._record_delivery(carrier, sent)
 
     async def _find_or_make(self, carrier: Carrier) -> DraftKept | None:
         """Find the draft that an earlier attempt made without learning its id, or make one.
@@ -314,7 +314,7 @@ class Delivery:
             await self.renew()
             sent = await self._ask(carrier.find_sent(leased.id, self._threads(), leased.asked_at))
             if sent is not None:
-                await self._delivered(carrier, sent)
+                await self._record_delivery(carrier, sent)
                 return None
             await self.renew()
         content = await self._database.run(store.load_content(leased.id))
@@ -329,12 +329,12 @@ class Delivery:
             await self.renew()
             sent = await self._ask(carrier.find_sent(leased.id, self._threads(), leased.asked_at))
             if sent is not None:
-                await self._delivered(carrier, sent)
+                await self._record_delivery(carrier, sent)
                 return
         await self._database.run(store.doubt(leased.hold, DOUBTFUL.format(id=leased.id), self._clock()))
         log.warning("outbound.unknown", delivery=leased.id)
 
-    async def _delivered(self, carrier: Carrier, sent_message_id: str) -> None:
+    async def _record_delivery(self, carrier: Carrier, sent_message_id: str) -> None:
         """Record the delivery first. Removing spare drafts may take long, and its failure changes nothing."""
         now = self._clock()
         await self._database.run(store.deliver(self._leased.hold, sent_message_id, now))
@@ -393,7 +393,7 @@ class Delivery:
         """Defer or end the mail, depending on the error. Keep what is known of its draft."""
         leased, now, reason = self._leased, self._clock(), _reason_text(error)
         if isinstance(error, MailRefused):
-            await self._refused(reason)
+            await self._record_bounce(reason)
             return
         if self._is_too_late and self._draft_id is None:
             await self._database.run(store.withdraw_mail(leased.hold, "expired", self._too_late(reason), now))
@@ -405,7 +405,7 @@ class Delivery:
         await self._database.run(store.defer(leased.hold, self.draft, later, reason, now))
         log.info("outbound.deferred", delivery=leased.id, attempts=leased.attempts, error=type(error).__name__)
 
-    async def _refused(self, reason: str) -> None:
+    async def _record_bounce(self, reason: str) -> None:
         await self._database.run(store.bounce(self._leased.hold, reason, self._clock()))
         log.warning("outbound.bounced", delivery=self._leased.id)
         await self._discard()

@@ -56,7 +56,7 @@ class DeliveryBatches:
 
         Raises LeaseLost if it is not held under this lease, or its content is not kept any more.
         """
-        found = _raised(await self._loads(hold))
+        found = _or_raise(await self._loads(hold))
         if found is not None:
             yield found
             return
@@ -72,11 +72,11 @@ class DeliveryBatches:
     async def leave(self, departure: Departure) -> float:
         """Let the content leave, and renew the lease; or raise the reason why it may not. Returns the time since boot
         from which both count."""
-        return _raised(await self._departures(departure))
+        return _or_raise(await self._departures(departure))
 
     async def record(self, attempt: Attempt) -> DeliveryState:
         """Store what became of the mail. Raises LeaseLost if another sender has taken over."""
-        return _raised(await self._attempts(attempt))
+        return _or_raise(await self._attempts(attempt))
 
     async def _load_all(self, holds: list[DeliveryLease]) -> Sequence[Outgoing | StoreError | None]:
         return await _one_by_one_if_need_be(
@@ -115,7 +115,7 @@ async def _one_by_one_if_need_be(
     return answers
 
 
-def _raised(answer: Answer | PostroomError) -> Answer:
+def _or_raise(answer: Answer | PostroomError) -> Answer:
     if isinstance(answer, PostroomError):
         raise answer
     return answer

@@ -47,10 +47,10 @@ class StoredKeys:
         if self._clock() - at >= KEYS_FOR_S:
             if len(self._known) > 1000:
                 self._known.clear()
-            keys = [self._opened(each) for each in await self._database.run(dkim_keys.list_dkim_keys(domain))]
+            keys = [self._open_key(each) for each in await self._database.run(dkim_keys.list_dkim_keys(domain))]
             self._known[domain] = self._clock(), keys
         return keys
 
-    def _opened(self, key: dkim_keys.DkimKey) -> SigningKey:
+    def _open_key(self, key: dkim_keys.DkimKey) -> SigningKey:
         secret = self._vault.open(Sealed(key.key_id, key.sealed), key.id, dkim_keys.FIELD)
         return SigningKey(key.domain, key.selector, key.algorithm, base64.b64decode(secret))

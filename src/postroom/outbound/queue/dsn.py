@@ -76,7 +76,7 @@ def delivery_report(
         f'Content-Type: multipart/report; report-type=delivery-status;\r\n boundary="{boundary}"',
     ]
     parts = [
-        ("text/plain; charset=us-ascii", _explained(hostname, recipients)),
+        ("text/plain; charset=us-ascii", _explanation(hostname, recipients)),
         ("message/delivery-status", _status(hostname, mail, recipients)),
         ("message/rfc822" if whole else "text/rfc822-headers", original),
     ]
@@ -86,7 +86,7 @@ def delivery_report(
     return "\r\n".join([*lines, f"--{boundary}--", ""]).encode("ascii")
 
 
-def _explained(hostname: str, recipients: Sequence[ReportedRecipient]) -> str:
+def _explanation(hostname: str, recipients: Sequence[ReportedRecipient]) -> str:
     lines = [f"This is the mail system at {hostname}.", ""]
     for action, sentence in REPORT_SENTENCES.items():
         those = [each for each in recipients if each.action == action]
@@ -113,7 +113,11 @@ def _status(hostname: str, mail: ReportedMail, recipients: Sequence[ReportedReci
         lines.append("")
         if each.original is not None:
             lines.append(f"Original-Recipient: {_original(each.original)}")
-        lines += [f"Final-Recipient: {_typed(each.address)}", f"Action: {each.action}", f"Status: {_dotted(each)}"]
+        lines += [
+            f"Final-Recipient: {_typed_address(each.address)}",
+            f"Action: {each.action}",
+            f"Status: {_status_of(each)}",
+        ]
         if reply.host is not None:
             lines.append(f"Remote-MTA: dns; {_ascii(reply.host.partition('[')[0] or reply.host)}")
         if reply.code is not None:
@@ -126,14 +130,14 @@ def _status(hostname: str, mail: ReportedMail, recipients: Sequence[ReportedReci
     return "\r\n".join([*lines, ""])
 
 
-def _dotted(recipient: ReportedRecipient) -> str:
+def _status_of(recipient: ReportedRecipient) -> str:
     """A status whose first digit is that of the action: a mail may fail in the end after nothing but 4xx."""
     severity = {"failed": "5", "delayed": "4", "relayed": "2"}[recipient.action]
     detail = (recipient.reply.enhanced or "x.0.0").partition(".")[2]
     return f"{severity}.{detail}"
 
 
-def _typed(address: str) -> str:
+def _typed_address(address: str) -> str:
     """The address with its type; what is not ASCII in the form of RFC 6533."""
     if address.isascii():
         return f"rfc822; {_ascii(address)}"

@@ -26,10 +26,10 @@ async def while_renewed(
     try:
         await asyncio.wait({working, beating}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
-            await _ended(working)
+            await _cancel(working)
             beating.result()
     finally:
-        await _ended(working, beating)
+        await _cancel(working, beating)
     working.result()
 
 
@@ -47,7 +47,7 @@ async def _beat(renew: Callable[[], Awaitable[None]], pace: Pace, sleep: Callabl
                 raise
 
 
-async def _ended(*tasks: "asyncio.Future[None]") -> None:
+async def _cancel(*tasks: "asyncio.Future[None]") -> None:
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)

@@ -103,7 +103,7 @@ def build_reply(
         "X-Auto-Response-Suppress": "All",
     }
     files = given_attachments(parameters)
-    return _built((*to, *cc), subject, head, _body(mark, str(parameters["text"]), parameters.get("html"), files))
+    return _build((*to, *cc), subject, head, _body(mark, str(parameters["text"]), parameters.get("html"), files))
 
 
 def build_forward(
@@ -122,11 +122,11 @@ def build_forward(
     more = given_attachments(parameters)
     files = (*more, *original.attached.files)
     everyone = (*to, *cc)
-    built = _built(everyone, subject, head, _forwarded_body(mark, original, original.attached, parameters, files))
+    built = _build(everyone, subject, head, _forwarded_body(mark, original, original.attached, parameters, files))
     if len(built.mime) <= LARGEST:
         return built
     without = Attached(left_out=len(original.attached.files))
-    return _built(everyone, subject, head, _forwarded_body(mark, original, without, parameters, more))
+    return _build(everyone, subject, head, _forwarded_body(mark, original, without, parameters, more))
 
 
 def hops(headers: Headers) -> list[str]:
@@ -148,7 +148,7 @@ def _prefixed(mark: str, subject: str) -> str:
 
 def _head(mark: UUID, own: Author, to: Sequence[str], cc: Sequence[str], subject: str, now: datetime) -> dict[str, str]:
     return {
-        "From": _named(own),
+        "From": _author_field(own),
         "To": ", ".join(to),
         **({"Cc": ", ".join(cc)} if cc else {}),
         "Subject": subject,
@@ -157,7 +157,7 @@ def _head(mark: UUID, own: Author, to: Sequence[str], cc: Sequence[str], subject
     }
 
 
-def _named(own: Author) -> str:
+def _author_field(own: Author) -> str:
     """The address after the name, which is quoted or in encoded words, so that it cannot become another address."""
     name = one_line(own.name, LONGEST_AUTHOR)
     if not name.isascii():
@@ -179,13 +179,13 @@ def _forwarded_body(
     html = None
     if original.html or note_html:
         html = _forwarded_html(note_html or _as_html(note), original, attached)
-    return _body(mark, _forwarded(note, original, attached), html, files)
+    return _body(mark, _forwarded_text(note, original, attached), html, files)
 
 
 def _forwarded_html(note_html: str, original: Original, attached: Attached) -> str:
     """Our text goes where the original's body begins, so that its styles still apply. The original is not changed: the
     recipient reads it in a mail program, which is made for mail of strangers."""
-    quoted = "".join(f"<b>{name}:</b> {escape(value)}<br>\n" for name, value in _quoted(original))
+    quoted = "".join(f"<b>{name}:</b> {escape(value)}<br>\n" for name, value in _quoted_headers(original))
     said = "".join(f"<p>{escape(line)}</p>\n" for line in _left_out(attached))
     ours = f"{note_html}\n<p>---------- Forwarded message ----------<br>\n{quoted}</p>\n{said}"
     theirs = original.html if original.html is not None else _as_html(original.text)
@@ -202,8 +202,8 @@ def _left_out(attached: Attached) -> list[str]:
     return [] if not attached.left_out else [f"[{attached.left_out} attachments are not sent along: too large.]"]
 
 
-def _forwarded(note: str, original: Original, attached: Attached) -> str:
-    quoted = [f"{name}: {value}" for name, value in _quoted(original)]
+def _forwarded_text(note: str, original: Original, attached: Attached) -> str:
+    quoted = [f"{name}: {value}" for name, value in _quoted_headers(original)]
     lines = [
         *([note, ""] if note else []),
         "---------- Forwarded message ----------",
@@ -215,7 +215,7 @@ def _forwarded(note: str, original: Original, attached: Attached) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _quoted(original: Original) -> Iterable[tuple[str, str]]:
+def _quoted_headers(original: Original) -> Iterable[tuple[str, str]]:
     for name in ("From", "Date", "Subject", "To", "Cc"):
         found = [one_line(value, LONGEST_QUOTED) for value in values(original.headers, name.lower())]
         if found and found[0]:
@@ -272,7 +272,7 @@ def _short_name(filename: str) -> str:
     return head.decode("utf-8", "ignore") + kept
 
 
-def _built(to: tuple[str, ...], subject: str, head: Mapping[str, str], body: Message) -> Built:
+def _build(to: tuple[str, ...], subject: str, head: Mapping[str, str], body: Message) -> Built:
     for name, value in head.items():
         body.add_header(name, _header(name, value))
     written = BytesIO()

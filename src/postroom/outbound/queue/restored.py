@@ -109,11 +109,11 @@ class RestoreWatch:
         """Compare every mailbox that can be read; return whether any are left."""
         left = False
         for check in await self._database.run(pending_checks()):
-            if check.account_state != "active" or not await self._compared(check):
+            if check.account_state != "active" or not await self._compare(check):
                 left = True
         return left
 
-    async def _compared(self, check: PendingCheck) -> bool:
+    async def _compare(self, check: PendingCheck) -> bool:
         ready_at = check.window.restored_at + self._pace.settle
         if (wait := (ready_at - self._clock()).total_seconds()) > 0:
             await self._sleep(min(wait, self._pace.settle.total_seconds()))

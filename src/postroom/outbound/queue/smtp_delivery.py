@@ -155,8 +155,8 @@ class SmtpDelivery:
     async def _go_on(self) -> None:
         async with self._batches.loaded(self._leased.hold) as (mail, recipients):
             self._addresses = {each.position: each.address for each in recipients}
-            outcomes = [_refused(each) for each in recipients if each.refused is not None]
-            outcomes += [_held(each) for each in recipients if each.refused is None and each.paused is not None]
+            outcomes = [_refused_outcome(each) for each in recipients if each.refused is not None]
+            outcomes += [_held_outcome(each) for each in recipients if each.refused is None and each.paused is not None]
             due = [each for each in recipients if each.refused is None and each.paused is None]
             if due:
                 outcomes += await self._offer(mail, due)
@@ -260,11 +260,11 @@ def _answer(outcome: RecipientOutcome) -> tuple[str, int | None, str | None, str
     return outcome.result, outcome.reply.code, outcome.reply.enhanced, outcome.reply.host, outcome.tls
 
 
-def _refused(recipient: LeasedRecipient) -> RecipientOutcome:
+def _refused_outcome(recipient: LeasedRecipient) -> RecipientOutcome:
     reply = found_out("5.7.0", recipient.refused or "", "local")
     return decided(recipient.position, reply)._replace(result="rejected")
 
 
-def _held(recipient: LeasedRecipient) -> RecipientOutcome:
+def _held_outcome(recipient: LeasedRecipient) -> RecipientOutcome:
     reply: Reply = found_out("4.3.2", f"its destination is paused: {recipient.paused}", "local")
     return RecipientOutcome(recipient.position, "held", reply)

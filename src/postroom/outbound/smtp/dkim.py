@@ -93,7 +93,7 @@ def signature(fields: Sequence[Field], body_hash: bytes, key: SigningKey, now: d
         _folded(b":".join(names), b":"),
         body_hash,
     )
-    covered = b"".join((*_covered(fields, names), _relaxed(b"dkim-signature", value)))
+    covered = b"".join((*_covered_fields(fields, names), _relaxed(b"dkim-signature", value)))
     signed = base64.b64encode(_private_key(key)(covered))
     lines = b"\r\n\t ".join(signed[at : at + 70] for at in range(0, len(signed), 70))
     return b"DKIM-Signature: " + value + lines + b"\r\n"
@@ -128,7 +128,7 @@ def _names(fields: Sequence[Field]) -> list[bytes]:
     return names + [name.encode() for name in SEALED]
 
 
-def _covered(fields: Sequence[Field], names: Sequence[bytes]) -> list[bytes]:
+def _covered_fields(fields: Sequence[Field], names: Sequence[bytes]) -> list[bytes]:
     """The fields of these names in canonical form; of several with one name the last comes first."""
     left: dict[bytes, list[bytes]] = {}
     for name, value in fields:

@@ -129,7 +129,7 @@ class Dns:
             raise DnsFailed(f"the DNS failed for {kind} of {name}: {type(error).__name__}") from None
         if answer.rrset is None:
             return _Kept(now + NOTHING_S, ())
-        found = tuple(map(_written, cast("Iterable[dns.rdata.Rdata]", answer.rrset)))
+        found = tuple(map(_write_record, cast("Iterable[dns.rdata.Rdata]", answer.rrset)))
         return _Kept(now + min(max(answer.rrset.ttl, SHORTEST_S), LONGEST_S), found)
 
     def _forget(self, now: float) -> None:
@@ -138,7 +138,7 @@ class Dns:
         self._kept = dict(current[len(current) // 2 :] if len(current) >= MOST_KEPT else current)
 
 
-def _written(record: dns.rdata.Rdata) -> str:
+def _write_record(record: dns.rdata.Rdata) -> str:
     match record:
         case MX():
             return f"{record.preference} {_host_name(record.exchange)}"

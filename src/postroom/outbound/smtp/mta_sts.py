@@ -99,22 +99,22 @@ class StsCache:
 
     async def policy(self, domain: str) -> StsPolicy | None:
         """The policy that holds for the domain now, if there is one; `none` counts as none."""
-        known = await self._unexpired(domain)
+        known = await self._unexpired_policy(domain)
         try:
             announced = announced_id(await self._dns.texts(f"_mta-sts.{domain}"))
         except DnsFailed:
             announced = None
         if announced is not None and (known is None or known.id != announced) and self._may_fetch(domain):
-            known = await self._fetched(domain, announced) or known
+            known = await self._fetch_policy(domain, announced) or known
         return known if known is not None and known.mode != "none" else None
 
-    async def _unexpired(self, domain: str) -> StsPolicy | None:
+    async def _unexpired_policy(self, domain: str) -> StsPolicy | None:
         if domain not in self._known:
             self._remember(domain, await self._policies.kept(domain))
         known = self._known[domain]
         return known if known is not None and known.expires_at > self._now() else None
 
-    async def _fetched(self, domain: str, id: str) -> StsPolicy | None:
+    async def _fetch_policy(self, domain: str, id: str) -> StsPolicy | None:
         try:
             policy = read_policy(await self._fetch(domain), id, self._now())
         except NoPolicy:
@@ -151,13 +151,13 @@ class HttpsPolicies:
         host = f"mta-sts.{domain}"
         try:
             async with asyncio.timeout(self._options.timeouts.policy):
-                return await self._fetched(host)
+                return await self._request(host)
         except (TimeoutError, httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError) as error:
             raise NoPolicy(f"{host} does not answer: {type(error).__name__}") from None
         except (DnsFailed, NoSuchName) as error:
             raise NoPolicy(str(error)) from None
 
-    async def _fetched(self, host: str) -> str:
+    async def _request(self, host: str) -> str:
         addresses = await self._dns.addresses(host, self._options.families[::-1])
         allowed = [each for each in addresses if self._options.allow_private or is_public(each)]
         if not allowed:

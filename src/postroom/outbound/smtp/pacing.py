@@ -42,9 +42,9 @@ class Pacing:
         wait = line.pace.wait(len(line.waiting), now)
         if wait > self._longest_wait_s or now < line.pace.rests_until:
             return wait
-        return await self._called(line)
+        return await self._wait_in_line(line)
 
-    async def _called(self, line: _Line) -> Turn | float:
+    async def _wait_in_line(self, line: _Line) -> Turn | float:
         place: asyncio.Future[Turn | float] = asyncio.get_running_loop().create_future()
         line.waiting.append(place)
         try:

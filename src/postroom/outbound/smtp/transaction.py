@@ -60,10 +60,10 @@ class Transaction:
             self._channel.write(b"".join((mail, *rcpt, DATA)), "mail")
             sender = await self._reply("mail", self._times.mail)
             for each in self._recipients:
-                self._heard(each, sender, await self._reply("rcpt", self._times.rcpt))
+                self._record_reply(each, sender, await self._reply("rcpt", self._times.rcpt))
             data = await self._reply("data", self._times.data)
         except ConnectionLost as error:
-            self._lost(error)
+            self._lose_connection(error)
             return
         if self._accepted:
             await self._go_on(data, wire)
@@ -76,12 +76,14 @@ class Transaction:
             sender = await self._ask(mail, "mail", self._times.mail)
             for each, command in zip(self._recipients, rcpt, strict=True):
                 taken = sender.severity == 2
-                self._heard(each, sender, await self._ask(command, "rcpt", self._times.rcpt) if taken else sender)
+                self._record_reply(
+                    each, sender, await self._ask(command, "rcpt", self._times.rcpt) if taken else sender
+                )
             if not self._accepted:
                 return
             data = await self._ask(DATA, "data", self._times.data)
         except ConnectionLost as error:
-            self._lost(error)
+            self._lose_connection(error)
             return
         await self._go_on(data, wire)
 
@@ -92,13 +94,13 @@ class Transaction:
     async def _reply(self, phase: Phase, seconds: float) -> Reply:
         return await self._channel.reply(phase, seconds)
 
-    def _heard(self, recipient: EnvelopeRecipient, mail: Reply, rcpt: Reply) -> None:
+    def _record_reply(self, recipient: EnvelopeRecipient, mail: Reply, rcpt: Reply) -> None:
         if mail.severity == 2 and rcpt.severity == 2:
             self._accepted.append(recipient.position)
         else:
             self.outcomes.append(decided(recipient.position, rcpt if mail.severity == 2 else mail))
 
-    def _lost(self, error: ConnectionLost) -> None:
+    def _lose_connection(self, error: ConnectionLost) -> None:
         """The connection ended before anything left. What was decided stays so."""
         if not self.outcomes:
             raise error

@@ -96,7 +96,7 @@ class SmtpTransport:
             outcomes += _all(known, error.reply)
         else:
             few = asyncio.Semaphore(AT_ONCE)
-            deliveries = (self._delivered(each, leaving, few) for each in self._by_destination(mail, envelope, known))
+            deliveries = (self._deliver(each, leaving, few) for each in self._by_destination(mail, envelope, known))
             for found in await asyncio.gather(*deliveries):
                 outcomes += found
         return sorted(outcomes, key=lambda outcome: outcome.position)
@@ -144,7 +144,7 @@ class SmtpTransport:
             for (destination, is_ascii), group in groups.items()
         ]
 
-    async def _delivered(self, delivery: _Delivery, leaving: Leaving, few: asyncio.Semaphore) -> list[RecipientOutcome]:
+    async def _deliver(self, delivery: _Delivery, leaving: Leaving, few: asyncio.Semaphore) -> list[RecipientOutcome]:
         """The outcomes at one destination. An error of ours concerns these recipients only."""
         left: set[int] = set()
 
@@ -167,7 +167,7 @@ class SmtpTransport:
         destination, recipients = delivery.destination, delivery.recipients
         turn = await self._pacing.begin(destination)
         if not isinstance(turn, Turn):
-            return _held(recipients, f"{destination} has as much mail under way as it takes", turn)
+            return _held_outcomes(recipients, f"{destination} has as much mail under way as it takes", turn)
         outcomes: list[RecipientOutcome] = []
         try:
             for first in range(0, len(recipients), MOST_RECIPIENTS):
@@ -188,12 +188,12 @@ class SmtpTransport:
                 return outcomes
         # Whoever lets the content leave asks again: a pause may begin between two mails of a connection.
         if self._pauses is not None and (reason := await self._pauses.reason(delivery.destination)) is not None:
-            return _held(recipients, f"mail to {delivery.destination} is paused: {reason}", None)
+            return _held_outcomes(recipients, f"mail to {delivery.destination} is paused: {reason}", None)
         failure, tried = found_out("4.4.1", "there is no server to connect to", "route"), 0
         try:
             async for place in self._places(delivery.destination, key.tls, policy):
                 try:
-                    session = await self._opened(place)
+                    session = await self._open(place)
                     self._connections.opened(session)
                     return await self._by(key, session, delivery.envelope, recipients, leaving)
                 except (HostFailed, ConnectionLost) as error:
@@ -237,7 +237,7 @@ class SmtpTransport:
         self._connections.give_back(key, session)
         return [each._replace(tls=tls) for each in outcomes]
 
-    async def _opened(self, place: Place) -> Session:
+    async def _open(self, place: Place) -> Session:
         smart_host = self._options.smart_host
         credentials = None
         if smart_host is not None and smart_host.username is not None:
@@ -270,12 +270,12 @@ class SmtpTransport:
             return
         hosts = await self._routes.hosts(destination)
         if policy is not None:
-            hosts = _named(hosts, policy, destination)
+            hosts = _allowed_hosts(hosts, policy, destination)
         async for name, address in self._routes.addresses(hosts):
             yield Place(name if literal_address(name) is None else address, address, self._options.port, tls)
 
 
-def _named(hosts: list[MailHost], policy: StsPolicy, destination: str) -> list[MailHost]:
+def _allowed_hosts(hosts: list[MailHost], policy: StsPolicy, destination: str) -> list[MailHost]:
     """The hosts that the policy allows. While it is being tested, all of them. Raises NoRoute."""
     named = [host for host in hosts if allows(policy, host.name)]
     if len(named) < len(hosts):
@@ -305,7 +305,7 @@ def _all(recipients: Sequence[EnvelopeRecipient], reply: Reply) -> list[Recipien
     return [decided(each.position, reply) for each in recipients]
 
 
-def _held(recipients: Sequence[EnvelopeRecipient], why: str, seconds: float | None) -> list[RecipientOutcome]:
+def _held_outcomes(recipients: Sequence[EnvelopeRecipient], why: str, seconds: float | None) -> list[RecipientOutcome]:
     wait = None if seconds is None else timedelta(seconds=max(seconds, 1.0))
     reply = found_out("4.3.2", why, "local")
     return [RecipientOutcome(each.position, "held", reply, None, wait) for each in recipients]

@@ -278,12 +278,12 @@ class SmtpSession(SmtpConnection):
         self._messages += 1
         recipients = tuple(dict.fromkeys(envelope.recipients))
         protocol = self._protocol(envelope.mail)
-        given = Submission(envelope.sender, envelope.mail, recipients, content, "smtp", self._shown, protocol)
+        given = Submission(envelope.sender, envelope.mail, recipients, content, "smtp", self._client_in_trace, protocol)
         accepted = await self._service.submissions.submit(given)
         self._reply(f"250 2.0.0 Ok: queued as {accepted.id}")
 
     @property
-    def _shown(self) -> str:
+    def _client_in_trace(self) -> str:
         """The client in `Received`. Where it submits from is nobody's business, unless the settings say so."""
         if not self._service.show_clients:
             return "unknown"

@@ -109,7 +109,7 @@ class Submissions:
         return accepted
 
     async def _accept(self, given: Submission) -> Accepted:
-        new = self._checked(given)
+        new = self._check(given)
         self._check_room()
         self._check_rate(given.sender)
         answer = await self._submit(new)
@@ -122,7 +122,7 @@ class Submissions:
         if address:
             check_address("MAIL", address, sender.addresses)
 
-    def _checked(self, given: Submission) -> NewSubmission:
+    def _check(self, given: Submission) -> NewSubmission:
         limits, mail = self.options.limits, given.mail
         if len(given.content) > limits.size:
             remedy = f"send at most {limits.size // MIB} MiB"

@@ -87,7 +87,7 @@ class RedisSource:
                     self._connected = True
                     ready()
                 await self._take_up_pending(stop)
-                self._recovered("redis")
+                self._end_trouble("redis")
                 await self._follow(stop)
             except (RedisError, OSError) as error:
                 self._raise_if_misconfigured(error)
@@ -109,7 +109,7 @@ class RedisSource:
                 claim_at = loop.time() + self._claim_after.total_seconds() / 2
             block = min(LONGEST_BLOCK, timedelta(seconds=max(0.0, claim_at - loop.time())))
             entries = await self._fresh(block, stop)
-            self._recovered("redis")
+            self._end_trouble("redis")
             await self._settle(entries, stop)
 
     async def _fresh(self, block: timedelta, stop: asyncio.Event) -> list[Entry]:
@@ -193,7 +193,7 @@ class RedisSource:
         if accepted:
             self._reached = max(self._reached, accepted[-1], key=place)
             self._health.reach(self._reached)
-            self._recovered("switchboard")
+            self._end_trouble("switchboard")
         elif failure is not None:
             await self._wait_out("switchboard", failure, stop)
 
@@ -202,7 +202,7 @@ class RedisSource:
         await self._stream.refuse(entry_id, fields, str(problem), self._clock())
         self._health.counters["refused"] += 1
 
-    def _recovered(self, whose: str) -> None:
+    def _end_trouble(self, whose: str) -> None:
         del self._troubles[whose]
         if not self._troubles:
             self._health.well()

@@ -165,13 +165,13 @@ def act_from(id: UUID, since: datetime, signed: Signature, now: datetime) -> Scr
 def pause_account(id: UUID, signed: Signature, now: datetime) -> Script[AccountView]:
     """Pause the account at the user's request: its jobs wait."""
     yield from recalling(str(id))
-    return (yield from _moved(id, "paused", signed.reason, "account.pause", signed, now))
+    return (yield from _change_state(id, "paused", signed.reason, "account.pause", signed, now))
 
 
 @transaction
 def resume_account(id: UUID, signed: Signature, now: datetime) -> Script[AccountView]:
     """Use the account again and resume its jobs. An account that lost its consent can be retried this way."""
-    view = yield from _moved(id, "active", None, "account.resume", signed, now)
+    view = yield from _change_state(id, "active", None, "account.resume", signed, now)
     yield from _goes_on(id, now)
     return view
 
@@ -182,7 +182,7 @@ def remove_account(id: UUID, signed: Signature, now: datetime) -> Script[Account
     and its backfills are canceled.
     """
     yield from recalling(str(id))
-    view = yield from _moved(id, "removed", signed.reason, "account.remove", signed, now)
+    view = yield from _change_state(id, "removed", signed.reason, "account.remove", signed, now)
     yield sql("delete_credentials", id)
     yield sql("delete_consent", id)
     yield sql("delete_mail_servers", id)
@@ -198,7 +198,7 @@ def lose_consent(id: UUID, granted_at: datetime, reason: str, signed: Signature,
     view = yield from _view(id)
     if view.consent is None or view.consent.granted_at != granted_at or state not in ("active", "paused"):
         return False
-    yield from _moved(id, "needs_consent", reason, "account.consent_lost", signed._replace(reason=reason), now)
+    yield from _change_state(id, "needs_consent", reason, "account.consent_lost", signed._replace(reason=reason), now)
     return True
 
 
@@ -209,7 +209,9 @@ def refuse_sign_in(id: UUID, given_at: datetime, reason: str, signed: Signature,
     view = yield from _view(id)
     if view.servers is None or view.servers.given_at != given_at or state != "active":
         return False
-    yield from _moved(id, "needs_consent", reason, "account.sign_in_refused", signed._replace(reason=reason), now)
+    yield from _change_state(
+        id, "needs_consent", reason, "account.sign_in_refused", signed._replace(reason=reason), now
+    )
     return True
 
 
@@ -299,7 +301,7 @@ def _connecting(
     return None
 
 
-def _moved(
+def _change_state(
     id: UUID, state: str, reason: str | None, action: AuditedAction, signed: Signature, now: datetime
 ) -> Script[Any]:
     """Change the state, with an entry in the audit log. Nothing changes if the state is the same."""

@@ -117,13 +117,13 @@ def begin_action(job: Job, id: UUID, hourly_cap: int, now: datetime) -> Script[s
         yield from unless_paused(action.account_id)
         if action.state in ENDED_HALFWAY:
             yield from _unless_undone(id)
-        reason = (yield from _withdrawn(action)) or (yield from _protected(action.account_id, action.message_id))
+        reason = (yield from _withdrawn(action)) or (yield from _why_protected(action.account_id, action.message_id))
         if reason is not None:
-            yield from _refused(job, id, reason, now)
+            yield from _refuse(job, id, reason, now)
             return reason
         if action.started_at is None and is_irreversible(action.action_type, action.parameters):
             yield from _within_cap(action.account_id, hourly_cap, now)
-    _owned(id, (yield sql("begin_action", id, job.id, now)))
+    _require_own(id, (yield sql("begin_action", id, job.id, now)))
     return None
 
 
@@ -134,7 +134,7 @@ def _unless_undone(id: UUID) -> Script[None]:
             raise Fatal(f"action {id} was undone, and is not begun again; ask for it anew with `postroom do`")
 
 
-def _owned(id: UUID, rows: Rows) -> None:
+def _require_own(id: UUID, rows: Rows) -> None:
     if not rows:
         raise Fatal(f"action {id} is not waiting to be executed, or belongs to another job")
 
@@ -148,7 +148,7 @@ def _withdrawn(action: LockedAction) -> Script[str | None]:
     return "the token that asked for it was revoked" if revoked else None
 
 
-def _protected(account_id: UUID, message_id: UUID) -> Script[str | None]:
+def _why_protected(account_id: UUID, message_id: UUID) -> Script[str | None]:
     """Why the stored message must not be touched; None if it may be."""
     protected = yield from protected_now(account_id)
     if not (protected.senders or protected.domains or protected.labels):
@@ -157,9 +157,9 @@ def _protected(account_id: UUID, message_id: UUID) -> Script[str | None]:
     return protected.reason(sender, labels)
 
 
-def _refused(job: Job, id: UUID, reason: str, now: datetime, done: Mapping[str, Any] | None = None) -> Script[None]:
+def _refuse(job: Job, id: UUID, reason: str, now: datetime, done: Mapping[str, Any] | None = None) -> Script[None]:
     """End the job and cancel the action with the reason. This is not a failure."""
-    _owned(id, (yield sql("refuse_action", id, job.id, reason, None if done is None else json_text(done), now)))
+    _require_own(id, (yield sql("refuse_action", id, job.id, reason, None if done is None else json_text(done), now)))
     yield from completing_one(job, now)
     yield Notify(CHANNEL, "canceled")
 
@@ -179,7 +179,7 @@ def refuse_action(
     if wake is not None and image.get("snooze_label_id") not in image["labels"]:
         with contextlib.suppress(IllegalMove, NotFound):
             yield from retry_job.script(UUID(wake), now)
-    yield from _refused(job, id, reason, now, done)
+    yield from _refuse(job, id, reason, now, done)
 
 
 def _within_cap(account_id: UUID, hourly_cap: int, now: datetime) -> Script[None]:

@@ -118,7 +118,7 @@ def approve_action(
 
     Raises Refused if the actor may not answer, IllegalMove if the action is not waiting, Conflict if it was changed.
     """
-    action = yield from _taken(id, signed)
+    action = yield from _lock_pending(id, signed)
     if _is_over(action, now):
         return (yield from ending_approval(id, "expired", _NOBODY, signed, now))
     _check_hash(action, expected_hash)
@@ -137,7 +137,7 @@ def approve_action(
 @transaction
 def reject_action(id: UUID, signed: Signature, now: datetime) -> Script[AnsweredApproval]:
     """Reject the action. Raises Refused if the actor may not answer, IllegalMove if the action is not waiting."""
-    action = yield from _taken(id, signed)
+    action = yield from _lock_pending(id, signed)
     if _is_over(action, now):
         return (yield from ending_approval(id, "expired", _NOBODY, signed, now))
     reason = f": {signed.reason[:LONGEST_REASON]}" if signed.reason else ""
@@ -215,7 +215,7 @@ def ask_to_close(seed: UUID, now: datetime) -> Script[int]:
     return sum(not each.duplicate for each in enqueued)
 
 
-def _taken(id: UUID, signed: Signature) -> Script[LockedAction]:
+def _lock_pending(id: UUID, signed: Signature) -> Script[LockedAction]:
     """Part of a transaction: lock and return the action, if the signer may answer and the action waits for it."""
     signed.require_person("answer an approval")
     if signed.role not in APPROVERS:

@@ -62,7 +62,7 @@ def protect(kind: ProtectedKind, value: str, reason: str, signed: Signature, now
     """Protect a value; return it in the stored form. Raises BadInput for a label that no known mailbox has, since it
     would silently protect nothing.
     """
-    value = _compared(kind, value)
+    value = _normalize(kind, value)
     yield from recalling(ALL)
     if kind == "label":
         yield from _resolve_label(value)
@@ -74,7 +74,7 @@ def protect(kind: ProtectedKind, value: str, reason: str, signed: Signature, now
 @transaction
 def unprotect(kind: ProtectedKind, value: str, signed: Signature, now: datetime) -> Script[bool]:
     """Remove a protection. False if there was none."""
-    value = _compared(kind, value)
+    value = _normalize(kind, value)
     removed = yield sql("delete_protected", kind, value)
     if kind == "label":
         yield sql("delete_protected_labels", value)
@@ -203,7 +203,7 @@ def safety_facts(
     )
 
 
-def _compared(kind: ProtectedKind, value: str) -> str:
+def _normalize(kind: ProtectedKind, value: str) -> str:
     """The form in which senders, domains and labels of stored mail are compared; any other would never match."""
     given = value.strip()
     if not given or len(given) > LONGEST_VALUE or not given.isprintable():

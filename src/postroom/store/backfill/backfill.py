@@ -87,13 +87,13 @@ def create_backfill(
 @transaction
 def pause_backfill(id: UUID, now: datetime, signed: Signature) -> Script[BackfillStatus]:
     """Pause a job. Its connector learns it with its next report, and decisions about its mail wait. Safe to repeat."""
-    return (yield from _asked(id, "paused", now, signed, "backfill.pause"))
+    return (yield from _change_status(id, "paused", now, signed, "backfill.pause"))
 
 
 @transaction
 def cancel_backfill(id: UUID, now: datetime, signed: Signature) -> Script[BackfillStatus]:
     """Cancel a job for good. Mail that came in stays, and no model is asked about the rest of it. Safe to repeat."""
-    status = yield from _asked(id, "cancelled", now, signed, "backfill.cancel")
+    status = yield from _change_status(id, "cancelled", now, signed, "backfill.cancel")
     yield from releasing(id, now)
     return status
 
@@ -111,7 +111,7 @@ def resume_backfill(id: UUID, now: datetime, signed: Signature) -> Script[Backfi
     return "pending"
 
 
-def _asked(
+def _change_status(
     id: UUID, after: BackfillStatus, now: datetime, signed: Signature, action: AuditedAction
 ) -> Script[BackfillStatus]:
     """Move a job; one that is so already stays as it is, and the audit log too."""

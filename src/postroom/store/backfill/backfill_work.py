@@ -115,7 +115,7 @@ def record_progress(
     yield sql("record_backfill_rows", id, progress.rows_processed, progress.rows_skipped,
         None if progress.cursor is None else json_text(progress.cursor.as_json()), now)  # fmt: skip
     yield sql("add_backfill_progress", id, progress.batch_seq or job.batch_seq + 1, len(progress.failed), extra,
-        json_text(_added(job.categories, progress)), due)  # fmt: skip
+        json_text(_add_categories(job.categories, progress)), due)  # fmt: skip
     yield sql("open_backfill_day", id, day)
     if extra:
         yield sql("add_backfill_day", id, day, extra)
@@ -157,7 +157,7 @@ def _unexpected_cost(progress: Progress, job: BackfillJob) -> int:
     return max(0, progress.cost_micros - expected)
 
 
-def _added(counts: dict[str, int], progress: Progress) -> dict[str, int]:
+def _add_categories(counts: dict[str, int], progress: Progress) -> dict[str, int]:
     total = dict(counts)
     for name, count in progress.categories.items():
         total[name] = total.get(name, 0) + count

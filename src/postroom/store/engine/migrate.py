@@ -89,7 +89,7 @@ Applied = dict[int, tuple[str, str]]
 def apply(migration: Migration, dialect: Dialect, known: tuple[Migration, ...]) -> Script[bool]:
     """Apply one migration unless it was applied before; return whether it was."""
     yield Text(_TABLE[dialect])
-    applied = yield from _applied()
+    applied = yield from _applied_migrations()
     if _can_be_taken_over(applied, dialect):
         migration = known[0]
         yield Text(earlier_migrations.TAKE_OVER[dialect])
@@ -105,10 +105,10 @@ def apply(migration: Migration, dialect: Dialect, known: tuple[Migration, ...]) 
 @query
 def applied_migrations() -> Script[Applied]:
     exists = yield sql("select_migration_table")
-    return (yield from _applied()) if exists[0][0] else {}
+    return (yield from _applied_migrations()) if exists[0][0] else {}
 
 
-def _applied() -> Script[Applied]:
+def _applied_migrations() -> Script[Applied]:
     rows = yield sql("select_migrations")
     return {version: (name, checksum) for version, name, checksum in rows}
 

@@ -188,7 +188,7 @@ class PostgresDatabase:
         await asyncio.sleep(0)  # dropped connections close in the next iteration of the loop
 
     async def _read(self, connection: asyncpg.Connection, transaction: Transaction[T]) -> T:
-        await connection.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY{_bound(transaction.limit_s)}")
+        await connection.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY{_time_limit(transaction.limit_s)}")
         run = ScriptRun(transaction.begin())
         await self._drive(connection, run)
         await connection.execute("COMMIT")
@@ -401,7 +401,7 @@ class PostgresDatabase:
         self._listeners.call(channel, message)
 
 
-def _bound(limit_s: float | None) -> str:
+def _time_limit(limit_s: float | None) -> str:
     return "" if limit_s is None else f"; SET LOCAL statement_timeout = {max(1, round(limit_s * 1000))}"
 
 

@@ -202,9 +202,9 @@ class SqliteDatabase:
             return executor.notices
         except errors.StoreError as error:
             self._roll_back()
-            return self._after_void_group(group, self._replaced() or error)
+            return self._after_void_group(group, self._replacement_error() or error)
 
-    def _replaced(self) -> errors.DatabaseReplaced | None:
+    def _replacement_error(self) -> errors.DatabaseReplaced | None:
         """Return the error of a replaced file, if it was: an overwritten file may cause any other error."""
         try:
             self._file.check()

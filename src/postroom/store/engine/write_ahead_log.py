@@ -123,7 +123,7 @@ class WriteAheadLog:
     def attach(self, connection: apsw.Connection) -> None:
         """Watch the commits of the writer. SQLite itself then makes no checkpoints in the middle of a commit."""
         self._page = connection.execute("PRAGMA page_size").fetchall()[0][0]
-        connection.set_wal_hook(self._committed)
+        connection.set_wal_hook(self._on_commit)
 
     def keep_short(self, writer: apsw.Connection) -> None:
         """Restart the log if it is long. Called by the writer, between two commits."""
@@ -146,14 +146,14 @@ class WriteAheadLog:
     def _behind(self) -> int:
         return self._length - self._copied
 
-    def _committed(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
+    def _on_commit(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
         length = pages * self._page
         if length < self._length:
-            self._restarted()
+            self._on_restart()
         self._length = length
         return 0
 
-    def _restarted(self) -> None:
+    def _on_restart(self) -> None:
         self._length = 0
         self._next_pass, self._next_restart, self._restart_at = PASS_BYTES, RESTART_BYTES, 0.0
         self._has_copied(0)
@@ -188,7 +188,7 @@ class WriteAheadLog:
         try:
             writer.set_busy_handler(busy)
             writer.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_TRUNCATE)
-            self._restarted()
+            self._on_restart()
         except apsw.BusyError:
             self._next_restart = self._length + STEP_BYTES
             ended = time.monotonic()

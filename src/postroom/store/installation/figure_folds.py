@@ -42,13 +42,13 @@ def folded_part(name: FoldName, since: datetime, until: datetime) -> Script[Fold
     rows, step = (yield sql("select_fold", name)), STEPS[name]
     if rows:
         first, last = as_time(rows[0][0]), as_time(rows[0][1])
-        begin, end = _ceiled(max(since, first), step), floored(min(until, last), step)
+        begin, end = _ceiling(max(since, first), step), floored(min(until, last), step)
         if begin < end:
             return FoldedPart(begin, end)
     return FoldedPart(since, since)
 
 
-def _ceiled(moment: datetime, step: timedelta) -> datetime:
+def _ceiling(moment: datetime, step: timedelta) -> datetime:
     return moment + (_FIRST - moment) % step
 
 

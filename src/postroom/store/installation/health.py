@@ -16,10 +16,10 @@ async def facts(database: Database) -> dict[str, object]:
     """The settings that durability depends on, and the database's own clock."""
     if database.dialect == "postgres":
         return await database.run(_postgres_facts())
-    return {**await database.run(_sqlite_facts()), "quick_check": await _checked(database)}
+    return {**await database.run(_sqlite_facts()), "quick_check": await _try_quick_check(database)}
 
 
-async def _checked(database: Database) -> str:
+async def _try_quick_check(database: Database) -> str:
     try:
         return await database.run(_quick_check())
     except TookTooLong:

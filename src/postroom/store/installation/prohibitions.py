@@ -94,7 +94,7 @@ def begin_paused(
         if each.scope == ALL and not each.reason.startswith(_RESTORED):
             reason = f"{reason}; before that it was paused: {each.reason}"
             break
-    yield from pause.script(ALL, reason, _signed(signed), now)
+    yield from pause.script(ALL, reason, _copy_signature(signed), now)
     return carried
 
 
@@ -126,7 +126,7 @@ def _carry_tokens(
     for token in (yield from list_tokens.script()):
         if token.id in replaced.revoked_tokens - here.revoked_tokens:
             carried.tokens += 1
-            yield from revoke_token.script(token.id, _signed(signed, "it was revoked after the backup"), now)
+            yield from revoke_token.script(token.id, _copy_signature(signed, "it was revoked after the backup"), now)
 
 
 def _carry_accounts(
@@ -138,11 +138,11 @@ def _carry_accounts(
             continue
         if then.state == "removed":
             carried.accounts += 1
-            yield from remove_account.script(id, _signed(signed, "it was removed after the backup"), now)
+            yield from remove_account.script(id, _copy_signature(signed, "it was removed after the backup"), now)
         elif then.state == "paused":
             carried.accounts += 1
             reason = then.state_reason or "it was paused after the backup"
-            yield from pause_account.script(id, _signed(signed, reason), now)
+            yield from pause_account.script(id, _copy_signature(signed, reason), now)
 
 
 def _carry_rules(
@@ -153,7 +153,7 @@ def _carry_rules(
         reason = _why_disabled(rule, replaced.rules.get(id), is_same) if rule.enabled else None
         if reason is not None:
             carried.rules += 1
-            yield from disable_rule.script(id, reason, now, _signed(signed, reason))
+            yield from disable_rule.script(id, reason, now, _copy_signature(signed, reason))
             yield sql("forget_confirmation", id)
 
 
@@ -172,6 +172,6 @@ def _why_disabled(rule: RuleView, then: RuleView | None, is_same_installation: b
     return None
 
 
-def _signed(signed: Signature, reason: str | None = None) -> Signature:
+def _copy_signature(signed: Signature, reason: str | None = None) -> Signature:
     """The same signature under another audit entry."""
     return Signature(new_id(), signed.actor, signed.role, reason)

@@ -141,7 +141,7 @@ def _settle(
         sent_id = yield from _take_restored_send(check.account_id, waiting.source_key, waiting.id)
     if sent_id is not None:
         settled.already_sent += 1
-        yield from _delivered(waiting, sent_id, lease_token, now)
+        yield from _record_delivery(waiting, sent_id, lease_token, now)
     elif waiting.state == "unknown":
         settled.to_ask += 1
     elif draft is None and (yield from _doubt(waiting, check.window)) is Doubt.LIKELY:
@@ -159,7 +159,7 @@ def _taking_over(waiting: OpenMail, lease_token: UUID, now: datetime) -> Script[
     return DeliveryLease(waiting.id, lease_token)
 
 
-def _delivered(waiting: OpenMail, sent_message_id: str, lease_token: UUID, now: datetime) -> Script[None]:
+def _record_delivery(waiting: OpenMail, sent_message_id: str, lease_token: UUID, now: datetime) -> Script[None]:
     if waiting.state == "unknown":
         yield from ending_unheld(waiting.id, "sent", sent_message_id, None, now)
         yield from completing(waiting.action_id, sent_message_id, now)
@@ -208,6 +208,6 @@ def settling_at_admission(mail: OpenMail, account_id: UUID, lease_token: UUID, n
         return
     sent_id = yield from _take_restored_send(account_id, mail.source_key, mail.id)
     if sent_id is not None:
-        yield from _delivered(mail, sent_id, lease_token, now)
+        yield from _record_delivery(mail, sent_id, lease_token, now)
     elif doubt is Doubt.LIKELY:
         yield from _asking(mail, check.window, lease_token, now)

@@ -112,7 +112,7 @@ def accept_many(items: Sequence[RoutedEnvelope], now: datetime) -> Script[list[O
     """
     outcomes: dict[int, Outcome] = {}
     outcomes |= yield from _without_account(items)
-    admission = yield from _admitted(items, now)
+    admission = yield from _admit(items, now)
     outcomes |= {place: error for place, error in admission.refused.items() if place not in outcomes}
     left = [place for place in range(len(items)) if place not in outcomes]
     while left:
@@ -150,7 +150,7 @@ def _unusable(identity: str, removed: bool) -> AccountUnusable:
     return AccountUnusable("removed" if removed else "missing", problem, remedy, field="source.endpoint_identity")
 
 
-def _admitted(items: Sequence[RoutedEnvelope], now: datetime) -> Script[Admission]:
+def _admit(items: Sequence[RoutedEnvelope], now: datetime) -> Script[Admission]:
     """Find items for a backfill that is not theirs, not active, or slower. Locks the jobs against changes."""
     wanted = {
         place: (item.envelope.control.backfill_job_id, item.endpoint_identity)
@@ -200,7 +200,7 @@ def _check_keys(batch: _Batch) -> Script[None]:
         for place in batch.places:
             item = batch.items[place]
             if item.key == key and item.envelope.event_key != event_key:
-                other = _named(item.envelope, event_key, sender, inbox_id)
+                other = _describe(item.envelope, event_key, sender, inbox_id)
                 batch.conflict(place, "control.idempotency_key", other)
 
 
@@ -238,7 +238,7 @@ def _check_events(batch: _Batch) -> Script[None]:
     for event_key, inbox_id, sender, ingestion_tier, has_failed in (yield sql("select_events", sorted(known))):
         group = groups[event_key]
         if group.leader.envelope.sender.identity != sender:
-            yield from _refuse(batch, group, _named(group.leader.envelope, event_key, sender, inbox_id))
+            yield from _refuse(batch, group, _describe(group.leader.envelope, event_key, sender, inbox_id))
             continue
         if has_failed:
             if (yield from _taken_again(group, as_uuid(inbox_id))):
@@ -342,7 +342,7 @@ def _counts(items: Sequence[RoutedEnvelope], outcomes: Mapping[int, Outcome]) ->
                 pass
 
 
-def _named(mine: Envelope, event_key: str, sender: str | None, inbox_id: object) -> str:
+def _describe(mine: Envelope, event_key: str, sender: str | None, inbox_id: object) -> str:
     """Describe the other envelope. Its sender is shown only to the endpoint that received it."""
     parts = event_key.split(BETWEEN)
     whose = f" from {sender}" if mine.source.endpoint_identity in parts[2:3] else ""

@@ -82,7 +82,7 @@ def ask_connector(request: NewRequest, now: datetime) -> Script[UUID]:
 
     Also prunes requests that ended long ago, so that the table stays small.
     """
-    arguments = _limited("arguments", json_text(request.arguments), LONGEST_ARGUMENTS)
+    arguments = _check_length("arguments", json_text(request.arguments), LONGEST_ARGUMENTS)
     yield sql("prune_requests", now - KEPT)
     yield from _expire(request.endpoint_identity, now)
     live = yield sql("select_live_requests", request.endpoint_identity)
@@ -122,7 +122,7 @@ def give_back_requests(endpoint_identity: str, lease_token: UUID) -> Script[int]
 @transaction
 def end_request(id: UUID, endpoint_identity: str, lease_token: UUID, reply: Reply, now: datetime) -> Script[None]:
     """Store the reply, if it comes from the connector that holds the request."""
-    answer = None if reply.result is None else _limited("result", json_text(reply.result), LONGEST_ANSWER)
+    answer = None if reply.result is None else _check_length("result", json_text(reply.result), LONGEST_ANSWER)
     state: RequestState = "failed" if reply.error is not None else "answered"
     ended = yield sql("end_request", id, endpoint_identity, lease_token, state, answer, reply.error, now)
     if not ended:
@@ -154,7 +154,7 @@ def _expire(endpoint_identity: str, now: datetime) -> Script[None]:
         yield Notify(ENDED, str(as_uuid(id)))
 
 
-def _limited(field: str, text: str, longest: int) -> str:
+def _check_length(field: str, text: str, longest: int) -> str:
     if len(text) > longest:
         raise BadInput(field, f"takes {len(text):,} characters as JSON", f"use at most {longest:,}")
     return text

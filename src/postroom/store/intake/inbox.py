@@ -103,21 +103,21 @@ def lease(
     if summary is not None:
         picks, members, coalesced = yield from _coalesce(policy, picks, summary_id, now)
         passed += coalesced
-    waits = summed(count for each in picks for count in _counted(policy, each, now))
+    waits = summed(count for each in picks for count in _counts_of(policy, each, now))
     seqs, until = [each.head.seq for each in picks], now + policy.lease
     ledger, turns = record_picks(policy, ledger, picks)
     kept = json_text({str(seq): json_text(turn.form) for seq, turn in zip(seqs, turns, strict=True)})
     rows = yield sql("lease_inbox", seqs, token, until, kept, policy.queue, *_ledger_texts(ledger), rows_text(waits),
         hour_of(now), token.int % SHARDS)  # fmt: skip
     by_seq = {row[0]: row for row in rows}
-    leased = [_leased(policy, each, by_seq[each.head.seq], token, now, members) for each in picks]
+    leased = [_leased_message(policy, each, by_seq[each.head.seq], token, now, members) for each in picks]
     for place, each in enumerate(leased):
         if each.member_count and not each.members:
             leased[place] = yield from _with_members(each)
     return Lease(leased, passed)
 
 
-def _counted(policy: Policy, pick: Pick, now: datetime) -> Iterator[Count]:
+def _counts_of(policy: Policy, pick: Pick, now: datetime) -> Iterator[Count]:
     yield waited(policy.queue, pick.tier, now - pick.head.accepted_at)
     if pick.starvation_override:
         yield Count("override", policy.queue, pick.tier)
@@ -163,7 +163,7 @@ def _end_stale(policy: Policy, now: datetime) -> Script[list[EndedMessage]]:
         old = stale(policy, tier, lines[tier], now)
         if old:
             reason = f"waited longer than {patience.total_seconds():g} s in {tier}"
-            passed += yield from _ended([head.seq for head in old], "auto_acked", reason, None, now)
+            passed += yield from _end([head.seq for head in old], "auto_acked", reason, None, now)
     return passed
 
 
@@ -186,13 +186,13 @@ def _coalesce(
         envelope_text(envelope), len(seqs), now)  # fmt: skip
     seq = rows[0][0]
     yield sql("queue_summary", seq, summary_id, policy.queue, last.tier, now)
-    passed = yield from _ended(seqs, "coalesced", f"one of {len(seqs)} in a summary", summary_id, now)
+    passed = yield from _end(seqs, "coalesced", f"one of {len(seqs)} in a summary", summary_id, now)
     members = yield sql("select_members", summary_id, MOST_MEMBERS_NAMED)
     summary = last._replace(head=Head(seq, now))
     return [*picks[:-1], summary], [as_uuid(id) for (id,) in members], passed
 
 
-def _leased(
+def _leased_message(
     policy: Policy, pick: Pick, row: Sequence[Any], token: UUID, now: datetime, members: Sequence[UUID]
 ) -> LeasedMessage:
     _, attempts, id, policy_tier, ingestion_tier, endpoint, text, traceparent, count, accepted_at = row
@@ -222,7 +222,7 @@ def _with_members(leased: LeasedMessage) -> Script[LeasedMessage]:
     return replace(leased, members=tuple(as_uuid(id) for (id,) in rows))
 
 
-def _ended(
+def _end(
     seqs: Sequence[int], state: InboxState, reason: str | None, linked_to: UUID | None, now: datetime
 ) -> Script[list[EndedMessage]]:
     rows = yield sql("end_inbox", list(seqs), state, reason, linked_to, now)
@@ -261,7 +261,7 @@ def nack(
     """Return the messages to the heads of their tiers, or end them as failed if they were delivered too often."""
     rows = yield sql("lock_leased", _pairs(refs), now)
     found = [(seq, queue, tier, attempts) for seq, _, _, queue, tier, attempts, _ in rows]
-    states = yield from _returned(found, reason, most_deliveries, now)
+    states = yield from _give_back(found, reason, most_deliveries, now)
     return {
         LeaseRef(as_uuid(id), as_uuid(token)): EndedMessage(queue, tier, as_time(at), states[seq])
         for seq, id, token, queue, tier, _, at in rows
@@ -321,17 +321,17 @@ def return_expired(most_deliveries: Mapping[str, int], now: datetime) -> Script[
     found = [(seq, queue, tier, attempts) for seq, queue, tier, attempts in rows if queue in ledgers]
     worn_out = _worn_out(found, most_deliveries)
     yield from _take_back(ledgers, [(seq, queue) for seq, queue, *_ in found if seq not in worn_out])
-    states = yield from _returned(found, "its lease ran out", most_deliveries, now)
+    states = yield from _give_back(found, "its lease ran out", most_deliveries, now)
     return [(queue, states[seq]) for seq, queue, *_ in found]
 
 
-def _returned(
+def _give_back(
     found: Sequence[tuple[int, str, str, int]], reason: str, most_deliveries: Mapping[str, int], now: datetime
 ) -> Script[dict[int, InboxState]]:
     worn_out = _worn_out(found, most_deliveries)
     back = [seq for seq, *_ in found if seq not in worn_out]
     if worn_out:
-        yield from _ended(list(worn_out), "failed", f"delivered too often; the last time: {reason}", None, now)
+        yield from _end(list(worn_out), "failed", f"delivered too often; the last time: {reason}", None, now)
     if back:
         yield sql("return_inbox", back, reason, 0)
         for queue in sorted({queue for seq, queue, *_ in found if seq in set(back)}):
@@ -349,7 +349,7 @@ def ending(leased: LeasedMessage, state: InboxState, reason: str | None, now: da
     rows = yield sql("lock_leased", _pairs([LeaseRef(leased.id, leased.token)]), now)
     if not rows:
         raise LeaseLost(f"message {leased.id} is no longer held under this lease; change nothing")
-    yield from _ended([rows[0][0]], state, reason, None, now)
+    yield from _end([rows[0][0]], state, reason, None, now)
 
 
 def ending_all(leased: Sequence[LeasedMessage], state: InboxState, now: datetime) -> Script[None]:
@@ -359,7 +359,7 @@ def ending_all(leased: Sequence[LeasedMessage], state: InboxState, now: datetime
         held = {as_uuid(id) for _, id, *_ in rows}
         lost = next(each.id for each in leased if each.id not in held)
         raise LeaseLost(f"message {lost} is no longer held under this lease; change nothing")
-    yield from _ended([row[0] for row in rows], state, None, None, now)
+    yield from _end([row[0] for row in rows], state, None, None, now)
 
 
 @transaction

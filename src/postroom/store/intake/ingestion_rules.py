@@ -50,7 +50,7 @@ def remove_ingestion_rule(name: str, signed: Signature, now: datetime) -> Script
     """Remove a rule of the user's own, or switch off one of the pack; return which it was."""
     yield sql("lock_ingestion_rules")
     rows = yield sql("delete_ingestion_rule", name)
-    stored = next(iter(_stored(rows)), None)
+    stored = next(iter(_read_rules(rows)), None)
     match stored:
         case None if name in PACK:
             yield from _insert(PACK[name], False, "pack", now)
@@ -74,7 +74,7 @@ def restore_pack_rule(name: str, signed: Signature, now: datetime) -> Script[boo
     rows = yield sql("delete_ingestion_rule", name)
     if not rows:
         return False
-    if _stored(rows)[0].origin == "user":
+    if _read_rules(rows)[0].origin == "user":
         raise Conflict(
             "name", f"you have a rule {name!r} of your own, which is older than the shipped one", "remove yours"
         )
@@ -89,7 +89,7 @@ def list_ingestion_rules() -> Script[list[IngestionRuleView]]:
     A rule of the user's own replaces a shipped one with the same name.
     """
     rows = yield sql("select_ingestion_rules")
-    stored = {view.rule.name: view for view in _stored(rows)}
+    stored = {view.rule.name: view for view in _read_rules(rows)}
     own = [view for view in stored.values() if view.origin == "user"]
     pack = [
         IngestionRuleView(rule, "pack", rule.name not in stored)
@@ -112,7 +112,7 @@ def _insert(rule: IngestionRule, enabled: bool, origin: Origin, now: datetime) -
     return bool(taken)
 
 
-def _stored(rows: Rows) -> list[IngestionRuleView]:
+def _read_rules(rows: Rows) -> list[IngestionRuleView]:
     return [read_row(IngestionRuleView, row, rule=_rule(row)) for row in rows.by_name()]
 
 

@@ -141,7 +141,7 @@ def sync_labels(
         yield sql("delete_labels", account_id, sorted(gone))
     others = {id: name for id, name, _ in rows if id not in known}
     ((provider,),) = yield sql("select_provider", account_id)
-    lost_here = _lost(known, others | present, facts_of(provider).owner)
+    lost_here = _lost_labels(known, others | present, facts_of(provider).owner)
     disabled: list[UUID] = []
     if lost_here:
         yield sql("upsert_lost_labels", account_id, rows_text(sorted(lost_here.items())), now)
@@ -169,7 +169,7 @@ def why_not_created(account_id: UUID, name: str, asked_at: datetime | None) -> S
     return None
 
 
-def _lost(known: Mapping[str, str], present: Mapping[str, str], mailbox: str) -> dict[str, str]:
+def _lost_labels(known: Mapping[str, str], present: Mapping[str, str], mailbox: str) -> dict[str, str]:
     """The ids and names that no longer stand for a label of the account, each with what became of the label."""
     here = _words(present.items())
     lost: dict[str, str] = {}

@@ -116,10 +116,10 @@ def list_arrived(
     most: int, before: Cursor = NEWEST, since: datetime = EARLIEST, with_events: bool = True
 ) -> Script[ListedPage]:
     """All mail that arrived, stored or not, and with it the events of every queue."""
-    mail = _found((yield sql("select_mail_page", None, None, None, None, False, None, since, *before, most + 1)))
+    mail = _read_found((yield sql("select_mail_page", None, None, None, None, False, None, since, *before, most + 1)))
     floor = mail[-1].at if len(mail) > most else since
     events = (yield from _event_page(None, before, floor, most)) if with_events else []
-    events += _found((yield sql("select_unstored_page", STRETCH, floor, *before, most + 1)))
+    events += _read_found((yield sql("select_unstored_page", STRETCH, floor, *before, most + 1)))
     chosen = sorted((*mail, *events), key=lambda each: each.place, reverse=True)
     page = chosen[:most]
     by_id: dict[UUID, MailRow | ListedEvent] = {}
@@ -157,7 +157,7 @@ def list_mail(wanted: MailFilter, most: int, before: Cursor = NEWEST) -> Script[
     source, actor = (_SOURCES.get(wanted.by), _ACTORS.get(wanted.by)) if wanted.by else (None, None)
     since = max(wanted.since, floor or EARLIEST)
     filters = (wanted.tier, wanted.account, source, actor, wanted.state == "done", wanted.category)
-    found = _found((yield sql("select_mail_page", *filters, since, *before, most + 1)))
+    found = _read_found((yield sql("select_mail_page", *filters, since, *before, most + 1)))
     items = yield from mail_rows([each.id for each in found[:most]])
     return _page(items, found, most, floor if floor is not None and floor > wanted.since else None)
 
@@ -243,11 +243,11 @@ def _fits(wanted: MailFilter) -> Callable[[MailRow], bool]:
 def _event_page(tier: str | None, before: Cursor, floor: datetime, most: int) -> Script[list[_Found]]:
     found: list[_Found] = []
     for (queue,) in (yield sql("select_event_queues")):
-        found += _found((yield sql("select_event_page", queue, tier, floor, *before, most + 1)))
+        found += _read_found((yield sql("select_event_page", queue, tier, floor, *before, most + 1)))
     return found
 
 
-def _found(rows: Rows) -> list[_Found]:
+def _read_found(rows: Rows) -> list[_Found]:
     return [_Found(id, at, Cursor(at, id)) for id, at in ((as_uuid(id), as_time(at)) for id, at in rows)]
 
 

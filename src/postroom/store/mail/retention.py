@@ -107,7 +107,7 @@ def kept_messages(before: datetime, after: Cursor, most: int) -> Script[list[Kep
 @query
 def held_messages(ids: Sequence[UUID], now: datetime) -> Script[set[UUID]]:
     """Those of these messages that must not be pruned yet."""
-    return (yield from _held(ids, now))
+    return (yield from _held_messages(ids, now))
 
 
 @transaction
@@ -124,7 +124,7 @@ def prune_messages(
             raise Refused("the retention settings are not approved any more; see `postroom retention show`")
     rows = yield sql("lock_kept", [each.id for each in past])
     kept = {as_uuid(row["id"]): row for row in rows.by_name()}
-    held = yield from _held(list(kept), now)
+    held = yield from _held_messages(list(kept), now)
     pruned = [each for each in past if each.id in kept and each.id not in held]
     counts = count_messages(pruned, len(held))
     if pruned:
@@ -154,7 +154,7 @@ def count_messages(past: Sequence[PastMessage], held: int = 0) -> PruneCounts:
     return PruneCounts(len(past), held, Counter(each.tier for each in past), categories)
 
 
-def _held(ids: Sequence[UUID], now: datetime) -> Script[set[UUID]]:
+def _held_messages(ids: Sequence[UUID], now: datetime) -> Script[set[UUID]]:
     if not ids:
         return set()
     held = {as_uuid(id) for (id,) in (yield sql("select_busy", list(ids)))}

@@ -51,8 +51,8 @@ def search_in_postgres(asked: SearchQuery, where: SearchFilter) -> Script[Rows]:
 def _better_index(asked: SearchQuery, where: SearchFilter) -> Script[_Index | None]:
     """The index that finds the fewest messages; None if neither a word nor a label is asked for."""
     asks: list[tuple[str, str | list[str] | None]] = [
-        ("words", _indexed(asked, placed=False)),
-        ("heads", _indexed(asked, placed=True)),
+        ("words", _index_query(asked, placed=False)),
+        ("heads", _index_query(asked, placed=True)),
         *(("labels", _label_keys(keys)) for keys in json.loads(where.labels)),
     ]
     found: list[_Index] = []
@@ -75,7 +75,7 @@ def _tsquery(asked: SearchQuery, placed: bool) -> str | None:
     return " & ".join(parts) or None
 
 
-def _indexed(asked: SearchQuery, placed: bool) -> str | None:
+def _index_query(asked: SearchQuery, placed: bool) -> str | None:
     """The same without what an index does not know: places, and that words follow each other."""
     terms = [term for term in asked.terms if _is_placed(term) == placed]
     parts = [_all_words(term) if len(term.words) > 1 or placed else _phrase(term) for term in terms]

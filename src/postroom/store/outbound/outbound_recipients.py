@@ -316,7 +316,7 @@ def _settling(mails: Sequence[_Held], now: datetime) -> Script[dict[UUID, Delive
     recipients: defaultdict[UUID, list[Sequence[Any]]] = defaultdict(list)
     for id, *row in (yield sql("select_states_of_mails", ids)):
         recipients[as_uuid(id)].append(row)
-    settled = {id: _derived(recipients[id]) for id in ids}
+    settled = {id: _derive(recipients[id]) for id in ids}
     rows: list[tuple[object, ...]] = []
     for id, (state, error, not_before) in settled.items():
         rows.append((id, state, not_before, error, now if state in DELIVERY.terminal else None))
@@ -335,10 +335,10 @@ Derived = tuple[DeliveryState, str | None, datetime | None]
 
 def derived(id: UUID) -> Script[Derived]:
     """Part of a transaction: what follows for a mail from its recipients."""
-    return _derived((yield sql("select_recipient_states", id)))
+    return _derive((yield sql("select_recipient_states", id)))
 
 
-def _derived(rows: Sequence[Sequence[Any]]) -> Derived:
+def _derive(rows: Sequence[Sequence[Any]]) -> Derived:
     state = mail_state([row[0] for row in rows])
     due = [as_time(row[1]) for row in rows if row[0] in ("queued", "deferred")]
     troubled = [row[2] for row in rows if row[0] != "sent" and row[2] is not None]

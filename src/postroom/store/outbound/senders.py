@@ -152,7 +152,7 @@ def sender_for(tenant: str, domain: str, username: str, now: datetime, since: da
         return found
     domain_id = yield from _domain_for(tenant, domain.lower(), now, adopt=True)
     yield from _inserting(domain_id, NewSender(username, domain, (username,)), since or now, now)
-    return (yield from _named(username))
+    return (yield from _sender_named(username))
 
 
 def _domain_for(tenant: str | None, domain: str, now: datetime, *, adopt: bool = False) -> Script[int]:
@@ -255,7 +255,7 @@ def _finding(id: int | None, username: str | None) -> Script[Sender | None]:
     return read_first(Sender, (yield sql("select_sender", id, username)))
 
 
-def _named(username: str) -> Script[Sender]:
+def _sender_named(username: str) -> Script[Sender]:
     if (found := (yield from _finding(None, username.lower()))) is None:
         raise _unknown(username)
     return found
@@ -280,7 +280,7 @@ def ending_holds(now: datetime, most: int = 100) -> Script[None]:
 
 
 def _locking(username: str) -> Script[Sender]:
-    return (yield from _locking_by_id((yield from _named(username)).id))
+    return (yield from _locking_by_id((yield from _sender_named(username)).id))
 
 
 def _locking_by_id(id: int) -> Script[Sender]:
@@ -329,7 +329,10 @@ def throttling(
     change = yield from _changing(sender, throttle, now)
     after = {"until": throttle.until.isoformat(), "reason": throttle.reason, "score": score}
     yield from auditing(
-        signed.under("sender.throttle", "sender", str(sender.id), before=_shown(sender.throttle), after=after), now
+        signed.under(
+            "sender.throttle", "sender", str(sender.id), before=_throttle_fields(sender.throttle), after=after
+        ),
+        now,
     )
     return change
 
@@ -360,7 +363,8 @@ def releasing(sender: Sender, cause: ThrottleCause, signed: Signature, now: date
     yield sql("end_throttle", sender.id, cause, now)
     change = yield from _changing(sender, None, now)
     yield from auditing(
-        signed.under("sender.release", "sender", str(sender.id), before=_shown(sender.throttle), after=None), now
+        signed.under("sender.release", "sender", str(sender.id), before=_throttle_fields(sender.throttle), after=None),
+        now,
     )
     return change
 
@@ -373,7 +377,7 @@ def _changing(sender: Sender, throttle: Throttle | None, now: datetime) -> Scrip
     return ThrottleChange(sender, throttle)
 
 
-def _shown(throttle: Throttle | None) -> dict[str, Any] | None:
+def _throttle_fields(throttle: Throttle | None) -> dict[str, Any] | None:
     return None if throttle is None else {"until": throttle.until.isoformat(), "reason": throttle.reason}
 
 

@@ -93,14 +93,14 @@ def auditing(entry: AuditEntry, now: datetime) -> Script[None]:
         "insert_audit",
         entry.id,
         now,
-        _kept(entry.actor),
-        _kept(entry.role),
-        _kept(entry.action),
-        _kept(entry.object_type),
-        _kept(entry.object_id),
+        _storable(entry.actor),
+        _storable(entry.role),
+        _storable(entry.action),
+        _storable(entry.object_type),
+        _storable(entry.object_id),
         None if entry.before is None else json_text(entry.before),
         None if entry.after is None else json_text(entry.after),
-        None if entry.reason is None else _kept(entry.reason),
+        None if entry.reason is None else _storable(entry.reason),
     )
 
 
@@ -141,7 +141,7 @@ def list_audit_of(object_type: str, object_id: str, limit: int) -> Script[list[A
     return read_rows(AuditView, (yield sql("select_audit_of", object_type, object_id, limit)))
 
 
-def _kept(text: str) -> str:
+def _storable(text: str) -> str:
     """Make the text storable in both databases. An entry must not be lost because its object has a hostile name."""
     whole = text[:LONGEST_TEXT].encode("utf-8", "replace").decode("utf-8")
     return whole.replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -123,7 +123,7 @@ def load_person(id: UUID) -> Script[Person]:
 @transaction
 def change_role(name: str, role: PersonRole, signed: Signature, now: datetime) -> Script[bool]:
     """Change what somebody may do, from their next request on; False if nothing changed."""
-    person = yield from _named(name)
+    person = yield from _person_named(name)
     if person.role == role:
         return False
     if role != "admin":
@@ -138,7 +138,7 @@ def change_role(name: str, role: PersonRole, signed: Signature, now: datetime) -
 @transaction
 def remove_person(name: str, signed: Signature, now: datetime) -> Script[None]:
     """Remove somebody with their passkeys, links and sessions. The audit log keeps what they did."""
-    person = yield from _named(name)
+    person = yield from _person_named(name)
     if (yield sql("count_people"))[0][0] > 1:
         yield from _leaving_an_admin(person)
     yield sql("delete_person", person.id)
@@ -233,7 +233,7 @@ def _reading(id: UUID | None, name: str | None) -> Script[Person | None]:
     return read_first(Person, (yield sql("select_person", id, name)))
 
 
-def _named(name: str) -> Script[Person]:
+def _person_named(name: str) -> Script[Person]:
     if (person := (yield from _reading(None, name))) is None:
         raise NotFound(f"there is nobody called {name}; `postroom person list` lists everybody")
     return person

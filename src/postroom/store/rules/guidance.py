@@ -94,7 +94,7 @@ class GuidanceView:
 
 @transaction
 def add_guidance(id: UUID, guidance: Guidance, signed: Signature, now: datetime) -> Script[GuidanceView]:
-    guidance, kind = _checked(guidance), guidance.kind
+    guidance, kind = _check(guidance), guidance.kind
     stored = yield from _all(kind)
     if len(stored) >= MOST[kind]:
         raise BadInput(f"{words_of(kind)}s", f"there are already {MOST[kind]:,}", "combine or remove some")
@@ -107,7 +107,7 @@ def add_guidance(id: UUID, guidance: Guidance, signed: Signature, now: datetime)
 @transaction
 def edit_guidance(before: GuidanceView, after: Guidance, signed: Signature, now: datetime) -> Script[GuidanceView]:
     """Replace the guidance, if it is still as it was seen."""
-    after, kind = _checked(after), after.kind
+    after, kind = _check(after), after.kind
     _check_name(after, [each for each in (yield from _all(kind)) if each.id != before.id])
     if not (yield sql(f"update_{kind}", before.id, before.updated_at, *_values(after), now)):
         yield from _with_id(kind, before.id)
@@ -163,7 +163,7 @@ def _check_name(guidance: Guidance, others: Sequence[GuidanceView]) -> None:
         raise Conflict("name", f"there is already a model rule {guidance.name!r}", "choose another name")
 
 
-def _checked(guidance: Guidance) -> Guidance:
+def _check(guidance: Guidance) -> Guidance:
     """The guidance with its scope value in the form used for comparison."""
     match guidance:
         case Direction():

@@ -80,7 +80,7 @@ def learning_from(moves: Mapping[UUID, OwnerLabelChange], now: datetime) -> Scri
     own = {id: name for id, (name, kind) in labels.items() if kind == "user"}
     ids = {name.casefold(): id for id, (name, _) in labels.items()} | {id: id for id in labels}
     rows = yield sql("select_decided", list(theirs))
-    decided = [read_row(_Decided, row, done=_done(row)) for row in rows.by_name()]
+    decided = [read_row(_Decided, row, done=_past_action(row)) for row in rows.by_name()]
     reversals = yield from _judging(decided, theirs, origins, ids, own, now)
     found = [exception_for(account_id, each, own) for each in reversals]
     found += yield from _repetitions(account_id, theirs, origins, own, now)
@@ -116,7 +116,7 @@ def _judging(
         if judgement is not None:
             rows.append((each.id, judgement.agreed, judgement.what))
             if not each.shadow:
-                reversals.append(_reversed(each, origins[each.message_id], moved, judgement.what))
+                reversals.append(_reversal_of(each, origins[each.message_id], moved, judgement.what))
     if rows:
         yield sql("upsert_outcomes", rows_text(sorted(rows, key=lambda row: str(row[0]))), now)
     return reversals
@@ -127,7 +127,7 @@ def _agreement(
 ) -> Judgement | None:
     """Judge every action that was decided in shadow: one that the user contradicts is enough to disagree."""
     steps = steps_of(decided.action_type, decided.parameters)
-    each = [agreement(step.action_type, _named(step.parameters, label_ids), moved, own_labels) for step in steps]
+    each = [agreement(step.action_type, _label_id(step.parameters, label_ids), moved, own_labels) for step in steps]
     found = [judgement for judgement in each if judgement is not None]
     contrary = next((judgement for judgement in found if not judgement.agreed), None)
     if contrary is not None or not found:
@@ -164,12 +164,12 @@ def _repetitions(
     return list(found.values())
 
 
-def _named(parameters: Mapping[str, Any], label_ids: Mapping[str, str]) -> str | None:
+def _label_id(parameters: Mapping[str, Any], label_ids: Mapping[str, str]) -> str | None:
     label = str(parameters.get("label", ""))
     return label_ids.get(label) or label_ids.get(label.casefold())
 
 
-def _reversed(each: _Decided, origin: Origin, moved: OwnerLabelChange, what: str) -> ReversedDecision:
+def _reversal_of(each: _Decided, origin: Origin, moved: OwnerLabelChange, what: str) -> ReversedDecision:
     return ReversedDecision(
         each.id,
         each.message_id,
@@ -183,7 +183,7 @@ def _reversed(each: _Decided, origin: Origin, moved: OwnerLabelChange, what: str
     )
 
 
-def _done(row: Mapping[str, Any]) -> PastAction | None:
+def _past_action(row: Mapping[str, Any]) -> PastAction | None:
     return None if row["executed_at"] is None else read_row(PastAction, row)
 
 
@@ -195,7 +195,7 @@ def record_mistake(decision_id: UUID, message_id: UUID, signed: Signature, now: 
     """
     account_id, origins = _origins((yield sql("select_origins", [message_id])))
     rows = yield sql("select_decided", [message_id])
-    decided = [read_row(_Decided, row, done=_done(row)) for row in rows.by_name()]
+    decided = [read_row(_Decided, row, done=_past_action(row)) for row in rows.by_name()]
     wrong = next((each for each in decided if each.id == decision_id and each.done is not None), None)
     if wrong is None or wrong.done is None:
         raise NotFound(f"there is no action by the decision {decision_id}, or the message was decided again since")
@@ -204,7 +204,7 @@ def record_mistake(decision_id: UUID, message_id: UUID, signed: Signature, now: 
     back: Mapping[str, list[str]] = wrong.done.hint.get("inverse_parameters", {})
     change = OwnerLabelChange(frozenset(back.get("add_labels", ())), frozenset(back.get("remove_labels", ())))
     yield sql("upsert_outcomes", rows_text([(wrong.id, False, CALLED_WRONG)]), now)
-    found = exception_for(account_id, _reversed(wrong, origins[message_id], change, CALLED_WRONG), own)
+    found = exception_for(account_id, _reversal_of(wrong, origins[message_id], change, CALLED_WRONG), own)
     yield from proposing([] if found is None else [found], now)
     yield from auditing(signed.under("decision.wrong", "decision", str(decision_id)), now)
     yield Notify(CHANNEL, "wrong")

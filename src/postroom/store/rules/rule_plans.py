@@ -46,7 +46,7 @@ def apply_plan(plan: Plan, ids: Sequence[UUID], signed: Signature, now: datetime
             yield from _replace(change, change.draft, signed, now)
     if plan.changes:
         yield from auditing(
-            signed.under("rules.apply", "rule", f"{len(plan.changes)} rules", after=_audited(plan)), now
+            signed.under("rules.apply", "rule", f"{len(plan.changes)} rules", after=_audit_summary(plan)), now
         )
         yield Notify(CHANNEL, "applied")
 
@@ -57,18 +57,18 @@ def _add(id: UUID, draft: RuleDraft, signed: Signature, now: datetime) -> Script
 
 
 def _replace(change: PlannedChange, draft: RuleDraft, signed: Signature, now: datetime) -> Script[None]:
-    before = yield from _planned(change)
+    before = yield from _rule_to_change(change)
     if change.fields:
         yield from update(before, draft, signed, now)
     yield sql("set_rule_origin", before.id, applied_origin(draft))
 
 
 def _remove(change: PlannedChange) -> Script[None]:
-    before = yield from _planned(change)
+    before = yield from _rule_to_change(change)
     yield sql("delete_rule", before.id)
 
 
-def _planned(change: PlannedChange) -> Script[RuleView]:
+def _rule_to_change(change: PlannedChange) -> Script[RuleView]:
     """The stored rule, if it is still the version that the plan was made for."""
     view = read_first(RuleView, (yield sql("select_rule_named", change.name)))
     if view is None or view.id != change.id:
@@ -78,7 +78,7 @@ def _planned(change: PlannedChange) -> Script[RuleView]:
     return view
 
 
-def _audited(plan: Plan) -> dict[str, object]:
+def _audit_summary(plan: Plan) -> dict[str, object]:
     names = {sign: [each.name for each in plan.changes if each.sign == sign] for sign in ("+", "~", "-")}
     words = {"+": "added", "~": "changed", "-": "removed"}
     after: dict[str, object] = {words[sign]: found[:MOST_NAMES_AUDITED] for sign, found in names.items()}

@@ -153,7 +153,7 @@ def _keep(
         raise Conflict(
             "name", f"there is already a rule {draft.name!r}", "change it with `postroom rules edit`, or choose another"
         )
-    view = yield from _named(draft.name)
+    view = yield from _rule_named(draft.name)
     if known == "skip" or view.draft == draft:
         kept.skipped.append(draft.name)
         return
@@ -175,27 +175,27 @@ def edit_rule(id: UUID, version: int, draft: RuleDraft, signed: Signature, now: 
     documents = {"before": before.document, "after": as_document(draft)}
     yield from auditing(signed.under("rules.edit", "rule", before.name, **documents), now)
     yield Notify(CHANNEL, "edited")
-    return (yield from _named(draft.name))
+    return (yield from _rule_named(draft.name))
 
 
 @transaction
 def switch_rule(name: str, enabled: bool, signed: Signature, now: datetime) -> Script[RuleView]:
     """Enable a valid rule, or disable one with the reason of the signature. Safe to repeat."""
-    view = yield from _named(name)
+    view = yield from _rule_named(name)
     if enabled:
         check_rule(view.conditions, view.action, view.parameters)
         check_wake_times(view.action, view.parameters, now)
     reason = None if enabled else signed.reason
     if (view.enabled, view.disabled_reason) == (enabled, reason):
         return view
-    confirmed = _confirmed(replace(view.draft, enabled=enabled, disabled_reason=None), signed, view)
+    confirmed = _confirmed_hash(replace(view.draft, enabled=enabled, disabled_reason=None), signed, view)
     if not (yield sql("switch_rule", view.id, view.version, enabled, reason, confirmed, now)):
         return (yield from switch_rule.script(name, enabled, signed, now))  # it was changed meanwhile: look again
     action = "rules.enable" if enabled else "rules.disable"
     before = {"enabled": view.enabled, "disabled_reason": view.disabled_reason}
     yield from auditing(signed.under(action, "rule", name, before=before, after={"enabled": enabled}), now)
     yield Notify(CHANNEL, "switched")
-    return (yield from _named(name))
+    return (yield from _rule_named(name))
 
 
 @transaction
@@ -214,13 +214,13 @@ def confirm_rule(id: UUID, shown_hash: str, signed: Signature, now: datetime) ->
     after = {"content_hash": shown_hash, "rule": view.document}
     yield from auditing(signed.under("rules.confirm", "rule", view.name, after=after), now)
     yield Notify(CHANNEL, "confirmed")
-    return (yield from _named(view.name))
+    return (yield from _rule_named(view.name))
 
 
 @transaction
 def remove_rule(name: str, signed: Signature, now: datetime) -> Script[None]:
     """Remove the rule. Its decisions stay recorded under its name."""
-    view = yield from _named(name)
+    view = yield from _rule_named(name)
     yield sql("delete_rule", view.id)
     yield from auditing(signed.under("rules.remove", "rule", name, before=view.document), now)
     yield Notify(CHANNEL, "removed")
@@ -267,10 +267,10 @@ def unconfirmed_rules() -> Script[list[RuleView]]:
 
 @query
 def load_rule(name: str) -> Script[RuleView]:
-    return (yield from _named(name))
+    return (yield from _rule_named(name))
 
 
-def _named(name: str) -> Script[RuleView]:
+def _rule_named(name: str) -> Script[RuleView]:
     view = read_first(RuleView, (yield sql("select_rule_named", name)))
     if view is None:
         raise NotFound(f"there is no rule {name!r}; see `postroom rules list`")
@@ -281,18 +281,18 @@ def insert(id: UUID, draft: RuleDraft, origin: str, signed: Signature | None, no
     """Part of a transaction: insert the rule and return its id; nothing if its name exists. Rules that ship with
     Postroom have no signature."""
     check_wake_times(draft.action_type, draft.parameters, now)
-    return (yield sql("insert_rule", id, *_columns(draft), _confirmed(draft, signed), origin, now))
+    return (yield sql("insert_rule", id, *_columns(draft), _confirmed_hash(draft, signed), origin, now))
 
 
 def update(before: RuleView, draft: RuleDraft, signed: Signature, now: datetime) -> Script[None]:
     """Part of a transaction: replace the rule with the draft. Raises Conflict if it was changed since it was read."""
     check_wake_times(draft.action_type, draft.parameters, now)
-    confirmed = _confirmed(draft, signed, before)
+    confirmed = _confirmed_hash(draft, signed, before)
     if not (yield sql("update_rule", before.id, before.version, *_columns(draft), confirmed, now)):
         raise changed_meanwhile(before)
 
 
-def _confirmed(draft: RuleDraft, signed: Signature | None, before: RuleView | None = None) -> str | None:
+def _confirmed_hash(draft: RuleDraft, signed: Signature | None, before: RuleView | None = None) -> str | None:
     """The hash of the content that is confirmed once this is written.
 
     A person who lets a rule act confirms it, and one who stops it withdraws that. A token keeps the confirmation of

@@ -48,7 +48,7 @@ class DiscordChannel:
         ourselves."""
         embed, view = message_embed(approval), message_view(approval, self._buttons, self._terms.public_url)
         async with self._channel() as channel:
-            if again and (found := await _found(channel, approval)) is not None:
+            if again and (found := await _find_notice(channel, approval)) is not None:
                 return str(found)
             sent = await channel.send(embed=embed, view=view, nonce=nonce_of(approval))
         return str(sent.id)
@@ -104,7 +104,7 @@ def _short(id: UUID) -> str:
     return base64url.encode(id.bytes)
 
 
-async def _found(channel: discord.PartialMessageable, approval: Approval) -> int | None:
+async def _find_notice(channel: discord.PartialMessageable, approval: Approval) -> int | None:
     """Find the notice that an earlier attempt may have posted. Without permission to read, nobody can tell."""
     try:
         async for message in channel.history(limit=MOST_LOOKED_THROUGH):

@@ -74,7 +74,7 @@ class Executor:
         hiding = next((number for number, step in enumerate(steps) if step.action_type == "snooze"), None)
         snooze = None if hiding is None else (steps[hiding], ids[hiding] or "")
         image = await self._pre_image(mailbox, job, action, changes, snooze)
-        snoozed, before = None if snooze is None else self._snoozed(image), _labels(image)
+        snoozed, before = None if snooze is None else self._snooze_of(image), _labels(image)
         wanted, here = joint_change(changes, before), Placed(action.provider_message_id, before)
         if snoozed is not None and snoozed.until <= self.clock():
             # It should be back by now: if it is not hidden yet, do not hide it any more.
@@ -86,7 +86,7 @@ class Executor:
         if snoozed is not None:
             snoozed = replace(snoozed, history_id=await _last_change(mailbox, placed.provider_message_id))
         place = await mailbox.place_of(placed.provider_message_id)
-        hint = undo_hint(action.action_type, before, _done(wanted, placed.labels), snoozed, place)
+        hint = undo_hint(action.action_type, before, _effective_change(wanted, placed.labels), snoozed, place)
         return store.DoneChange(placed.labels, hint, placed.moved_from(action.provider_message_id))
 
     async def _label_id(self, mailbox: Mailbox, action: store.Action, step: Step) -> str | None:
@@ -139,11 +139,11 @@ class Executor:
             image |= {"unsnooze_job_id": str(wakes[0].id)}
         planned = None
         if action.action_type == "several" and changes:
-            snoozed = None if snooze is None else self._snoozed(image)
+            snoozed = None if snooze is None else self._snooze_of(image)
             planned = planned_hint(undo_hint(action.action_type, labels, joint_change(changes, labels), snoozed))
         return await self.database.run(store.keep_pre_image(job, action.id, image, now, wakes, planned))
 
-    def _snoozed(self, image: Mapping[str, Any]) -> Snoozed:
+    def _snooze_of(self, image: Mapping[str, Any]) -> Snoozed:
         until, wake = datetime.fromisoformat(image["snooze_until"]), UUID(image["unsnooze_job_id"])
         return Snoozed(until, self.snooze_label, image["snooze_label_id"], wake)
 
@@ -178,6 +178,6 @@ def _labels(image: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(image["labels"])
 
 
-def _done(change: LabelChange, after: frozenset[str]) -> LabelChange:
+def _effective_change(change: LabelChange, after: frozenset[str]) -> LabelChange:
     """Return the part of the change that is in effect: what the user has already taken back is not ours to undo."""
     return LabelChange(change.add & after, change.remove - after)

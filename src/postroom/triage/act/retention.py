@@ -105,12 +105,12 @@ class Retention:
             return
         position = START
         while page := await self._database.run(retention.kept_messages(before, position, self._batch)):
-            found = [(each, past) for each in page if (past := await self._judged(each, now)) is not None]
+            found = [(each, past) for each in page if (past := await self._judge(each, now)) is not None]
             if found:
                 yield found
             position = Cursor(page[-1].stored_at, page[-1].id)
 
-    async def _judged(self, message: KeptMessage, now: datetime) -> PastMessage | None:
+    async def _judge(self, message: KeptMessage, now: datetime) -> PastMessage | None:
         categories = message.stored_categories
         if not categories:
             known = self._known.get(message.endpoint_identity) or await self._load_known(message)

@@ -42,7 +42,7 @@ class UndoService:
         place = await self.database.run(actions.last_place(original.message_id))
         back = frozenset[str](hint["pre_labels"]) if undo.is_repeated else None
         await mailbox.expect(original.provider_message_id, place, labels_left(hint), back)
-        labels, hint = await _found(mailbox, original.provider_message_id, hint, place)
+        labels, hint = await _find_message(mailbox, original.provider_message_id, hint, place)
         now = {"labels": sorted(labels)}
         image = await self.database.run(actions.keep_pre_image(job, undo.id, now, self.clock()))
         if not is_certain(hint, labels):
@@ -72,7 +72,7 @@ class UndoService:
         return undos.UndoChain(self.catalogue, account_id, then, job.priority) if then else None
 
 
-async def _found(
+async def _find_message(
     mailbox: Mailbox, message_id: str, hint: Mapping[str, Any], place: str | None
 ) -> tuple[frozenset[str], Mapping[str, Any]]:
     """Return the labels of the message, and the hint, with the names that folders have now."""

@@ -189,13 +189,13 @@ class AnswerHook:
             signed = Signature(new_id(), f"webhook:{answer.by}", APPROVER)
             became = await self._approvals.answer(answer.verdict, answer.action_id, answer.action_hash, signed)
         except PostroomError as error:
-            return _refused(error)
+            return _error_response(error)
         except ClientDisconnect:
             return Response(status_code=400)
         return JSONResponse({"state": became.state, "reason": became.reason, "said": in_words(became)})
 
 
-def _refused(error: PostroomError) -> Response:
+def _error_response(error: PostroomError) -> Response:
     match error:
         case Refused():
             status = 401

@@ -70,7 +70,7 @@ class Safeguards:
         if outcome.matched is None:
             return Verdict(self._nothing(message, NO_RULE), None, shadows)
         decision = self._of_rules(message, outcome)
-        return self._judged(message, decision, "rule", shadows)
+        return self._judge(message, decision, "rule", shadows)
 
     def by_model(self, message: StoredMessage, advice: Advice, outcome: Outcome) -> Verdict:
         """The verdict of the model, where no rule matched."""
@@ -93,16 +93,14 @@ class Safeguards:
         if self.restraints.model_in_shadow:
             kept = _in_shadow(decision, "model")
             return Verdict(self._nothing(message, "the model runs in shadow"), None, (*shadows, kept))
-        return self._judged(message, decision, "model", shadows)
+        return self._judge(message, decision, "model", shadows)
 
     def left_alone(self, message: StoredMessage, reason: str, outcome: Outcome) -> Verdict:
         """The verdict where no rule matched and no model decided."""
         shadows = self._shadows(message, outcome)
         return Verdict(self._nothing(message, reason), None, shadows)
 
-    def _judged(
-        self, message: StoredMessage, decision: Decision, source: Any, shadows: tuple[Decision, ...]
-    ) -> Verdict:
+    def _judge(self, message: StoredMessage, decision: Decision, source: Any, shadows: tuple[Decision, ...]) -> Verdict:
         if decision.action_type == "none":
             return Verdict(decision, None, shadows)
         if not message.may_act:

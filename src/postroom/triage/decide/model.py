@@ -150,16 +150,16 @@ class Model:
 
     async def decide(self, request: ModelRequest) -> ModelAnswer:
         """Ask the model to decide about the message. Raises a ModelError when it makes no decision."""
-        client, prices = await self._opened()
+        client, prices = await self._open()
         # The wait for a slot is over before the time of the call begins and before anything is reserved for it.
         async with self._slots:
             probe = self._breaker.before_asking(self._clock())
             try:
-                return await self._decided(request, client, prices)
+                return await self._decide(request, client, prices)
             finally:
                 self._breaker.after_asking(probe)
 
-    async def _decided(self, request: ModelRequest, client: Client, prices: Prices) -> ModelAnswer:
+    async def _decide(self, request: ModelRequest, client: Client, prices: Prices) -> ModelAnswer:
         problem, tokens, latency_ms = "", Usage(0, 0), 0
         others_wait = self._refused_untried
         for _ in range(TRIES):
@@ -169,24 +169,24 @@ class Model:
                 prompt = request.prompt
                 reply = await client.ask(prompt.system, self._user_prompt(request, problem), prompt.labels)
             except CallFailed as failed:
-                problem = await self._failed(call, failed, began)
+                problem = await self._record_failure(call, failed, began)
                 continue
-            await self._answered(others_wait)
+            await self._on_answer(others_wait)
             latency_ms += _ms_since(began)
             tokens = Usage(tokens.input_tokens + reply.input_tokens, tokens.output_tokens + reply.output_tokens)
             try:
                 decision = read_decision(reply.arguments(), request.prompt.labels)
             except BadModelAnswer as error:
                 problem = str(error)
-                await self._end(call, self._paid(reply, "refused", prices, began, problem))
+                await self._end(call, self._call_end(reply, "refused", prices, began, problem))
                 continue
-            await self._end(call, self._paid(reply, "answered", prices, began))
+            await self._end(call, self._call_end(reply, "answered", prices, began))
             return ModelAnswer(decision, tokens, reply.model, request.prompt.version, latency_ms)
         raise BadModelAnswer(
             f"the model gave no usable answer in {TRIES} tries, and the message is left alone: {problem}"
         )
 
-    async def _opened(self) -> tuple[Client, Prices]:
+    async def _open(self) -> tuple[Client, Prices]:
         """The client and the prices, opened in a thread: importing the libraries takes seconds."""
         async with self._opening:
             if self._prices is None:
@@ -232,7 +232,7 @@ class Model:
         signed = Signature(new_id(), "process:classify", "worker")
         return BackfillCharge(backfill_job_id, day_in(self._clock(), self._zone).isoformat(), signed)
 
-    async def _answered(self, others_wait: bool) -> None:
+    async def _on_answer(self, others_wait: bool) -> None:
         """Release parked jobs. `others_wait`: when this call began, the settings were thought to be wrong."""
         self._breaker.after_an_answer()
         self._has_answered = True
@@ -240,7 +240,7 @@ class Model:
             self._refused_untried = False
             await release_waiting(self._database, self._clock())
 
-    async def _failed(self, call: NewCall, failed: CallFailed, began: float) -> str:
+    async def _record_failure(self, call: NewCall, failed: CallFailed, began: float) -> str:
         """Record the failure and raise its error; or return the problem, if the model may be asked again at once."""
         cost = None if failed.charged else 0
         # Without a charge there was no answer, and the same question would get none either.
@@ -257,7 +257,7 @@ class Model:
             return str(failed.error)
         raise failed.error from None
 
-    def _paid(
+    def _call_end(
         self, reply: Reply, state: ModelCallState, prices: Prices, began: float, error: str | None = None
     ) -> CallEnd:
         """The end of an answered call. If the server reports no usage, the reserved cost counts."""

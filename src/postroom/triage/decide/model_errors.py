@@ -66,7 +66,7 @@ def failure_of(error: Exception, settings: "ModelSettings", has_answered: bool =
         if isinstance(cause, ReplyTooLong):
             return CallFailed(BadModelAnswer(f"the model's answer cannot be used: {cause}"), charged=True)
         if isinstance(cause, Redirected):
-            return _refused(
+            return _model_refused(
                 f"model.base_url redirects elsewhere ({cause}), which is not followed; set the right address"
             )
     match error:
@@ -104,10 +104,10 @@ def _by_status(error: ModelHTTPError, settings: "ModelSettings", has_answered: b
     if status in LATER or status >= 500:
         return CallFailed(ModelUnavailable(f"the model's provider answers {status}", after), charged=False)
     if isinstance(error, ModelAuthenticationError):
-        return _refused(f"the provider does not accept the key ({status}); set model.api_key")
+        return _model_refused(f"the provider does not accept the key ({status}); set model.api_key")
     if isinstance(error, ModelNotFoundError):
         place = settings.base_url or "its provider"
-        return _refused(
+        return _model_refused(
             f"there is no model {settings.name!r} at {place} ({status}); check model.name and model.base_url"
         )
     return _of_the_request(error, has_answered)
@@ -123,18 +123,20 @@ def _of_the_request(error: ModelHTTPError, has_answered: bool) -> CallFailed:
             return _no_credit(status)
         if has_answered:
             return _mail_refused(f"the provider refuses this mail, though it has answered about others ({status})")
-    return _refused(f"the provider refuses the request ({status}); check model.name, model.provider and model.base_url")
+    return _model_refused(
+        f"the provider refuses the request ({status}); check model.name, model.provider and model.base_url"
+    )
 
 
 def _no_credit(status: int) -> CallFailed:
-    return _refused(f"the provider says that the account has no credit left ({status}); top it up there")
+    return _model_refused(f"the provider says that the account has no credit left ({status}); top it up there")
 
 
 def _mail_refused(message: str) -> CallFailed:
     return CallFailed(BadModelAnswer(message), charged=False)
 
 
-def _refused(message: str) -> CallFailed:
+def _model_refused(message: str) -> CallFailed:
     return CallFailed(ModelRefused(message), charged=False)
 
 

@@ -43,7 +43,7 @@ def prices_of(settings: "ModelSettings") -> Prices:
     given = (settings.input_cents_per_million, settings.output_cents_per_million)
     if given[0] is not None and given[1] is not None:
         return Prices(given[0] * MICROS_PER_CENT, given[1] * MICROS_PER_CENT)
-    known = _published(settings)
+    known = _published_prices(settings)
     if known is None:
         raise ModelRefused(
             f"the price of the model {settings.name!r} is not known, so no budget could be kept; set "
@@ -55,7 +55,7 @@ def prices_of(settings: "ModelSettings") -> Prices:
     )
 
 
-def _published(settings: "ModelSettings") -> Prices | None:
+def _published_prices(settings: "ModelSettings") -> Prices | None:
     from genai_prices import Usage, calc_price  # takes 0.3 s to import, so only when needed
 
     def micros(**tokens: int) -> float:

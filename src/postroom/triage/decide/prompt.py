@@ -101,7 +101,7 @@ def build_prompt(
         _section("The user's rules for mail like this", [_rule(rule) for rule in once_each], "none"),
         _section("Allowed labels", [_label(label) for label in offered], "none: no label can be put on or taken off"),
         f"The mail, as data, between the two lines with the mark {mark}:",
-        f'<mail mark="{mark}">\n{_fenced(facts, mode, mark)}\n</mail mark="{mark}">',
+        f'<mail mark="{mark}">\n{_mail_text(facts, mode, mark)}\n</mail mark="{mark}">',
         "That was the mail. Now call record_decision once.",
     ]
     return Prompt(SYSTEM, "\n\n".join(parts), PROMPT_VERSION, tuple(label.name for label in offered))
@@ -136,7 +136,7 @@ def _label(label: Label) -> str:
     return f"{name}: {described}" if described else name
 
 
-def _fenced(facts: MessageFacts, mode: Mode, mark: str) -> str:
+def _mail_text(facts: MessageFacts, mode: Mode, mark: str) -> str:
     """The text of the mail, in which nothing can pass for the end of the fence."""
     lines = [
         _header("From", facts, facts.sender),
@@ -179,10 +179,10 @@ _LOOKS_LIKE_A_FENCE = re.compile(r"<(?=[\s/]{0,8}mail\b)", re.IGNORECASE)
 def visible(text: str) -> str:
     """The text without invisible characters: control, format, private and unassigned ones, tags, selectors."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n").replace("\u2029", "\n")
-    return "".join(each for each in lines if each in "\n\t" or not _unseen(each))
+    return "".join(each for each in lines if each in "\n\t" or not _is_invisible(each))
 
 
-def _unseen(each: str) -> bool:
+def _is_invisible(each: str) -> bool:
     return each in FILLERS or unicodedata.category(each)[0] == "C"
 
 

@@ -77,14 +77,14 @@ class _Folding:
     """A table for `str.translate`, computed on demand."""
 
     def __getitem__(self, code: int) -> str:
-        return _folded(chr(code))
+        return _fold(chr(code))
 
 
 _FOLDING = _Folding()
 
 
 @lru_cache(maxsize=4096)
-def _folded(each: str) -> str:
+def _fold(each: str) -> str:
     if each.isascii():
         return each if each in "\n\t" or " " <= each <= "~" else ""
     category = unicodedata.category(each)

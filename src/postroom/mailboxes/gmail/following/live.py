@@ -71,7 +71,7 @@ class GmailConnector(MailConnector):
         if since is None or self._checkpoint.look_back() is not None:
             return await self._look_back()
         try:
-            return await follow(self._client, self._waiting_mail, self._ingester, since, self._reached)
+            return await follow(self._client, self._waiting_mail, self._ingester, since, self._record_reached)
         except HistoryExpired:
             log.warning("connector.history_expired")
             return await self._look_back()
@@ -110,7 +110,7 @@ class GmailConnector(MailConnector):
         if await looking.run(state):
             state = self._checkpoint.look_back() or state
             # Mail since the look-back began is not found yet, so the time is that of its beginning.
-            self._reached(state.history_id, state.began_at)
+            self._record_reached(state.history_id, state.began_at)
         return len(self._waiting_mail) - before
 
     @property
@@ -147,7 +147,7 @@ class GmailConnector(MailConnector):
     def _reached_meanwhile(self, history_id: int) -> None:
         self._checkpoint.follow_meanwhile(history_id, self._gmail_now())
 
-    def _reached(self, history_id: int, at: datetime | None = None) -> None:
+    def _record_reached(self, history_id: int, at: datetime | None = None) -> None:
         """Record that everything up to here is ingested or on the list."""
         self._checkpoint.write(history_id, at or self._gmail_now(), self._waiting_mail.name)
         self._health.reach(str(history_id))

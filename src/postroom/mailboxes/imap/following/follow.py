@@ -141,7 +141,7 @@ class Follower:
                 found = await identify(finder, folder, seen, part, known) if part else _NOTHING
             if found is None:
                 return
-            wanted = self._wanted(folder, seen.state.uidvalidity, found, since)
+            wanted = self._messages_to_read(folder, seen.state.uidvalidity, found, since)
             listed.update(wanted)
             if folder.role == "SENT":
                 # It tells which other mail is a reply, and whom the user knows.
@@ -183,7 +183,7 @@ class Follower:
         async with self._account.session() as session:
             yield Finder(session, await self._folders.of(session), self._known, self._keywords)
 
-    def _wanted(self, folder: Folder, uidvalidity: int, found: Identified, since: datetime) -> list[str]:
+    def _messages_to_read(self, folder: Folder, uidvalidity: int, found: Identified, since: datetime) -> list[str]:
         """The messages to read: new ones, by date, whose places the reader is told."""
         if folder.role in _NOT_READ:
             return []

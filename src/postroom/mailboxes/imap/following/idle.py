@@ -65,7 +65,7 @@ class IdleHints:
                 await self._sleep(rest.total_seconds())
             was_watching = self.is_watching
             try:
-                session = await self._opened()
+                session = await self._ready_session()
                 if not was_watching or await self._has_news(session):
                     # What came while there was no connection was not heard.
                     return
@@ -88,7 +88,7 @@ class IdleHints:
             self._session.connection.close()
             self._session = None
 
-    async def _opened(self) -> Session:
+    async def _ready_session(self) -> Session:
         if self._session is not None and self._session.connection.is_open:
             return self._session
         session = await self._open_session()

@@ -151,7 +151,7 @@ async def _changes(
     if before.uidnext <= 1:
         return _Changes()
     if before.modseq is None or selected.highest_modseq is None:
-        return await _compared(finder, folder, before, index, turn)
+        return await _compare(finder, folder, before, index, turn)
     if before.modseq == selected.highest_modseq:
         return _Changes()
     told = await finder.session.changes(f"1:{before.uidnext - 1}", before.modseq)
@@ -162,10 +162,10 @@ async def _changes(
         gone |= known - await _still_there(finder, known)
     else:
         gone |= index.uids_within(folder.wire, told.vanished)
-    return _sorted(folder, index, {uid: flags for uid, flags in told.flags.items() if uid not in gone}, gone)
+    return _sort_changes(folder, index, {uid: flags for uid, flags in told.flags.items() if uid not in gone}, gone)
 
 
-async def _compared(finder: Finder, folder: Folder, before: FolderState, index: PlaceIndex, turn: int) -> _Changes:
+async def _compare(finder: Finder, folder: Folder, before: FolderState, index: PlaceIndex, turn: int) -> _Changes:
     """The changes by comparison, on a server that cannot tell."""
     known = index.uids_in(folder.wire)
     there = await _still_there(finder, known)
@@ -173,12 +173,12 @@ async def _compared(finder: Finder, folder: Folder, before: FolderState, index: 
     older, newest = ordered[:-MOST_FLAGS], ordered[-MOST_FLAGS:]
     begin = turn * MOST_FLAGS % max(len(older), 1)
     found = await finder.session.fetch([*older[begin : begin + MOST_FLAGS], *newest], finder.session.flag_items)
-    made = _sorted(folder, index, {each.uid: each.flags for each in found}, known - there)
+    made = _sort_changes(folder, index, {each.uid: each.flags for each in found}, known - there)
     made.unknown = sorted(uid for uid in there - known if uid < before.uidnext)[-MOST_UNKNOWN:]
     return made
 
 
-def _sorted(
+def _sort_changes(
     folder: Folder, index: PlaceIndex, flags: Mapping[int, frozenset[str]], gone: frozenset[int] | set[int]
 ) -> _Changes:
     """These messages, whose flags were told: those with other labels than in the index, and those it does not know."""
