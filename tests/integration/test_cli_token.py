@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from postroom.core.errors import BadInput
+from postroom.core.moments import read_moment
 from postroom.interfaces.cli.operator import operator_signature
-from postroom.interfaces.cli.token import moment_of
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
 from postroom.store.mail.mail import Account, keep_account
@@ -156,7 +156,7 @@ def test_lists_of_a_database_without_a_schema_ask_for_the_migration(shell: Shell
     ],
 )
 def test_when_a_token_ends_is_a_span_or_a_moment(text: str, expected: datetime):
-    assert moment_of(text, NOW) == expected
+    assert read_moment("--expires", text, NOW, ahead=True) == expected
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_when_a_token_ends_is_a_span_or_a_moment(text: str, expected: datetime):
 )
 def test_a_wrong_end_is_refused_with_what_may_be_written(text: str, problem: str):
     with pytest.raises(BadInput, match=problem) as refused:
-        moment_of(text, NOW)
+        read_moment("--expires", text, NOW, ahead=True)
     assert "30d" in refused.value.remedy
 
 

@@ -20,7 +20,6 @@ from postroom.core.mail.message import read_mail
 from postroom.core.outbound.bounce_classes import BounceClass
 from postroom.core.queue.envelope import envelope_text, parse_envelope
 from postroom.core.queue.queues import EMAIL
-from postroom.core.roles import Role
 from postroom.core.rules.draft import RuleDraft, read_draft
 from postroom.core.rules.learning import RuleSuggestion
 from postroom.intake.intake import LARGEST_BATCH
@@ -28,7 +27,7 @@ from postroom.operations.caller import Caller
 from postroom.operations.connectors.filters import add_filter
 from postroom.operations.people.audit import Signature, signature
 from postroom.operations.people.people import add_person
-from postroom.operations.people.tokens import create_token, mint
+from postroom.operations.people.tokens import make_token
 from postroom.settings.reading import Settings
 from postroom.store.actions import decisions, protection
 from postroom.store.actions.pauses import pause
@@ -280,9 +279,8 @@ class HostileHouse:
                 self.database.run(protection.protect("label", text, reason, self.signed(number), wall_clock()))
             )
             await self.try_to(add_person(Caller(self.database, self.signed(number)), settings, text[:60], "viewer"))
-            with contextlib.suppress(PostroomError):
-                minted = mint(Role.AGENT, None, text[:120], None)
-                await self.try_to(create_token(Caller(self.database, self.signed(number), lambda: now), minted.token))
+            by = Caller(self.database, self.signed(number), lambda: now)
+            await self.try_to(make_token(by, "agent", name=text[:120]))
         await self.database.run(pause("all", self.text(1, 0, 300), self.signed(1), now))
         self.pages += [
             f"/{page}={quote(self.text(number), safe='')}"

@@ -13,13 +13,11 @@ import httpx2
 import structlog
 
 from postroom.core.errors import BadInput
-from postroom.core.roles import Role
 from postroom.operations.caller import Caller
-from postroom.operations.outbound.senders import WantedSender, add_sender, load_sender
+from postroom.operations.outbound.senders import WantedSender, add_sender
 from postroom.operations.people.audit import Signature, signature
-from postroom.operations.people.tokens import create_token, mint
+from postroom.operations.people.tokens import TokenRole, make_token
 from postroom.settings.reading import Settings
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom_sandbox.town import CUSTOMERS, ENDPOINT, Customer, Post, mail_exchange, send_events, submit_mail
 
@@ -71,7 +69,7 @@ class Town:
         return start
 
     async def _live(self, address: str) -> None:
-        events = await self._token(Role.CONNECTOR, identity=ENDPOINT)
+        events = await self._token("connector", identity=ENDPOINT)
         senders = {each.username: await self._sender_token(each) for each in CUSTOMERS}
         async with httpx2.AsyncClient(base_url=address, timeout=30) as http, asyncio.TaskGroup() as tasks:
             tasks.create_task(send_events(_posting(http), events, self._rng))
@@ -84,14 +82,11 @@ class Town:
             )
         except BadInput:
             log.debug("demo.sender_is_known")  # from an earlier demo on the same data
-        sender = await load_sender(self._database, wall_clock, customer.username)
-        return await self._token(Role.SENDER, sender_id=sender.id)
+        return await self._token("sender", sender=customer.username)
 
-    async def _token(self, role: Role, *, identity: str | None = None, sender_id: int | None = None) -> str:
-        now = wall_clock()
-        minted = mint(role, identity, DEMO, now + LIFETIME, sender_id=sender_id)
-        await create_token(Caller(self._database, _demo_signature(), lambda: now), minted.token)
-        return minted.text
+    async def _token(self, role: TokenRole, *, identity: str | None = None, sender: str | None = None) -> str:
+        by = Caller(self._database, _demo_signature())
+        return (await make_token(by, role, identity, sender=sender, name=DEMO, expires_at=by.clock() + LIFETIME)).text
 
 
 def _posting(http: httpx2.AsyncClient) -> Post:

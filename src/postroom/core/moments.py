@@ -10,7 +10,14 @@ REMEDY = "write 30d, 12h, 90m, or a time with its offset such as 2027-01-31T12:0
 
 
 def read_moment(option: str, text: str, now: datetime, *, ahead: bool) -> datetime:
-    """Return the time meant; a span counts forward from now if `ahead`, otherwise back."""
+    """Return the time meant; a span counts forward from now if `ahead`, otherwise back. One ahead is in the future."""
+    moment = _read(option, text, now, ahead=ahead)
+    if ahead and moment <= now:
+        raise BadInput(option, f"{text!r} is over", "give a time in the future, such as 30d")
+    return moment
+
+
+def _read(option: str, text: str, now: datetime, *, ahead: bool) -> datetime:
     try:
         if span := re.fullmatch(r"(\d{1,9})([dhm])", text, re.ASCII):
             length = timedelta(**{SPANS[span[2]]: int(span[1])})

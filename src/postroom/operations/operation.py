@@ -36,7 +36,8 @@ class Argument:
 
     Programs send it under its own name, or `sent_as` another: a body may name something as the path does. People type
     it on the command line under its own name, or `typed_as` another: `--for WHOM`, or `ID_OR_ADDRESS` for one without
-    an option. A hidden option is not in the help.
+    an option. A hidden option is not in the help, and one that is not typed is for programs alone. A time is in the
+    past, unless it `is_ahead`.
     """
 
     description: str = ""
@@ -45,6 +46,8 @@ class Argument:
     sent_as: str | None = None
     typed_as: str | None = None
     is_hidden: bool = False
+    is_typed: bool = True
+    is_ahead: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +63,10 @@ class NextPage:
 @dataclass(frozen=True, slots=True)
 class FoundBy:
     """Marks an argument that people name on the command line otherwise than programs: by a name, or some digits of an
-    id. The function finds the id that they mean."""
+    id. The function finds the id that they mean, and `typed` is how people type it."""
 
     find: Callable[[Database, str], Awaitable[UUID]]
+    typed: Argument
 
 
 LIMIT = Argument(f"How many at most, 1 to {MOST_LISTED}.", 1, MOST_LISTED)
@@ -83,6 +87,11 @@ class OperationArgument:
     argument: Argument
     page: NextPage | None
     found_by: FoundBy | None = None
+
+    @property
+    def typed(self) -> Argument:
+        """How people type it on the command line."""
+        return self.argument if self.found_by is None else self.found_by.typed
 
     @classmethod
     def of(cls, name: str, hint: Any, default: Any) -> "OperationArgument":

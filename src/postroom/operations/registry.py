@@ -54,7 +54,15 @@ def nouns() -> Sequence[Noun]:
     """All nouns, with all their operations."""
     for each in MODULES:
         importlib.import_module(f"postroom.operations.{each}")
+    for noun in NOUNS:
+        noun.operations.sort(key=_place)
     return NOUNS
+
+
+def _place(operation: Operation) -> int:
+    """The place of its module, whichever was imported first. Those that interfaces declare come first."""
+    name = operation.run.__module__.removeprefix("postroom.operations.")
+    return MODULES.index(name) if name in MODULES else -1
 
 
 def operations() -> list[Operation]:

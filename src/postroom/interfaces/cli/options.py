@@ -2,18 +2,18 @@
 
 import importlib
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from postroom.core.errors import BadInput
+from postroom.core.choices import choice
 
 if TYPE_CHECKING:
     from postroom.settings.reading import Settings
 
-T = TypeVar("T", bound=str)
+__all__ = ["AsJson", "DataDir", "Host", "Limit", "Port", "Reason", "choice", "settings_for"]
 
 DataDir = Annotated[
     Path | None,
@@ -49,11 +49,3 @@ def _load_structlog_alone() -> None:
         sys.modules["rich"] = cast("Any", None)
         importlib.import_module("structlog")
         del sys.modules["rich"]
-
-
-def choice(option: str, text: str, choices: Iterable[T]) -> T:
-    """Return the choice that an option such as `--state` names."""
-    known = {str(each): each for each in choices}
-    if text not in known:
-        raise BadInput(option, f"there is no {option.lstrip('-')} {text!r}", f"use one of {', '.join(known)}")
-    return known[text]

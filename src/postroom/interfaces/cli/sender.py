@@ -1,14 +1,11 @@
 """`postroom sender`: the users who may submit mail, their passwords, and throttles."""
 
 import sys
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
 from postroom.core.errors import BadInput
-from postroom.interfaces.cli.moments import read_moment
-from postroom.interfaces.cli.options import Reason
 from postroom.interfaces.cli.session import Session, command_group
 from postroom.interfaces.cli.table import add_commands
 
@@ -64,26 +61,6 @@ def password(session: Session, username: Username) -> None:
 
     session.act(set_password, username, _password())
     session.show_result(username, "password set", key="username")
-
-
-@app.command()
-def throttle(
-    session: Session,
-    username: Username,
-    until: Annotated[
-        str, typer.Option("--until", metavar="WHEN", help="How long: 4h, 1d, or a time with its offset.")
-    ] = "4h",
-    reason: Reason = None,
-) -> None:
-    """Hold back a sender's mail until a time: nothing is accepted, and what waits is kept."""
-    from postroom.operations.outbound.senders import throttle_sender
-
-    now = datetime.now(UTC)
-    end = read_moment("--until", until, now, ahead=True)
-    if end <= now:
-        raise BadInput("--until", f"{until!r} is over", "give a time in the future, such as 4h")
-    view = session.because(reason).act(throttle_sender, username, end)
-    session.show_result(view.username, f"throttled until {end:%Y-%m-%d %H:%M} UTC", key="username")
 
 
 def _password() -> str:

@@ -4,10 +4,10 @@ import base64
 import re
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, NamedTuple
 from uuid import UUID
 
-from postroom.core.access import ANSWER_AGAIN, OPERATE, READ
+from postroom.core.access import ADMINISTER, ANSWER_AGAIN, OPERATE, READ
 from postroom.core.errors import BadInput
 from postroom.core.outbound.destinations import SigningAlgorithm
 from postroom.core.views import Done
@@ -29,6 +29,9 @@ _SELECTOR = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 
 
 Destination = Annotated[str, Argument("The domain of the recipients, or the name of the smart host.")]
+Domain = Annotated[str, Argument("The domain in From, such as example.com.")]
+Selector = Annotated[str, Argument("The name of the key, such as s1.")]
+Algorithm = Annotated[SigningAlgorithm, Argument("rsa-sha256, which everybody checks, or ed25519-sha256.")]
 
 
 @OUTBOUND.operation(READ, command("destination list", "destination", "reason", "paused_by", "created_at"))
@@ -71,13 +74,23 @@ class DkimRecord:
     record: str
 
 
-async def list_dkim(database: Database) -> list[DkimRecord]:
-    """List the keys of all domains, with the records that belong in the DNS."""
+class RemovedKey(NamedTuple):
+    """The name of its record, which stays in the DNS for as long as mail that it has signed is on its way."""
+
+    id: str
+
+
+@OUTBOUND.operation(READ, command("dkim list", "domain", "selector", "algorithm", "created_at", "name", "record"))
+async def list_dkim(database: Database, /) -> list[DkimRecord]:
+    """List the keys, with their records."""
     return [_record(each) for each in await database.run(dkim_keys.list_dkim_keys())]
 
 
-async def add_dkim(by: Caller, /, vault: Vault, domain: str, selector: str, algorithm: SigningAlgorithm) -> DkimRecord:
-    """Make a key for the domain. Mail is signed with it from then on, so publish the record at once."""
+@OUTBOUND.operation(ADMINISTER, command("dkim add {domain} {selector}", line='{name}. IN TXT "{record}"'))
+async def add_dkim(
+    by: Caller, vault: Vault, /, domain: Domain, selector: Selector, algorithm: Algorithm = "rsa-sha256"
+) -> DkimRecord:
+    """Make a key, and print the record that belongs in the DNS. Mail is signed with the key from then on."""
     named, selector = checked_domain(domain), selector.strip().lower()
     if not _SELECTOR.fullmatch(selector):
         raise BadInput("selector", f"{selector[:80]!r} is no selector", "use letters, digits and hyphens, such as s1")
@@ -96,9 +109,11 @@ async def add_dkim(by: Caller, /, vault: Vault, domain: str, selector: str, algo
     return found
 
 
-async def remove_dkim(by: Caller, /, domain: str, selector: str) -> None:
-    """Forget a key. Leave its record in the DNS for as long as mail that it has signed is on its way."""
+@OUTBOUND.operation(ADMINISTER, command("dkim remove {domain} {selector}", outcome=("id", "removed")))
+async def remove_dkim(by: Caller, /, domain: Domain, selector: Selector) -> RemovedKey:
+    """Forget a key: mail is signed with the other keys of the domain, or not at all."""
     await by.run(dkim_keys.remove_dkim_key(checked_domain(domain), selector.lower(), by.signature, by.clock()))
+    return RemovedKey(f"{selector}._domainkey.{domain}")
 
 
 def _sealed(vault: Vault, id: UUID, secret: str) -> Sealed:

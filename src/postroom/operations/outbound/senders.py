@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Annotated
 
-from postroom.core.access import OPERATE, READ
+from postroom.core.access import ADMINISTER, OPERATE, READ
 from postroom.core.errors import BadInput
 from postroom.core.mail.addresses import canonical
 from postroom.core.outbound.priority import DEFAULT_PLAN, PLANS, Throttle
@@ -16,7 +16,7 @@ from postroom.core.views import Done
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.nouns import OUTBOUND
-from postroom.operations.operation import Argument, command, get, post
+from postroom.operations.operation import Argument, command, dialogue, get, post
 from postroom.operations.outbound.tenants import (
     TenantName,
     TenantView,
@@ -44,12 +44,12 @@ __all__ = [
     "load_tenant_senders",
     "release_sender",
     "set_password",
-    "throttle_sender",
     "throttle_sender_for",
 ]
 
 MOST_SHOWN = 50
 LONGEST_THROTTLE_HOURS = 30 * 24
+THROTTLE_HOURS = 4
 COLUMNS = (
     "username",
     "tenant",
@@ -116,7 +116,8 @@ class TenantSenders:
     senders: list[SenderView]
 
 
-async def add_sender(by: Caller, wanted: WantedSender) -> SenderView:
+@OUTBOUND.operation(ADMINISTER, dialogue("sender add"))
+async def add_sender(by: Caller, /, wanted: WantedSender) -> SenderView:
     """Add a sender, with domain and tenant if they are new."""
     new = await asyncio.to_thread(wanted.checked)
     await prepare(by.database)
@@ -150,27 +151,39 @@ async def load_sender(database: Database, clock: Clock, /, username: Username) -
     return await database.run(senders.load_sender(username, clock()))
 
 
-async def set_password(by: Caller, username: str, password: str) -> None:
-    """Replace a sender's password."""
+@OUTBOUND.operation(ADMINISTER, dialogue("sender password"))
+async def set_password(by: Caller, /, username: Username, password: str) -> None:
+    """Set a new password. The former one is no longer accepted."""
     password_hash = await asyncio.to_thread(hash_password, password)
     await by.run(senders.set_password(username, password_hash, by.signature, by.clock()))
 
 
-async def throttle_sender(by: Caller, username: str, until: datetime) -> SenderView:
-    """Hold back a sender's mail until a time, for the reason in the signature."""
-    throttle = Throttle(until, by.signature.reason or "by the operator")
-    await by.run(senders.throttle_sender(username, throttle, by.signature, by.clock()))
-    return await load_sender(by.database, by.clock, username)
-
-
-@OUTBOUND.operation(OPERATE, post("/outbound/senders/{username}/throttle"), signs=True)
+@OUTBOUND.operation(
+    OPERATE,
+    post("/outbound/senders/{username}/throttle"),
+    command(
+        "sender throttle {username}",
+        outcome=("username", "throttled until {0.throttled_until:%Y-%m-%d %H:%M} UTC"),
+    ),
+    signs=True,
+)
 async def throttle_sender_for(
-    by: Caller, /, username: Username, hours: Annotated[int, Argument("", 1, LONGEST_THROTTLE_HOURS)]
+    by: Caller,
+    /,
+    username: Username,
+    hours: Annotated[int, Argument("For how many hours.", 1, LONGEST_THROTTLE_HOURS, is_typed=False)] = THROTTLE_HOURS,
+    until: Annotated[
+        datetime | None,
+        Argument(f"Until when, by default for {THROTTLE_HOURS} hours.", is_ahead=True),
+    ] = None,
 ) -> SenderView:
-    """Hold back a sender's mail for some hours. Safe to repeat: the last one holds."""
+    """Hold back a sender's mail until a time: nothing is accepted, and what waits is kept. Safe to repeat: the last
+    one holds."""
     if not 1 <= hours <= LONGEST_THROTTLE_HOURS:
         raise BadInput("hours", f"{hours} is out of range", f"use 1 to {LONGEST_THROTTLE_HOURS}")
-    return await throttle_sender(by, username, by.clock() + timedelta(hours=hours))
+    throttle = Throttle(until or by.clock() + timedelta(hours=hours), by.signature.reason or "by the operator")
+    await by.run(senders.throttle_sender(username, throttle, by.signature, by.clock()))
+    return await load_sender(by.database, by.clock, username)
 
 
 @OUTBOUND.operation(

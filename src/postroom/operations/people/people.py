@@ -2,21 +2,22 @@
 
 import hashlib
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Annotated, NamedTuple
 
 from postroom.core.access import ADMINISTER, OWN_AGAIN
 from postroom.core.counted import counted
-from postroom.core.errors import BadInput
 from postroom.core.sign_in.names import person_name
 from postroom.core.sign_in.session_times import LINK_LIVES
-from postroom.core.views import Done
-from postroom.core.visitors import PERSON_ROLES, PersonRole
+from postroom.core.views import Done, Internal
+from postroom.core.visitors import PersonRole
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.nouns import SETTINGS
-from postroom.operations.operation import Argument, command, delete, get, post
+from postroom.operations.operation import Argument, Command, command, delete, get, post
 from postroom.operations.people.pages_address import link_address
 from postroom.settings.reading import Settings
 from postroom.store.engine.clock import Clock, wall_clock
@@ -31,7 +32,10 @@ __all__ = ["PersonView", "SessionView"]
 
 SECRET_BYTES = 32
 Name = Annotated[str, Argument("The name with which they sign in.")]
-NewRole = Annotated[PersonRole, Argument("viewer (reads), operator (also acts) or admin (also changes settings).")]
+NewRole = Annotated[
+    PersonRole, Argument("viewer (reads), operator (also acts) or admin (also changes people and settings).")
+]
+BY_HAND = "Give it to them by a safe way: it works once, until tomorrow at this time."
 
 
 class LinkText(NamedTuple):
@@ -61,25 +65,35 @@ async def offer_first_link(database: Database, clock: Clock = wall_clock) -> str
 class LinkAnswer:
     """The one-time link with which they choose a passkey or a password. It is shown once and stored nowhere."""
 
+    name: Internal[str]
     link: str
     ends_at: datetime
 
+    @property
+    def row(self) -> Mapping[str, object]:
+        return {"name": self.name, "sign_in_url": self.link, "expires_at": self.ends_at}
 
-@SETTINGS.operation(OWN_AGAIN, post("/settings/people", status=201))
-async def add_person(by: Caller, settings: Settings, /, name: Name, role: NewRole) -> LinkAnswer:
-    """Let somebody in. No token does: this is for an admin in front of a browser."""
+
+def _link_command(words: str) -> Command:
+    return command(words, line="{sign_in_url}", row=attrgetter("row"), notes=lambda _answer: [BY_HAND])
+
+
+@SETTINGS.operation(OWN_AGAIN, post("/settings/people", status=201), _link_command("person add {name}"))
+async def add_person(by: Caller, settings: Settings, /, name: Name, role: NewRole = "viewer") -> LinkAnswer:
+    """Add somebody, and make a one-time link with which they choose a passkey or a password."""
     await prepare(by.database)
     made = new_link(by.clock())
     await by.run(people.add_person(new_id(), person_name(name), role, made.link, by.signature, by.clock()))
-    return LinkAnswer(link_address(settings, made.secret), made.link.expires_at)
+    return LinkAnswer(name, link_address(settings, made.secret), made.link.expires_at)
 
 
-@SETTINGS.operation(OWN_AGAIN, post("/settings/people/{name}/link", status=201))
+@SETTINGS.operation(OWN_AGAIN, post("/settings/people/{name}/link", status=201), _link_command("person link {name}"))
 async def make_link(by: Caller, settings: Settings, /, name: Name) -> LinkAnswer:
-    """Make a new one-time link for somebody. Earlier links of theirs end."""
+    """Make a new one-time link for somebody who is locked out. Earlier links of theirs end. Using it turns their codes
+    off and signs them out elsewhere."""
     made = new_link(by.clock())
     await by.run(sign_in_links.add_link(person_name(name), made.link, by.signature, by.clock()))
-    return LinkAnswer(link_address(settings, made.secret), made.link.expires_at)
+    return LinkAnswer(name, link_address(settings, made.secret), made.link.expires_at)
 
 
 @SETTINGS.operation(
@@ -98,13 +112,24 @@ async def list_people(database: Database, clock: Clock = wall_clock, /) -> list[
 class ChangedAnswer:
     """False if nothing had to be changed."""
 
+    name: Internal[str]
+    role: Internal[PersonRole]
     changed: bool
 
+    @property
+    def result(self) -> str:
+        return f"is {self.role} now" if self.changed else f"was {self.role} before"
 
-@SETTINGS.operation(OWN_AGAIN, post("/settings/people/{name}/role"))
+
+@SETTINGS.operation(
+    OWN_AGAIN,
+    post("/settings/people/{name}/role"),
+    command("person role {name} {role}", outcome=("name", "{0.result}")),
+)
 async def change_role(by: Caller, /, name: Name, role: NewRole) -> ChangedAnswer:
-    """Change what somebody may do, from their next request on. Safe to repeat."""
-    return ChangedAnswer(await by.run(people.change_role(person_name(name), role, by.signature, by.clock())))
+    """Change what somebody may do, from their next click on. Safe to repeat."""
+    changed = await by.run(people.change_role(person_name(name), role, by.signature, by.clock()))
+    return ChangedAnswer(name, role, changed)
 
 
 @SETTINGS.operation(OWN_AGAIN, delete("/settings/people/{name}"), command("person remove {name}"))
@@ -144,10 +169,3 @@ async def sign_out(by: Caller, /, name: Name) -> Done:
     """Sign somebody out everywhere. Safe to repeat."""
     ended = await by.run(sessions.end_sessions(person_name(name), None, by.signature, by.clock()))
     return Done(f"{counted(ended, 'session')} ended.")
-
-
-def role_named(text: str) -> PersonRole:
-    for role in PERSON_ROLES:
-        if role == text:
-            return role
-    raise BadInput("role", f"there is no role {text!r}", f"use one of {', '.join(PERSON_ROLES)}")

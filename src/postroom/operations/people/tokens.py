@@ -1,7 +1,9 @@
 """The tokens of connectors, pages and agents: create, list and revoke them."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -10,38 +12,31 @@ from postroom.core.errors import BadInput, NotFound
 from postroom.core.roles import Role
 from postroom.core.short_ids import part_of_id
 from postroom.core.suggestions import did_you_mean
+from postroom.operations.accounts.accounts import find_account
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.nouns import SETTINGS
 from postroom.operations.operation import Argument, command, get, post
+from postroom.operations.outbound.senders import load_sender
 from postroom.store.actions.token_work import actor_of
 from postroom.store.engine.database import Database
 from postroom.store.people import tokens
-from postroom.store.people.tokens import NewToken, RevokedToken, Token, mint
+from postroom.store.people.tokens import RevokedToken, Token, mint
 
 __all__ = [
     "RevokedToken",
     "Token",
     "actors_named",
-    "create_token",
     "find_holders",
     "list_tokens",
-    "mint",
+    "make_token",
     "revoke_token",
 ]
 
-TokenRole = Literal["agent", "dashboard", "connector", "metrics", "admin"]
+TokenRole = Literal["connector", "dashboard", "agent", "admin", "sender", "metrics"]
 MODEL = "model"
 """The name of the model among those who ask for actions."""
-
-
-async def create_token(by: Caller, token: NewToken) -> Token:
-    """Store a token made by `mint`; only a hash of its secret is kept. Raise BadInput if it is over already."""
-    now = by.clock()
-    if token.expires_at is not None and token.expires_at <= now:
-        raise BadInput("expires_at", "is in the past", "give a later time, or none")
-    await prepare(by.database)
-    return await by.run(tokens.create_token(token, by.signature, now))
+KEEP_IT = "Keep it safe: it will not be shown again. `postroom token revoke` ends it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +46,49 @@ class NewTokenAnswer:
     token: Token
     text: str
 
+    @property
+    def row(self) -> Mapping[str, object]:
+        return {"token": self.text, **asdict(self.token)}
 
-@SETTINGS.operation(OWN_AGAIN, post("/settings/tokens", status=201))
+
+@SETTINGS.operation(
+    OWN_AGAIN,
+    post("/settings/tokens", status=201),
+    command("token create", line="{token}", row=attrgetter("row"), notes=lambda _answer: [KEEP_IT]),
+)
 async def make_token(
     by: Caller,
     /,
-    role: Annotated[TokenRole, Argument("Its role; tokens of senders are made with `postroom token create`.")],
-    name: Annotated[str | None, Argument("A name to know it by.")] = None,
-    identity: Annotated[str | None, Argument("For a connector: the endpoint that it is bound to.")] = None,
-    expires_at: Annotated[datetime | None, Argument("When it ends; null for no end.")] = None,
+    role: Annotated[TokenRole, Argument("What it may do.")],
+    identity: Annotated[
+        str | None, Argument("The endpoint identity that a connector's token is bound to; for connectors only.")
+    ] = None,
+    channel: Annotated[
+        Sequence[str], Argument("A channel that a connector may deliver; repeatable. Default: those of its identity.")
+    ] = (),
+    account: Annotated[
+        str | None,
+        Argument("The only account whose mail an agent sees; default: all.", typed_as="--account ADDRESS"),
+    ] = None,
+    sender: Annotated[
+        str | None,
+        Argument("The sender for whom a token of that role submits mail.", typed_as="--sender USERNAME"),
+    ] = None,
+    name: Annotated[str | None, Argument("A name for the list.")] = None,
+    expires_at: Annotated[
+        datetime | None,
+        Argument("When it expires, by default never.", typed_as="--expires", is_ahead=True),
+    ] = None,
 ) -> NewTokenAnswer:
-    """Make a token. No token makes tokens: this is for an admin in front of a browser."""
-    minted = mint(Role(role), identity, name, expires_at)
-    return NewTokenAnswer(await create_token(by, minted.token), minted.text)
+    """Create a token. It is shown once only: Postroom keeps just a hash of it."""
+    now = by.clock()
+    if expires_at is not None and expires_at <= now:
+        raise BadInput("expires_at", "is in the past", "give a later time, or none")
+    account_id = None if account is None else (await find_account(by.database, account)).id
+    sender_id = None if sender is None else (await load_sender(by.database, by.clock, sender)).id
+    minted = mint(Role(role), identity, name, expires_at, account_id, channel, sender_id)
+    await prepare(by.database)
+    return NewTokenAnswer(await by.run(tokens.create_token(minted.token, by.signature, now)), minted.text)
 
 
 @SETTINGS.operation(
@@ -114,7 +139,26 @@ async def actors_named(database: Database, name: str) -> list[str]:
     return [actor_of(each.id) for each in await find_holders(database, name)]
 
 
-@SETTINGS.operation(OWN, post("/settings/tokens/{token}/revoke"))
-async def revoke_token(by: Caller, /, token: Annotated[UUID, Argument("The id of the token.")]) -> RevokedToken:
-    """Revoke a token for good, and withdraw what its holder asked for and what is not done. Safe to repeat."""
+def _revoked_row(revoked: RevokedToken) -> Mapping[str, object]:
+    result = "revoked" if revoked.revoked else "was revoked before"
+    return {"id": revoked.id, "result": result, **revoked.work._asdict()}
+
+
+def _revoked_line(revoked: RevokedToken) -> str:
+    words = revoked.work.in_words()
+    return f"{revoked.id}  {_revoked_row(revoked)['result']}{f'; {words}' if words else ''}"
+
+
+@SETTINGS.operation(
+    OWN,
+    post("/settings/tokens/{token}/revoke"),
+    command("token revoke {token}", line=_revoked_line, row=_revoked_row),
+)
+async def revoke_token(
+    by: Caller,
+    /,
+    token: Annotated[UUID, Argument("The id of the token, as `postroom token list` shows it.", typed_as="ID")],
+) -> RevokedToken:
+    """Revoke a token: within a second it is no longer accepted. What its holder asked for and what is not done yet is
+    withdrawn: approvals that wait, and queued actions. Safe to repeat."""
     return await by.run(tokens.revoke_token(token, by.signature, by.clock()))

@@ -170,6 +170,7 @@ def create_token(token: NewToken, signed: Signature, now: datetime) -> Script[To
 class RevokedToken(NamedTuple):
     """Whether it was valid until now, and what its holder had asked for that was not done."""
 
+    id: Internal[UUID]
     revoked: Annotated[bool, "False if it was revoked before."]
     withdrawn: Annotated[int, "Actions that waited for approval and do so no longer."]
     canceled: Annotated[int, "Queued actions that are canceled."]
@@ -177,7 +178,7 @@ class RevokedToken(NamedTuple):
 
     @property
     def work(self) -> WithdrawnWork:
-        return WithdrawnWork(*self[1:])
+        return WithdrawnWork(*self[2:])
 
 
 @transaction
@@ -195,7 +196,7 @@ def revoke_token(id: UUID, signed: Signature, now: datetime) -> Script[RevokedTo
         counted = {name: count for name, count in work._asdict().items() if count}
         changed = {"before": before, "after": {**after, **counted}} if revoked else {"after": counted}
         yield from auditing(signed.under("token.revoke", "token", str(id), **changed), now)
-    return RevokedToken(revoked, *work)
+    return RevokedToken(id, revoked, *work)
 
 
 @transaction

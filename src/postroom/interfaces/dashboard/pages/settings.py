@@ -11,10 +11,10 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from postroom.core.actions.safety import ProtectedKind
+from postroom.core.choices import choice
 from postroom.core.days import zone_named
-from postroom.core.errors import BadInput, NotFound
-from postroom.core.roles import Role
-from postroom.core.visitors import PERSON_ROLES
+from postroom.core.errors import NotFound
+from postroom.core.visitors import PERSON_ROLES, PersonRole
 from postroom.interfaces.dashboard.forms import Done, Form, form_route
 from postroom.interfaces.dashboard.ids import read_id
 from postroom.interfaces.dashboard.page import Page
@@ -29,13 +29,12 @@ from postroom.operations.people.people import (
     list_people,
     make_link,
     remove_person,
-    role_named,
 )
-from postroom.operations.people.tokens import create_token, list_tokens, mint, revoke_token
+from postroom.operations.people.tokens import TokenRole, list_tokens, make_token, revoke_token
 from postroom.operations.rules.model import ModelStatus, model_status
 
 KINDS: tuple[ProtectedKind, ...] = ("sender", "domain", "label")
-ROLES = (Role.AGENT, Role.DASHBOARD, Role.CONNECTOR, Role.METRICS, Role.ADMIN)
+ROLES: tuple[TokenRole, ...] = ("agent", "dashboard", "connector", "metrics", "admin")
 """The roles of tokens that can be made on the page. Those of senders are made where senders are."""
 LIFETIMES: Mapping[str, timedelta | None] = {
     "30 days": timedelta(days=30),
@@ -63,7 +62,7 @@ class SettingsPage(Page):
             "spend": await self._spend(),
             "sections": _sections(settings_in_effect(self._settings)),
             "kinds": KINDS,
-            "roles": [str(each) for each in ROLES],
+            "roles": ROLES,
             "lifetimes": list(LIFETIMES),
             "now": self._clock(),
         }
@@ -89,7 +88,7 @@ class SettingsPage(Page):
 
     async def _add_person(self, form: Form) -> Response:
         name = form.required("name", "write the name that they will sign in with")
-        return self._show_link(name, await add_person(form.by, self._settings, name, role_named(form.text("role"))))
+        return self._show_link(name, await add_person(form.by, self._settings, name, _role(form)))
 
     async def _make_link(self, form: Form) -> Response:
         name = form.parameters["name"]
@@ -100,7 +99,7 @@ class SettingsPage(Page):
         return HTMLResponse(self._site.render("settings/link.html", name=name, link=made.link))
 
     async def _change_role(self, form: Form) -> Done:
-        name, role = form.parameters["name"], role_named(form.text("role"))
+        name, role = form.parameters["name"], _role(form)
         changed = (await change_role(form.by, name, role)).changed
         return Done(f"{name} is {role} from the next click on." if changed else f"{name} was {role} already.")
 
@@ -110,13 +109,14 @@ class SettingsPage(Page):
 
     async def _create_token(self, form: Form) -> Response:
         """Show the new token on a page of its own, once: it is stored nowhere."""
-        given, lifetime = form.text("role"), LIFETIMES.get(form.text("lifetime"), timedelta(days=30))
-        if given not in [str(each) for each in ROLES]:
-            raise BadInput("role", "is none of them", f"choose one of: {', '.join(ROLES)}")
+        role, lifetime = (
+            choice("role", form.text("role"), ROLES),
+            LIFETIMES.get(form.text("lifetime"), timedelta(days=30)),
+        )
         expires_at = None if lifetime is None else self._clock() + lifetime
-        minted = mint(Role(given), form.text("identity") or None, form.text("name") or None, expires_at)
-        await create_token(form.by, minted.token)
-        return HTMLResponse(self._site.render("settings/token.html", token=minted.text, name=form.text("name")))
+        identity, name = form.text("identity") or None, form.text("name") or None
+        made = await make_token(form.by, role, identity, name=name, expires_at=expires_at)
+        return HTMLResponse(self._site.render("settings/token.html", token=made.text, name=form.text("name")))
 
     async def _revoke_token(self, form: Form) -> Done:
         revoked = await revoke_token(form.by, read_id(form.parameters["token"], NotFound("there is no such token")))
@@ -135,11 +135,11 @@ class SettingsPage(Page):
 
 
 def _kind(form: Form) -> ProtectedKind:
-    given = form.text("kind")
-    for each in KINDS:
-        if each == given:
-            return each
-    raise BadInput("kind", "is none of them", f"choose one of: {', '.join(KINDS)}")
+    return choice("kind", form.text("kind"), KINDS)
+
+
+def _role(form: Form) -> PersonRole:
+    return choice("role", form.text("role"), PERSON_ROLES)
 
 
 def _sections(settings: list[SettingView]) -> Mapping[str, list[SettingView]]:
