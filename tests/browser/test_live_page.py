@@ -1,9 +1,10 @@
 """The live page in a real browser, from the real server, over a feed that the test writes."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from playwright.async_api import Browser, Locator, Page, Route, expect
@@ -12,7 +13,10 @@ from postroom.interfaces.dashboard.broadcast import UpdateIntervals
 from postroom.interfaces.http.serve import serving
 from postroom.operations.accounts.account_status import AccountLine
 from postroom.operations.overview.attention import Attention
-from postroom.operations.overview.overview import ControlState
+from postroom.operations.overview.overview import Overview
+from postroom.settings.sections import ModelSettings
+from postroom.store.engine.database import Database
+from postroom.store.engine.opening import open_database
 from support.axe import grave_violations
 from support.chromium import BrowserErrors
 from support.scripted_feed import NOON, ScriptedFeed, line, overview_application
@@ -32,15 +36,23 @@ ATTACKS = (
 )
 
 
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    opened = await open_database(tmp_path)
+    yield opened
+    await opened.close()
+
+
 @asynccontextmanager
 async def dashboard(
-    feed: ScriptedFeed,
+    feed: Overview,
     port: int = 0,
     intervals: UpdateIntervals | None = None,
     account: str | Callable[[], Awaitable[str]] = "owner@example.org",
+    database: Database | None = None,
 ) -> AsyncGenerator[str]:
     intervals = intervals or UpdateIntervals(between_updates=0.01, reread=3600)
-    app = overview_application(feed, intervals=intervals, account=account)
+    app = overview_application(feed, database, intervals=intervals, account=account)
     async with serving(app, host="127.0.0.1", port=port) as address:
         yield address
 
@@ -399,10 +411,11 @@ async def test_the_page_is_accessible_in_either_scheme_and_on_a_phone(page: Page
             assert await grave_violations(page) == []
 
 
-async def test_everything_is_stopped_after_a_question_and_let_go_on(page: Page, complaints: BrowserErrors) -> None:
-    feed = ScriptedFeed(line(1, subject="Dinner?"))
-    feed.now = ControlState(model="a-model")
-    async with dashboard(feed) as address:
+async def test_everything_is_stopped_after_a_question_and_let_go_on(
+    page: Page, complaints: BrowserErrors, database: Database
+) -> None:
+    model = ModelSettings.model_validate({"provider": "openai", "name": "a-model", "base_url": "http://127.0.0.1:9"})
+    async with dashboard(Overview(database, model=model), database=database) as address:
         await open_live(page, address)
         status = page.get_by_label("Status")
         await expect(status).to_contain_text("then the model a-model")

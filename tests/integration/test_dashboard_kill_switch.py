@@ -23,7 +23,7 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
 
 @pytest.fixture
 async def page(database: Database) -> AsyncIterator[httpx2.AsyncClient]:
-    app = overview_application(Overview(database))
+    app = overview_application(Overview(database), database)
     transport = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8025") as client:
         yield client

@@ -111,8 +111,9 @@ async def test_what_the_switchboard_refuses_tells_why(setup: GmailSetup):
 
 
 async def test_one_that_is_set_aside_is_tried_at_once_when_it_is_asked_for(setup: GmailSetup):
+    setup.mailbox.deliver(raw_mail("the oldest, which a look back reads for its date too"))
     id = setup.mailbox.deliver(raw_mail("stubborn")).id
-    for number in range(10):
+    for number in range(9):
         setup.mailbox.deliver(raw_mail(f"{number}"))
     setup.emulator.faults.order(Fault(503, path=id, times=ROUNDS + 1))
     connector = setup.connector()

@@ -274,6 +274,9 @@ def test_keys_pauses_and_suppressions_are_made_listed_and_removed(shell: Shell) 
     assert shell("destination", "resume", "example.org") == 0
     assert shell("destination", "resume", "example.org") == 1
     assert shell("destination", "pause", "no domain") == 2
+    assert shell("suppression", "add", "acme", ADA) == 1
+    assert "there is no tenant acme" in shell.err
+    assert shell("tenant", "add", "acme") == 0
     assert shell("suppression", "add", "acme", "Ada@Example.org", "--reason", "asked us") == 0
     assert shell("suppression", "list", "--tenant", "acme", "--json") == 0
     assert [(each["address"], each["cause"], each["detail"]) for each in shell.json()] == [(ADA, "person", "asked us")]
@@ -283,6 +286,7 @@ def test_keys_pauses_and_suppressions_are_made_listed_and_removed(shell: Shell) 
     assert [each["action"] for each in shell.json()] == [
         "suppression.remove",
         "suppression.add",
+        "tenant.add",
         "destination.resume",
         "destination.pause",
         "dkim.remove",

@@ -15,17 +15,15 @@ from postroom.interfaces.dashboard.pages.overview import OverviewPage
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.http.application import create_application
 from postroom.operations.accounts.account_status import AccountLine
-from postroom.operations.actions.pausing import Stopped
 from postroom.operations.mail.mail_lines import MailLine
 from postroom.operations.overview.attention import Attention
 from postroom.operations.overview.first_steps import FirstSteps
 from postroom.operations.overview.overview import ControlState, HiddenToday, Overview
 from postroom.operations.overview.road import Road
 from postroom.operations.parts import Parts
-from postroom.operations.people.audit import Signature
 from postroom.operations.rules.model import ModelStatus
 from postroom.settings.reading import Settings
-from postroom.store.actions.pauses import ALL, Pause
+from postroom.store.engine.database import Database
 from postroom.store.engine.opening import look_into
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
@@ -57,20 +55,21 @@ def line(seq: int, **changes: object) -> MailLine:
 
 def overview_application(
     feed: Overview,
+    database: Database | None = None,
     *,
     allowed_hosts: Collection[str] = ("127.0.0.1",),
     account: str | Callable[[], Awaitable[str]] = "owner@example.org",
     intervals: UpdateIntervals | None = None,
     routes: Sequence[BaseRoute] = (),
 ) -> Starlette:
-    """The application with the overview alone, over this feed."""
-    site = Site(parts_with(feed), account, intervals)
+    """The application with the overview alone, over this feed; its forms change this database."""
+    site = Site(parts_with(feed, database), account, intervals)
     return create_application(site, [OverviewPage(site)], allowed_hosts=allowed_hosts, routes=routes)
 
 
-def parts_with(feed: Overview) -> Parts:
-    """The parts of an installation without data, with this overview."""
-    parts = Parts(Settings.model_validate({}), look_into(Path("no-such-folder"), None))
+def parts_with(feed: Overview, database: Database | None = None) -> Parts:
+    """The parts of an installation with this overview, without data unless there is a database."""
+    parts = Parts(Settings.model_validate({}), database or look_into(Path("no-such-folder"), None))
     parts.overview = feed
     return parts
 
@@ -126,13 +125,6 @@ class ScriptedFeed(Overview):
 
     async def control_state(self) -> ControlState:
         return self.now
-
-    async def pause(self, signed: Signature) -> Stopped:
-        self.now = ControlState(NOON, signed.reason or "")
-        return Stopped(Pause(ALL, signed.reason or "", signed.actor, NOON), 0, 0)
-
-    async def resume(self, signed: Signature) -> None:
-        self.now = ControlState()
 
     async def accounts(self) -> list[AccountLine]:
         return list(self._accounts)
