@@ -79,7 +79,7 @@ async def test_mail_and_events_stand_in_one_list_newest_first(setup: JobSetup) -
     assert page.following is None
     found = page.items[0]
     assert isinstance(found, ListedEvent)
-    assert (found.tier, found.state, found.kind, found.subject) == ("P2", "waiting", "ci.note", None)
+    assert (found.tier, found.state, found.kind, found.is_mail) == ("P2", "waiting", "ci.note", False)
 
 
 async def test_its_pages_hold_everything_once(setup: JobSetup) -> None:

@@ -48,7 +48,7 @@ def mail(tmp_path: Path) -> Path:
 def test_every_message_is_shown_with_exactly_the_promised_keys(shell: Shell, mail: Path) -> None:
     assert shell("preview", str(mail), "--user", "mara@x.example", "--contacts", "contacts.vcf", "--json") == 0
     lines = shell.json()
-    assert all(list(line) == KEYS for line in lines)
+    assert all(sorted(line) == sorted(KEYS) for line in lines)
     assert [tuple(line[key] for key in TIERS) for line in lines] == [
         ("high_priority", "known_contact", "full", ["relationship"], None),
         ("high_priority", "reply_to_outbound", "full", ["relationship"], None),

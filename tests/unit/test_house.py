@@ -108,12 +108,14 @@ def test_a_shape_of_mail_is_known_by_its_fields_and_its_way_by_its_package(tmp_p
         "postroom/interfaces/c.py": class_with("Said(TypedDict)", "sender subject")
         + "class Line(TypedDict):\n    message_id: str\n    untrusted: Said\n",
         "postroom/outbound/d.py": "@dataclass\n" + class_with("NewMail", "id sender subject"),
+        "postroom/store/e.py": "class Row(Facts):\n    id: str\n",
     }
     assert [line.split() for line in mail_shapes(tree_with(tmp_path, sources)).found] == [
         ["in", "mailboxes.gmail.a.Raw"],
         ["in,", "no", "id", "core.b.Facts"],
         ["sent", "outbound.d.NewMail"],
         ["out", "interfaces.c.Line"],
+        ["extend", "one", "store.e.Row"],
     ]
 
 

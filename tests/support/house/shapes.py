@@ -22,6 +22,7 @@ from support.house.names import (
 from support.house.tree import Module, Tree
 
 FEWEST_FIELDS = 3
+EXTENDS = "extend one"
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,9 @@ def equal_shapes(tree: Tree) -> Section:
 def mail_shapes(tree: Tree) -> Section:
     """A guess: a class with the sender and subject of a message, or with two kinds of its content.
 
-    Fields of bases count here, and those within `untrusted`, which are no shape of their own. Classes without an id of
-    the message are counted apart: most are a part of one. What is merely about a message counts too, such as an action
-    that is shown with its sender and subject.
+    Fields within `untrusted` count, which is no shape of its own. Classes without an id of the message are counted
+    apart: most are a part of one. A class merely about a message counts too, such as an action that is shown with its
+    sender and subject. One that extends another of these says nothing again, and is counted apart.
     """
     shapes = shapes_of(tree)
     by_name: defaultdict[str, list[Shape]] = defaultdict(list)
@@ -98,8 +99,10 @@ def mail_shapes(tree: Tree) -> Section:
     for each in shapes:
         fields = _all_fields(each, by_name)
         if _is_mail(fields) and each.node.name not in nested and not each.node.name.endswith(QUESTIONS):
-            found[f"{way_of(each.module)}{'' if MESSAGE_IDS & fields else ', no id'}"].append(each.name)
-    kinds = [f"{way}{kind}" for way in (IN, *(way for way, _ in WAYS)) for kind in ("", ", no id")]
+            extends = any(_is_mail(_all_fields(base, by_name)) for base in _meant(each.bases, each, by_name))
+            kind = EXTENDS if extends else f"{way_of(each.module)}{'' if MESSAGE_IDS & fields else ', no id'}"
+            found[kind].append(each.name)
+    kinds = [*(f"{way}{kind}" for way in (IN, *(way for way, _ in WAYS)) for kind in ("", ", no id")), EXTENDS]
     listed = [f"{kind:<12}{name}" for kind in kinds for name in found[kind]]
     return Section("Shapes of one mail (guessed)", {kind: len(found[kind]) for kind in kinds}, listed, True)
 
@@ -116,12 +119,18 @@ def _is_mail(fields: set[str]) -> bool:
 
 def _all_fields(shape: Shape, by_name: dict[str, list[Shape]]) -> set[str]:
     found = set(shape.fields)
-    for name in (shape.bases | _nested(shape)) - {shape.node.name}:
+    for each in _meant(shape.bases | _nested(shape), shape, by_name):
+        found |= _all_fields(each, by_name)
+    return found
+
+
+def _meant(names: set[str], shape: Shape, by_name: dict[str, list[Shape]]) -> Iterator[Shape]:
+    """The classes that a class means by these names."""
+    for name in names - {shape.node.name}:
         # Of several with one name, the one that can be meant: that of the same module, or the only one.
         meant = [each for each in by_name.get(name, []) if each.module is shape.module] or by_name.get(name, [])
         if len(meant) == 1:
-            found |= _all_fields(meant[0], by_name)
-    return found
+            yield meant[0]
 
 
 def _nested(shape: Shape) -> set[str]:

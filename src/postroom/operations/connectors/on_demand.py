@@ -14,6 +14,7 @@ from uuid import UUID
 from postroom.core.errors import BadInput, NotFound
 from postroom.core.heartbeat import Liveness, liveness
 from postroom.core.lifecycle import RequestState
+from postroom.core.mail.mail_head import MailHead
 from postroom.core.mail.mailbox_requests import checked_arguments, is_message_id
 from postroom.mailboxes.accounts.mailbox_requests import ConnectorRequests
 from postroom.operations.accounts.accounts import AccountView, check_in_use, find_account, list_accounts
@@ -50,15 +51,13 @@ _OUTCOMES: Mapping[str, FoundOutcome] = {
 
 
 @dataclass(frozen=True, slots=True)
-class FoundMessage:
+class FoundMessage(MailHead):
     """A message that the search found, and its outcome. `message_id` is None while it is not stored."""
 
     provider_message_id: str
     outcome: FoundOutcome
     message_id: UUID | None = None
     date: str | None = None
-    sender: str = ""
-    subject: str = ""
     reason: str | None = None
 
 
@@ -194,12 +193,12 @@ def _found(result: Mapping[str, Any], most: int) -> list[FoundMessage]:
         if is_message_id(_text(fields.get("id"))):
             found.append(
                 FoundMessage(
+                    _text(fields.get("from")),
+                    _text(fields.get("subject")),
                     _text(fields.get("id")),
                     _OUTCOMES.get(_text(fields.get("end")), "failed"),
                     None,
                     _text(fields.get("date")) or None,
-                    _text(fields.get("from")),
-                    _text(fields.get("subject")),
                     _text(fields.get("reason")) or None,
                 )
             )

@@ -14,6 +14,7 @@ from postroom.core.days import day_began
 from postroom.core.errors import BadInput, TookTooLong
 from postroom.core.mail.categories import chosen_categories
 from postroom.core.mail.headers import sender_name
+from postroom.core.mail.mail_head import MailHead
 from postroom.core.mail.search import read_query
 from postroom.core.queue.queues import EMAIL, GATEWAY
 from postroom.core.short_ids import short_id
@@ -70,22 +71,26 @@ class MailQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class MailLine:
+class ShownMail(MailHead):
+    """A message in a list, or by itself."""
+
+    sender_name: Untrusted[str]
+    id: UUID
+    short_id: str
+    account: str
+    tier: str
+
+
+@dataclass(frozen=True, slots=True)
+class MailLine(ShownMail):
     """One message or event.
 
     `what` is what was decided, `by` who decided, `why` the reason; `state` and its mood say what became of it, and
     `outcome` says both in few words. `action_id` is the last action, `undo_id` the one that can be taken back now.
     """
 
-    id: UUID
-    short_id: str
     kind: Kind
     at: datetime
-    account: str
-    sender: Untrusted[str]
-    sender_name: Untrusted[str]
-    subject: Untrusted[str]
-    tier: str
     tier_rule: str
     why_tier: str
     what: Untrusted[str]
@@ -181,21 +186,20 @@ async def count_hidden(database: Database, since: datetime) -> int:
 
 
 def line_of_event(each: ListedEvent) -> MailLine:
-    is_mail = each.subject is not None
     state, mood = EVENT_STATES.get(each.state, (each.state, ""))
     return MailLine(
+        each.sender,
+        each.subject if each.is_mail else each.text or each.kind or "",
+        "",
         each.id,
         short_id(each.id),
-        "mail" if is_mail else "event",
-        each.at,
         each.endpoint_identity,
-        each.sender,
-        "",
-        each.subject if each.subject is not None else each.text or each.kind or "",
         each.tier,
+        "mail" if each.is_mail else "event",
+        each.at,
         "",
         "",
-        "" if is_mail else each.kind or each.channel,
+        "" if each.is_mail else each.kind or each.channel,
         "",
         "",
         state if each.members is None else f"{state}, stands for {each.members}",
@@ -205,18 +209,17 @@ def line_of_event(each: ListedEvent) -> MailLine:
     )
 
 
+def head_of(each: MailRow) -> tuple[str, str, str, UUID, str, str, str]:
+    """The fields that a message has wherever it is shown, in their order."""
+    return each.sender, each.subject, sender_name(each.headers), each.id, short_id(each.id), each.account, each.tier
+
+
 def line_of_mail(each: MailRow) -> MailLine:
     state, mood = _state(each)
     return MailLine(
-        each.id,
-        short_id(each.id),
+        *head_of(each),
         "mail",
         each.stored_at,
-        each.account,
-        each.sender,
-        sender_name(each.headers),
-        each.subject,
-        each.tier,
         *tier_reason(each),
         _what(each),
         _by(each),

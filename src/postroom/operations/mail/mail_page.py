@@ -10,13 +10,13 @@ from postroom.core.actions.safety import Policy
 from postroom.core.actions.steps import steps_of
 from postroom.core.actions.undo import why_not_undoable
 from postroom.core.errors import NotFound
-from postroom.core.mail.headers import sender_name, values
+from postroom.core.mail.headers import values
 from postroom.core.mail.ingestion import IngestionPolicy
 from postroom.core.short_ids import part_of_id, short_id
 from postroom.core.views import Internal, Shown, Untrusted
 from postroom.operations.mail.mail_html import why_no_html
 from postroom.operations.mail.mail_ids import find_message
-from postroom.operations.mail.mail_lines import MailLine, line_of_event
+from postroom.operations.mail.mail_lines import MailLine, ShownMail, head_of, line_of_event
 from postroom.operations.mail.mail_story import Alternative, StoryLine, tell, weighed
 from postroom.store.actions.actions import ActionView
 from postroom.store.actions.decisions import Decision, DecisionView
@@ -87,19 +87,12 @@ class ActionLine:
 
 
 @dataclass(frozen=True, slots=True)
-class MailDetail:
+class MailDetail(ShownMail):
     """A message. Without `text`, `no_text` says why."""
 
-    id: UUID
-    short_id: str
-    account: str
-    subject: Untrusted[str]
-    sender: Untrusted[str]
-    sender_name: Untrusted[str]
     headers: Untrusted[Sequence[Header]]
     sent_at: datetime
     arrived_at: datetime
-    tier: str
     labels: Untrusted[Sequence[str]]
     known_labels: Internal[Sequence[str]]
     attachments: Untrusted[Sequence[AttachedFile]]
@@ -170,16 +163,10 @@ async def show_mail(database: Database, name: str, policy: Policy) -> MailDetail
     live = [each for each in record.decisions if not each.decision.shadow]
     shadows = [each for each in record.decisions if each.decision.shadow]
     return MailDetail(
-        id,
-        short_id(id),
-        came.account,
-        came.subject,
-        came.sender,
-        sender_name(came.headers),
+        *head_of(came),
         [Header(name, value) for name in HEADERS for value in values(came.headers, name)],
         came.sent_at,
         came.accepted_at or came.stored_at,
-        came.tier,
         came.labels,
         sorted(each.name for each in labels if each.kind == "user"),
         attached,

@@ -6,7 +6,7 @@ earlier ones count: only so many are done within an hour, and nobody is answered
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
@@ -17,6 +17,7 @@ from postroom.core.mail.addresses import display_names
 from postroom.core.mail.files import MailFile
 from postroom.core.mail.headers import values
 from postroom.core.mail.ingestion import excerpt
+from postroom.core.mail.mail_head import MailHead
 from postroom.core.mail.own_mail import is_own_mail
 from postroom.core.mail.tiers import sender_address
 from postroom.core.rules.facts import MessageFacts
@@ -42,27 +43,25 @@ ANSWER_TOKENS = 150
 
 
 @dataclass(frozen=True, slots=True)
-class Previewed:
+class Previewed(MailHead):
     """The preview of one message."""
 
     path: str
-    sender: str
     sender_name: str
-    subject: str
     sent_at: datetime | None
     policy_tier: str
     assignment_rule: str
     ingestion_tier: str
     categories: list[str]
-    rules: list[str]
-    action: str
     result: Result
     why: str
-    leaves_inbox: bool
-    doubts: list[str]
-    doubt: int
-    tokens: int
     problem: str | None
+    rules: list[str] = field(default_factory=list[str])
+    action: str = "none"
+    leaves_inbox: bool = False
+    doubts: list[str] = field(default_factory=list[str])
+    doubt: int = 0
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,23 +148,17 @@ class Previewer:
         problem = mail.problem or "; ".join(arrival.parsed.problems) or None
         result, why = _not_decided(arrival, self._recipient)
         return Previewed(
-            mail.path,
             sender_address(headers),
-            next((name for value in values(headers, "from") for name in display_names(value)), ""),
             (values(headers, "subject") or [""])[0],
+            mail.path,
+            next((name for value in values(headers, "from") for name in display_names(value)), ""),
             None if message is None else message.facts.sent_at,
             *arrival.assignment,
             arrival.ingestion.tier,
             [] if message is None else sorted(message.facts.categories or ()),
-            [],
-            "none",
             result,
             why,
-            leaves_inbox=False,
-            doubts=[],
-            doubt=0,
-            tokens=0,
-            problem=problem,
+            problem,
         )
 
     def _decided(self, row: Previewed, message: StoredMessage, outcome: Outcome, at: datetime) -> Previewed:
@@ -231,7 +224,5 @@ def _tokens(facts: MessageFacts) -> int:
 
 
 def _unreadable(mail: MailFile, problem: str) -> Previewed:
-    return Previewed(
-        mail.path, "", "", "", None, "default", "fallback_default", "skip", [], [], "none", "skipped",
-        "it cannot be taken in", leaves_inbox=False, doubts=[], doubt=0, tokens=0, problem=problem,
-    )  # fmt: skip
+    why = "it cannot be taken in"
+    return Previewed("", "", mail.path, "", None, "default", "fallback_default", "skip", [], "skipped", why, problem)

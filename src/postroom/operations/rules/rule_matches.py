@@ -9,10 +9,11 @@ from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
+from postroom.core.mail.mail_head import MailHead
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.rule import Rule, kinds_used
 from postroom.core.rules.rulebook import Rulebook
-from postroom.core.views import Shown, Untrusted
+from postroom.core.views import Shown
 from postroom.operations.rules.rules import first_unknown_label, known_labels, with_resolved_scopes
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -29,12 +30,10 @@ LONG_AGO = datetime.fromisoformat("1970-01-01T00:00:00Z")
 
 
 @dataclass(frozen=True, slots=True)
-class MatchedMessage:
+class MatchedMessage(MailHead):
     """A message that the rule matches."""
 
     id: UUID
-    sender: Untrusted[str]
-    subject: Untrusted[str]
     at: datetime
 
 
@@ -64,7 +63,7 @@ class RuleMatches:
     def match(self, past: PastMessage) -> None:
         facts = past.message.facts
         self.matched += 1
-        self._newest.append(MatchedMessage(past.message.id, facts.sender, facts.subject, past.at))
+        self._newest.append(MatchedMessage(facts.sender, facts.subject, past.message.id, past.at))
 
 
 class RuleMatcher:

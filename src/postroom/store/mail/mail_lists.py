@@ -13,9 +13,10 @@ from uuid import UUID
 
 from postroom.core.actions.action import Actor
 from postroom.core.lifecycle import InboxState
+from postroom.core.mail.mail_head import MailHead
 from postroom.core.mail.message import MailContent, read_mail
 from postroom.core.mail.search import SearchQuery
-from postroom.core.queue.envelope import parse_envelope
+from postroom.core.queue.envelope import MAIL, parse_envelope
 from postroom.core.rules.rule import DecisionSource
 from postroom.store.engine.codecs import as_time, as_uuid, from_json
 from postroom.store.engine.cursors import Cursor
@@ -66,15 +67,14 @@ class MailFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class ListedEvent:
-    """An event of a queue, or mail that is not stored yet; `text` is the beginning of its text."""
+class ListedEvent(MailHead):
+    """An event of a queue, without a subject, or mail that is not stored yet; `text` is the beginning of its text."""
 
     id: UUID
     queue: str
     tier: str
     channel: str
     endpoint_identity: str
-    sender: str
     kind: str | None
     members: int | None
     at: datetime
@@ -84,8 +84,10 @@ class ListedEvent:
     attempts: int
     linked_to: UUID | None
     text: str
-    subject: str | None
-    """Of mail; None for other events."""
+
+    @property
+    def is_mail(self) -> bool:
+        return self.queue == MAIL
 
 
 class ListedPage(NamedTuple):
@@ -269,7 +271,7 @@ def _events(ids: Sequence[UUID], length: int = LONGEST_START) -> Script[list[Lis
 
 def _event(row: Mapping[str, Any], length: int) -> ListedEvent:
     if row["envelope_json"] is None:
-        return read_row(ListedEvent, row, subject=None)
+        return read_row(ListedEvent, row, subject="")
     mail = _read(row["envelope_json"])
     return read_row(
         ListedEvent,

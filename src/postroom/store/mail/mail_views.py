@@ -10,6 +10,7 @@ from postroom.core.actions.action import Actor, DecidedType
 from postroom.core.budget_shares import ShareKind
 from postroom.core.errors import NotFound
 from postroom.core.lifecycle import ActionState
+from postroom.core.mail.mail_head import MailHead
 from postroom.core.mail.sender_doubt import SenderDoubt
 from postroom.core.queue.envelope import IngestionTier, PolicyTier
 from postroom.core.rules.rule import DecisionSource
@@ -32,7 +33,7 @@ _LAST_STATES: Mapping[ActionState | None, LastState] = {
 
 
 @dataclass(frozen=True, slots=True)
-class MailRow:
+class MailRow(MailHead):
     """A stored message: as it came, the decision that holds, and the last action on it with the state of its undo.
 
     Every list of mail has these rows, and so has all that is shown of one message.
@@ -42,9 +43,7 @@ class MailRow:
     account_id: UUID
     account: str
     provider_message_id: str
-    sender: str
     headers: tuple[tuple[str, str], ...]
-    subject: str
     label_ids: frozenset[str]
     labels: tuple[str, ...]
     """By name."""

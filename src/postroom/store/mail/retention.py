@@ -8,12 +8,13 @@ still to be made, or a snooze.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.errors import Refused
+from postroom.core.mail.mail_head import MailHead
 from postroom.core.queue.envelope import IngestionTier
 from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text
 from postroom.store.engine.cursors import Cursor
@@ -26,19 +27,17 @@ NO_CATEGORY = "none"
 
 
 @dataclass(frozen=True, slots=True)
-class KeptMessage:
+class KeptMessage(MailHead):
     """A message whose content is kept, as far as needed to know how long."""
 
     id: UUID
     ingestion_tier: IngestionTier
-    sender: str
-    subject: str
     headers: tuple[tuple[str, str], ...]
     stored_at: datetime
     account_email: str
     endpoint_identity: str
     text_start: str
-    stored_categories: tuple[str, ...] = ()
+    stored_categories: tuple[str, ...]
     """Those it was stored with; none for mail from before they were stored."""
 
 
@@ -97,11 +96,7 @@ class RetentionApproval:
 @query
 def kept_messages(before: datetime, after: Cursor, most: int) -> Script[list[KeptMessage]]:
     """Messages whose content is kept and that were stored before then, oldest first, after a position."""
-    page = read_rows(KeptMessage, (yield sql("select_kept_page", before, after.at, after.id, most)))
-    found: dict[UUID, list[str]] = {}
-    for id, category in (yield sql("select_categories_of", [each.id for each in page])):
-        found.setdefault(as_uuid(id), []).append(category)
-    return [replace(each, stored_categories=tuple(found.get(each.id, ()))) for each in page]
+    return read_rows(KeptMessage, (yield sql("select_kept_page", before, after.at, after.id, most)))
 
 
 @query

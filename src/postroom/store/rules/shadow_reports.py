@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.actions.safety import ShadowKind
+from postroom.core.mail.mail_head import MailHead
 from postroom.core.views import Shown
 from postroom.store.engine.codecs import as_uuid
 from postroom.store.engine.database import Script, query, sql
@@ -35,12 +36,10 @@ class Tally(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ShadowSample:
+class ShadowSample(MailHead):
     """One shadow decision, and what the user did."""
 
     message_id: UUID
-    sender: str
-    subject: str
     decided_at: datetime
     action: str
     parameters: Mapping[str, Any]

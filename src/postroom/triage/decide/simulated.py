@@ -7,6 +7,7 @@ from uuid import UUID
 
 from postroom.core.actions.safety import Policy
 from postroom.core.errors import NotFound
+from postroom.core.mail.mail_head import MailHead
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.rule import Rule
 from postroom.store.engine.database import Database
@@ -28,12 +29,10 @@ MOST_SAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(MailHead):
     """A message with a different decision after the change, and the rules that decide."""
 
     message_id: UUID
-    sender: str
-    subject: str
     sent_at: datetime | None
     rule_before: str | None
     rule_after: str | None
@@ -135,7 +134,7 @@ def _differs(before: ForeseenDecision, after: ForeseenDecision) -> bool:
 
 def _sample(past: PastMessage, before: ForeseenDecision, after: ForeseenDecision) -> Sample:
     facts = past.message.facts
-    return Sample(past.message.id, facts.sender, facts.subject, facts.sent_at, before.rule_name, after.rule_name)
+    return Sample(facts.sender, facts.subject, past.message.id, facts.sent_at, before.rule_name, after.rule_name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,9 @@
 -- name: select_kept_page(before, at, id, most)
 -- Mail whose content is kept and that was stored before, oldest first, after a position.
 SELECT m.id, m.ingestion_tier, m.sender, m.subject, m.headers_json, m.created_at AS stored_at, a.email AS account_email,
-    a.endpoint_identity, substr(m.body_text, 1, 1400) AS text_start
+    a.endpoint_identity, substr(m.body_text, 1, 1400) AS text_start,
+    (SELECT COALESCE('["' || string_agg(c.category, '","') || '"]', '[]') FROM message_categories c
+        WHERE c.message_id = m.id) AS stored_categories_json
 FROM messages m JOIN accounts a ON a.id = m.account_id
 WHERE m.pruned_at IS NULL AND m.created_at <= :before AND (m.created_at, m.id) > (:at, :id)
 ORDER BY m.created_at, m.id LIMIT :most
@@ -25,9 +27,6 @@ INSERT INTO retention_approval (policy_json, approved_by, approved_at) VALUES (:
 
 -- name: delete_retention_approval()
 DELETE FROM retention_approval RETURNING policy_json
-
--- name: select_categories_of(message_ids)
-SELECT message_id, category FROM message_categories WHERE message_id {= ANY(:message_ids::uuid[])} ORDER BY category
 
 -- name: select_snoozed(ids)
 SELECT a.message_id, a.pre_image_json ->> 'snooze_until' FROM actions a
