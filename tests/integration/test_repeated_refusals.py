@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from postroom.core.errors import AccessRefused
 from postroom.core.metrics import ACCESS_REFUSED
 from postroom.core.roles import Principal, Role
-from postroom.interfaces.http.access import note_refusal, require_role
+from postroom.interfaces.http.access import require_role
 from postroom.interfaces.http.mcp.registry import TOOLS_BY_NAME
-from postroom.interfaces.http.problems import AccessRefused
 from postroom.interfaces.http.services import Services
 from postroom.operations.caller import AuditThrottle
 from postroom.store.engine.database import Database
@@ -33,7 +33,7 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
 async def refuse(services: Services, principal: Principal = AGENT, tool: str = "ingest") -> None:
     with pytest.raises(AccessRefused) as refused:
         require_role(principal, TOOLS_BY_NAME[tool])
-    await note_refusal(services, principal, tool, refused.value)
+    await services.parts.refusals.note(principal, tool, refused.value)
 
 
 async def audited(services: Services) -> list[AuditView]:

@@ -53,7 +53,8 @@ def _row_of(operation: Operation) -> AccessRow:
     access, http = operation.access, operation.http
     path = f"{http.method} {http.path}" if http else None
     compared = [(tool, form) for tool, other, form in ROWS if path == other]
-    tools = {tool for tool, _ in compared if tool != "-"}
+    declared = {each.tool.name for noun in nouns() for each in noun.operations if each.tool}
+    tools = {tool for tool, _ in compared} - {"-", *declared}
     tools |= {operation.tool.name} if operation.tool else set()
     forms = {form for _, form in compared if form != "-"}
     return AccessRow(

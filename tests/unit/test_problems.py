@@ -6,6 +6,7 @@ import orjson
 import pytest
 
 from postroom.core.errors import (
+    AccessRefused,
     BadInput,
     Conflict,
     DatabaseUnavailable,
@@ -16,7 +17,7 @@ from postroom.core.errors import (
     Refused,
 )
 from postroom.interfaces.http.json_http import STATUSES
-from postroom.interfaces.http.problems import AccessRefused, is_expected, problem_of
+from postroom.operations.problems import is_expected, problem_of
 
 CANARY = "canary"
 

@@ -10,6 +10,7 @@ from postroom.core.roles import Principal, Role
 from postroom.interfaces.http import mcp as tools
 from postroom.interfaces.http.mcp.registry import ALL_TOOLS, tools_of
 from postroom.interfaces.http.mcp.tool import Tool
+from postroom.operations.registry import operations
 
 FAMILIES = [importlib.import_module(each.name) for each in pkgutil.iter_modules(tools.__path__, f"{tools.__name__}.")]
 QUEUES = {"queue.next", "queue.ack", "queue.nack", "queue.peek", "queue.stats"}
@@ -21,6 +22,7 @@ def names(principal: Principal) -> set[str]:
 
 def test_every_declared_tool_is_registered() -> None:
     declared = {each.name for family in FAMILIES for each in vars(family).values() if isinstance(each, Tool)}
+    declared |= {each.tool.name for each in operations() if each.tool}
     assert declared == {each.name for each in ALL_TOOLS}
     assert len(ALL_TOOLS) == len(declared)
 

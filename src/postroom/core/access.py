@@ -42,6 +42,10 @@ ANSWER = Access("operator")
 """People only: an answer to an approval, and what is done to mail as its owner's own act."""
 ANSWER_AGAIN = Access("operator", is_fresh=True)
 """People only, who have proved again who they are."""
+CONNECTORS = Access("admin", frozenset({Role.CONNECTOR}))
+"""What connectors ask and report, over MCP alone."""
+SENDERS = Access("admin", frozenset({Role.SENDER}))
+"""What senders ask about their own mail, over MCP and `/v1/messages`."""
 OWN = Access("admin")
 """Admins only, and no token: what concerns tokens."""
 OWN_AGAIN = Access("admin", is_fresh=True)

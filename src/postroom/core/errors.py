@@ -7,6 +7,7 @@ PostroomError
 │   ├── SubmissionRefused a mail, or its envelope, is not accepted as it is; has the reply of SMTP
 │   └── Conflict          the same key was used for something else; names both
 ├── Refused               the caller is unknown, or may not do this
+│   ├── AccessRefused         a program asked for what its token does not allow; counted and audited
 │   ├── SignInRefused         somebody could not prove who they are; the message is shown to them
 │   └── SafetyRefused         safety does not allow this action, or not from this caller
 ├── SettingsError         a setting is missing, unknown or out of range
@@ -72,6 +73,7 @@ PostroomError
 """
 
 from datetime import datetime, timedelta
+from typing import Literal
 
 
 class PostroomError(Exception):
@@ -111,6 +113,18 @@ class Conflict(BadInput):
 
 class Refused(PostroomError):
     """The caller is unknown, or may not do this."""
+
+
+class AccessRefused(Refused):
+    """The token of the caller does not allow this operation, queue, endpoint or channel. `reason` is what the metric
+    counts."""
+
+    def __init__(self, field: str, problem: str, remedy: str, reason: Literal["role", "identity", "channel"]) -> None:
+        super().__init__(f"{field}: {problem}; {remedy}")
+        self.field = field
+        self.problem = problem
+        self.remedy = remedy
+        self.reason: Literal["role", "identity", "channel"] = reason
 
 
 class SignInRefused(Refused):

@@ -1,4 +1,4 @@
-"""Who calls: roles, and the callers that have them. Each tool says which roles may call it (`interfaces/http/mcp`).
+"""Who calls: roles, and the callers that have them. Each operation says which roles may ask for it (`core/access.py`).
 
 A connector is bound to one endpoint identity and to channels. It ingests and reports for these only, so that what a
 build server sends never shows up as mail. An agent may be bound to one account: then other accounts' mail does not

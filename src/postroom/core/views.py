@@ -7,6 +7,7 @@ property is shown if its type is marked. Every interface reads the marks: the JS
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from datetime import timedelta
 from enum import Enum
 from functools import cache
 from inspect import getattr_static, getdoc
@@ -19,6 +20,14 @@ class Mark(Enum):
     UNTRUSTED = "untrusted"
     INTERNAL = "internal"
     SHOWN = "shown"
+    ABSENT = "absent"
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Programs get the field under another name: a word of Python, or that of a field outside the untrusted ones."""
+
+    name: str
 
 
 Untrusted = Annotated[T, Mark.UNTRUSTED]
@@ -27,17 +36,23 @@ Internal = Annotated[T, Mark.INTERNAL]
 """For Postroom's own pages and code; not shown to programs."""
 Shown = Annotated[T, Mark.SHOWN]
 """The type of a property that is shown like a field."""
+OrAbsent = Annotated[T | None, Mark.ABSENT]
+"""Left out where it is None; of other fields programs get null."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field that is shown outside. `description` is a string among the marks of its type, or a property's
-    docstring."""
+    """A field that is shown outside, as `shown_as`: a duration in seconds, under its name with `_s`.
+
+    `description` is a string among the marks of its type, or a property's docstring.
+    """
 
     name: str
     type: Any
     is_untrusted: bool
     description: str | None
+    shown_as: str
+    may_be_absent: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +105,10 @@ def _field(name: str, hint: Any, parameters: Mapping[Any, Any], doc: str | None 
         return None
     wanted = [parameters[each] for each in getattr(type_, "__parameters__", ())]
     description = next((mark for mark in marks if isinstance(mark, str)), doc)
-    return Field(name, type_[*wanted] if wanted else type_, Mark.UNTRUSTED in marks, description)
+    usual = f"{name}_s" if timedelta in (type_, *get_args(type_)) else name
+    shown_as = next((mark.name for mark in marks if isinstance(mark, Named)), usual)
+    own = type_[*wanted] if wanted else type_
+    return Field(name, own, Mark.UNTRUSTED in marks, description, shown_as, Mark.ABSENT in marks)
 
 
 def _properties(view: type) -> dict[str, tuple[Any, str | None]]:

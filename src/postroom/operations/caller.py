@@ -1,11 +1,15 @@
 """Who asks for an operation, and the parts that every operation needs: made once for a request, by its interface."""
 
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 from uuid import UUID
 
 from postroom.core.audited_actions import AuditedAction
+from postroom.core.errors import Refused
 from postroom.core.roles import Principal
 from postroom.core.visitors import Visitor
 from postroom.store.engine.clock import Clock, wall_clock
@@ -14,6 +18,7 @@ from postroom.store.engine.ids import new_id
 from postroom.store.people.audit import Signature, record_audit
 
 T = TypeVar("T")
+Ends = tuple[Callable[[], Awaitable[object]], ...]
 
 
 class AuditThrottle:
@@ -41,7 +46,8 @@ class Caller:
     """Whoever asks for an operation. Its signature goes into the audit log, so no change can go unsigned.
 
     `who` is the person in front of a page or the holder of a token; None for the person at the command line.
-    `audited_reads` are the reads of programs that were audited lately.
+    `audited_reads` are the reads of programs that were audited lately. `ends` are awaitables that end when nobody waits
+    for the answer any more.
     """
 
     database: Database
@@ -49,6 +55,14 @@ class Caller:
     clock: Clock = wall_clock
     who: Visitor | Principal | None = None
     audited_reads: AuditThrottle | None = None
+    ends: Ends = ()
+
+    @property
+    def program(self) -> Principal:
+        """The holder of a token who asks. Raises Refused if it is a person."""
+        if not isinstance(self.who, Principal):
+            raise Refused("this is for programs with a token of their own")
+        return self.who
 
     @property
     def account_id(self) -> UUID | None:
@@ -66,6 +80,22 @@ class Caller:
         """The same caller, who gives this reason."""
         return replace(self, signature=self.signature._replace(reason=reason))
 
+    async def audit(self, action: AuditedAction, object_type: str, object_id: str, **after: object) -> None:
+        """Write an entry of its own in the audit log, beside those of changes."""
+        entry = self.again().signature.under(action, object_type, object_id, after=after or None)
+        await self.run(record_audit(entry, self.clock()))
+
+    @contextlib.asynccontextmanager
+    async def left(self, wait: timedelta) -> AsyncGenerator[asyncio.Event]:
+        """An event that is set when nobody waits for the answer to this long poll any more."""
+        left = asyncio.Event()
+        leaving = [asyncio.create_task(_set_when(end, left)) for end in self.ends] if wait else []
+        try:
+            yield left
+        finally:
+            for task in leaving:
+                task.cancel()
+
     async def audit_read(self, action: AuditedAction, object_type: str, object_id: str, **after: object) -> None:
         """Audit that a program read mail, without the text it read. The reads of people are not audited.
 
@@ -76,6 +106,9 @@ class Caller:
         what = (self.signature.actor, action, object_id, str(after.get("level", "")))
         repeated = self.audited_reads.since_last(what, self.clock())
         if repeated is not None:
-            details = {**after, "repeated": repeated} if repeated else after
-            entry = self.signature.under(action, object_type, object_id, after=details or None)
-            await self.run(record_audit(entry, self.clock()))
+            await self.audit(action, object_type, object_id, **({**after, "repeated": repeated} if repeated else after))
+
+
+async def _set_when(end: Callable[[], Awaitable[object]], left: asyncio.Event) -> None:
+    await end()
+    left.set()

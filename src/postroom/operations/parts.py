@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from postroom.operations.mail.mail_html import HtmlReader
     from postroom.operations.outbound.outbound_overview import OutboundOverview
     from postroom.operations.overview.overview import Overview
+    from postroom.operations.people.refusals import Refusals
     from postroom.operations.rules.rule_matches import RuleMatcher
     from postroom.vault.sealing import Vault
 
@@ -155,6 +156,13 @@ class Parts:
         from postroom.mailboxes.accounts.mailbox_requests import ConnectorRequests
 
         return ConnectorRequests(self.database, self.clock)
+
+    @cached_property
+    def refusals(self) -> "Refusals":
+        from postroom.core.tally import Tally
+        from postroom.operations.people.refusals import Refusals
+
+        return Refusals(self.database, self.get(Tally), self.clock)
 
     @cached_property
     def strikes(self) -> "StrikeRule":

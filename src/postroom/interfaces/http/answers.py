@@ -1,41 +1,38 @@
-"""Answers of the JSON API, made from views: text of strangers is under `untrusted`, durations are in seconds."""
+"""Answers to programs, made from views: text of strangers is under `untrusted`, durations are in seconds.
 
-from collections.abc import Mapping, Sequence
+A form is the schema of a view; a writer makes its JSON. Writers are put together once for each type, since some answers
+are given thousands of times a second.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cache
-from types import UnionType
+from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, PlainSerializer, create_model, model_validator
+from pydantic import BaseModel, create_model
 from pydantic import Field as FormField
+from pydantic_core import to_jsonable_python
 
 from postroom.core.views import Field, Mark, is_view, name_of, shown_fields
+from postroom.store.engine.codecs import time_text
 
 UNTRUSTED = "untrusted"
-Seconds = Annotated[timedelta, PlainSerializer(timedelta.total_seconds, return_type=float)]
+Write = Callable[[Any], Any]
 _LISTS = (list, tuple, Sequence, AbstractSet, frozenset, set)
+_PLAIN = (str, int, bool, NoneType)
+_WRITERS: Mapping[Any, Write] = {float: float, UUID: str, datetime: time_text, timedelta: timedelta.total_seconds}
 
 
 class Form(BaseModel):
-    """The base of all forms, which read the attributes of a view."""
-
-    model_config = ConfigDict(from_attributes=True, frozen=True)
-
-
-class _Marked:
-    """A view whose `untrusted` is the view itself."""
-
-    def __init__(self, view: object) -> None:
-        self._view = view
-
-    def __getattr__(self, name: str) -> object:
-        return self._view if name == UNTRUSTED else getattr(self._view, name)
+    """The base of all forms."""
 
 
 @cache
 def form_of(view: Any) -> type[Form]:
-    """The form of a view. Its untrusted fields are in a form of their own, which reads the same view.
+    """The form of a view. Its untrusted fields are in a form of their own.
 
     A plain list is an object that holds its `lines`, so that more can be said beside them later.
     """
@@ -43,46 +40,27 @@ def form_of(view: Any) -> type[Form]:
         lines: Any = list[_type(get_args(view)[0])]
         return create_model(f"{name_of(get_args(view)[0])}List", __base__=Form, lines=(lines, FormField()))
     shown = shown_fields(view)
-    definitions = dict(_definition(each) for each in shown if not each.is_untrusted)
-    hidden = dict(_definition(each) for each in shown if each.is_untrusted)
+    definitions: dict[str, Any] = {each.shown_as: _definition(each) for each in shown if not each.is_untrusted}
+    hidden: dict[str, Any] = {each.shown_as: _definition(each) for each in shown if each.is_untrusted}
     bare: Any = get_origin(view) or view
     name, doc = name_of(view), bare.__doc__ or ""
     if UNTRUSTED in definitions:
         raise TypeError(f"{name} has a field {UNTRUSTED!r}, where the text of strangers is; give it another name")
     if hidden:
         definitions[UNTRUSTED] = (create_model(f"Untrusted{name}", __base__=Form, **hidden), FormField())
-    return create_model(
-        name,
-        __base__=Form,
-        __doc__=None if doc.startswith(f"{name}(") else doc,
-        __validators__={"_read": _reader(bare, has_untrusted=bool(hidden))},
-        **definitions,
-    )
+    return create_model(name, __base__=Form, __doc__=None if doc.startswith(f"{name}(") else doc, **definitions)
 
 
-def _reader(view: type, *, has_untrusted: bool) -> Any:
-    """What a form does with a value: of several forms only the one of its own view takes it, whatever attributes the
-    views share."""
-
-    def read(cls: type[Form], given: object) -> object:
-        if not isinstance(given, view):
-            raise ValueError(f"is no {view.__name__}")
-        return _Marked(given) if has_untrusted else given
-
-    return model_validator(mode="before")(read)
+def _definition(field: Field) -> tuple[Any, Any]:
+    if not field.may_be_absent:
+        return _type(field.type), FormField(description=field.description)
+    present = [each for each in get_args(field.type) if each is not NoneType]
+    shown = FormField(None, description=field.description, json_schema_extra=_without_default)
+    return _type(Union[tuple(present)]), shown  # noqa: UP007 - made at run time
 
 
-def json_of(type_: Any, view: object) -> Any:
-    """A view of this type as JSON."""
-    shown = {"lines": view} if get_origin(type_) in _LISTS else view
-    return form_of(type_).model_validate(shown).model_dump(mode="json")
-
-
-def _definition(field: Field) -> tuple[str, Any]:
-    takes_time = field.type is timedelta or timedelta in get_args(field.type)
-    name = f"{field.name}_s" if takes_time else field.name
-    alias = field.name if takes_time else None
-    return name, (_type(field.type), FormField(validation_alias=alias, description=field.description))
+def _without_default(schema: dict[str, Any]) -> None:
+    del schema["default"]
 
 
 def _type(hint: Any) -> Any:
@@ -92,7 +70,7 @@ def _type(hint: Any) -> Any:
     if is_view(hint):
         return form_of(hint)
     if hint is timedelta:
-        return Seconds
+        return float
     if hint is object:
         return Any
     if origin is Annotated:
@@ -110,3 +88,92 @@ def _type(hint: Any) -> Any:
     if arguments and origin is not Literal:
         raise TypeError(f"{hint} cannot be shown; use a list, a mapping or a tuple")
     return hint
+
+
+def json_of(type_: Any, view: object) -> Any:
+    """A view of this type as JSON."""
+    written = writer_of(type_)(view)
+    return {"lines": written} if get_origin(type_) in _LISTS else written
+
+
+@cache
+def writer_of(hint: Any) -> Write:
+    """The function that makes JSON of the values of a type."""
+    return _writer(hint) or _itself
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _writer(hint: Any) -> Write | None:
+    """The function, or None for what is JSON as it is."""
+    origin: Any = get_origin(hint)
+    arguments = get_args(hint)
+    if is_view(hint):
+        return _view_writer(hint)
+    if origin is Annotated:
+        return _writer(arguments[0])
+    if origin in (Union, UnionType):
+        return _choice_writer([each for each in arguments if each is not NoneType])
+    if origin is tuple and arguments[-1] is not Ellipsis:
+        parts = [writer_of(each) for each in arguments]
+        return lambda value: [write(each) for write, each in zip(parts, value, strict=True)]
+    if origin in _LISTS:
+        write = _writer(arguments[0])
+        return list if write is None else lambda value: [write(each) for each in value]
+    if origin in (dict, Mapping):
+        key, write = _key_writer(arguments[0]), writer_of(arguments[1])
+        return lambda value: {key(name): write(each) for name, each in value.items()}
+    if hint in _PLAIN or origin is Literal:
+        return None
+    return _WRITERS.get(hint, to_jsonable_python)
+
+
+def _key_writer(hint: Any) -> Write:
+    return _itself if hint is str or get_origin(hint) is Literal else str
+
+
+def _view_writer(view: Any) -> Write:
+    bare: Any = get_origin(view) or view
+    shown = [(each, _writer(each.type)) for each in shown_fields(view)]
+    trusted = [(each.shown_as, each.name, write) for each, write in shown if not each.is_untrusted]
+    untrusted = [(each.shown_as, each.name, write) for each, write in shown if each.is_untrusted]
+    absent = [each for each, _ in shown if each.may_be_absent]
+
+    def write_view(given: Any) -> dict[str, Any]:
+        if not isinstance(given, bare):
+            raise TypeError(f"{type(given).__name__} is no {bare.__name__}")
+        found = _written(trusted, given)
+        if untrusted:
+            found[UNTRUSTED] = _written(untrusted, given)
+        for each in absent:
+            if getattr(given, each.name) is None:
+                del (found[UNTRUSTED] if each.is_untrusted else found)[each.shown_as]
+        return found
+
+    return write_view
+
+
+def _written(fields: Sequence[tuple[str, str, Write | None]], given: Any) -> dict[str, Any]:
+    return {
+        shown_as: getattr(given, name) if write is None else write(getattr(given, name))
+        for shown_as, name, write in fields
+    }
+
+
+def _choice_writer(choices: Sequence[Any]) -> Write | None:
+    """Of several types, that of the value itself says how it is written."""
+    writers = [(_class_of(each), write) for each in choices if (write := _writer(each)) is not None]
+    if not writers:
+        return None
+    return lambda value: (
+        None if value is None else next((write(value) for class_, write in writers if isinstance(value, class_)), value)
+    )
+
+
+def _class_of(hint: Any) -> Any:
+    origin: Any = get_origin(hint)
+    if origin in _LISTS:
+        return _LISTS
+    return origin or (hint if isinstance(hint, type) else object)

@@ -14,9 +14,9 @@ from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.http.api.operation import PREFIX
 from postroom.interfaces.http.json_api_errors import error_form, is_of_api
-from postroom.interfaces.http.problems import INTERNAL
 from postroom.interfaces.http.proxies import TrustedProxies
 from postroom.interfaces.http.security import SECURITY_HEADERS, HostCheck, SecurityHeaders
+from postroom.operations.problems import INTERNAL
 
 
 def create_application(

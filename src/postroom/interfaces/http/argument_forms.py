@@ -7,14 +7,21 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from pydantic import AfterValidator, AwareDatetime, Field, create_model
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, create_model
 
 from postroom.interfaces.http.cursors import LONGEST, opened, opened_number
-from postroom.interfaces.http.mcp.tool import Arguments, Text
 from postroom.operations.operation import LONGEST_TEXT, REQUIRED, Argument, Operation, OperationArgument
 
 LONGEST_REASON = 500
+# Text that both databases can store. The pattern also refuses invalid text, such as half a surrogate pair.
+Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
 REASON = OperationArgument("reason", str | None, None, Argument("Why, for the audit log.", 0, LONGEST_REASON), None)
+
+
+class Arguments(BaseModel):
+    """The base of all arguments: unknown ones are refused by name."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 @cache

@@ -17,24 +17,23 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from postroom.core.errors import BadInput, ConstraintBroken
+from postroom.core.errors import AccessRefused, BadInput, ConstraintBroken
 from postroom.core.roles import Principal
 from postroom.core.visitors import Visitor
 from postroom.interfaces.dashboard.forms import AGAIN, is_from_own_page
 from postroom.interfaces.dashboard.visiting import OWNER, VISITOR
-from postroom.interfaces.http.access import note_refusal
 from postroom.interfaces.http.api.operation import PREFIX, ApiOperation
 from postroom.interfaces.http.api.registry import OPERATIONS
+from postroom.interfaces.http.argument_forms import Arguments
 from postroom.interfaces.http.door import ASK_FOR_TOKEN, Door, RawHeaders, RequestRefused, bearer, values_of
 from postroom.interfaces.http.json_api_errors import error_form
 from postroom.interfaces.http.json_http import MIB, STATUSES, check_type, parsed, send_json, whole_body
 from postroom.interfaces.http.mcp.schemas import read_arguments
-from postroom.interfaces.http.mcp.tool import Arguments
 from postroom.interfaces.http.mcp.untrusted import cleaned
-from postroom.interfaces.http.problems import AccessRefused, Problem, is_expected, problem_of
 from postroom.interfaces.http.services import Services
 from postroom.operations.caller import Caller
 from postroom.operations.people.audit import find_entry, signature
+from postroom.operations.problems import Problem, is_expected, problem_of
 
 log = structlog.get_logger()
 
@@ -125,7 +124,7 @@ class Api:
         names = " or ".join(sorted(operation.access.tokens))
         remedy = f"use a token of the role {names}" if names else "it is for people who have signed in"
         refused = AccessRefused("token", f"the role {caller.role} may not call {operation.name}", remedy, "role")
-        await note_refusal(self._services, caller, operation.name, refused)
+        await self._services.parts.refusals.note(caller, operation.name, refused)
         raise refused
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from postroom.core.harmless import harmless
 from postroom.interfaces.http.api.operation import PREFIX
-from postroom.interfaces.http.mcp.untrusted import harmless
 
 
 def error_form(code: str, message: str, field: str, remedy: str) -> Mapping[str, Mapping[str, str]]:

@@ -11,7 +11,7 @@ from starlette.types import Receive, Send
 from postroom.core.errors import BadInput
 from postroom.core.strict import exact_json
 from postroom.interfaces.http.door import RawHeaders, RequestRefused, values_of
-from postroom.interfaces.http.problems import Problem, is_expected, problem_of
+from postroom.operations.problems import Problem, is_expected, problem_of
 from postroom.system.http_server.body import read_body
 
 log = structlog.get_logger()

@@ -11,9 +11,8 @@ from uuid import UUID
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from postroom.core.errors import BadInput
-from postroom.core.roles import Principal
-from postroom.interfaces.http.access import note_refusal, require_role
+from postroom.core.errors import AccessRefused, BadInput
+from postroom.interfaces.http.access import require_role
 from postroom.interfaces.http.door import Door, RawHeaders, values_of
 from postroom.interfaces.http.json_http import MIB, json_body, send_answer
 from postroom.interfaces.http.mcp.outbound import (
@@ -27,7 +26,6 @@ from postroom.interfaces.http.mcp.outbound import (
 from postroom.interfaces.http.mcp.schemas import read_arguments
 from postroom.interfaces.http.mcp.tool import Call, Tool
 from postroom.interfaces.http.mcp.untrusted import cleaned
-from postroom.interfaces.http.problems import AccessRefused
 from postroom.interfaces.http.services import Services
 
 MESSAGES = "/v1/messages"
@@ -64,11 +62,8 @@ class MessagesEndpoint:
             given = await json_body(scope["headers"], receive, LARGEST_BODY)
             return await submit(call, _arguments(given, scope["headers"]), "http")
         except AccessRefused as refused:
-            await self._note(call.principal, tool, refused)
+            await self._services.parts.refusals.note(call.principal, tool.name, refused)
             raise
-
-    async def _note(self, principal: Principal, tool: Tool, refused: AccessRefused) -> None:
-        await note_refusal(self._services, principal, tool.name, refused)
 
 
 def _arguments(given: Any, headers: RawHeaders) -> SubmitArguments:

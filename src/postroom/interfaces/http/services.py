@@ -30,7 +30,6 @@ class Services:
     token_check: TokenCheck
     tally: Tally
     clock: Clock
-    refusals: AuditThrottle = field(default_factory=AuditThrottle)
     looks: AuditThrottle = field(default_factory=AuditThrottle)
     searches: SearchLimiter = field(default_factory=SearchLimiter)
     credentials: AccountTokens | None = None

@@ -27,9 +27,9 @@ from postroom.interfaces.dashboard.sign_in.visits import SESSION
 from postroom.interfaces.dashboard.visiting import VISITOR
 from postroom.interfaces.http.door import ASK_FOR_TOKEN, bearer, values_of
 from postroom.interfaces.http.json_api_errors import error_form, is_of_api
-from postroom.interfaces.http.problems import RETRY_AFTER_S, UNAVAILABLE
 from postroom.interfaces.http.token_check import TokenCheck, TokenRefused
 from postroom.operations.people.sessions import LiveSession, Sessions
+from postroom.operations.problems import RETRY_AFTER_S, UNAVAILABLE
 
 log = structlog.get_logger()
 

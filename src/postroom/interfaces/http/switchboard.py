@@ -15,17 +15,17 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from postroom.core.errors import BadInput, StoreError
+from postroom.core.errors import AccessRefused, BadInput, StoreError
 from postroom.core.roles import Principal
-from postroom.interfaces.http.access import note_refusal, require_role
+from postroom.interfaces.http.access import require_role
 from postroom.interfaces.http.door import Door, RawHeaders, RequestRefused, host_patterns
 from postroom.interfaces.http.json_http import MIB, check_length, json_body, send_answer, send_json
 from postroom.interfaces.http.mcp.ingest import ingest, ingest_many, ingest_one
 from postroom.interfaces.http.mcp.mcp_server import PRINCIPAL, RECEIVE, build_server
 from postroom.interfaces.http.mcp.tool import MOST_IN_BATCH, Call
 from postroom.interfaces.http.messages import MESSAGES, message_routes
-from postroom.interfaces.http.problems import RETRY_AFTER_S, AccessRefused, problem_of
 from postroom.interfaces.http.services import Services
+from postroom.operations.problems import RETRY_AFTER_S, problem_of
 
 log = structlog.get_logger()
 
@@ -51,7 +51,7 @@ class IngestEndpoint:
             require_role(principal, ingest)
             return await self._ingest(Call(self._services, principal), await json_body(headers, receive, LARGEST_BODY))
         except AccessRefused as refused:
-            await note_refusal(self._services, principal, ingest.name, refused)
+            await self._services.parts.refusals.note(principal, ingest.name, refused)
             raise
 
     async def _ingest(self, call: Call, content: Any) -> object:

@@ -1,15 +1,17 @@
 """The kill switch: stop all changes to mailboxes, everywhere or in one account, and allow them again."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated
 
-from postroom.core.access import ANSWER_AGAIN, STEER
+from postroom.core.access import ANSWER_AGAIN, READ, STEER
 from postroom.core.views import Done
-from postroom.operations.accounts.accounts import find_account
+from postroom.operations.accounts.accounts import find_account, list_accounts
 from postroom.operations.actions.pausing import Stopped, stop
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import OVERVIEW
-from postroom.operations.operation import post
+from postroom.operations.operation import ADDS_ONCE, READS, Argument, post, tool
 from postroom.store.actions import pauses
 from postroom.store.engine.database import Database
 from postroom.triage.act.approval_notice import cause_of
@@ -26,6 +28,32 @@ class PausedAnswer(Done):
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class PauseView:
+    """`account` is null for the pause of all mailboxes."""
+
+    account: str | None
+    reason: str
+    set_by: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedView(PauseView):
+    """A pause in effect: `on_wire` requests had been sent before it, `silent_processes` did not confirm it."""
+
+    on_wire: int
+    silent_processes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PausesView:
+    """`paused` is true if all changes are paused; `pauses` are all that are in effect."""
+
+    paused: bool
+    pauses: Sequence[PauseView]
+
+
 @OVERVIEW.operation(STEER, post("/pause"), signs=True)
 async def pause(by: Caller, /) -> PausedAnswer:
     """Stop all changes to mailboxes, everywhere. When it answers, no request starts any more; it says how many had
@@ -40,6 +68,37 @@ async def resume(by: Caller, /) -> Done:
     """Allow changes to mailboxes again. Safe to repeat."""
     await resume_changes(by, None)
     return Done("Resumed: what waited goes on.")
+
+
+@OVERVIEW.operation(STEER, tool("mutations.pause", "Stop every change to mailboxes", ADDS_ONCE))
+async def pause_mailboxes(
+    by: Caller,
+    /,
+    reason: Annotated[str, Argument("The reason; shown with everything that waits.")],
+    account: Annotated[str | None, Argument("Only the mailbox of this address; else all mailboxes.")] = None,
+) -> StoppedView:
+    """Pauses all changes to all mailboxes, or to that of one account, until a person resumes
+    them on the page or with `postroom resume`; no tool does. Mail is still ingested and decided on; actions wait.
+    """
+    stopped = await pause_changes(by.because(reason), account, reason)
+    pause = stopped.pause
+    address = await _address_of(by.database, pause.scope)
+    return StoppedView(address, pause.reason, pause.set_by, pause.since, stopped.on_wire, stopped.silent)
+
+
+@OVERVIEW.operation(READ, tool("mutations.status", "Show whether changes are paused", READS))
+async def list_pauses(database: Database, /) -> PausesView:
+    """Lists the pauses in effect: the mailbox or all, the reason, since when, and who set them."""
+    found = await database.run(pauses.standing_pauses())
+    shown = [PauseView(await _address_of(database, each.scope), each.reason, each.set_by, each.since) for each in found]
+    return PausesView(any(each.scope == pauses.ALL for each in found), shown)
+
+
+async def _address_of(database: Database, scope: str) -> str | None:
+    """The address of the account that a pause is about; None for all."""
+    if scope == pauses.ALL:
+        return None
+    return next((each.email for each in await list_accounts(database) if str(each.id) == scope), scope)
 
 
 async def pause_changes(by: Caller, account: str | None, reason: str) -> Stopped:

@@ -8,8 +8,10 @@ from typing import Any
 from postroom.core.access import ANYBODY
 from postroom.operations.nouns import SESSION
 from postroom.operations.operation import get
+from postroom.operations.registry import nouns
 
 Json = dict[str, Any]
+nouns()  # whatever it describes is declared before it
 
 
 @dataclass(frozen=True, slots=True)

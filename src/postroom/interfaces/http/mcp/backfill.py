@@ -22,10 +22,10 @@ from postroom.core.backfill.job import (
     Progress,
     ReportedStatus,
 )
+from postroom.core.bounds import not_its_identity, own_identity
 from postroom.core.lifecycle import BackfillStatus
 from postroom.core.money import MICROS_PER_CENT
 from postroom.core.roles import Role
-from postroom.interfaces.http.access import not_its_identity, own_identity
 from postroom.interfaces.http.mcp.tool import ADDS, ADDS_ONCE, ENDS, MOST_LISTED, READS, Arguments, Call, Text, tool
 from postroom.operations.backfill.backfill_work import BackfillState
 from postroom.settings.mailboxes import BackfillSettings

@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 from pydantic import Field, SkipValidation, StringConstraints
 from typing_extensions import TypedDict
 
+from postroom.core.bounds import bound_identity, not_its_identity
 from postroom.core.errors import AccountUnusable
 from postroom.core.heartbeat import Heartbeat, parse_heartbeat
 from postroom.core.roles import Role
-from postroom.interfaces.http.access import bound_identity, not_its_identity
 from postroom.interfaces.http.mcp.tool import ADDS, ADDS_ONCE, MOST_IN_BATCH, Arguments, Call, Text, tool
 from postroom.store.intake.connectors import record_heartbeat
 from postroom.store.mail.mail_changes import Change, apply_changes

@@ -6,11 +6,11 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from postroom.core.access import STEER
+from postroom.core.bounds import own_identity
 from postroom.core.errors import BadInput
 from postroom.core.mail.contacts import LONGEST_NAME, Contact, contact_address
 from postroom.core.mail.ingestion import Extent, as_data
 from postroom.core.roles import Role
-from postroom.interfaces.http.access import own_identity
 from postroom.interfaces.http.mcp.tool import ADDS_ONCE, READS, Arguments, Call, NoArguments, Text, tool
 from postroom.operations.accounts.contacts import keep_contacts
 from postroom.operations.caller import Caller

@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 from pydantic import Field, SkipValidation
 from typing_extensions import TypedDict
 
-from postroom.core.errors import PostroomError, Refused
+from postroom.core.bounds import bound_identity, may_ingest, not_its_channel, not_its_identity
+from postroom.core.errors import AccessRefused, PostroomError, Refused
 from postroom.core.queue.envelope import Envelope
 from postroom.core.roles import Role
-from postroom.interfaces.http.access import bound_identity, may_ingest, not_its_channel, not_its_identity, note_refusal
 from postroom.interfaces.http.mcp.tool import ADDS_ONCE, MOST_IN_BATCH, Arguments, Call, tool
-from postroom.interfaces.http.problems import AccessRefused, ProblemForm, problem_of
+from postroom.operations.problems import ProblemForm, problem_of
 from postroom.store.intake.acceptance import Accepted
 
 IDENTITY = "source.endpoint_identity"
@@ -90,9 +90,11 @@ async def ingest_many(call: Call, envelopes: Sequence[object]) -> IngestBatchAns
     foreign = not_its_channel(call.principal)
     outcomes = [next(taken) if may_ingest(call.principal, each) else foreign for each in envelopes]
     if len(own) < len(envelopes):
-        await note_refusal(call.services, call.principal, "ingest.batch", foreign)
+        await call.services.parts.refusals.note(call.principal, "ingest.batch", foreign)
     if any(isinstance(each, Refused) and not isinstance(each, AccessRefused) for each in outcomes):
-        await note_refusal(call.services, call.principal, "ingest.batch", not_its_identity(call.principal, IDENTITY))
+        await call.services.parts.refusals.note(
+            call.principal, "ingest.batch", not_its_identity(call.principal, IDENTITY)
+        )
     results = [_batch_result(call, index, outcome) for index, outcome in enumerate(outcomes)]
     accepted = sum(isinstance(outcome, Accepted) for outcome in outcomes)
     return {"results": results, "accepted": accepted, "refused": len(outcomes) - accepted}

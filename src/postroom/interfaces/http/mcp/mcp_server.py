@@ -17,14 +17,18 @@ from mcp.shared.exceptions import MCPError
 from starlette.types import Receive, Scope
 
 from postroom import __version__
+from postroom.core.errors import AccessRefused
 from postroom.core.roles import Principal, Role
-from postroom.interfaces.http.access import note_refusal, require_role
+from postroom.interfaces.http.access import require_role
+from postroom.interfaces.http.mcp.operation import McpTool
 from postroom.interfaces.http.mcp.registry import TOOLS_BY_NAME, tools_of
 from postroom.interfaces.http.mcp.schemas import input_schema, output_schema, read_arguments
 from postroom.interfaces.http.mcp.tool import Call, Tool
 from postroom.interfaces.http.mcp.untrusted import cleaned
-from postroom.interfaces.http.problems import AccessRefused, Problem, is_expected, problem_of
 from postroom.interfaces.http.services import Services
+from postroom.operations.caller import Caller, Ends
+from postroom.operations.people.audit import signature
+from postroom.operations.problems import Problem, is_expected, problem_of
 
 log = structlog.get_logger()
 
@@ -57,10 +61,10 @@ def build_server(
         if tool is None:
             names = ", ".join(sorted(each.name for each in tools_of(caller)))
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name[:100]!r}; yours are {names}")
-        ends = (closing.wait,) if closing is not None else ()
+        ends: Ends = (closing.wait,) if closing is not None else ()
         if context.request is not None:
             ends = (*ends, _hung_up(context.request.scope))
-        return await _answer(tool, Call(services, caller, ends), params.arguments)
+        return await _answer(tool, services, caller, ends, params.arguments)
 
     return Server(
         "postroom",
@@ -91,16 +95,24 @@ def _hung_up(scope: Scope) -> Any:
     return until_disconnected
 
 
-async def _answer(tool: Tool, call: Call, given: Mapping[str, Any] | None) -> types.CallToolResult:
+async def _answer(
+    tool: Tool | McpTool, services: Services, principal: Principal, ends: Ends, given: Mapping[str, Any] | None
+) -> types.CallToolResult:
     try:
-        require_role(call.principal, tool)
-        answer = await tool.run(call, read_arguments(tool.name, tool.arguments, given))
-        if call.principal.role is not Role.CONNECTOR:
+        require_role(principal, tool)
+        if isinstance(tool, Tool):
+            call = Call(services, principal, ends)
+            answer = await tool.run(call, read_arguments(tool.name, tool.arguments, given))
+        else:
+            signed = signature(principal.actor, principal.role)
+            by = Caller(services.database, signed, services.clock, principal, services.looks, ends)
+            answer = await tool.run(services.parts, by, given)
+        if principal.role is not Role.CONNECTOR:
             answer = cleaned(answer)
         text = orjson.dumps(answer).decode()
     except AccessRefused as refused:
-        await note_refusal(call.services, call.principal, tool.name, refused)
-        return _failed(refused.problem)
+        await services.parts.refusals.note(principal, tool.name, refused)
+        return _failed(problem_of(refused))
     except Exception as error:
         if not is_expected(error):
             # Only the type of the error: its text may quote mail.
@@ -117,7 +129,7 @@ def _text(text: str) -> types.TextContent:
     return types.TextContent(type="text", text=text)
 
 
-def _listed(tool: Tool) -> types.Tool:
+def _listed(tool: Tool | McpTool) -> types.Tool:
     return types.Tool(
         name=tool.name,
         title=tool.title,

@@ -7,14 +7,13 @@ from uuid import UUID
 from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
-from postroom.core.errors import BadInput, Refused, SubmissionRefused
+from postroom.core.errors import AccessRefused, BadInput, Refused, SubmissionRefused
 from postroom.core.lifecycle import DeliveryState, RecipientState
 from postroom.core.outbound.transport import MessageClass
 from postroom.core.roles import Role
 from postroom.core.submission.envelope import MailFrom, Recipient, checked_address, release_time
 from postroom.core.submission.message import header_values, with_line_ends
 from postroom.interfaces.http.mcp.tool import ADDS_ONCE, ENDS, READS, Arguments, Call, Text, tool
-from postroom.interfaces.http.problems import AccessRefused
 from postroom.outbound.submission.mail_parts import (
     Attachment,
     MailParts,

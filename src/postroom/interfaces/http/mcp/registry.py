@@ -7,7 +7,6 @@ from postroom.interfaces.http.mcp import (
     backfill_estimate,
     connector,
     contacts,
-    control,
     ingest,
     mail,
     on_demand,
@@ -16,9 +15,11 @@ from postroom.interfaces.http.mcp import (
     reports,
     requests,
 )
+from postroom.interfaces.http.mcp.operation import McpTool
 from postroom.interfaces.http.mcp.tool import Tool
+from postroom.operations.registry import operations
 
-ALL_TOOLS: tuple[Tool, ...] = (
+ALL_TOOLS: tuple[Tool | McpTool, ...] = (
     *ingest.TOOLS,
     *connector.TOOLS,
     *contacts.TOOLS,
@@ -31,11 +32,11 @@ ALL_TOOLS: tuple[Tool, ...] = (
     *actions.TOOLS,
     *outbound.TOOLS,
     *reports.TOOLS,
-    *control.TOOLS,
+    *(McpTool(each, each.tool) for each in operations() if each.tool),
 )
 TOOLS_BY_NAME = {tool.name: tool for tool in ALL_TOOLS}
 
 
-def tools_of(principal: Principal) -> tuple[Tool, ...]:
+def tools_of(principal: Principal) -> tuple[Tool | McpTool, ...]:
     """The tools that exist for the caller."""
     return tuple(tool for tool in ALL_TOOLS if tool.exists_for(principal))

@@ -7,11 +7,11 @@ import structlog
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from postroom.core.bounds import own_identity
 from postroom.core.errors import BadInput
 from postroom.core.metrics import OUTBOUND_REPORT
 from postroom.core.outbound.reports import LARGEST_REPORT
 from postroom.core.roles import Role
-from postroom.interfaces.http.access import own_identity
 from postroom.interfaces.http.mcp.tool import ADDS_ONCE, Arguments, Call, Text, tool
 from postroom.operations.outbound.reports import take_found_report
 from postroom.store.accounts.accounts import account_at

@@ -8,6 +8,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from postroom.core.access import READ, STEER
+from postroom.core.bounds import own_identity
 from postroom.core.lifecycle import RequestState
 from postroom.core.mail.mailbox_requests import (
     FOUND,
@@ -19,7 +20,6 @@ from postroom.core.mail.mailbox_requests import (
     checked_arguments,
 )
 from postroom.core.roles import Role
-from postroom.interfaces.http.access import own_identity
 from postroom.interfaces.http.mcp.tool import (
     ADDS,
     ADDS_ONCE,

@@ -1,6 +1,6 @@
 """The validation of arguments, and the JSON Schemas of arguments and answers."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 from postroom.core.errors import BadInput
 from postroom.core.strict import MOST_KEYS, shown_name
 from postroom.core.suggestions import did_you_mean
-from postroom.interfaces.http.mcp.tool import Arguments
+from postroom.interfaces.http.argument_forms import Arguments
 
 AnyArguments = TypeVar("AnyArguments", bound=Arguments)
 
@@ -46,7 +46,7 @@ def _described(form: type[Arguments], path: str) -> str:
 
 @cache
 def input_schema(form: type[Arguments]) -> dict[str, Any]:
-    schema = _without_titles(form.model_json_schema())
+    schema = _without(("title",), form.model_json_schema())
     schema.pop("description", None)
     schema.setdefault("properties", {})
     return schema
@@ -54,25 +54,25 @@ def input_schema(form: type[Arguments]) -> dict[str, Any]:
 
 @cache
 def output_schema(form: type[Any]) -> dict[str, Any]:
-    return _without_titles(TypeAdapter[Any](form).json_schema(mode="serialization"))
+    return _without(("title", "format"), TypeAdapter[Any](form).json_schema(mode="serialization"))
 
 
-def _without_titles(schema: dict[str, Any]) -> dict[str, Any]:
-    """Remove pydantic's titles, which repeat the names: a model that reads the schema pays for each word."""
+def _without(keys: Collection[str], schema: dict[str, Any]) -> dict[str, Any]:
+    """Remove these keys, such as titles, which repeat the names: a model that reads the schema pays for each word."""
     plain: dict[str, Any] = {}
     for key, value in schema.items():
         if key in ("properties", "$defs"):
-            plain[key] = {name: _without_titles(inner) for name, inner in cast("dict[str, Any]", value).items()}
-        elif key != "title":
-            plain[key] = _plain(value)
+            plain[key] = {name: _without(keys, inner) for name, inner in cast("dict[str, Any]", value).items()}
+        elif key not in keys:
+            plain[key] = _plain(keys, value)
     return plain
 
 
-def _plain(value: Any) -> Any:
+def _plain(keys: Collection[str], value: Any) -> Any:
     match value:
         case dict():
-            return _without_titles(cast("dict[str, Any]", value))
+            return _without(keys, cast("dict[str, Any]", value))
         case list():
-            return [_plain(inner) for inner in cast("list[Any]", value)]
+            return [_plain(keys, inner) for inner in cast("list[Any]", value)]
         case _:
             return value

@@ -6,29 +6,22 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
-from typing import Annotated, Any, get_type_hints
-
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from typing import Any, get_type_hints
 
 from postroom.core.audited_actions import AuditedAction
 from postroom.core.errors import Refused
 from postroom.core.roles import Principal, Role
+from postroom.interfaces.http.argument_forms import Arguments, Text
 from postroom.interfaces.http.services import Services
+from postroom.operations.operation import ADDS, ADDS_ONCE, ENDS, READS, Hints
 from postroom.operations.people.audit import Signature, signature
 from postroom.store.people.audit import record_audit
 from postroom.triage.act.agents import Agents
 
+__all__ = ["ADDS", "ADDS_ONCE", "ENDS", "READS", "Arguments", "Hints", "Text"]
 MOST_IN_BATCH = 100
 MOST_LISTED = 50
 LONGEST_WAIT_S = 60
-# Text that both databases can store. The pattern also refuses invalid text, such as half a surrogate pair.
-Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
-
-
-class Arguments(BaseModel):
-    """The base of all arguments: unknown ones are refused by name."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class NoArguments(Arguments):
@@ -84,19 +77,6 @@ async def _set_when(end: Callable[[], Awaitable[object]], left: asyncio.Event) -
     left.set()
 
 
-@dataclass(frozen=True, slots=True)
-class Hints:
-    """Hints for clients: whether a tool only reads, is destructive, or is idempotent."""
-
-    read_only: bool
-    destructive: bool
-    idempotent: bool
-
-
-READS = Hints(read_only=True, destructive=False, idempotent=True)
-ADDS = Hints(read_only=False, destructive=False, idempotent=False)
-ADDS_ONCE = Hints(read_only=False, destructive=False, idempotent=True)
-ENDS = Hints(read_only=False, destructive=True, idempotent=True)
 Run = Callable[[Call, Any], Awaitable[Mapping[str, Any]]]
 
 

@@ -6,9 +6,10 @@ characters that hide or reorder text. Only connectors get text unchanged, since 
 """
 
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
+
+from postroom.core.harmless import harmless
 
 Answer = TypeVar("Answer")
 
@@ -31,20 +32,6 @@ SYSTEM_LABELS = frozenset(
         "CATEGORY_FORUMS",
     }
 )
-# CSI sequences, strings up to their end, and two-character sequences, in their seven- and eight-bit forms.
-_ESCAPE = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
-    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]{0,4096}(?:\x07|\x1b\\|\x9c)?"
-    r"|\x1b[ -~]?"
-)
-_KEPT = "\n\t"
-
-
-def harmless(text: str) -> str:
-    """The text without escape sequences, control and format characters, and halves of surrogate pairs."""
-    if text.isprintable():
-        return text
-    return "".join(each for each in _ESCAPE.sub("", text) if each in _KEPT or unicodedata.category(each)[0] != "C")
 
 
 def cleaned(value: Answer) -> Answer:

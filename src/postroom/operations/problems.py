@@ -9,6 +9,7 @@ from typing import Literal, NotRequired
 from typing_extensions import TypedDict
 
 from postroom.core.errors import (
+    AccessRefused,
     AccountUnusable,
     BadInput,
     Conflict,
@@ -27,7 +28,7 @@ from postroom.core.errors import (
     TooFast,
     VaultError,
 )
-from postroom.interfaces.http.mcp.untrusted import harmless
+from postroom.core.harmless import harmless
 
 Code = Literal[
     "bad_input",
@@ -86,15 +87,6 @@ def _shown(text: str) -> str:
     return harmless(cut.encode("utf-8", "replace").decode("utf-8"))
 
 
-class AccessRefused(Refused):
-    """The caller may not use this tool, queue or identity. `reason` is what the metric counts."""
-
-    def __init__(self, field: str, problem: str, remedy: str, reason: Literal["role", "identity", "channel"]) -> None:
-        super().__init__(f"{field}: {problem}; {remedy}")
-        self.problem = Problem("refused", field, problem, remedy)
-        self.reason: Literal["role", "identity", "channel"] = reason
-
-
 INTERNAL = Problem(
     "internal", "server", "something went wrong internally", "try again; if it persists, check the server's log"
 )
@@ -114,7 +106,7 @@ def problem_of(error: Exception) -> Problem:
     """The problem to report for this error."""
     match error:
         case AccessRefused():
-            return error.problem
+            return Problem("refused", error.field, error.problem, error.remedy)
         case BadInput():
             code = "conflict" if isinstance(error, Conflict) else "bad_input"
             return Problem(code, error.field, error.problem, error.remedy)
