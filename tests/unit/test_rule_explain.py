@@ -40,7 +40,7 @@ def told(conditions: Any, scope: str = "global", ref: str | None = None) -> tupl
         (
             {"and": [{"body_contains": "pay"}, {"or": [{"to": "@b.example"}, {"older_than": "1h"}]}]},
             "does not match",
-            "to @b.example: it is to nobody; older_than 1h: it was sent at 2026-11-15 08:00:00+00:00",
+            "to @b.example: it is to no one; older_than 1h: it was sent at 2026-11-15 08:00:00+00:00",
         ),
     ],
 )

@@ -138,7 +138,7 @@ def test_what_changed_nothing_is_no_op_unless_something_waits_to_wake_it() -> No
 @pytest.mark.parametrize(
     ("action", "state", "hint", "reason"),
     [
-        ("archive", "executing", None, "only what was completed"),
+        ("archive", "executing", None, "only completed actions"),
         ("delete", "completed", irreversible_hint("delete"), "cannot be undone"),
         ("archive", "completed", irreversible_hint("archive"), "cannot be undone"),
         ("archive", "completed", done("archive", frozenset())[0], "changed nothing"),

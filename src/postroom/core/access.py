@@ -1,7 +1,7 @@
 """Who may call an operation, on every interface: people by their role, programs by the role of their token.
 
-No token answers an approval, acts on mail as its owner, ends a pause, or does what people are asked a fresh proof for:
-such acts are a person's own.
+No token answers an approval, acts on mail as its owner, ends a pause, or does anything that needs a fresh proof: such
+acts are a person's own.
 
 The JSON API and the streams of the pages serve only the roles in `SEES_ALL`. Tokens of the other roles are bound to an
 account, an endpoint or a sender, or have queues of their own: MCP and `/v1` keep them within these bounds. For a role
@@ -39,7 +39,7 @@ STEER = Access("operator", SEES_ALL)
 OPERATE = Access("operator", frozenset({Role.ADMIN}))
 ADMINISTER = Access("admin", frozenset({Role.ADMIN}))
 ANSWER = Access("operator")
-"""People only: an answer to an approval, and what is done to mail as its owner's own act."""
+"""People only: answers to approvals, and the owner's own acts on their mail."""
 ANSWER_AGAIN = Access("operator", is_fresh=True)
 """People only, who have proved again who they are."""
 CONNECTORS = Access("admin", frozenset({Role.CONNECTOR}))

@@ -1,4 +1,4 @@
-"""Every action that the audit log may name: what it is about, when it is written, and what is kept with it.
+"""Every action in the audit log: its object, when it is written, and the values kept with it.
 
 The reference of roles is made from this table. An action that is not in it cannot be written: the type refuses it.
 """
@@ -147,12 +147,12 @@ AUDITED: Mapping[AuditedAction, Audited] = {
     "person.codes_off": Audited("person", "signing in asks for no codes any more", "–"),
     "person.passkey_add": Audited("person", "a passkey was added", "its name"),
     "person.passkey_remove": Audited("person", "a passkey was removed", "its name"),
-    "sign_in": Audited("person", "somebody signed in", "how"),
-    "sign_in.again": Audited("person", "somebody proved again who they are", "how"),
+    "sign_in": Audited("person", "a person signed in", "how"),
+    "sign_in.again": Audited("person", "a person proved again who they are", "how"),
     "sign_in.refused": Audited(
-        "person, or the name that was given", "somebody could not sign in; repeated ones are counted", "how many"
+        "person, or the name that was given", "a sign-in failed; repeated failures are counted", "how many"
     ),
-    "session.end": Audited("session", "somebody signed out, or was signed out", "–"),
+    "session.end": Audited("session", "a person signed out, or was signed out", "–"),
     "session.end_all": Audited("person", "all sessions of a person were ended", "how many"),
     "account.connect": Audited(
         "account", "an account was connected, or its consent renewed", "state; address, level, scopes"
@@ -202,7 +202,7 @@ AUDITED: Mapping[AuditedAction, Audited] = {
     "mutations.resume": Audited("`all`, or the account", "a person resumed", "how many jobs continue"),
     "decision.wrong": Audited("decision", "a person called it wrong: it was undone, and an exception is proposed", "–"),
     "messages.reclassify": Audited(
-        "batch", "somebody asked to decide again about messages", "how many messages, and since when"
+        "batch", "a person asked to decide again about messages", "how many messages, and since when"
     ),
     "mail.hide": Audited(
         "action", "the model or an agent hid a message without approval", "the message and the action"
@@ -216,7 +216,7 @@ AUDITED: Mapping[AuditedAction, Audited] = {
         "state, or `all`", "an agent or a program listed actions", "how many were found, and `repeated`"
     ),
     "mailbox.search": Audited(
-        "account", "somebody called `email_search_and_ingest` or `postroom search-and-ingest`", "`max_results`"
+        "account", "someone called `email_search_and_ingest` or `postroom search-and-ingest`", "`max_results`"
     ),
     "mailbox.search_result": Audited("account", "such a search was answered", "how many had each outcome"),
     "action.ask": Audited(
@@ -236,7 +236,7 @@ AUDITED: Mapping[AuditedAction, Audited] = {
     ),
     "approval.refused": Audited(
         "action, or `unknown`",
-        "somebody without permission pressed a Discord button, or one that is not ours; or an answer did not count",
+        "a press of a Discord button without permission, or of a foreign button; or an answer that did not count",
         "–; the reason says why",
     ),
     "backfill.create": Audited(
@@ -246,7 +246,7 @@ AUDITED: Mapping[AuditedAction, Audited] = {
     "backfill.pause": Audited("backfill", "someone paused it", "the status"),
     "backfill.resume": Audited("backfill", "someone resumed it, or the next day began", "the status"),
     "backfill.cancel": Audited("backfill", "someone canceled it, or its account was removed", "the status"),
-    "backfill.cost_cap": Audited("backfill", "it reached what a day may cost", "the status"),
+    "backfill.cost_cap": Audited("backfill", "it reached its daily cost limit", "the status"),
     "backfill.complete": Audited("backfill", "it is complete", "the status"),
     "backfill.error": Audited("backfill", "it failed", "the status and the error"),
     "retention.prune": Audited("batch", "mail was pruned", "how many, by tier and category, and how many are held"),
@@ -286,15 +286,17 @@ AUDITED: Mapping[AuditedAction, Audited] = {
     "sender.release": Audited("sender", "a throttle ended", "until when, why, and the score"),
     "outbound.cancel": Audited("delivery", "someone canceled an outgoing mail", "the state"),
     "outbound.retry": Audited("delivery", "someone let an outgoing mail be tried at once", "the state"),
-    "outbound.resolve": Audited("delivery", "someone said what became of a mail whose outcome is unknown", "the state"),
+    "outbound.resolve": Audited(
+        "delivery", "a person stated the outcome of a mail whose outcome was unknown", "the state"
+    ),
     "suppression.add": Audited("suppression", "someone suppressed an address", "–"),
     "suppression.remove": Audited("suppression", "someone removed a suppression", "–"),
     "destination.pause": Audited("destination", "someone paused a destination", "why"),
     "destination.resume": Audited("destination", "someone resumed a destination", "–"),
     "dkim.add": Audited("DKIM key", "a key was made", "domain and selector"),
     "dkim.remove": Audited("DKIM key", "a key was removed", "domain and selector"),
-    "database.restored": Audited("epoch", "a restore of a backup was noticed", "what it found"),
-    "database.promoted": Audited("epoch", "a replica was promoted", "what it found"),
+    "database.restored": Audited("epoch", "a restore of a backup was noticed", "the findings"),
+    "database.promoted": Audited("epoch", "a replica was promoted", "the findings"),
     "database.compared": Audited(
         "account", "a mailbox was compared with a restored database", "how many of each result"
     ),

@@ -6,12 +6,11 @@
     mail written to you       up to four fifths
     contacts                  all of it
 
-A share is checked against what the sender's calls of the day have cost or may still cost. The first call of a day is
-made in any case, however small the share. Answers to the user count as mail written to them unless a contact wrote
-them: the id of a letter to a list is public, and anybody can answer it under many names. What a sender writes as a
-contact and what others write under the same address, without proof, are counted apart: nobody can use up somebody
-else's share. Calls carry only a hash of the sender and of the domain, since the records of calls hold nothing of any
-mail.
+A share is checked against the actual and possible cost of the sender's calls of the day. The first call of a day is
+always made, however small the share. Answers to the user count as mail written to them unless a contact wrote them: the
+id of a letter to a list is public, and anyone can answer it under many names. A contact's mail and unproven mail under
+the same address are counted apart: no one can use up another's share. Calls carry only a hash of the sender and of the
+domain, since the records of calls hold nothing of any mail.
 """
 
 import hashlib
@@ -25,7 +24,7 @@ _COUNTRY = 2
 
 
 class BudgetShares(NamedTuple):
-    """Parts of the day's budget: the most for a sender and for a domain, and what is kept for others."""
+    """Parts of the day's budget: the most for a sender and for a domain, and the reserve for others."""
 
     sender: float = 0.1
     domain: float = 0.25
@@ -93,14 +92,14 @@ def _key(name: str) -> str:
 
 
 def organisation_of(domain: str) -> str:
-    """The part of a domain that somebody had to register, as far as it can be told: hosts below it are free."""
+    """The registered part of a domain, as far as it is known: hosts below it are free."""
     labels = domain.rstrip(".").split(".")
     is_national = len(labels) > 2 and len(labels[-1]) == _COUNTRY and len(labels[-2]) <= _SHORT_SUFFIX
     return ".".join(labels[-3 if is_national else -2 :])
 
 
 def why_share_ended(kind: ShareKind, tier: PolicyTier) -> str:
-    """Why a message waits, in words that name nobody."""
+    """Why a message waits, without names."""
     budget = "today's budget for the language model"
     match kind, tier:
         case "sender", _:

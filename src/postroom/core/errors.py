@@ -1,4 +1,4 @@
-"""Every error that Postroom raises, as one tree. A message says what was wrong, with which value, and what to do next.
+"""Every error that Postroom raises, as one tree. A message says which value was wrong, why, and how to fix it.
 
 PostroomError
 ├── BadInput              a value from outside was refused; names the field and the remedy
@@ -8,12 +8,12 @@ PostroomError
 │   └── Conflict          the same key was used for something else; names both
 ├── Refused               the caller is unknown, or may not do this
 │   ├── AccessRefused         a program asked for what its token does not allow; counted and audited
-│   ├── SignInRefused         somebody could not prove who they are; the message is shown to them
+│   ├── SignInRefused         a failed proof of identity; the message is shown to the person
 │   └── SafetyRefused         safety does not allow this action, or not from this caller
 ├── SettingsError         a setting is missing, unknown or out of range
 ├── NotFound              the named thing does not exist
 ├── IllegalMove           the lifecycle does not allow this transition
-├── MailboxError          a mailbox did not do what was asked
+├── MailboxError          a mailbox did not carry out a request
 │   ├── NotInMailbox          gone: what was named is not there
 │   │   ├── MessageGone
 │   │   └── LabelMissing
@@ -116,8 +116,9 @@ class Refused(PostroomError):
 
 
 class AccessRefused(Refused):
-    """The token of the caller does not allow this operation, queue, endpoint or channel. `reason` is what the metric
-    counts."""
+    """The token of the caller does not allow this operation, queue, endpoint or channel. `reason` is the
+    value that the metric counts.
+    """
 
     def __init__(self, field: str, problem: str, remedy: str, reason: Literal["role", "identity", "channel"]) -> None:
         super().__init__(f"{field}: {problem}; {remedy}")
@@ -128,7 +129,7 @@ class AccessRefused(Refused):
 
 
 class SignInRefused(Refused):
-    """Somebody could not prove who they are. The message is shown to them; `retry_after_s` says how long to wait."""
+    """A failed proof of identity. The message is shown to the person; `retry_after_s` is how long to wait."""
 
     def __init__(self, message: str, retry_after_s: float | None = None) -> None:
         super().__init__(message)
@@ -137,7 +138,7 @@ class SignInRefused(Refused):
 
 class SafetyRefused(Refused):
     """Safety does not allow this action on this mail, or not from this caller; the message has the reasons. `reasons`
-    are those of the safety check, without what was asked for.
+    are those of the safety check, without the request.
     """
 
     def __init__(self, message: str, reasons: tuple[str, ...] = ()) -> None:
@@ -158,7 +159,7 @@ class IllegalMove(PostroomError):
 
 
 class MailboxError(PostroomError):
-    """A mailbox did not do what was asked. `code` is the provider's own error code, and contains no mail content."""
+    """A mailbox did not carry out a request. `code` is the provider's own error code, and contains no mail content."""
 
     code: str | None = None
 
@@ -180,11 +181,11 @@ class MailboxRefused(MailboxError):
 
 
 class RequestRefused(MailboxRefused):
-    """The mailbox does not accept what it was given."""
+    """The mailbox does not accept the request."""
 
 
 class NotAllowed(MailboxRefused):
-    """The mailbox does not let this account do this, whatever it is given."""
+    """The mailbox never lets this account do this."""
 
 
 class UnreadableAnswer(MailboxRefused):
@@ -230,12 +231,12 @@ class NotSent(MailboxLater):
 
 
 class NeedsPerson(MailboxError):
-    """Nothing can be done with the mailbox until a person has acted; the message says what they have to do."""
+    """The mailbox is unusable until a person acts; the message says how."""
 
 
 class NeedsRepair(NeedsPerson):
-    """A person must repair something outside of Postroom, such as renew a certificate. Nobody reports when that is
-    done, so Postroom looks again now and then.
+    """A person must repair something outside of Postroom, such as renew a certificate. The repair is not reported, so
+    Postroom checks now and then.
     """
 
 
@@ -267,7 +268,7 @@ class SealBroken(VaultError):
 
 
 class StoreError(PostroomError):
-    """The database could not do what was asked."""
+    """The database could not carry out a request."""
 
 
 class DatabaseUnavailable(StoreError):
@@ -299,7 +300,7 @@ class TookTooLong(StoreError):
 
 
 class Collided(StoreError):
-    """What the transaction has read was changed by another one: it is run again."""
+    """Another transaction changed data that this one has read: it is run again."""
 
 
 class NothingHere(StoreError):
@@ -319,7 +320,7 @@ class BackupError(PostroomError):
 
 
 class UnsafeDurability(StoreError):
-    """The database server may lose what it has acknowledged."""
+    """The database server may lose acknowledged writes."""
 
 
 class AlreadyServed(PostroomError):
@@ -439,8 +440,8 @@ class Retryable(JobError):
 
 
 class Parked(JobError):
-    """The job cannot go on until a person has acted; it waits under `key` without using up an attempt. With `after`, it
-    looks again after that time, since nobody may report what the person did, or no person is needed.
+    """The job cannot continue until a person acts; it waits under `key` without using up an attempt. With `after`, it
+    tries again after that time, in case the repair is not reported or no person is needed.
     """
 
     def __init__(self, key: str, reason: str, after: timedelta | None = None) -> None:

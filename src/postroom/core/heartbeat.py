@@ -1,8 +1,8 @@
-"""connector.heartbeat.v1: what a connector reports about itself, strictly checked, and what its silence means.
+"""connector.heartbeat.v1: a connector's report about itself, strictly checked, and the meaning of its silence.
 
 A report is small by construction: every text has a maximum length, and counters are few and flat. An unknown key is
-refused by name, with the nearest known one. A connector reports every two minutes. One that is late is `stale`, and
-one that missed two reports is `offline`, whatever its last report said.
+refused by name, with the nearest known one. A connector reports every two minutes. One that is late is `stale`, and one
+that missed two reports is `offline`, regardless of its last report.
 """
 
 from datetime import datetime, timedelta

@@ -53,8 +53,8 @@ ProposalState = Literal["open", "accepted", "dismissed"]
 class Lifecycle:
     """One state machine: its name, its initial states, and the legal moves.
 
-    At a person's request, what has ended may be started again: in an initial state, or in one of `resumed`. What is
-    learned later may correct an end to one of `corrected`.
+    At a person's request, ended work may start again: in an initial state, or in one of `resumed`. Later knowledge may
+    correct an end to one of `corrected`.
     """
 
     name: str

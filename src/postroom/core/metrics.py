@@ -1,4 +1,4 @@
-"""Every metric: its name, what it counts, and the few attributes it may carry.
+"""Every metric: its name, its meaning, and the few attributes it may carry.
 
 No attribute ever holds a message id, a sender's address, or any text of a mail. Its values come from closed lists, or
 are the names of this installation's own connectors, queues and tiers. `endpoint_identity` is one of these: one value
@@ -15,7 +15,7 @@ LONG_SECONDS = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 
 MILLISECONDS = (1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 5000.0, 30000.0, 300000.0, 3600000.0)
 
 
-# Prometheus appends the unit to the name. A unit in braces is none: it only says what is counted.
+# Prometheus appends the unit to the name. A unit in braces is none: it only names the counted things.
 PROMETHEUS_UNITS = {"s": "_seconds", "ms": "_milliseconds", "By": "_bytes"}
 
 
@@ -222,7 +222,7 @@ MODEL_SPEND = Metric(
     "butlers.model.spend_today",
     "gauge",
     "{US dollar}",
-    "The cost of the model since midnight UTC in dollars, with what is reserved for calls under way.",
+    "The cost of the model since midnight UTC in dollars, including the reserve for calls under way.",
     (),
 )
 MODEL_CALLS = Metric(

@@ -1,11 +1,11 @@
 """Who calls: roles, and the callers that have them. Each operation says which roles may ask for it (`core/access.py`).
 
-A connector is bound to one endpoint identity and to channels. It ingests and reports for these only, so that what a
-build server sends never shows up as mail. An agent may be bound to one account: then other accounts' mail does not
-exist for it, nor do the queues, which hold the events of all accounts. A sender submits mail on behalf of the one
-sender that its token is bound to, and sees what became of it; nothing else exists for it. A program that watches
-Postroom reads metrics and health, and no mail. No tool approves anything: that is for people.
-What an agent may undo is in `core/actions/safety.py`.
+A connector is bound to one endpoint identity and to channels. It ingests and reports for these only, so that events of
+a build server never show up as mail. An agent may be bound to one account: then other accounts' mail does not exist for
+it, nor do the queues, which hold the events of all accounts. A sender submits mail on behalf of the one sender that its
+token is bound to, and sees its outcome; nothing else exists for it. A program that watches Postroom reads metrics and
+health, and no mail. No tool approves anything: that is for people. `core/actions/safety.py` decides what an agent may
+undo.
 """
 
 from dataclasses import dataclass

@@ -104,7 +104,7 @@ def exact_json(content: bytes | bytearray) -> Any:
     """
     found = orjson.loads(content)
     if _MAYBE_LONG.search(content):
-        with contextlib.suppress(RecursionError):  # the caller refuses what is nested that deep
+        with contextlib.suppress(RecursionError):  # the caller refuses such deep nesting
             json.loads(content, parse_int=_whole_number)
     return found
 

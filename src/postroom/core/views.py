@@ -1,4 +1,4 @@
-"""Marks on the fields of a view: what people and programs get of it, and which text strangers wrote.
+"""Marks on the fields of a view: the fields that people and programs get, and the text that strangers wrote.
 
 A view is a dataclass or a named tuple that operations return. Its public fields are shown outside, by their names; a
 property is shown if its type is marked. Every interface reads the marks: the JSON API puts text of strangers under

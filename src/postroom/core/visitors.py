@@ -25,5 +25,5 @@ class Visitor:
     is_fresh: bool = True
 
     def may(self, role: PersonRole) -> bool:
-        """Whether this visitor may do what is open to people of that role."""
+        """Whether this visitor has the rights of that role."""
         return PERSON_ROLES.index(self.role) >= PERSON_ROLES.index(role)

@@ -1,1 +1,1 @@
-"""Actions: what can be done to a message, when that is allowed, and how it is undone."""
+"""Actions on a message, when they are allowed, and their undo."""

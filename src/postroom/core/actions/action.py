@@ -1,7 +1,7 @@
 """The actions on a message, each declared once: what it changes, what it takes, what holds for it, and its words.
 
-Everything else about actions is read from `SPECS`: what is undone and how, what safety asks, what a model may choose,
-what forms and commands offer, what people read. A new action is a name in `ActionType` and an entry in `SPECS`.
+Everything else about actions is read from `SPECS`: undo, safety, the choices of a model, forms, commands, and words. A
+new action is a name in `ActionType` and an entry in `SPECS`.
 
 Most actions add some labels and remove others. What an action really changed follows from the labels before it, the
 pre-image; `core/actions/undo.py` computes the inverse.
@@ -73,11 +73,11 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class ActionSpec:
-    """All that is known of one type of action.
+    """One type of action.
 
-    `asked` is what somebody wants ("archive it"), `done` what was done ("archived"), `button` what forms offer.
-    `detail` follows each and may name the {label}, the recipients {to} and the time {when}. `by_hand` is the same done
-    by the user in the mailbox.
+    `asked` is the wish ("archive it"), `done` the result ("archived"), `button` the label of the button in forms.
+    `detail` follows each and may name the {label}, the recipients {to} and the time {when}. `by_hand` is the user's own
+    way to do it in the mailbox.
     """
 
     asked: str
@@ -99,9 +99,9 @@ class ActionSpec:
     check_together: Callable[[Mapping[str, Any]], None] | None = None
     """Checks parameters that depend on each other."""
     argument: str | None = None
-    """The parameter that a text after the name of the action stands for."""
+    """The parameter that a text after the name of the action sets."""
     example: str = ""
-    """What a form shows in the field for its value; empty if it takes none."""
+    """The placeholder of the field for its value in a form; empty without a value."""
     proposal: str = ""
     """The parameters that an agent may give, in words."""
     is_offered_to_model: bool = True
@@ -291,7 +291,7 @@ SPECS: Mapping[ActionType, ActionSpec] = {
 }
 IRREVERSIBLE = frozenset[str](name for name, spec in SPECS.items() if spec.inverse is None)
 SENDING = frozenset[str](name for name, spec in SPECS.items() if spec.operation == "send")
-# The undo of what can be undone, by name.
+# The undo of each reversible action, by name.
 INVERSES: Mapping[str, str] = {
     **{name: spec.inverse for name, spec in SPECS.items() if spec.inverse is not None},
     "several": "several",
@@ -299,7 +299,7 @@ INVERSES: Mapping[str, str] = {
 
 
 def label_change(action_type: ActionType, label_id: str | None = None) -> LabelChange:
-    """The change that an action asks for, whatever the message has. `label_id` is its label, or the snooze label."""
+    """The change that an action asks for on any message. `label_id` is its label, or the snooze label."""
     change = SPECS[action_type].change
     if change is None or (label_id is None and THE_LABEL in change.add | change.remove):
         raise Fatal(f"{action_type} is not a change of labels")

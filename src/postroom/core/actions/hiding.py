@@ -6,8 +6,8 @@
                  the folder for the archive
     never        the others; delete is judged as irreversible
 
-What a model or an agent hides without a person's approval is counted, whatever becomes of it: a retry, a failure or an
-undo gives nothing back. A person's own actions and rules are not counted.
+What a model or an agent hides without a person's approval is counted for good: a retry, a failure or an undo gives
+nothing back. A person's own actions and rules are not counted.
 """
 
 from collections.abc import Collection, Mapping

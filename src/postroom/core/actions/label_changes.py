@@ -1,4 +1,4 @@
-"""Changes of labels: what an action adds and removes, and what of that takes effect on a message.
+"""Changes of labels: those an action makes, and the part that takes effect on a message.
 
 INBOX, SPAM and TRASH are places, and so are the folders of a mailbox that keeps mail in folders: a message is in at
 most one of them, and putting it in one takes it out of the others.

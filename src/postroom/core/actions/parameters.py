@@ -1,4 +1,4 @@
-"""The parameters of actions: what may stand in them, checked one by one. Each check raises BadInput."""
+"""The parameters of actions, checked one by one. Each check raises BadInput."""
 
 import re
 import unicodedata
@@ -12,12 +12,12 @@ from postroom.core.mail.label_names import looks_like
 # Gmail's own labels are states and places that have actions of their own, each with its own safety policy. Applying or
 # removing them like a user's label would bypass that policy.
 INSTEAD: Mapping[str, str] = {
-    "INBOX": "use archive, or restore for what is in the trash; undo brings back what was archived",
+    "INBOX": "use archive, or restore for mail in the trash; undo brings archived mail back",
     "TRASH": "use trash, or restore",
     "SPAM": "use trash, or report it as spam in your mail program",
     "UNREAD": "use mark_unread, or mark_read",
     "STARRED": "use star, or unstar",
-    "IMPORTANT": "use star; Gmail itself decides what is important",
+    "IMPORTANT": "use star; Gmail itself marks mail as important",
     "SENT": "use a label of your own; only Gmail adds this one",
     "DRAFT": "use a label of your own; only Gmail adds this one",
     "CHAT": "use a label of your own; only Gmail adds this one",
@@ -41,7 +41,7 @@ def recipients_of(parameters: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def copies_of(parameters: Mapping[str, Any]) -> tuple[str, ...]:
-    """The Cc recipients of what is sent."""
+    """The Cc recipients of an outgoing mail."""
     return _as_tuple(parameters.get("cc"))
 
 

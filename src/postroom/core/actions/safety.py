@@ -1,4 +1,4 @@
-"""Decides what automation may do by itself, what needs a person's approval, and what is never done. Code, not prompt.
+"""Decides whether automation may act by itself, needs a person's approval, or must not act. Code, not prompt.
 
 Every proposed action is judged here, no matter who proposed it. The verdict is `allow`, `approve` (it waits for a
 person) or `refuse` (nothing is done). The reasons are recorded with the decision. Of several actions each is judged,
@@ -8,11 +8,11 @@ and the strictest verdict holds for the whole.
     forward, unless proposed by a user's rule      refuse: addresses come from the user alone
     cc, attachments, unless from a user's rule     refuse: for the same reason
     auto_reply where RFC 3834 forbids it           refuse
-    hiding mail that people alone hide, unless     refuse: such mail stays where it is, and nobody is asked
+    hiding mail that people alone hide, unless     refuse: such mail stays where it is, without asking
         a rule or the user does it
     hiding over a cap, likewise                    refuse: judged when it is recorded, see core/actions/hiding.py
     delete, forward, auto_reply                    approve; a setting may trust rules with the latter two
-    auto_reply whose Reply-To is somebody else     approve, even if rules are trusted
+    auto_reply with a foreign Reply-To             approve, even if rules are trusted
     confidence under 0.7, for trash under 0.9      approve
     the rule or the model asks for approval        approve
     on the user's list                             approve
@@ -173,7 +173,7 @@ def _step_ruling(proposed: Proposed, facts: SafetyFacts, policy: Policy) -> Ruli
 def why_agent_may_not_undo(
     agent: str, actor: str, asked_by: str | None, approved_by: str | None, policy: Policy
 ) -> str | None:
-    """Why this agent may not undo the action; None when it may. What people approved is theirs to undo."""
+    """Why this agent may not undo the action; None when it may. Only people undo actions that they approved."""
     if actor == "user":
         return "the user requested this action; only people may undo it"
     if policy.trust_agents:

@@ -4,7 +4,7 @@
 
 A decision and an action have one type and one set of parameters. For several actions the type is `several`, and the
 parameters are the list of them, so that one row has one hash, one approval, one pre-image and one undo. A part of it is
-a step. At most one step sends or deletes, and it is the last: whatever can be undone is done before it.
+a step. At most one step sends or deletes, and it is the last: steps that can be undone come before it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -161,7 +161,7 @@ def conflict(one: Step, other: Step) -> str | None:
 
 
 class Joined(NamedTuple):
-    """The steps of several rules together, and what had to be left out, in words."""
+    """The combined steps of several rules, and the omitted ones in words."""
 
     steps: tuple[Step, ...]
     left_out: tuple[str, ...]

@@ -1,12 +1,11 @@
-"""How an action is undone: the hint that is stored with it, and what an undo later does with that hint.
+"""The undo of an action: the hint stored with the action, and how the undo uses it.
 
-An undo restores exactly what the action changed, and only that. What the user has done to the message since then
-stands: a label that they removed is not put back by undoing something else, and a message that they moved to another
-place (trash, spam) stays there.
+An undo restores exactly what the action changed, and only that. Later changes by the user stay: a label that they
+removed is not put back by undoing something else, and a message that they moved to another place (trash, spam) stays
+there.
 
-Several actions have a hint before they are done, for what is planned. If they end while the mailbox cannot be read, it
-stays: then nobody knows what was done. The labels are changed in one call, so either all of it was done or nothing; a
-part of it is the user's own change.
+Several actions get a hint for the plan before they run. It stays if they end while the mailbox cannot be read: then the
+result is unknown. The labels are changed in one call, so a partial change is the user's own.
 """
 
 from collections.abc import Mapping
@@ -24,7 +23,7 @@ ENDED_HALFWAY = frozenset({"failed", "canceled"})
 
 @dataclass(frozen=True, slots=True)
 class Snoozed:
-    """The traces of a snooze besides changed labels."""
+    """The traces of a snooze apart from changed labels."""
 
     until: datetime
     label: str
@@ -41,8 +40,8 @@ def undo_hint(
     snoozed: Snoozed | None = None,
     place: str | None = None,
 ) -> dict[str, Any]:
-    """The undo hint to store with an action. `changed` is what the action really changed, and `place` where it has left
-    the message, if the mailbox can have copies of it elsewhere.
+    """The undo hint to store with an action. `changed` is its actual effect, and `place` where it left the message, if
+    the mailbox can have other copies.
     """
     inverse = changed.inverse
     hint: dict[str, Any] = {
@@ -102,7 +101,7 @@ def irreversible_hint(action_type: str, **details: Any) -> dict[str, Any]:
 
 
 def sent_hint(action_type: str, before: Mapping[str, Any] | None, sent_message_id: str | None) -> dict[str, Any]:
-    """The hint for an action that has sent mail. What it had done before, if anything, can still be undone."""
+    """The hint for an action that has sent mail. Its earlier steps can still be undone."""
     if before is None:
         return irreversible_hint(action_type, sent_message_id=sent_message_id)
     return {**before, "sent_message_id": sent_message_id, "stays_sent": True}
@@ -111,7 +110,7 @@ def sent_hint(action_type: str, before: Mapping[str, Any] | None, sent_message_i
 def why_not_undoable(action_type: str, state: str, hint: Mapping[str, Any] | None) -> str | None:
     """Why an action cannot be undone, in words for the user; None when it can."""
     if state != "completed" and not (state in ENDED_HALFWAY and hint is not None):
-        return f"it is {state}: only what was completed can be undone"
+        return f"it is {state}: only completed actions can be undone"
     if action_type in IRREVERSIBLE or hint is None or hint.get("irreversible"):
         return f"{action_type} cannot be undone"
     if hint.get("inverse_action") == "none":
@@ -131,10 +130,10 @@ def inverse_change(hint: Mapping[str, Any], labels: frozenset[str]) -> LabelChan
 
 
 def is_certain(hint: Mapping[str, Any], labels: frozenset[str]) -> bool:
-    """Whether what the undo would take back of a message with these labels was done by the action.
+    """Whether the action made the change that the undo would reverse on a message with these labels.
 
-    Of what was only planned, that holds if all of it is in effect, and it is more than one change, which the user may
-    have made too. The trash has a call of its own, so there it does not hold.
+    For a plan, that holds if all of it is in effect and it has several changes: a single one may be the user's own.
+    The trash has a call of its own, so there it does not hold.
     """
     if not hint.get("planned") or not inverse_change(hint, labels):
         return True

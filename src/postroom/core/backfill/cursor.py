@@ -1,7 +1,7 @@
 """The cursor of a backfill: how far the walk backward through the window has come.
 
 The window is walked in spans of up to 31 days. In a span, messages are done in the order of their ids, so that a
-resumed walk continues at the same place, whatever was added or deleted meanwhile.
+resumed walk continues at the same place, even if messages were added or deleted meanwhile.
 """
 
 import re

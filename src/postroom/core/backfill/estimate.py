@@ -1,4 +1,4 @@
-"""The cost and the duration of a backfill, from counts, a sample, and what was measured before.
+"""The cost and the duration of a backfill, from counts, a sample, and earlier measurements.
 
 **Cost.** `C = N_full × T_full × R`: the messages that a model will read, the tokens of each, and the price of a token.
 Only messages ingested in full are read. Their share is measured on a sample of those that the search finds, and its
@@ -9,9 +9,9 @@ on demand, mail is fetched by 200 searches a year of 25 results each.
 **Time.** Every message that the search finds is read, at the job's rate and within the quota that live mail leaves,
 whichever is slower; at the daily cap work stops until the next day.
 
-**Learning.** Of finished backfills of the same mailbox it is known how many messages a model did read. The sum of those
-over the sum of those expected corrects the next estimate: weighted by size, held near 1 while little is known, and
-never below a half or above twice.
+**Learning.** The number of messages that models read in finished backfills of the same mailbox, over the number
+expected, corrects the next estimate: weighted by size, held near 1 while little is known, and never below a half or
+above twice.
 
 Costs are whole millionths of a dollar, rounded up at the end of each sum.
 """
@@ -50,7 +50,7 @@ class Count(NamedTuple):
 
     @property
     def most(self) -> int:
-        """As many as there may be: what was guessed may be twice as much."""
+        """The most there may be: the guessed part may be twice as large."""
         return self.about + (self.about - self.counted)
 
 

@@ -1,4 +1,4 @@
-"""A backfill job: what it fetches, its limits, and how a connector reports its progress."""
+"""A backfill job: its window, its limits, and the progress that connectors report."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -49,10 +49,10 @@ class NewBackfill:
 
 @dataclass(frozen=True, slots=True)
 class BackfillJob:
-    """A backfill job as it is stored. `messages_waiting` came in and wait for a decision that may cost something.
+    """A backfill job as it is stored. `messages_waiting` arrived and wait for a decision that may cost something.
 
-    In millionths of a dollar, `spent_micros` is what it has cost, and `expected_micros` what those that wait will
-    probably cost.
+    In millionths of a dollar, `spent_micros` is the cost so far, and `expected_micros` the probable cost of the waiting
+    messages.
     """
 
     id: UUID
@@ -100,7 +100,7 @@ class BackfillJob:
 
     @property
     def left_today_micros(self) -> Shown[int]:
-        """The rest of the cap for today, with what is in progress taken as spent."""
+        """The rest of today's cap; work in progress counts as spent."""
         cap = self.daily_cost_cap_cents * MICROS_PER_CENT
         return max(0, cap - self.spent_today_micros - self.expected_micros)
 
@@ -152,11 +152,11 @@ def check_limits(new: NewBackfill) -> None:
 
 
 def check_progress(progress: Progress, job: BackfillJob, window: Window) -> None:
-    """Check a report against what is known here: a connector is not trusted. Raises BadInput."""
+    """Check a report against the stored job: a connector is not trusted. Raises BadInput."""
     for name in ("rows_processed", "rows_skipped", "cost_micros"):
         value = getattr(progress, name)
         if not 0 <= value <= MOST_ROWS * MICROS_PER_CENT:
-            raise BadInput(name, f"is {value}", "report what was done since the last report, 0 or more")
+            raise BadInput(name, f"is {value}", "report the progress since the last report, 0 or more")
     for name, count in progress.categories.items():
         if name not in CATEGORIES:
             raise BadInput("categories", f"{name[:80]!r} is unknown", f"use {', '.join(CATEGORIES)}")

@@ -1,7 +1,7 @@
 """The rate of a backfill as the switchboard enforces it: a connector that is faster than its job allows is held.
 
-A connector spreads its messages evenly by itself. So it is never far ahead, and what is beyond the slack is a fault or
-an attack. The bookkeeping is one moment: when the next message is due if all of them had come evenly.
+A connector spreads its messages evenly by itself. So it is never far ahead, and messages beyond the slack are a fault
+or an attack. The state is one moment: when the next message is due at an even rate.
 """
 
 from datetime import datetime, timedelta

@@ -13,7 +13,9 @@ ALMOST = 0.99
 
 
 class Standing(NamedTuple):
-    """`expected` is how many messages will be read, if that was estimated; `share` is what is done, from 0 to 1."""
+    """`expected` is the estimated number of messages, if there is an estimate; `share` is the finished part, from 0 to
+    1.
+    """
 
     read: int
     expected: int | None
@@ -27,8 +29,8 @@ class Standing(NamedTuple):
 
 
 def standing(job: BackfillJob, expected: int | None, recent_per_hour: float | None, now: datetime) -> Standing:
-    """Where the job stands. Without a recent speed, that of its whole life counts: until now while it is at work, and
-    until its last step once it is not.
+    """The progress of the job. Without a recent speed, its average counts: until now while it works, and until its last
+    step afterwards.
     """
     read = job.rows_processed + job.rows_skipped
     per_hour = recent_per_hour if recent_per_hour is not None else _lifetime_per_hour(job, read, now)

@@ -43,6 +43,6 @@ def next_delay(policy: RetryPolicy, attempts: int, after: timedelta | None, rng:
 DEFAULT = RetryPolicy()
 # Enough attempts for a model provider that is down for an hour or two.
 CLASSIFY = RetryPolicy(max_attempts=40)
-# Nothing else brings snoozed mail back: retries soon become hourly and go on for more than a year.
+# Nothing else brings snoozed mail back: retries soon become hourly and continue for more than a year.
 WAKING = RetryPolicy(max_attempts=10_000, base=timedelta(seconds=5), cap=timedelta(hours=1))
 GMAIL = RetryPolicy(max_attempts=8, base=timedelta(seconds=5), cap=timedelta(seconds=900))

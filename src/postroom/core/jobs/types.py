@@ -119,7 +119,7 @@ def check_attempts(attempts: object) -> None:
 def check_text(field: str, text: str) -> None:
     """Check a text that is to be stored: its length is bounded, and both databases can hold it."""
     if not text or len(text) > LONGEST_KEY:
-        raise BadInput(field, f"has {len(text)} characters", f"use 1 to {LONGEST_KEY}; hash what is longer")
+        raise BadInput(field, f"has {len(text)} characters", f"use 1 to {LONGEST_KEY}; hash longer ones")
     if "\0" in text:
         raise BadInput(field, "contains a NUL character", "leave it out")
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):

@@ -1,5 +1,5 @@
-"""The owner's part in keeping an account usable: a consent that is renewed in time and covers what the rules do, or the
-right password.
+"""The owner's part in keeping an account usable: a timely consent that covers the actions of the rules, or the right
+password.
 """
 
 import shlex

@@ -3,9 +3,9 @@
 `canonical` parses one address by the grammar of RFC 5321, 5322 and 6531. Every legal address has a canonical form,
 whatever characters, quotes or scripts it uses. Anything else has none, and is never cut down to something that looks
 like an address. `addresses` finds the addresses in a header value, in linear time: it understands quoted names,
-comments, groups and routes, and takes what it can from a malformed value. `listed_addresses` reads text that somebody
-gave as addresses, such as a cell of an address book, and reports the entries that are not. `single_mailbox` trusts
-only a value that everybody reads alike.
+comments, groups and routes, and takes what it can from a malformed value. `listed_addresses` reads text that should be
+addresses, such as a cell of an address book, and reports the entries that are not. `single_mailbox` trusts only an
+unambiguous value.
 
 The canonical form is lower-case, with ASCII domains (`bücher.example` and `xn--bcher-kva.example` are the same), and
 without needless quotes (`"mara"@x.example`). Plus addresses are kept: `mara+shop@x.example` is not `mara@x.example`.
@@ -104,7 +104,7 @@ def single_mailbox(value: str) -> str | None:
 
 
 def names_and_addresses(value: str) -> list[str]:
-    """The names and the addresses in a header value, as texts that somebody may search in."""
+    """The names and the addresses in a header value, as texts to search in."""
     if simple := _SIMPLE_NAME.fullmatch(value):
         return [simple[1] or simple[2] or "", simple[3]]
     return [*display_names(value), *addresses(value)]
@@ -141,7 +141,7 @@ def listed_addresses(value: str) -> list[Listed]:
 
 
 def shortened(value: str, longest: int) -> str:
-    """An address list, cut after a whole entry: half of an address may be somebody else's."""
+    """An address list, cut after a whole entry: half of an address may be another address."""
     return value if len(value) <= longest else value[:longest].rpartition(",")[0]
 
 

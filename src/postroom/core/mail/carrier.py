@@ -1,6 +1,5 @@
-"""How mail is sent from a mailbox: a draft is created, its id is stored, and the draft is sent; afterwards the mailbox
-is asked what became of it. Our mail is recognised by its mark, a header that stays with it, since the Message-ID and
-the message's id change.
+"""Sending mail from a mailbox: create a draft, store its id, send the draft; afterwards the mailbox knows the outcome.
+Our mail is recognised by its mark, a header that stays with it, since the Message-ID and the message's id change.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

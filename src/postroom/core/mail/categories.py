@@ -1,8 +1,8 @@
 """The categories of mail that a backfill can fetch: searches at the provider, and a check of each message.
 
 The searches are broad, so that little is missed; the check decides. A message may be in several categories, or in none.
-`finance`, `health` and `travel` are told by their words (core/mail/evidence.py), `relationship` and `newsletters` by
-who sent the message and to whom.
+`finance`, `health` and `travel` are recognized by their words (core/mail/evidence.py), `relationship` and `newsletters`
+by sender and recipients.
 """
 
 import re
@@ -41,7 +41,7 @@ PITCH_FROM = 2
 # How many words of advertisements make a text one.
 ADVERTISES = 3
 
-# What somebody wrote to others is a letter from this many characters on, without what is quoted.
+# A message between people is a letter from this many characters on, without quotations.
 LETTER = 320
 # So many pictures in a text make it an advertisement.
 PICTURES = 3
@@ -144,7 +144,7 @@ class _Seen:
 
     @property
     def _is_pitch(self) -> bool:
-        """Whether somebody sells to the user, without having been asked."""
+        """Whether it is an unsolicited offer to the user."""
         return self._weight_of(PITCHES) >= PITCH_FROM and not self._sending.is_answer
 
     @property
@@ -237,9 +237,9 @@ class _Seen:
 
 
 def _about(name: str, *smart: str) -> Category:
-    """A category that is told by its words. `smart` are Gmail's own categories, in which much of this mail is.
+    """A category recognized by its words. `smart` are Gmail's own categories, in which much of this mail is.
 
-    In bulk mail only what proves that it concerns the user is searched: without that, the check would refuse it.
+    In bulk mail only proof that it concerns the user is searched: the check refuses bulk mail without it.
     """
     words = WORDS[name]
     named = _searches("", f"{words.strong}, {words.plain}", narrow=True)

@@ -340,7 +340,7 @@ PROMOTION = """
     fino al
 """
 
-# Phrases of people who sell to somebody they do not know.
+# Phrases of unsolicited offers.
 PITCH = """
     our company, our clients, our customers, our products, our services, our solution, our solutions, our
     software, our firm, our technology, our product, our website, our web site, we provide, we offer, we help,

@@ -1,10 +1,9 @@
 """HTML of a stranger as a document that shows nothing but its own text, tables, styles and enclosed images.
 
-The output is written anew: only elements and attributes from a list, with all text escaped, so that nothing is passed
-on which a browser may read differently than we do. There are no scripts, forms, frames, foreign elements, addresses to
-load from and links to follow; where a link would lead stands in its title. It takes linear time for any input, since no
-tree is built. The document that shows it has a policy that loads and runs nothing
-(`interfaces/dashboard/mail_frame.py`).
+The output contains only elements and attributes from a list, with all text escaped, so that a browser reads it exactly
+as we do. There are no scripts, forms, frames, foreign elements, addresses to load from and links to follow; the title
+of a link has its address. It takes linear time for any input, since no tree is built. The document that shows it has a
+policy that loads and runs nothing (`interfaces/dashboard/mail_frame.py`).
 """
 
 import html
@@ -31,7 +30,7 @@ nowrap open reversed role rowspan rules scope size span start style title type v
 """
 ELEMENTS = frozenset(_ELEMENTS.split())
 ATTRIBUTES = frozenset(_ATTRIBUTES.split())
-# What stands between their tags is not text that a reader sees.
+# The text between their tags is invisible to readers.
 _UNSEEN = ("script", "style", "title", "template", "iframe", "noembed", "noframes", "xmp", "textarea", "select")
 _CLOSING = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in _UNSEEN}
 _NAME = re.compile(r"[a-zA-Z][^\s/>\x00]*+")
@@ -51,7 +50,7 @@ _LINK = re.compile(r"(?:https?://|mailto:|tel:)", re.IGNORECASE)
 
 
 class CleanHtml(NamedTuple):
-    """The body of a document, and what was left out of it."""
+    """The body of a document, and the omissions."""
 
     body: str
     remote_images: int
@@ -93,7 +92,7 @@ class _Cleaning:
         yield _text(source[at:])
 
     def _start_tag(self, name: str, at: int) -> tuple[str, int]:
-        """The tag as it is written anew, and the position after it and what belongs to it."""
+        """The cleaned tag, and the position after it and its content."""
         given, at = self._attributes(at)
         if name in _CLOSING:
             closing = _CLOSING[name].search(self._source, at)

@@ -1,7 +1,7 @@
 """Contacts from an exported address book: vCard (2.1, 3.0, 4.0) or CSV (Google, Outlook and others).
 
 Exports are often broken. Entries that can be parsed are taken; the others are reported with their line. An entry is
-taken whole or not at all: part of a malformed address may be somebody else's address.
+taken whole or not at all: part of a malformed address may be another person's address.
 """
 
 import binascii

@@ -1,7 +1,7 @@
 """When a message was sent: by its provider, else by its `Date` header, else when it was observed.
 
-The provider's time comes first, as in Gmail itself: it decides what is older than what, and the `Date` is a claim of
-the sender. A time that cannot be is passed over: before 1971, or more than a day after the message was observed.
+The provider's time comes first, as in Gmail itself: it defines the order, and the `Date` is a claim of the sender. An
+impossible time is skipped: before 1971, or more than a day after the message was observed.
 """
 
 import re
@@ -15,7 +15,7 @@ from postroom.core.mail.tiers import Headers, values
 EARLIEST = datetime(1971, 1, 1, tzinfo=UTC)
 TOLERANCE = timedelta(days=1)
 LONGEST_DATE = 200
-# The date of a message is asked for several times while it is taken in.
+# The date of a message is needed several times during intake.
 MOST_REMEMBERED = 100
 
 _WEEKDAY = re.compile(r"^\s*[^\W\d]+\.?\s*,")
@@ -84,7 +84,7 @@ def _zone(seconds: int | None) -> timezone:
 
 
 def _without_comments(text: str) -> str:
-    """The text without what stands in parentheses, which may be nested and have escaped ones inside."""
+    """The text without comments in parentheses, which may be nested or contain escaped ones."""
     if not _COMMENT_SIGNS.intersection(text):
         return text
     kept: list[str] = []

@@ -112,7 +112,7 @@ class Found(NamedTuple):
         return self.weights.get(f"{name} {SHARED}", 0)
 
     def proves(self, name: str) -> bool:
-        """Whether there is something that stands only in messages about the user's own affairs."""
+        """Whether there is a phrase found only in messages about the user's own affairs."""
         return PROOF in self.weights or f"{name} {PROOF}" in self.weights
 
 

@@ -104,7 +104,7 @@ def _in_mbox(file: BinaryIO, path: Path) -> Iterator[MailFile]:
             yield MailFile(_path_text(path, number), _from_mbox(bytes(block[begun:end])))
             begun = end
         del block[:begun]
-        # Of a message that is too large, the middle is dropped. Its end may be the beginning of what is searched for.
+        # Of a message that is too large, the middle is dropped. Its end may be the beginning of a match.
         del block[_KEPT:-_LONGEST_BETWEEN]
         searched = max(len(block) - _LONGEST_BETWEEN, 0)
     yield MailFile(_path_text(path, number + 1 if number else 0), _from_mbox(bytes(block)))

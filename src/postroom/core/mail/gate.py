@@ -69,7 +69,7 @@ class Gate(Protocol):
 
 
 class ClearanceRequest:
-    """Asks the gate about one request, and reads from the mailbox what the gate needs to know first."""
+    """Asks the gate about one request, and reads the facts it needs from the mailbox."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class ClearanceRequest:
         self._listed: frozenset[UUID] = frozenset()
 
     def forget(self) -> None:
-        """Discard what was read, since it is too old by now."""
+        """Discard outdated facts."""
         self._labels = {}
         self._listed = frozenset()
 

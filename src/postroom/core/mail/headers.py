@@ -104,7 +104,7 @@ def read_head(head: Head, only: frozenset[bytes] | None = None) -> ReadHead:
 
 
 def _value_of(name: str, value: bytes) -> str:
-    """The text of a value. A long address list is cut after a whole address: half of one may be somebody else's."""
+    """The text of a value. A long address list is cut after a whole address: half of one may be another address."""
     text = value_text(value)
     return text.rpartition(",")[0] if len(value) > LONGEST_VALUE and name in ADDRESS_HEADERS else text
 

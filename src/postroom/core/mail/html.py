@@ -48,7 +48,7 @@ def _pieces(source: str) -> Iterator[str]:
             at = start + 1
             continue
         if end < 0:
-            return  # never closed: no mail client shows what follows
+            return  # never closed: no mail client shows the rest
         if (name := _NAME.match(source, start + 1)) is None:
             continue
         tag = name.group().lower()

@@ -18,7 +18,7 @@ _IMAGES = frozenset(f"image/{kind}" for kind in ("png", "jpeg", "gif", "webp", "
 
 
 class HtmlMessage(NamedTuple):
-    """The cleaned HTML of a message, and what was left out."""
+    """The cleaned HTML of a message, and the omissions."""
 
     body: str
     remote_images: int

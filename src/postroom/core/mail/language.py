@@ -1,8 +1,8 @@
-"""The language of a text, told by its letters and its commonest words; `unknown` if they do not tell.
+"""The language of a text, by its letters and its commonest words; `unknown` if they are not enough.
 
-Greek, Hebrew, Arabic, Thai, Korean, Japanese and Chinese are told by their scripts. For the others each word of the
-beginning counts for the languages in whose list it is; one of them must lead clearly. Short texts, mixed texts, lists
-of figures and languages without a list are unknown. The same text always has the same result.
+Greek, Hebrew, Arabic, Thai, Korean, Japanese and Chinese are recognized by their scripts. For the others each word of
+the beginning counts for the languages in whose list it is; one of them must lead clearly. Short texts, mixed texts,
+lists of figures and languages without a list are unknown. The same text always has the same result.
 """
 
 import re
@@ -97,7 +97,7 @@ def _without_links(text: str) -> str:
 
 
 def _by_script(text: str, letters: int) -> str | None:
-    """The language of a script that makes up most of the text. Japanese is told by a few kana among its Han."""
+    """The language of a script that makes up most of the text. A few kana among the Han mean Japanese."""
     if text.isascii():
         return None
     found = {code: len(pattern.findall(text)) for code, pattern in _SCRIPTS}

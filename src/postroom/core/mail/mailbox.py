@@ -111,15 +111,15 @@ class Mailbox(Protocol):
         labels: frozenset[str] | None,
         moved_to: frozenset[str] | None = None,
     ) -> None:
-        """Of several copies of the message, mean the one at this place in all that follows. If nobody can tell any more
-        whether it is there, mean one with these labels. `moved_to` are the labels that an interrupted attempt may have
-        given it: if it has left, mean first one with those.
+        """Select the copy at this place for all later calls. If its place is no longer known, select one with these
+        labels. `moved_to` are the labels that an interrupted attempt may have given it: if it has left, prefer one with
+        those.
         """
         ...
 
     async def renamed(self, provider_message_id: str, place: str) -> str | None:
-        """The label that this place has now, if the message is still there and somebody has renamed the folder since;
-        None otherwise.
+        """The present label of this place, if the message is still there and the folder was renamed since; None
+        otherwise.
         """
         ...
 

@@ -174,7 +174,7 @@ class _Parser:
     def whole(self) -> Query:
         found = self._sequence(None, None)
         if (left := self._tokens.next()) is not None:
-            raise BadInput(FIELD, f"has {left.text!r} without its beginning", "close only what was opened")
+            raise BadInput(FIELD, f"has {left.text!r} without its beginning", "remove it, or add the beginning")
         return found
 
     def _sequence(self, closing: str | None, header: Header | None) -> Query:
@@ -368,7 +368,7 @@ _NAMES = frozenset({*_HEADERS, *_READERS, *_REFUSED})
 
 
 def looks_into(query: Query, place: Literal["TRASH", "SPAM"]) -> bool:
-    """Whether the query asks for what is in this place, which a search leaves out otherwise."""
+    """Whether the query asks for mail in this place, which a search leaves out otherwise."""
     match query:
         case All(parts) | AnyOf(parts):
             return any(looks_into(each, place) for each in parts)

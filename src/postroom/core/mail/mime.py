@@ -1,8 +1,8 @@
-"""Parses a raw message (RFC 822): headers, text, attachments, and what is wrong with it.
+"""Parses a raw message (RFC 822): headers, text, attachments, and problems.
 
 Mail is hostile. Every limit is checked before the bytes beyond it are touched: 64 KiB for a header value, 1 MiB for the
 head, 50 levels, 1,000 parts, 50 MiB decoded, a million characters of text. A message that is malformed or beyond a
-limit still yields its headers and whatever else can be read; `problems` says what is missing. Nothing here raises.
+limit still yields its headers and all other readable parts; `problems` names the missing ones. Nothing here raises.
 
     parsed = parse_message(raw)
     assign_tier(parsed.headers, known)
@@ -30,7 +30,7 @@ IDENTITY = frozenset({"", "7bit", "8bit", "binary"})
 UUENCODE = frozenset({"x-uuencode", "uuencode", "x-uue", "uue"})
 _NOT_BASE64 = b"\r\n \t="
 _LINE_END = re.compile(r"\r++\n")
-# What is no text at all, such as a picture that claims to be one, must not move cursors or hide lines.
+# Content that only claims to be text, such as a picture, must not move cursors or hide lines.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _PRINTED = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)), "\ufffd") | {9: "\t", 10: "\n", 12: "\n", 13: "\n"}
 
@@ -132,7 +132,7 @@ class _Reading:
         return _Text("\n\n".join(text.text for text in found), is_plain=any(text.is_plain for text in found))
 
     def _words(self, part: Part) -> str:
-        """The text of one part as it is written, up to what is left of the limit."""
+        """The text of one part as written, up to the rest of the limit."""
         if not self._may_decode(part):
             return ""
         room = self._text_left

@@ -47,7 +47,7 @@ class ProviderFacts:
     mail_system: str | None = None
     """The domain that the provider's own mail systems sign as."""
     has_quota: bool = False
-    """Whether the provider counts what is read and limits it."""
+    """Whether the provider limits reads."""
     runs_alone: bool = False
     """Whether its connector can also be a process of its own: `postroom connector NAME`."""
     own_page: str | None = None
@@ -80,5 +80,5 @@ def ways_to_connect() -> list[ProviderFacts]:
 
 
 def known_receiving_hosts() -> frozenset[str]:
-    """The hosts that receive mail for whole providers, whoever's mailbox it is."""
+    """The hosts that receive mail for all mailboxes of a provider."""
     return frozenset(host for name in PROVIDERS for host in facts_of(name).receiving_hosts(None))

@@ -1,7 +1,7 @@
-"""Guards against sending twice after a restore: the database cannot know what was sent after the backup.
+"""Guards against sending twice after a restore: the database cannot know of mail sent after the backup.
 
-The backup was made at `since`, and the database restored at `restored_at`. Whatever Postroom sent in between is only in
-the mailbox's sent mail, unless somebody deleted it there.
+The backup was made at `since`, and the database restored at `restored_at`. Mail that Postroom sent in between is only
+in the mailbox's sent mail, unless it was deleted there.
 """
 
 import hashlib
@@ -47,9 +47,9 @@ class SendRequest:
 def doubt_about(request: SendRequest, window: RestoredWindow) -> Doubt:
     """How likely it is that the mail was sent in the window.
 
-    What is unsent in the backup may have been sent since. A message that arrived before the restore, and whose first
-    known decision came after it, may have been decided the same way before. A person's request after the restore is
-    always new.
+    Mail unsent in the backup may have been sent since. A message that arrived before the restore, and whose first known
+    decision came after it, may have been decided the same way before. A person's request after the restore is always
+    new.
     """
     if request.asked_at <= window.restored_at:
         return Doubt.LIKELY
@@ -61,7 +61,7 @@ def doubt_about(request: SendRequest, window: RestoredWindow) -> Doubt:
 
 
 def source_key(instance_id: UUID, endpoint: str, provider_message_id: str, kind: str, recipients: Iterable[str]) -> str:
-    """A key for a mail to send, made from what it is about, so that the same mail gets the same key when decided again.
+    """A key for a mail to send, derived from its purpose, so that the same mail gets the same key when decided again.
 
     The first part names the installation: mail that another one sent from the same mailbox says nothing about ours.
     """

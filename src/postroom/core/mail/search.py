@@ -262,7 +262,7 @@ def words_of(text: str) -> tuple[str, ...]:
 def excerpt(text: str, terms: tuple[Term, ...], otherwise: str = "") -> str:
     """A piece of the text around the first match, on one line; without a match, `otherwise` or the beginning."""
     line = " ".join(text.split())
-    lowered = folded(line).lower()  # a few characters longer where a letter stands for two
+    lowered = folded(line).lower()  # a few characters longer where a letter becomes two
     places = [lowered.find(word.lower()) for term in terms for word in term.words if term.place is None]
     found = min((place for place in places if place >= 0), default=None)
     if found is None:

@@ -1,7 +1,7 @@
 """Whether a message is about the safety of an account: a sign-in, a password, a code, a recovery, a fraud warning.
 
-Mail like that may be forged, and what it says is not checked here: this only says that its owner should see it. So it
-rather takes one message too many for such a notice than misses one. The work is linear in a text that is cut.
+Such mail may be forged, and its claims are not checked here: the owner should see it either way. So one false notice is
+better than a missed one. The work is linear in a text that is cut.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from postroom.core.mail.evidence import LONGEST_SUBJECT, plain_words, terms
 from postroom.core.mail.security_words import ENGLISH, GERMAN, OTHER_CODES, OTHERS, STEMS, SUBJECT_STEMS
 
-# As much of a mail as a language model is shown: what it acts on is looked at here.
+# As much of a mail as a language model is shown: the check covers all that the model acts on.
 LONGEST_TEXT = 8_000
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
 _NUMBER = r"(?:\d{4,8}|\d{3}[ -]\d{3}|[a-z]-\d{4,8})(?!\w)"

@@ -90,7 +90,7 @@ SUBJECT_STEMS = """
     fraud, phish, unauthori, suspicious, verdächtig, breach, zugangsdaten
 """
 
-# A code with one of these words before it is not sent to prove who somebody is.
+# A code with one of these words before it does not prove an identity.
 OTHER_CODES = """
     zip, post, postal, promo, promotion, promotional, discount, coupon, voucher, gift, source, area, dress, qr, rabatt,
     gutschein

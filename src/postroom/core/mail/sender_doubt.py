@@ -1,15 +1,15 @@
 """Whether the sender of a message is in doubt: its authentication failed, or it is unclear who it says it is from.
 
 **Authentication** (RFC 8601). Believed are the `Authentication-Results` of the account's own receiving hosts: the
-topmost one, and those directly below it that the same delivery added. Whatever a sender wrote stands further down, so
-it can never hide what the host found. Other hosts are not believed, and without results nothing is in doubt.
+topmost one, and those directly below it that the same delivery added. Headers by a sender come further down, so they
+can never hide the host's findings. Other hosts are not believed, and without results nothing is in doubt.
 
 `dmarc` decides. `fail` is a failure, and so is a verdict on another domain than that of From. Without a verdict of
 `dmarc`, `spf=fail` for the domain of From is a failure, unless the domain signed the message (`dkim=pass`): its owner
 says that mail never comes from there. `softfail` and a broken signature are none: forwarding and lists cause both.
 
 A host quotes the sender in its results, so comments and quoted strings are read as such, and one `dmarc=fail` outweighs
-every other verdict in the same header. In a header with an unclosed comment or string it is found wherever it stands.
+every other verdict in the same header. In a header with an unclosed comment or string it is found anywhere.
 
 **From** is unclear if there are several, or if one has several mailboxes, or a group. A mailbox beside words with
 another address in them is unclear too, unless these are a quoted name or a comment.
@@ -78,7 +78,7 @@ def top_host(headers: Headers) -> str:
 
 
 def is_own_host(host: str, own_hosts: Collection[str]) -> bool:
-    """Whether a name is one of these. `*.example.com` stands for all names below `example.com`."""
+    """Whether a name is one of these. `*.example.com` matches all names below `example.com`."""
     return bool(host) and any(
         host.endswith(own[1:]) if own.startswith("*.") else host == own for own in map(str.lower, own_hosts)
     )

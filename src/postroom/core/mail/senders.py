@@ -97,7 +97,7 @@ class Sending:
 
     @property
     def is_distributed(self) -> bool:
-        """Whether it went to people whom it does not name: it names nobody, the sender, or the sender's own house.
+        """Whether it went to recipients whom it does not name: it names none, the sender, or the sender's own house.
 
         Without a Message-ID not all headers are known, and an absent To says nothing.
         """

@@ -17,8 +17,8 @@ class MailServers:
     and the password; a refusal of an older password no longer matters.
 
     `files_sent_mail` tells whether the server itself puts what is sent into the sent folder. `trusted_certificates` are
-    trusted for both servers besides the system's, in PEM. `authserv_ids` are the names, with blanks between them, under
-    which the hosts that receive the mail report on authentication, as far as its owner named them.
+    trusted for both servers in addition to the system's, in PEM. `authserv_ids` are the names, with blanks between
+    them, under which the hosts that receive the mail report on authentication, as far as its owner named them.
     """
 
     imap_host: str

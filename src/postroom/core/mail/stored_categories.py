@@ -8,7 +8,7 @@ from postroom.core.queue.envelope import PolicyTier
 
 
 def stored_categories(mail: MailContent, own_address: str, policy_tier: PolicyTier) -> tuple[str, ...]:
-    """The categories. Mail of the highest tier is correspondence: it comes from somebody the user knows."""
+    """The categories. Mail of the highest tier is correspondence: its sender is known to the user."""
     facts = IngestionFacts(mail.sender, mail.headers, text=excerpt(mail.body_text))
     known = Known(frozenset({own_address.lower()}), frozenset({mail.sender} if policy_tier == "high_priority" else ()))
     return tuple(categories_of(facts, known))

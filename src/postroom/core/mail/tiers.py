@@ -146,7 +146,7 @@ def _among(found: list[str], known: AbstractSet[str]) -> bool:
 
 
 def _is_bulk(find: Find) -> bool:
-    """Whether there is a List-Unsubscribe, whatever its value, or a bulk Precedence."""
+    """Whether there is a List-Unsubscribe with any value, or a bulk Precedence."""
     if find("list-unsubscribe"):
         return True
     return any(BULK_PRECEDENCE.intersection(_WORDS.findall(value.lower())) for value in find("precedence"))

@@ -1,1 +1,1 @@
-"""Decisions about outgoing mail: whose turn it is, who is throttled, what a reply means."""
+"""Decisions about outgoing mail: turns, throttles, and the meaning of replies."""

@@ -7,9 +7,9 @@
     a sender younger than 7 days had more than 100 accepted     40
 
 A sign beyond three times its limit counts double, so that one sign alone is enough if it is plain. The score is the
-sum, at most 100. Fewer than 20 messages tell nothing: shares are taken of at least 20 that have ended, and an average
-below 20 a day counts as 20, so that a rare sender may once write to a hundred people. Nobody who stays within the usual
-daily limit of 300 is throttled for the number alone. Every recipient counts as a message.
+sum, at most 100. Fewer than 20 messages prove nothing: shares are taken of at least 20 that have ended, and an average
+below 20 a day counts as 20, so that a rare sender may once write to a hundred people. The number alone throttles no
+sender within the usual daily limit of 300. Every recipient counts as a message.
 """
 
 from dataclasses import dataclass
@@ -117,7 +117,7 @@ class AbusePolicy:
         return Throttle(now + self.throttle_time(score.points), score.reason)
 
     def verdict(self, score: int, throttle: Throttle | None, now: datetime) -> Verdict:
-        """Say what becomes of a sender's throttle: it ends when its time is over and the score has fallen."""
+        """Decide about a sender's throttle: it ends when its time is over and the score has fallen."""
         if throttle is None:
             return "begin" if score >= self.threshold else "none"
         return "keep" if throttle.is_in_force(now) or score >= self.threshold else "end"

@@ -1,4 +1,4 @@
-"""Why a recipient was not reached, in eight classes, by what the server said.
+"""Why a recipient was not reached, in eight classes, from the server's reply.
 
 `HARD` stops mail to an address for good, so it needs proof: a code or a sentence that says that the address or its
 domain does not exist. A precise enhanced status code (RFC 3463) decides, unless the sentence speaks of something else:

@@ -56,7 +56,7 @@ def may_be_letter(headers: Headers) -> bool:
 
 
 def divided(text: str) -> Letter:
-    """The letter, and what follows of the original."""
+    """The letter, and the rest, which is the original."""
     text = text.replace("\r\n", "\n")
     found = _ORIGINAL.search(text)
     at = found.start() if found else len(text)
@@ -73,7 +73,7 @@ def read_letter(headers: Headers, letter: str) -> list[LetterRecipient]:
     for value in values(headers, "x-failed-recipients")[:1]:
         known = {address for address, _ in sections}
         sections += [(each, letter) for each in addresses(value)[:MOST_LETTER_RECIPIENTS] if each not in known]
-    # What the letter says elsewhere is about this recipient only if there is no other.
+    # The rest of the letter is about this recipient only if there is no other.
     texts = {text for _, text in sections}
     common = letter if len(texts) == 1 else ""
     replies = {text: _reply(text, common) for text in texts}
@@ -149,7 +149,7 @@ _ORIGINAL = re.compile(
     r"|^(?:return-path|received|x-received|dkim-signature|message-id|x-postroom-delivery):[ \t]",
     re.IGNORECASE | re.MULTILINE,
 )
-# Letters are hostile: what may stand between two words, and at their ends, has a limit, or long runs take minutes.
+# Letters are hostile: the characters between two words, and at their ends, are limited, or long runs take minutes.
 _FAILURE = re.compile(
     r"(?:could ?n[o']t|could not|cannot|can't|was ?n[o']t|was not|not be|unable to|not been|did not|has not)[\s>]+"
     r"(?:\w+[\s>]+){0,4}?(?:deliver|reach|sent|process)|undeliver|returned mail|returning message|not delivered|delay"

@@ -1,8 +1,7 @@
 """Destinations of outgoing mail: the domain of a recipient's address, or the smart host.
 
-What is written here is decided without the network: how an address is written in SMTP, in which order the mail servers
-of a domain are tried, and which addresses on the network mail may go to. The protocols at the end are what a transport
-wants to be told, or to have kept.
+All of it is decided without the network: how an address is written in SMTP, in which order the mail servers of a domain
+are tried, and which network addresses mail may go to. The protocols at the end are what a transport reads and keeps.
 """
 
 from __future__ import annotations
@@ -122,7 +121,7 @@ def is_public(address: IPAddress) -> bool:
 
 class DestinationPauses(Protocol):
     async def reason(self, destination: str) -> str | None:
-        """Why mail to this destination waits, if somebody has paused it."""
+        """Why mail to this destination waits, if it is paused."""
         ...
 
 

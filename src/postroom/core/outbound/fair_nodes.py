@@ -23,7 +23,7 @@ MORE = 8
 
 
 class Turn(NamedTuple):
-    """Where a node stands in a lane. `waiting` counts its children that wait; of a sender, its mails."""
+    """The position of a node in a lane. `waiting` counts its children that wait; of a sender, its mails."""
 
     id: int
     start: float
@@ -65,7 +65,7 @@ class Wanted(NamedTuple):
 
 
 class Missing(Exception):
-    """The picker must see more before it can go on."""
+    """The picker needs more nodes before it can continue."""
 
     def __init__(self, wanted: Wanted) -> None:
         super().__init__(wanted)
@@ -86,8 +86,8 @@ class Picked(NamedTuple):
 class InFlight:
     """The mail being delivered now, in the caller's `slots`. `limits` bound lanes while several have work.
 
-    Mail to slow destinations may be delivered beyond the slots, up to `room`: then nobody gets more than half of what
-    the other tenants leave of it, whether they have work or not, so that there is always a slot for the next one.
+    Mail to slow destinations may be delivered beyond the slots, up to `room`: then no tenant gets more than half of the
+    room that the others leave, whether they have work or not, so that the next one always has a slot.
     """
 
     slots: int

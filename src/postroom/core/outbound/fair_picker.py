@@ -5,13 +5,13 @@ smallest start goes next, and its start moves on by the cost of the mail divided
 is the start of the child that went last; a child that was idle counts from there, so idle time earns neither credit nor
 debt. Within a sender, transactional mail goes before bulk mail, in the order of acceptance.
 
-A domain or sender without a busy sibling has nobody to be ordered against: its start stays, and the parent's clock
-moves past its mail instead. From there both count as soon as a sibling becomes busy. Most tenants have one busy domain,
-and most domains one busy sender; their turns then need not be sorted in again for each mail.
+A domain or sender without a busy sibling needs no order: its start stays, and the parent's clock moves past its mail
+instead. From there both count as soon as a sibling becomes busy. Most tenants have one busy domain, and most domains
+one busy sender; their turns then need not be sorted in again for each mail.
 
 Two corrections take the work in flight into account. A lane or tenant that holds more of the slots than it is entitled
 to waits while another has work, since mail to slow destinations holds its slot for longer. And a tenant that is served
-in one lane moves back in the others too, by up to LEAD mails, so that nobody multiplies his share by using several.
+in one lane moves back in the others too, by up to LEAD mails, so that using several lanes does not multiply a share.
 
 The picker does not see the whole queue. It is given the first few children of each node, as many as a batch can reach,
 and raises `Missing` before it would have to guess; nothing has changed then. So choosing costs what the batch costs,
@@ -61,7 +61,7 @@ class FairPicker:
         self._served: dict[int, float] = {}
         self._busy: list[LaneNode] = []
         self._full: set[Lane] = set()
-        """Lanes in which nobody waits but tenants that get no more slots: they stay as they are."""
+        """Lanes in which only tenants wait that get no more slots: they stay as they are."""
         self._spent: LaneNode | None = None
         """A lane of whose tenants one has become idle: it may have been the last."""
         self._weigh()
@@ -71,9 +71,9 @@ class FairPicker:
         return self._root.clock
 
     def wanted(self, most: int) -> Iterator[list[Wanted]]:
-        """Tell which children to load before `most` are picked, a level at a time; add each before asking for the next.
+        """Say which children to load before `most` are picked, a level at a time; add each before asking for the next.
 
-        It suffices if every mail has one recipient and nobody holds too much; otherwise `pick` asks for more. Of a
+        It suffices if every mail has one recipient and no tenant holds too much; otherwise `pick` asks for more. Of a
         tenant with one busy domain, the whole way down to its first mail may be added at once.
         """
         shares = _share_out(self._busy, self._root.clock, most)
@@ -183,8 +183,9 @@ class FairPicker:
         return first or min(self._busy, key=_by_start, default=None)
 
     def _next_tenant(self, lane: LaneNode) -> Node | None:
-        """The tenant with the smallest start, of those that do not hold too much if there are any. None if nobody
-        waits who gets another slot."""
+        """The tenant with the smallest start, of those that do not hold too much if there are any. None if no waiting
+        tenant gets another slot.
+        """
         tenant = lane.first()
         if tenant is None or tenant.id not in self._tenants_held or not self._is_passed_over(tenant, lane):
             return tenant
@@ -201,7 +202,7 @@ class FairPicker:
         return self._has_its_half(tenant) or self._holds_too_much(tenant, lane)
 
     def _has_its_half(self, tenant: Node) -> bool:
-        """Whether the tenant holds half of the room that the others leave. Without a `room` nobody does."""
+        """Whether the tenant holds half of the room that the others leave. Without a `room` none does."""
         held = self._tenants_held.get(tenant.id, 0)
         if self._held.room is None or not held:
             return False
@@ -240,7 +241,7 @@ class FairPicker:
         tenant.moved = True
 
     def _leave_out(self, lane: LaneNode) -> None:
-        """Choose nothing more from the lane: nobody waits in it, or nobody who gets another slot."""
+        """Choose nothing more from the lane: no tenant waits in it, or none that gets another slot."""
         if lane.whole and not lane.heap:
             self._idle(lane)
         else:

@@ -3,11 +3,11 @@
     Gini   0 if all were served equally, near 1 if one got everything
     Jain   1 if all were served equally, 1/n if one of n got everything
 
-Both are taken of the service divided by the weight, so that whoever is entitled to three times as much counts as equal
-when served three times as much. The largest share is what one of them had of all service, whatever the weights.
+Both are taken of the service divided by the weight, so that a triple weight counts as equal when served three times as
+much. The largest share is one tenant's part of all service, regardless of the weights.
 
-They describe those who were served. Somebody who had little to send was served little, and lowers the figures although
-nobody was kept waiting: how long mail waited says that.
+They describe the service alone. A tenant with little to send was served little, and lowers the figures although no mail
+had to wait: the waiting times show that.
 """
 
 from collections.abc import Iterable, Sequence
@@ -55,7 +55,7 @@ def gini(parts: Sequence[float]) -> float:
 
 
 def jain(parts: Sequence[float]) -> float:
-    """Jain's index; 1 if there is nothing to share, since nobody got less than another."""
+    """Jain's index; 1 if there is nothing to share, since all got the same."""
     scaled = _scaled(parts)
     if not scaled:
         return 1.0

@@ -23,7 +23,7 @@ _SHARES: Mapping[SenderLane, float] = {"high": 1.5, "normal": 1.0, "low": 0.5, "
 
 
 class QueueHealth(NamedTuple):
-    """How many mails wait, for how long the oldest has, and what follows for the limits."""
+    """The number of waiting mails, the age of the oldest, and the resulting limits."""
 
     queued: int
     oldest_wait: timedelta

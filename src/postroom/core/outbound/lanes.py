@@ -1,8 +1,8 @@
 """The lanes of outgoing mail, and the share of the capacity that each of them has at a moment.
 
 A sender's priority is a lane; mail that was tried before has one of its own, with a reserved share, so that new mail
-cannot strand it. `fifo` holds the mail of tenants that are not on the fair queue yet. A share is what a lane gets while
-all lanes have work. What the idle ones leave is lent to the others, by multipliers.
+cannot strand it. `fifo` holds the mail of tenants that are not on the fair queue yet. A share is a lane's part while
+all lanes have work. The shares of idle lanes are lent to the others, by multipliers.
 """
 
 from collections.abc import Iterable, Mapping
@@ -37,7 +37,7 @@ class LanePolicy:
         return cls(shares, {**lent, "retry": lent["normal"], "fifo": lent["normal"]})
 
     def weights(self, busy: Iterable[Lane]) -> dict[Lane, float]:
-        """The weight of each busy lane: its share, and its part of what the others leave. Together about 1."""
+        """The weight of each busy lane: its share, and its part of the unused shares. Together about 1."""
         lanes = tuple(busy)
         idle = 1 - sum(self.shares[lane] for lane in lanes)
         lent = sum(self.multipliers[lane] for lane in lanes)

@@ -24,7 +24,7 @@ def day_of(now: datetime) -> str:
 
 
 def next_day(now: datetime) -> datetime:
-    """When the counts begin anew."""
+    """When the counts restart."""
     return now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
 
 

@@ -80,7 +80,7 @@ class DestinationPace:
                 pass
 
     def wait(self, ahead: int, now: float) -> float:
-        """How long one has to wait that has so many ahead, in seconds, as far as can be told."""
+        """The estimated wait behind so many others, in seconds."""
         usual = self.usual_s
         if self.running:
             usual = max(usual, now - sum(self.running) / len(self.running))

@@ -3,7 +3,7 @@
     HIGH       a paid plan
     NORMAL     any other plan
     LOW        the free plan, and every sender in the first seven days
-    THROTTLED  a throttle stands, whatever the plan
+    THROTTLED  a throttle is in force, with any plan
 
 While a throttle is in force the mail waits. After its end the mail leaves through the lane `throttled`, until the
 sender's abuse score has fallen and the throttle is taken away; then the former priority is back.

@@ -1,4 +1,4 @@
-"""Replies of mail servers: how they are read, and what they mean for a recipient.
+"""Replies of mail servers, and their meaning for a recipient.
 
 A reply comes from a stranger. It is bounded in lines and bytes, and its text is cleaned and cut before anybody sees it.
 Its first digit decides between now, later and never, with the exceptions of RFC 5321; its class says why.
@@ -100,7 +100,7 @@ def reply_of(code: int, lines: Sequence[bytes], host: str | None, phase: Phase) 
 
 
 def found_out(enhanced: str, text: str, phase: Phase, host: str | None = None) -> Reply:
-    """A reply of our own, for what no server told us."""
+    """A reply of our own, where no server gave one."""
     return Reply(None, enhanced, cleaned(text.encode("utf-8", "replace"))[:LONGEST_TEXT], host, phase)
 
 

@@ -83,7 +83,7 @@ _WHO = (
     r"(?:user|recipient|mail ?box|account|address|addressee|alias|person|customer|subscriber|employee|member|login|"
     r"e-?mail|mail-?address|inbox|mailing list|group|box|local[ -]part)"
 )
-# Words between the noun and what is said of it. Where others are named, nothing is said of the recipient.
+# Words between the noun and its predicate. A sentence that names others says nothing about the recipient.
 _OTHERS = r"sender|from|your\b|server|host|client|ip\b|message|policy|permi|connection|temporar|password|certific"
 _BETWEEN = rf"(?: (?!{_OTHERS})\S+){{0,6}}?"
 _GONE = (
@@ -133,7 +133,7 @@ WEAKLY_GONE = _any_of(rf"\b{_WHO}\S* (?:\S+ ){{0,2}}(?:is )?unavailable\b")
 STRICT_CONTENT = _any_of(
     r"phish|\bvirus|malware|spam (?:message|detected|content|score|suspected)|(?:is|as|like|suspected|likely) spam",
 )
-"""Says what is wrong with the message, whatever else is said."""
+"""Blames the message, even if it says more."""
 
 CONTENT = _any_of(
     r"\bspam|junk ?mail|unsolicited|\bube\b|\buce\b|virus|malware|phish|infected|attachment|executable|suspicious",
@@ -156,7 +156,7 @@ STRICT_POLICY = _any_of(
     r"(?:invalid|unknown|bad) command",
     r"policy (?:restriction|violation|rejection|reason)|from strangers|not authenticated|unauthenticated",
 )
-"""Says what is wrong with us, whatever else is said: no proof unless the code is."""
+"""Blames us, even if it says more: no proof unless the code is."""
 
 POLICY = _any_of(
     r"\bdmarc\b|\bspf\b|\bdkim\b|authenticat|\brelay|starttls|encrypt|\btls\b|password|credential",

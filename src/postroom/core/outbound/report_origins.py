@@ -42,7 +42,7 @@ class ReportOrigin:
         return mailbox_name(_without_detail(envelope_sender)) == mailbox_name(self.email)
 
     def speaks_for(self, address: str, taken_by: str | None, *, through_mailbox: bool) -> bool:
-        """Whether the writer can know what became of the recipient, whose mail the server `taken_by` took."""
+        """Whether the writer can know the fate of the recipient, whose mail the server `taken_by` took."""
         if through_mailbox and facts_of(self.provider).mail_system in self.domains:
             return True
         domain = address.rpartition("@")[2].lower()
@@ -55,7 +55,7 @@ class ReportOrigin:
 
 
 def origin_of(raw: bytes, kind: ReportKind, account_id: UUID, endpoint_identity: str, email: str) -> ReportOrigin:
-    """The origin of a report in the mailbox at this endpoint. One that is not proven speaks for nobody."""
+    """The origin of a report in the mailbox at this endpoint. One without proof speaks for no one."""
     provider = provider_of(endpoint_identity)
     head = head_of(with_line_ends(raw))
     headers = read_head(head).headers
@@ -94,6 +94,6 @@ def _is_within(domain: str, other: str) -> bool:
 
 
 def _without_detail(address: str) -> str:
-    """The address without what follows a plus in its local part, as for bounces of one mailing (`ada+list@...`)."""
+    """The address without the part after a plus in its local part, as for bounces of one mailing (`ada+list@...`)."""
     local, at, domain = address.rpartition("@")
     return f"{local.partition('+')[0] or local}{at}{domain}"

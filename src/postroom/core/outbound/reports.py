@@ -1,7 +1,7 @@
 """Reads reports about mail that we sent: of delivery (RFC 3464, or a letter) and of complaints (ARF, RFC 5965).
 
-Anybody can write such a report. It says what it says; whether it is about a mail of ours, to a recipient of that mail,
-is for the caller to check, by the mark or the Message-ID of the original that it returns.
+Anyone can write such a report. The caller checks whether it is about a mail of ours and a recipient of that mail, by
+the mark or the Message-ID of the original that it returns.
 """
 
 import re
@@ -28,7 +28,7 @@ from postroom.core.outbound.bounce_letters import (
 from postroom.core.outbound.replies import Reply, bounce_class, reply_of
 
 LARGEST_REPORT = 1_048_576
-"""The machine-readable part of a report stands at its beginning; of a longer one the rest is not needed."""
+"""The machine-readable part of a report comes first; the rest of a longer one is not needed."""
 LARGEST_STATUS = 262_144
 MOST_RECIPIENTS = 1_000
 
@@ -72,7 +72,7 @@ class Original(NamedTuple):
 
 
 class ReportedRecipient(NamedTuple):
-    """The fate of a recipient, in canonical form. `reply` is what the last server said, as far as it was told."""
+    """The fate of a recipient, in canonical form. `reply` is the last server's reply, as far as the report has it."""
 
     address: str
     action: Action
@@ -146,7 +146,7 @@ def _named_original(content: bytes) -> Original:
 
 
 def _letter(headers: Headers, parts: list[Part], original: Original) -> DeliveryReport | None:
-    """The bounce in the text that stands before the original."""
+    """The bounce in the text before the original."""
     texts: list[str] = []
     for part in parts:
         if part.fields.content_type in _ORIGINALS:
@@ -210,7 +210,7 @@ def _reply(group: bytes, headers: Headers, action: Action) -> Reply:
 def _with_status(reply: Reply, status: str) -> Reply:
     """The reply with the status of the report, unless that alone would be proof against the address.
 
-    Some reporters make `5.1.1` of every 550: what the server said itself counts more.
+    Some reporters make `5.1.1` of every 550: the server's own reply counts more.
     """
     told = reply._replace(enhanced=status)
     is_made_up = reply.text and bounce_class(told) is BounceClass.HARD and bounce_class(reply) is not BounceClass.HARD

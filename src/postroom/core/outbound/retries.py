@@ -1,4 +1,4 @@
-"""When mail is tried again after it was deferred, when that ends, and when its sender is told of the delay."""
+"""Retries of deferred mail: when they come, when they end, and when the sender gets a delay notice."""
 
 from __future__ import annotations
 

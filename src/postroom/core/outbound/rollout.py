@@ -1,9 +1,9 @@
 """The staged roll-out of the fair queue: which tenants use it, and which still have plain first in, first out.
 
-off      nobody, and nothing is measured
-measure  nobody, and fairness is measured
+off      none, and nothing is measured
+measure  none, and fairness is measured
 share    a share of the tenants, chosen by a hash of their names; the same is measured for both
-all      everybody
+all      all tenants
 """
 
 import hashlib

@@ -1,8 +1,8 @@
 """The payload of an `outbound.send` job: the fields of the mail that an action sends.
 
-The action decides, and the job repeats it: whoever looks at a job sees what leaves. Files stay where they are, with the
-action or the original message, and the payload names them. The original's own subject is not repeated either: it is
-mail content, and its retention ends before that of a job.
+The action decides, and the job repeats it: a job shows the mail that leaves. Files stay where they are, with the action
+or the original message, and the payload names them. The original's own subject is not repeated either: it is mail
+content, and its retention ends before that of a job.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ def send_payload(
 
 
 def decided_fields(action_type: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that the action alone decides, whatever becomes of the original message."""
+    """The fields that the action alone decides, independent of the original message."""
     decided: dict[str, Any] = {
         "cc": list(copies_of(parameters)),
         "subject": parameters.get("subject"),

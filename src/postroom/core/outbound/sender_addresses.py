@@ -8,7 +8,7 @@ from postroom.core.mail.addresses import canonical
 
 
 def may_send_as(patterns: Iterable[str], address: str) -> bool:
-    """Whether the address is one of the sender's. A `*` stands for any characters on its own side of the @."""
+    """Whether the address is one of the sender's. A `*` matches any characters on its own side of the @."""
     found = canonical(address)
     return found is not None and any(_pattern(each).fullmatch(found) for each in patterns)
 

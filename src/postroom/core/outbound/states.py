@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from postroom.core.lifecycle import DeliveryState, RecipientState
 
-# What is still to come decides before what has ended; among ends without success, the one that tells most.
+# Open states come before ended ones; among ends without success, the most informative one.
 _OPEN: tuple[RecipientState, ...] = ("sending", "deferred", "queued", "unknown")
 _FAILED: tuple[RecipientState, ...] = ("bounced", "rejected", "expired", "canceled")
 

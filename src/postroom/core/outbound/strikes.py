@@ -1,7 +1,7 @@
 """Strikes: refusals without a reason, which suppress an address for a while if they come again and again.
 
 A refusal counts against the address if its reply to RCPT, or a report, gives no reason. One of the content says nothing
-about the address. What is our own finding says nothing about it either.
+about the address. Neither does a finding of our own.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The port of a transport: the call that the dispatcher makes, and what it is told about each recipient.
+"""The port of a transport: the dispatcher's call, and the outcome for each recipient.
 
                  before `leaving` has returned     after it, before the final dot is sent    after the final dot
     a reply      decides                           decides                                   decides
@@ -34,7 +34,7 @@ class MailOptions:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMail:
-    """A mail as it was accepted. An empty `envelope_sender` is that of a report, which nobody answers."""
+    """A mail as it was accepted. An empty `envelope_sender` is that of a report, which gets no answer."""
 
     id: UUID
     envelope_sender: str
@@ -57,7 +57,7 @@ class RecipientOutcome(NamedTuple):
     """The outcome for one recipient. `retry_after` is how long the destination asks us to wait, if it does.
 
     `tls` is the version that protected the connection; None in the clear, or without one. `reported_there`: the server
-    that took the mail was told which reports the sender wants, and sends those of success.
+    that took the mail knows which reports the sender wants, and sends those of success.
     """
 
     position: int

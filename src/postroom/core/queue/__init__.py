@@ -1,1 +1,1 @@
-"""Queues: what enters them, and what comes next."""
+"""Queues: their envelopes, and the choice of the next message."""

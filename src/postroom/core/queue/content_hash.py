@@ -96,5 +96,5 @@ def _without(value: Any, path: Path) -> Any:
 
 
 def _canonical(value: Any) -> str:
-    """The same text for equal JSON, whatever the order of its keys."""
+    """The same text for equal JSON, in any order of keys."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()

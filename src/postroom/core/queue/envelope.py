@@ -31,7 +31,7 @@ PolicyTier = Literal["high_priority", "interactive", "default"]
 """The tiers that an envelope can ask for, highest first."""
 IngestionTier = Literal["full", "metadata"]
 ON_DEMAND = "mail.on_demand"
-"""The kind of mail that was fetched because somebody searched for it, and that is older than live mail."""
+"""The kind of mail that was fetched by a search, and that is older than live mail."""
 LONGEST_KEY = 512
 LARGEST_ENVELOPE = 10 * 1024 * 1024
 DEEPEST_PAYLOAD = 100
@@ -200,7 +200,7 @@ class Envelope(Strict):
 
     @property
     def is_on_demand(self) -> bool:
-        """Whether somebody searched for this mail, which live mail would not have brought."""
+        """Whether a search fetched this mail, which is older than live mail."""
         return self.event.kind == ON_DEMAND
 
     @property

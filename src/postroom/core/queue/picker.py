@@ -132,7 +132,7 @@ def pick_many(
     policy: Policy, waiting: Mapping[str, Iterable[Head]], streaks: Mapping[str, int], now: datetime, most: int
 ) -> Batch:
     """Up to `most` picks, the same as that many single picks. `waiting` holds the oldest `most` messages of each tier.
-    A coalesced tier ends the batch, since what is left of it afterwards is not known here.
+    A coalesced tier ends the batch, since the rest of the tier is not known here.
     """
     lines = {tier: iter(line) for tier, line in waiting.items()}
     heads = {tier: head for tier, line in lines.items() if (head := next(line, None)) is not None}

@@ -1,4 +1,4 @@
-"""The named queues as data: their tiers and guards, what happens to messages that wait long, and the routes to them.
+"""The named queues as data: their tiers, guards and routes, and the treatment of messages that wait long.
 
 Postroom ships two queues, `email` and `gateway`; settings change them and add more. No code knows a queue by name: the
 picker, the intake and the buffer read these policies.
@@ -23,7 +23,7 @@ NOTHING: Mapping[str, timedelta] = MappingProxyType({})
 
 # Channels on which people write: there, a text that begins with "/" is a command.
 PEOPLE = ("telegram", "slack", "discord")
-# Channels on which an agent gateway passes on what people write, beside everything else.
+# Channels on which an agent gateway passes on people's messages, among other events.
 GATEWAYS = ("redis",)
 # Elsewhere such a text may be a path; a command is a word.
 _COMMAND = re.compile(r"/[a-z][\w-]*(\s|$)")
@@ -66,7 +66,7 @@ class Policy:
 
     `age_after`: a head that has waited longer counts one tier higher. `coalesce_within`: when the tier is leased, its
     messages that are no older become one summary. `auto_ack_after`: older messages end without processing.
-    `same_text_within`: the same content from the same source within this time is a duplicate, whatever its id;
+    `same_text_within`: the same content from the same source within this time is a duplicate, even under another id;
     `same_text_ignores` are paths in `payload.raw` that are then ignored. Without class rules, the tier is the
     `policy_tier` that the envelope asks for. Agents may lease from the queue unless Postroom consumes it itself.
     """
@@ -90,7 +90,7 @@ class Policy:
 
     def tier_of(self, envelope: Envelope) -> str:
         """The tier of an envelope. Backfilled mail goes to `history` where that exists; no envelope can ask for it.
-        Mail on demand goes to the lowest tier of live mail, whatever it asks for.
+        Mail on demand always goes to the lowest tier of live mail.
         """
         if self.otherwise is None:
             if envelope.control.backfill_job_id is not None and HISTORY in self.guards:

@@ -15,7 +15,7 @@ SOURCE = Source(channel="mcp", provider="internal", endpoint_identity="postroom"
 def summarise(
     id: UUID, kinds: Mapping[str | None, int], samples: Sequence[str], since: datetime, now: datetime
 ) -> Envelope:
-    """An envelope that stands for many events: how many of each kind, and the text of the first few."""
+    """One envelope for many events: the number of each kind, and the text of the first few."""
     total = sum(kinds.values())
     named: Counter[str] = Counter()
     for kind, count in list(kinds.items())[:MOST_KINDS]:

@@ -1,4 +1,4 @@
-"""Whether the user agrees with a decision, judged by what they then did to the message in the mailbox itself.
+"""Whether the user agrees with a decision, judged by their later changes to the message in the mailbox.
 
 Reading a message says nothing. What counts is where they put it, how they labelled it, and what they reversed.
 """
@@ -45,7 +45,7 @@ class OwnerLabelChange:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Whether the user did what had been decided, and what they did."""
+    """Whether the user followed the decision, and their own change."""
 
     agreed: bool
     what: str

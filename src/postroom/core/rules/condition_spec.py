@@ -43,10 +43,10 @@ class Inexpressible(Exception):
 
 @dataclass(frozen=True, slots=True)
 class GmailTerm:
-    """How Gmail's search says a condition.
+    """A condition in Gmail's search.
 
-    `write` raises Inexpressible; without it, a search cannot say the condition. `read` has, by operator, what the value
-    of that operator means. `of_words` says that those values are words, which some marks separate.
+    `write` raises Inexpressible; without it, a search cannot say the condition. `read` has the meaning of the value, by
+    operator. `of_words` says that those values are words, which some marks separate.
     """
 
     write: Callable[[Any], str] | None

@@ -146,7 +146,7 @@ def _parse(text: str) -> object:
 
 def _listed_rules(text: str) -> int:
     """How many rules a YAML text lists, each on lines of its own. Reading each takes a millisecond, so too many are
-    refused before. What a rule contains is indented deeper than its first line.
+    refused before. The content of a rule is indented deeper than its first line.
     """
     start = _RULES.search(text)
     listed = text if start is None else text[start.end() :]

@@ -70,12 +70,12 @@ class RuleDraft:
 
     @property
     def is_reviewed(self) -> bool:
-        """Whether an import leaves it disabled, since what it does cannot be undone."""
+        """Whether an import leaves it disabled, since its action cannot be undone."""
         return any(step.is_final for step in steps_of(self.action_type, self.parameters))
 
     @property
     def content_hash(self) -> str:
-        """The fingerprint of what it does to which mail; a person's confirmation is bound to it."""
+        """The fingerprint of its conditions and actions; a person's confirmation is bound to it."""
         content = [
             self.scope,
             self.scope_ref,
@@ -166,7 +166,7 @@ def read_draft(data: object) -> RuleDraft:
 
 
 def _read_action(given: Mapping[object, Any]) -> tuple[Any, Any]:
-    """The type and the parameters of what the rule does, from `then` or from `actions`."""
+    """The type and the parameters of the action, from `then` or from `actions`."""
     then, actions, parameters = given.get("then"), given.get("actions"), given.get("parameters")
     if then is None and actions is None:
         raise BadInput("then", "is missing", f"a rule needs {NEEDED}")

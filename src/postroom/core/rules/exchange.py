@@ -1,4 +1,4 @@
-"""The results of importing and exporting foreign rules: the rules, and a report of what became of each part."""
+"""The results of importing and exporting foreign rules: the rules, and a report on each part."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ Verdict = Literal["came over", "came over with a note", "refused", "can never fi
 
 
 class LeftOut(NamedTuple):
-    """Something that could not be translated: where it is, what it is, and why."""
+    """An untranslated part: its place, its text, and the reason."""
 
     where: str
     what: str
@@ -30,7 +30,7 @@ class LeftOut(NamedTuple):
 
 
 class Came(NamedTuple):
-    """A part of a file and what became of it: a line or an entry, the name of its rule, and the reason or a note."""
+    """A part of a file and its result: a line or an entry, the name of its rule, and the reason or a note."""
 
     where: str
     what: str
@@ -40,9 +40,9 @@ class Came(NamedTuple):
 
 @dataclass(slots=True)
 class Imported:
-    """Imported rules in their order, with the place and the notes of each, and what could not be translated.
+    """Imported rules in their order, with the place and the notes of each, and the untranslated parts.
 
-    Every rule is disabled until somebody has reviewed it. `unreachable` are rules, or parts that made none, that no
+    Every rule is disabled until a person has reviewed it. `unreachable` are rules, or parts that made none, that no
     message can reach.
     """
 
@@ -98,7 +98,7 @@ class Imported:
             self.unreachable.append(found)
 
     def report(self, earlier: Sequence[RuleDraft] = ()) -> list[Came]:
-        """The table of what became of each part: rules in their order, then what was refused.
+        """The table of all parts: rules in their order, then refused parts.
 
         `earlier` are existing rules that come before the imported ones.
         """
@@ -171,7 +171,7 @@ def one_line(text: str, longest: int = LONGEST_NAME) -> str:
 
 
 def why_not_exportable(draft: RuleDraft) -> str | None:
-    """Why the rule cannot be exported at all, whatever its conditions; None when it can."""
+    """Why the rule cannot be exported with any conditions; None when it can."""
     if not draft.enabled:
         return "it is disabled"
     if draft.shadow:

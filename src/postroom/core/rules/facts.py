@@ -169,7 +169,7 @@ class Seen:
 
     @property
     def language(self) -> str:
-        """The language of the text, by its code; `unknown` if it cannot be told."""
+        """The language of the text, by its code; `unknown` if it is unclear."""
         if self._language is None:
             self._language = language_of(self.message.body_text)
         return self._language

@@ -20,7 +20,7 @@ NEW_MAIL = frozenset({"INBOX", "UNREAD", "inbox", "unread"})
 class FileHistory:
     """Knowledge from all files together: about the user, and when each sender first wrote.
 
-    Without the user's addresses, what is the user's own cannot be told; contacts are None if nobody named any.
+    Without the user's addresses, their own mail is not recognized; contacts are None if none were given.
     """
 
     known: Known

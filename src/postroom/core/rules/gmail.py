@@ -1,8 +1,8 @@
 """Converts Gmail's filters, as Gmail exports them (`mailFilters.xml`), to rules that do the same.
 
-All filters that match apply, so each becomes a rule that continues, with all of its actions. What one rule says has
-precedence over what a later one says, so filters that delete come first. A message is forwarded once: for mail that
-several filters forward to different addresses, there is a rule before them that forwards to all of these.
+All filters that match apply, so each becomes a rule that continues, with all of its actions. An earlier rule has
+precedence over later ones, so filters that delete come first. A message is forwarded once: for mail that several
+filters forward to different addresses, there is a rule before them that forwards to all of these.
 
 A filter with a condition that has no counterpart is refused: without that condition it would match more mail than it
 should. An action that only Gmail can do is noted beside the others.

@@ -4,7 +4,7 @@
 
 All parts must match; `OR` and braces mean any, a minus means not. `OR` joins its two neighbours only. A bare word is
 found in subject, text, names, addresses and attachments' names. These are the findings in
-docs/decisions/0081-gmail-as-observed.md. What an operator means is in core/rules/gmail_terms.py.
+docs/decisions/0081-gmail-as-observed.md. The meanings of operators are in core/rules/gmail_terms.py.
 core/rules/gmail_writing.py does the opposite.
 """
 
@@ -31,7 +31,7 @@ class _Token(NamedTuple):
 
 
 def read_query(text: str, operator: str = "") -> Logic:
-    """The conditions for a search; all its parts must match. Raises Inexpressible, which names what has none."""
+    """The conditions for a search; all its parts must match. Raises Inexpressible, naming the part that has none."""
     return every(_parts(text, operator))
 
 

@@ -1,6 +1,6 @@
 """Mail that only its owner hides: from contacts, answers to the owner, and about security, health or finance.
 
-A model reads what strangers write, and may do what they say. So it does not decide alone that such mail is not seen.
+A model reads the text of strangers, and may follow their instructions. So it does not hide such mail by itself.
 """
 
 from postroom.core.mail.categories import categories_of

@@ -1,6 +1,6 @@
-"""Learns from what the user does by hand: suggests rules, with their evidence, and never applies them unasked.
+"""Learns from the user's own changes: suggests rules, with their evidence, and never applies them unasked.
 
-**Taken back.** The user reverses what a rule or the model did: suggest an exception for that sender.
+**Reversed.** The user reverses an action of a rule or the model: suggest an exception for that sender.
 
 **Repeated.** The user does the same by hand with all recent mail of one origin (a sender, a list, a domain), at least
 three times, and has treated none of it differently: suggest a rule that does it. Mail that they have not looked at yet,
@@ -126,7 +126,7 @@ def repeated(
     recent: Sequence[HandledMessage],
     own_labels: Mapping[str, str],
 ) -> RuleSuggestion | None:
-    """The narrowest rule that does what the user has done by hand with all recent mail of this origin."""
+    """The narrowest rule that repeats the user's own treatment of all recent mail of this origin."""
     for kind in ORIGIN_KINDS:
         value = origin.of(kind)
         same = [each for each in recent if value and each.origin.of(kind) == value]
@@ -187,7 +187,7 @@ def exception_for(account_id: UUID, reversal: ReversedDecision, own_labels: Mapp
 
 
 def merged(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge new evidence for the same rule into what is known."""
+    """Merge new evidence for the same rule into the old."""
     known: list[str] = list(before.get("messages", []))
     new = [each for each in after["messages"] if each not in known]
     count = max(int(before.get("count", 0)) + len(new), int(after["count"]))

@@ -1,9 +1,9 @@
 """The decision of a language model about a message: the schema of its answer, and the parsing of one.
 
-The model is asked to call one tool, `record_decision`. Its answer is checked here field by field, whatever the provider
-promises: the mail that it is about may have dictated it. So there is no field for a recipient (a forward is not offered
-at all, and the model cannot choose whom an automatic reply goes to), labels come from a fixed list, and an error names
-the field and the allowed values but never quotes what was given.
+The model is asked to call one tool, `record_decision`. Its answer is checked here field by field, since the mail that
+it is about may have dictated it. So there is no field for a recipient (a forward is not offered at all, and the model
+cannot choose whom an automatic reply goes to), labels come from a fixed list, and an error names the field and the
+allowed values but never quotes the answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -106,7 +106,7 @@ def _closed_object(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_decision(arguments: object, allowed_labels: Sequence[str]) -> ModelDecision:
-    """Parse the arguments of the tool call. Raises BadModelAnswer, which says what was wrong."""
+    """Parse the arguments of the tool call. Raises BadModelAnswer with the reason."""
     if not isinstance(arguments, Mapping):
         raise BadModelAnswer("the arguments are not an object")
     given = cast("Mapping[object, object]", arguments)

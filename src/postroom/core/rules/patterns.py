@@ -3,7 +3,7 @@
 RE2 never backtracks, but linear time can still be slow: when its automaton does not fit into memory, it walks the
 compiled program for every byte, and `(a?){1000}b` over 100 KiB takes seconds. So the program size is limited, and a
 search reads only so many bytes that size times bytes stays within STEPS: some 40 ms at worst, and all of 100 KiB for
-what people usually write. Other threads run during a search.
+usual patterns. Other threads run during a search.
 
 A `TextSet` searches one text for many literals or patterns in one pass.
 """

@@ -1,4 +1,4 @@
-"""Conditions on who sent a message and to whom: by address, by domain, and by what is known of the sender."""
+"""Conditions on who sent a message and to whom: by address, by domain, and by knowledge of the sender."""
 
 from collections.abc import Callable
 from operator import attrgetter
@@ -78,11 +78,11 @@ def _address_or_domain(kind: str, field: str, argument: object) -> str:
 
 
 def _observed_sender(_: object, seen: Seen) -> str:
-    return f"it is from {seen.sender or 'nobody'}"
+    return f"it is from {seen.sender or 'no one'}"
 
 
 def _observed_recipients(_: object, seen: Seen) -> str:
-    return f"it is to {', '.join(seen.message.to[:MOST_SHOWN]) or 'nobody'}"
+    return f"it is to {', '.join(seen.message.to[:MOST_SHOWN]) or 'no one'}"
 
 
 def _observed_addresses(kind: str) -> Callable[[object, Seen], str]:

@@ -1,6 +1,6 @@
 """The plan that makes the stored rules equal to those in a file: additions, changes and removals, in order.
 
-A rule made by a plan has the origin `apply:` with a digest of what was applied, so that a change by hand is noticed.
+A rule made by a plan has the origin `apply:` with a digest of the applied rule, so that a change by hand is noticed.
 Rules of equal priority are tried in the order of their ids; a plan gives rules new ids where the file's order differs.
 """
 
@@ -34,8 +34,8 @@ class StoredRule(Protocol):
 class PlannedChange:
     """One change of a plan. `fields` has the values before and after of those that change.
 
-    `by_hand` says that the stored rule is not what was last applied; `taken_over`, that it was not made by a plan;
-    `moved`, that it is stored anew, since it is tried in another order.
+    `by_hand` says that the stored rule differs from the last applied one; `taken_over`, that no plan made it; `moved`,
+    that it gets a new id, since its place in the order changes.
     """
 
     sign: Sign
@@ -107,7 +107,7 @@ def _change(draft: RuleDraft, before: StoredRule, moved: bool) -> PlannedChange 
 
 def _rules_to_move(drafts: Sequence[RuleDraft], named: Mapping[str, StoredRule]) -> frozenset[str]:
     """The rules that need new ids, so that those of equal priority are tried in the order of the file. New ids are
-    higher than all earlier ones, so whatever follows a new rule, or one that moves, moves too.
+    higher than all earlier ones, so all rules after a new or moved one move too.
     """
     highest: dict[int, UUID | None] = {}
     found: list[str] = []

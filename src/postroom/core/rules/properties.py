@@ -1,4 +1,4 @@
-"""Conditions on what a message is: its headers, list, labels, category and attachments."""
+"""Conditions on properties of a message: its headers, list, labels, category and attachments."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -97,7 +97,7 @@ def _list(field: str, argument: object) -> Check:
 
 
 def list_name(value: str) -> str:
-    """The id in a value of List-Id: what is in its brackets, or all of it."""
+    """The id in a value of List-Id: the part in brackets, or all of it."""
     found = _LIST_ID.search(value)
     return (found[1] if found else value).strip().casefold().replace("@", ".")
 

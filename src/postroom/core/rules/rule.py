@@ -1,7 +1,7 @@
-"""Deterministic rules: their scope, their order, and what they do.
+"""Deterministic rules: their scope, order and actions.
 
 The conditions are a tree (core/rules/conditions.py). An invalid rule is broken for every message: the caller disables
-it with the reason and goes on with the others. core/rules/rulebook.py applies many rules at once.
+it with the reason and continues with the others. core/rules/rulebook.py applies many rules at once.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ from postroom.core.rules.leaf import BrokenRule, Key, suggestion
 ScopeName = Literal["global", "account", "domain", "sender"]
 RuleMode = Literal["active", "shadow"]
 DecisionSource = Literal["deterministic", "llm", "none"]
-"""Who decided about a message: a rule, the model, or nobody."""
+"""The source of a decision about a message: a rule, the model, or neither."""
 SCOPES: tuple[ScopeName, ...] = get_args(ScopeName)
 
 
@@ -38,7 +38,7 @@ class Rule:
     shadow: bool = False
     needs_approval: bool = False
     continues: bool = False
-    """Whether the rules after it are tried too, and add what they do."""
+    """Whether the rules after it are tried too, and add their actions."""
 
     @property
     def order(self) -> tuple[int, UUID]:
@@ -50,9 +50,9 @@ class Rule:
 class Outcome:
     """The result of the rules for a message.
 
-    `matched` is the first active rule that matches; `others` are those that add to what it does, if it lets them
+    `matched` is the first active rule that matches; `others` are those that add their actions, if it lets them
     (`continues`). `shadowed` are the rules in shadow that match and come before the last of these. `broken` are all
-    invalid rules, with the reason, whatever the message.
+    invalid rules for any message, with the reason.
     """
 
     matched: Rule | None
@@ -107,7 +107,7 @@ def read_scope(scope: str, scope_ref: str | None) -> Scope:
     wanted = _scope_ref(scope, scope_ref or "")
     if not wanted:
         example = {"account": "the id of an account", "domain": "shop.example", "sender": "ida@shop.example"}[scope]
-        raise BrokenRule("scope_ref", f"does not name what the scope {scope} is about", f"give {example}")
+        raise BrokenRule("scope_ref", f"does not name the object of the scope {scope}", f"give {example}")
     return Scope(ScopeTest(scope, wanted), (scope, wanted))
 
 

@@ -1,10 +1,10 @@
 """Finds the rules that a message may match.
 
-Most rules cannot match most messages, and what a match requires is known beforehand: a sender, a domain, a label, a
+Most rules cannot match most messages, and the needs of a match are known beforehand: a sender, a domain, a label, a
 header, a word in the subject. Each rule is filed under such keys (`needed_keys`): a message that it matches has at
 least one of them. So only those rules are tried that share a key with the message or have no key, such as a `not`.
 Phrases and patterns are looked up for all rules in one pass over the text. Of several phrases that a rule needs, it is
-filed under the one that the fewest rules need: the rarest, as far as the rules can tell.
+filed under the one that the fewest rules need: probably the rarest.
 
 The body is not split into words, which would cost more than all else. Of a phrase in one of the other fields, which are
 short, one word is looked up: the one that the fewest phrases have.

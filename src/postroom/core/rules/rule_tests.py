@@ -1,4 +1,4 @@
-"""Tests of rules, written beside them in the same file: a message, and what the rules together do with it.
+"""Tests of rules, in the same file: a message, and the combined actions of the rules.
 
     tests:
       - mail: {from: orders@shop.example, subject: Your receipt}
@@ -7,7 +7,7 @@
       - mail: {from: ida@friends.example, subject: Dinner?}
         expect: none
 
-A fact that a test does not give is not known, so rules that ask for it are skipped, as for mail in files.
+A fact that a test does not give is unknown, so rules that need it are skipped, as for mail in files.
 """
 
 import mimetypes

@@ -8,7 +8,7 @@ script become rules, in the order in which a message would take them:
     elsif C { addflag "\\\\Seen"; }       not B, C  -> mark_read
     if D { discard; }                   …
 
-- A way that ends in `stop` is a rule; what follows need not exclude its mail, which is decided.
+- A way that ends in `stop` is a rule; later rules need not exclude its mail, which is decided.
 - A way that only adds something (a folder, a recipient) and runs on is a rule with `continue`, if nothing that follows
   could change what it added.
 - Any other way is followed to its end, together with each of the ways through the rest of the script.
@@ -142,7 +142,7 @@ class _Script:
         self._later.reverse()
 
     def follow(self, at: int, guard: _Guard, effects: Effects) -> bool:
-        """Import what the script does from this command on, and return whether that decides about all such mail."""
+        """Import the script from this command on, and return whether it decides about all such mail."""
         if len(guard.tests) > MOST_TESTS:
             raise _TooMany(TOO_MANY_WAYS)
         is_settled = True
@@ -230,7 +230,7 @@ class _Script:
         line: int,
         found: list[_Way],
     ) -> None:
-        """Collect the ways through an `if` with its branches, and through what comes after it in its block."""
+        """Collect the ways through an `if` with its branches, and through the rest of its block."""
         self._visits += 1
         if len(tests) > MOST_TESTS or self._visits > MOST_VISITS:
             raise _TooMany(TOO_MANY_WAYS)

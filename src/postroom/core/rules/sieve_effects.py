@@ -21,14 +21,14 @@ ARCHIVE, TRASH = "archive", frozenset({"trash", "deleted items", "deleted messag
 INBOX = "inbox"
 FLAG_ACTIONS: dict[str, ActionType] = {"\\seen": "mark_read", "\\flagged": "star"}
 FLAG_COMMANDS = frozenset({"addflag", "setflag", "removeflag"})
-# Commands without a counterpart that change nothing about what the others do.
+# Commands without a counterpart and without influence on the others.
 HARMLESS = frozenset({"vacation", "notify", "set"})
 Flags = frozenset[str]
 NO_FLAGS: Flags = frozenset()
 
 
 class Outcome(NamedTuple):
-    """The actions for a message, and notes about what is not quite the same."""
+    """The actions for a message, and notes about differences."""
 
     steps: list[Step]
     notes: list[str]
@@ -37,7 +37,7 @@ class Outcome(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Effects:
     """The effects of the commands so far. `refused` is why they have no counterpart; `is_open` that such a command
-    might also have changed what the others do.
+    might also have changed the effect of others.
     """
 
     filed: tuple[tuple[str, Flags], ...] = ()

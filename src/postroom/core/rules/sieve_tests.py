@@ -64,7 +64,7 @@ class _Options:
 
 
 def condition_of(test: Call, extensions: Extensions) -> Logic:
-    """The conditions for a test. Raises Inexpressible, which names what has no counterpart."""
+    """The conditions for a test. Raises Inexpressible, which names the part without a counterpart."""
     match test.name:
         case "true" | "false":
             _no_arguments(test)

@@ -1,7 +1,7 @@
 """Converts rules to a Sieve script that does the same, as far as Sieve can express it.
 
-A rule is an `if` that ends in `stop`, unless it continues. Folders stand for labels: a message that leaves the inbox is
-filed, one that stays is copied. What a rule that continues has filed cannot be changed by a later rule, as it can here.
+A rule is an `if` that ends in `stop`, unless it continues. Folders take the place of labels: a message that leaves the
+inbox is filed, one that stays is copied. Unlike here, a later rule cannot change the filing of a rule that continues.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,10 +1,10 @@
-"""The starter rules that ship with Postroom: off until somebody chooses them, and explained in plain words.
+"""The starter rules that ship with Postroom: off until chosen, and explained in plain words.
 
 Each starter is one rule or several, in the same form as a person's own (core/rules/draft.py). They come after the
-user's own rules, except for security alerts, which come before: whatever else is chosen, such mail stays in the inbox.
-Besides, no starter rule that archives matches a security alert, so that this holds even where only one is chosen.
+user's own rules, except for security alerts, which come before, so that such mail always stays in the inbox. No starter
+rule that archives matches a security alert either, so that this holds even where only one is chosen.
 
-Only subjects, headers and people are looked at, since of bulk mail no text is stored.
+They read only subjects, headers and people, since the text of bulk mail is not stored.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,7 +36,7 @@ Conditions = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Starter:
-    """A starter by its name: what it is for, and its rules in order."""
+    """A starter by its name: its purpose, and its rules in order."""
 
     name: str
     title: str
@@ -111,7 +111,7 @@ def _calendar() -> Starter:
         (
             _rule(
                 "Calendar answers",
-                "Somebody accepted or declined an invitation of yours; the calendar shows it.",
+                "Someone accepted or declined an invitation of yours; the calendar shows it.",
                 _archivable({"subject_regex": rf"(?i)^\s*({'|'.join(CALENDAR_ANSWERS)})\s*:"}),
                 ["apply_label Calendar", "archive"],
                 LAST + 10,

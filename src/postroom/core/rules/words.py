@@ -1,7 +1,7 @@
 """Whole words and phrases, as people search for them: in any case, with or without accents, across line breaks.
 
-A text is folded once: letters and digits in small letters without accents, and one blank for whatever stands between
-them. A word or phrase, folded in the same way, is then found as a plain part of the text:
+A text is folded once: letters and digits in small letters without accents, and one blank for everything between them. A
+word or phrase, folded in the same way, is then found as a plain part of the text:
 
     folded("Votre facture n°42,\\npayée") == " votre facture n 42 payee "
     " facture n 42 " in folded(…)
@@ -56,8 +56,8 @@ def joined(words: Iterable[str]) -> str:
 def read_phrases(text: str) -> tuple[str, ...]:
     """The folded words and phrases in a text to search for, each once: `invoice "past due"`. All must be found.
 
-    A word with other characters inside, such as `shop.example`, is a phrase. Raises WordsRefused for what people write
-    when they mean an operator: it would be searched for as a word.
+    A word with other characters inside, such as `shop.example`, is a phrase. Raises WordsRefused for text meant as an
+    operator, which would be searched for as a word.
     """
     if text.count('"') % 2:
         raise WordsRefused("has a quotation mark without its pair", "close the phrase, or leave the mark out")
@@ -125,5 +125,5 @@ def _is_of_words(character: str) -> bool:
 
 
 def _is_dropped(character: str) -> bool:
-    """Accents, and characters that nobody sees, such as soft hyphens and joiners."""
+    """Accents, and invisible characters such as soft hyphens and joiners."""
     return unicodedata.combining(character) > 0 or unicodedata.category(character) == "Cf"

@@ -1,4 +1,4 @@
-"""Where somebody signed in from, as their list of sessions shows it: a browser, and a part of an address.
+"""The origin of a sign-in, as a person's list of sessions shows it: a browser, and a part of an address.
 
 A whole address or User-Agent would say more about a person than they need to recognise their own sessions.
 """
@@ -22,7 +22,7 @@ LONGEST = 40
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who sends a request: the whole address, to count tries, and what is kept of it and of the browser."""
+    """The sender of a request: the whole address, to count tries, and the stored parts of it and of the browser."""
 
     address: str
     browser: str = "unknown browser"
@@ -33,7 +33,7 @@ class Caller:
 
     @property
     def counted(self) -> str:
-        """The address under which tries are counted: for IPv6 its /64, since that is what one machine is given."""
+        """The address under which tries are counted: for IPv6 its /64, since one machine gets all of it."""
         parsed = _parse(self.address)
         if parsed is None or parsed.version == 4:
             return self.address if parsed is None else str(parsed)

@@ -22,7 +22,7 @@ def person_name(text: str) -> str:
 
 
 def compared_name(text: str) -> str:
-    """Return a typed name in the form in which it is looked up; an empty text if it is nobody's."""
+    """Return a typed name in the form in which it is looked up; an empty text if no one can have it."""
     try:
         return person_name(text)
     except BadInput:

@@ -1,8 +1,8 @@
 """The envelope of a submitted mail: MAIL and RCPT with their parameters, read strictly.
 
 Every address that the standards allow is accepted: quoted, with a source route (which is dropped), with a literal for a
-domain, and with any script if the client says SMTPUTF8. What is not an address is refused, never repaired. Parameters
-are those of RFC 5321, 3461 (DSN), 4865 (FUTURERELEASE), 6531 (SMTPUTF8) and 8689 (REQUIRETLS).
+domain, and with any script if the client says SMTPUTF8. Anything else is refused, never repaired. Parameters are those
+of RFC 5321, 3461 (DSN), 4865 (FUTURERELEASE), 6531 (SMTPUTF8) and 8689 (REQUIRETLS).
 """
 
 import re
@@ -40,7 +40,7 @@ class Path(NamedTuple):
 
 
 class MailFrom(NamedTuple):
-    """The parts of a MAIL command. `size` is what the client says about the message."""
+    """The parts of a MAIL command. `size` is the client's claim about the message."""
 
     address: str
     size: int = 0
@@ -60,7 +60,7 @@ class Recipient(NamedTuple):
 
 
 def read_mail(arguments: str, now: datetime, *, secure: bool = False) -> MailFrom:
-    """Read what follows MAIL. `secure`: the connection is encrypted, as REQUIRETLS needs it."""
+    """Read the arguments of MAIL. `secure`: the connection is encrypted, as REQUIRETLS needs it."""
     path = _path(arguments, "FROM", _MAIL)
     given = path.parameters
     if not given:
@@ -85,7 +85,7 @@ def read_mail(arguments: str, now: datetime, *, secure: bool = False) -> MailFro
 
 
 def read_rcpt(arguments: str, *, smtputf8: bool) -> Recipient:
-    """Read what follows RCPT."""
+    """Read the arguments of RCPT."""
     path = _path(arguments, "TO", _RCPT)
     if not path.address:
         raise _bad("RCPT", "the address is empty", "name a recipient", 553, "5.1.3")
@@ -188,7 +188,7 @@ def _reports(given: Mapping[str, str | None]) -> tuple[Notify, ...]:
 
 
 def _original(given: Mapping[str, str | None]) -> str | None:
-    """The original recipient, such as rfc822;mara+shop@lindqvist.example: what was xtext is decoded."""
+    """The original recipient, such as rfc822;mara+shop@lindqvist.example, with xtext decoded."""
     text = given.get("ORCPT")
     if "ORCPT" not in given:
         return None

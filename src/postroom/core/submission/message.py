@@ -99,7 +99,7 @@ def check_message(
 
 
 def check_lines(content: bytes) -> None:
-    """Refuse what may not stand in a message: line ends other than CRLF, lines that are too long, and NUL."""
+    """Refuse forbidden content: line ends other than CRLF, lines that are too long, and NUL."""
     breaks = content.count(b"\r\n")
     if not breaks == content.count(b"\n") == content.count(b"\r"):
         raise SubmissionRefused("message", "a line ends in LF or CR alone", "end every line in CRLF", 550, "5.6.11")
@@ -202,7 +202,7 @@ def _mailboxes(name: str, value: str) -> tuple[str, ...]:
 
 
 def _phrase(text: str) -> str:
-    """The name before an address in brackets, without what stands in quotes."""
+    """The name before an address in brackets, without quoted parts."""
     return _NAME.sub("", text).rpartition("<")[0]
 
 
