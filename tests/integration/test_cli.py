@@ -15,7 +15,6 @@ import pytest
 from postroom import __version__
 from postroom.core.errors import BadInput, DatabaseUnavailable, NotFound, PostroomError, SettingsError
 from postroom.core.jobs.types import Catalogue, JobType
-from postroom.core.lifecycle import JOB
 from postroom.interfaces.cli import run
 from postroom.interfaces.cli.output import cell, show_list
 from postroom.interfaces.cli.root import COMMANDS
@@ -234,7 +233,7 @@ def test_a_job_that_does_not_exist_is_an_error_that_says_where_to_look(shell: Sh
 
 def test_an_unknown_state_of_jobs_is_refused_with_those_that_exist(shell: Shell):
     assert shell("jobs", "list", "--state", "sleeping") == 2
-    assert all(repr(state) in shell.err for state in JOB.states)
+    assert "use one of queued, running, completed, failed, canceled" in shell.err
 
 
 def test_the_doctor_finds_a_new_installation_in_order_and_leaves_it_alone(shell: Shell):

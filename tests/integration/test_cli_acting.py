@@ -64,7 +64,7 @@ def test_what_was_done_is_listed_and_explained(shell: Shell, archived: UUID) -> 
     assert [each["rationale"] for each in told["decisions"]] == ["a rule"]
     assert [each["id"] for each in told["actions"]] == [str(archived)]
     assert shell("actions", "list", "--state", "done") == 2
-    assert "is not one of 'queued'" in shell.err
+    assert "use one of" in shell.err
 
 
 def test_one_action_is_undone(shell: Shell, archived: UUID) -> None:
@@ -220,7 +220,7 @@ def test_resuming_shows_what_it_would_release_and_asks(shell: Shell, monkeypatch
     assert shell("resume") == 0
     assert shell("pause") == 0
     assert shell("resume", "--yes", "--json") == 0
-    assert shell.json() == [{"was_paused": True, "jobs_released": 0}]
+    assert [(each["was_paused"], each["jobs_released"]) for each in shell.json()] == [(True, 0)]
 
 
 def test_the_kill_switch_is_set_and_released(shell: Shell) -> None:
@@ -230,7 +230,7 @@ def test_the_kill_switch_is_set_and_released(shell: Shell) -> None:
     (pause,) = on_database(shell, lambda database: database.run(pauses.standing_pauses()))
     assert (pause.scope, pause.reason) == ("all", "on holiday")
     assert shell("resume", "--json") == 0
-    assert shell.json() == [{"was_paused": True, "jobs_released": 0}]
+    assert [(each["was_paused"], each["jobs_released"]) for each in shell.json()] == [(True, 0)]
     assert shell("resume") == 0
     assert shell.out == "Nothing was paused.\n"
     assert shell("pause", "--account", "nobody@example.com") == 1

@@ -226,7 +226,7 @@ def test_replay_tells_people_how_many(shell: Shell):
         (("peek",), "QUEUE"),
         (("peek", "gateway", "--limit", "0"), "--limit"),
         (("peek", "gateway", "--limit", "101"), "--limit"),
-        (("replay", "gateway"), "--since 2h"),
+        (("replay", "gateway"), "say where to start"),
         (("replay", "gateway", "--since", "soon"), "30d, 12h"),
         (("replay", "gateway", "--since", "2026-11-15T08:00:00"), "has no time zone"),
         (("replay", "gateway", "--since", "2h", "--until", "yesterday"), "--until"),

@@ -30,6 +30,7 @@ MODULES = (
     "jobs.queue_board",
     "jobs.queues",
     "mail.mail",
+    "mail.retention",
     "outbound.destinations",
     "outbound.outbound",
     "outbound.outbound_lists",

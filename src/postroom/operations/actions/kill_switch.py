@@ -6,22 +6,29 @@ from datetime import datetime
 from typing import Annotated
 
 from postroom.core.access import ANSWER_AGAIN, READ, STEER
+from postroom.core.counted import counted
 from postroom.core.views import Done
 from postroom.operations.accounts.accounts import find_account, list_accounts
 from postroom.operations.actions.pausing import Stopped, stop
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import OVERVIEW
-from postroom.operations.operation import ADDS_ONCE, READS, Argument, post, tool
+from postroom.operations.operation import ADDS_ONCE, READS, Argument, command, dialogue, post, tool
 from postroom.store.actions import pauses
 from postroom.store.engine.database import Database
 from postroom.triage.act.approval_notice import cause_of
 from postroom.words.jobs import WAITING_WORK
+
+Account = Annotated[str | None, Argument("Only this account's mailbox; default: all.", typed_as="--account ADDRESS")]
+UNEXPLAINED = "by the user"
 
 
 @dataclass(frozen=True, slots=True)
 class PausedAnswer(Done):
     """A pause in effect."""
 
+    scope: Annotated[str, "The id of an account, or `all`."]
+    reason: str
+    since: datetime
     on_wire: Annotated[int, "How many requests had left before it. They may still take effect."]
     silent_processes: Annotated[
         int, "How many processes did not answer. They can send nothing more; what they had sent is unknown."
@@ -54,20 +61,34 @@ class PausesView:
     pauses: Sequence[PauseView]
 
 
-@OVERVIEW.operation(STEER, post("/pause"), signs=True)
-async def pause(by: Caller, /) -> PausedAnswer:
-    """Stop all changes to mailboxes, everywhere. When it answers, no request starts any more; it says how many had
-    left before and may still take effect. Safe to repeat."""
-    stopped = await pause_changes(by, None, by.signature.reason or "")
-    done = f"Paused: nothing is changed in any mailbox until it is resumed; {stopped.in_words()}."
-    return PausedAnswer(done=done, on_wire=stopped.on_wire, silent_processes=stopped.silent)
+@dataclass(frozen=True, slots=True)
+class ResumedAnswer(Done):
+    """The end of a pause."""
+
+    was_paused: bool
+    jobs_released: Annotated[int, "How many waiting jobs continue."]
 
 
-@OVERVIEW.operation(ANSWER_AGAIN, post("/resume"))
-async def resume(by: Caller, /) -> Done:
-    """Allow changes to mailboxes again. Safe to repeat."""
-    await resume_changes(by, None)
-    return Done("Resumed: what waited goes on.")
+@OVERVIEW.operation(STEER, post("/pause"), command("pause"), signs=True)
+async def pause(by: Caller, /, account: Account = None) -> PausedAnswer:
+    """Stop all changes to mailboxes, everywhere or in one account. When it answers, no process changes or sends
+    anything; it says how many requests had left before and may still take effect. Mail still arrives and is decided on;
+    actions wait, and show the reason. Safe to repeat."""
+    stopped = await pause_changes(by, account, by.signature.reason or UNEXPLAINED)
+    where = "any mailbox" if account is None else f"the mailbox of {account}"
+    done = f"Paused: nothing is changed in {where} until it is resumed; {stopped.in_words()}."
+    scope, reason, since = stopped.pause.scope, stopped.pause.reason, stopped.pause.since
+    return PausedAnswer(done, scope, reason, since, stopped.on_wire, stopped.silent)
+
+
+@OVERVIEW.operation(ANSWER_AGAIN, post("/resume"), dialogue("resume"))
+async def resume(by: Caller, /, account: Account = None) -> ResumedAnswer:
+    """Allow changes to mailboxes again, everywhere or in one account. Safe to repeat."""
+    released = await resume_changes(by, account)
+    if released is None:
+        return ResumedAnswer("Nothing was paused.", was_paused=False, jobs_released=0)
+    done = f"Resumed; {counted(released, 'waiting job')} released."
+    return ResumedAnswer(done, was_paused=True, jobs_released=released)
 
 
 @OVERVIEW.operation(STEER, tool("mutations.pause", "Stop every change to mailboxes", ADDS_ONCE))

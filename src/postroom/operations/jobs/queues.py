@@ -1,17 +1,17 @@
 """The queues: what waits and since when, and replaying past messages."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Annotated
 from uuid import UUID
 
-from postroom.core.access import OPERATE
+from postroom.core.access import OPERATE, READ
 from postroom.core.errors import BadInput
 from postroom.core.queue.queues import Policy, Queues
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import QUEUES
-from postroom.operations.operation import Argument, post
+from postroom.operations.operation import Argument, command, dialogue, post
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.intake import history
@@ -24,7 +24,10 @@ MOST_REPLAYED = 10_000
 NAMED_IN_AUDIT = 20
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
-QueueName = Annotated[str, Argument("The name of the queue.")]
+PEEKED = ("message_id", "tier", "state", "attempts", "accepted_at", "channel", "kind", "text")
+LONGEST_BEGINNING = 60
+
+QueueName = Annotated[str, Argument("The name of the queue, such as gateway.")]
 QueueMessages = Annotated[Sequence[UUID], Argument("The ids of the messages.", 1, MOST_AT_ONCE)]
 
 
@@ -58,17 +61,31 @@ class KeptMessages:
 class ReplayedMessages:
     """The ids of the copies."""
 
+    queue: str
     copies: Sequence[UUID]
 
 
-async def peek(database: Database, queues: Queues, queue: str, most: int = 10) -> list[WaitingMessage]:
-    """Return the first waiting messages, tier by tier, without leasing them."""
-    if not 1 <= most <= MOST_AT_ONCE:
-        raise BadInput("max", f"is {most}", f"ask for 1 to {MOST_AT_ONCE} messages")
-    return await database.run(history.peek(queues[queue], most))
+def _with_beginning(message: WaitingMessage) -> Mapping[str, object]:
+    text = " ".join(str(message.envelope["payload"]["normalized_text"]).split())
+    return {**asdict(message), "text": text if len(text) <= LONGEST_BEGINNING else text[:LONGEST_BEGINNING] + "…"}
 
 
-async def queue_stats(database: Database, queues: Queues) -> list[QueueStats]:
+@QUEUES.operation(READ, command("queue peek {queue}", *PEEKED, cells=_with_beginning))
+async def peek(
+    database: Database,
+    queues: Queues,
+    /,
+    queue: QueueName,
+    limit: Annotated[int, Argument("At most this many.", 1, MOST_AT_ONCE)] = 10,
+) -> list[WaitingMessage]:
+    """Show the first messages that wait in a queue, without leasing them."""
+    if not 1 <= limit <= MOST_AT_ONCE:
+        raise BadInput("max", f"is {limit}", f"ask for 1 to {MOST_AT_ONCE} messages")
+    return await database.run(history.peek(queues[queue], limit))
+
+
+@QUEUES.operation(READ, dialogue("queue stats"))
+async def queue_stats(database: Database, queues: Queues, /) -> list[QueueStats]:
     """Return every queue with its tiers, highest first."""
     depths = await database.run(history.depths())
     streaks = await database.run(history.streaks())
@@ -79,7 +96,8 @@ async def queue_stats(database: Database, queues: Queues) -> list[QueueStats]:
     ] + [_unknown_stats(name, depths) for name in sorted({each.queue for each in depths} - set(queues.names))]
 
 
-async def count_kept(database: Database, queues: Queues) -> list[KeptMessages]:
+@QUEUES.operation(READ, dialogue("queue stats"))
+async def count_kept(database: Database, queues: Queues, /) -> list[KeptMessages]:
     """Count every stored message, including ended ones, by queue, tier and state."""
     return [
         KeptMessages(queue, tier, state, count)
@@ -126,10 +144,34 @@ async def replay(
     return [new for _, new in pairs]
 
 
-@QUEUES.operation(OPERATE, post("/queues/{queue}/replay", once=True))
-async def replay_messages(by: Caller, queues: Queues, /, queue: QueueName, messages: QueueMessages) -> ReplayedMessages:
-    """Queue copies of past messages."""
-    return ReplayedMessages(await replay(by, queues, queue, since=LONG_AGO, ids=messages))
+def _copies(found: ReplayedMessages) -> Mapping[str, object]:
+    return {"queue": found.queue, "replayed": len(found.copies), "ids": found.copies}
+
+
+@QUEUES.operation(
+    OPERATE,
+    post("/queues/{queue}/replay", once=True),
+    command("queue replay {queue}", row=_copies, line="queued once more in {queue}: {replayed}"),
+)
+async def replay_messages(
+    by: Caller,
+    queues: Queues,
+    /,
+    queue: QueueName,
+    messages: Annotated[
+        Sequence[UUID], Argument("Only these messages, by id.", most=MOST_AT_ONCE, typed_as="--id")
+    ] = (),
+    since: Annotated[datetime | None, Argument("Only messages accepted since then.")] = None,
+    until: Annotated[datetime | None, Argument("Only messages accepted before then, by default until now.")] = None,
+    kinds: Annotated[Sequence[str], Argument("Only events of these kinds.", most=MOST_AT_ONCE, typed_as="--kind")] = (),
+    limit: Annotated[int, Argument("At most this many, oldest first.", 1, MOST_REPLAYED)] = 1000,
+) -> ReplayedMessages:
+    """Queue past messages once more, as copies that name their originals. The audit log records who asked."""
+    if since is None and not messages:
+        raise BadInput("since", "is missing", "say where to start, or name messages by their ids")
+    start = since or LONG_AGO
+    copies = await replay(by, queues, queue, since=start, until=until, kinds=kinds, ids=messages, most=limit)
+    return ReplayedMessages(queue, copies)
 
 
 def _tier_stats(
