@@ -62,6 +62,28 @@ def test_a_mistyped_command_suggests_the_right_one(shell: Shell):
     assert "Did you mean 'cancel'?" in shell.err
 
 
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("postroom ten", ["tenant"]),
+        ("postroom destination ", ["list", "pause", "resume"]),
+        ("postroom jobs list --st", ["--state"]),
+        ("postroom jobs list --state ", ["queued", "running", "completed", "failed", "canceled"]),
+        ("postroom jobs list --state f", ["failed"]),
+        ("postroom jobs retry --state f", ["failed"]),
+        ("postroom protect add s", ["sender"]),
+    ],
+)
+def test_a_shell_completes_commands_options_and_choices(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, typed: str, offered: list[str]
+):
+    monkeypatch.setenv("_POSTROOM_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split(" ")) - 1))
+    assert shell() == 0
+    assert shell.out.split() == offered
+
+
 def test_an_argument_that_is_not_text_is_refused_by_its_place(shell: Shell):
     assert shell("rules", "disable", "caf\udce9") == 2
     assert "argument 3: is not UTF-8 text" in shell.err

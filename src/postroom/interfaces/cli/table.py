@@ -96,15 +96,17 @@ def _parameter(argument: "OperationArgument", *, is_argument: bool) -> inspect.P
         if argument.typed is LIMIT
         else argument.typed
     )
-    bounds: dict[str, Any] = {"min": described.least, "max": described.most} if _is_number(argument.type) else {}
+    more: dict[str, Any] = {"min": described.least, "max": described.most} if _is_number(argument.type) else {}
+    if choices := _choices(argument.type):
+        more["autocompletion"] = _completion_of(choices)
     type_ = str if argument.found_by is not None else _type(argument.type)
     if is_argument:
         name = described.typed_as or argument.name.upper()
-        info: Any = typer.Argument(metavar=name, help=described.description, **bounds)
+        info: Any = typer.Argument(metavar=name, help=described.description, **more)
     else:
         option, metavar = _option(argument)
         shown: dict[str, Any] = {"metavar": metavar or _metavar(argument.type), "hidden": described.is_hidden}
-        info = typer.Option(option, help=_help(described, argument.type), **shown, **bounds)
+        info = typer.Option(option, help=_help(described, argument.type), **shown, **more)
     default: Any = inspect.Parameter.empty if argument.default is REQUIRED else argument.default
     if get_origin(type_) is list and default == ():
         type_, default = type_ | None, None
@@ -132,6 +134,15 @@ def _help(described: "Argument", type_: Any) -> str:
 
 def _choices(type_: Any) -> tuple[str, ...]:
     return next((get_args(each) for each in (type_, *get_args(type_)) if get_origin(each) is Literal), ())
+
+
+def _completion_of(choices: Sequence[str]) -> Callable[[str], list[str]]:
+    """A function that completes the beginning of one of the choices, for the user's shell."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [each for each in choices if each.startswith(incomplete)]
+
+    return complete
 
 
 def _kinds(type_: Any) -> set[Any]:
