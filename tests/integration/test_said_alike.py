@@ -34,7 +34,7 @@ async def test_an_action_has_one_state_on_the_overview_in_the_list_in_its_story_
 ) -> None:
     box = await filled_mailbox(database)
     assert await words_for(database, box) == {"done"}
-    (action,) = [each for each in await list_actions(database, 10) if each.message_id == box.ids["done"]]
+    (action,) = [each for each in await list_actions(database) if each.message_id == box.ids["done"]]
     await undo_action(Caller(database, signed()), action.id)
     await carry_out_undo(box, action.id)
     assert await words_for(database, box) == {"undone"}
@@ -44,7 +44,7 @@ async def test_an_action_has_one_state_on_the_overview_in_the_list_in_its_story_
 
 async def test_an_action_that_is_being_undone_is_nowhere_called_done(database: Database) -> None:
     box = await filled_mailbox(database)
-    (action,) = [each for each in await list_actions(database, 10) if each.message_id == box.ids["done"]]
+    (action,) = [each for each in await list_actions(database) if each.message_id == box.ids["done"]]
     await undo_action(Caller(database, signed()), action.id)
     jobs = await box.setup.claim()
     (job,) = [each for each in jobs if each.payload.get("original_action_id") == str(action.id)]

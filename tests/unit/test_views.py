@@ -95,9 +95,9 @@ def test_the_type_of_a_field_is_without_its_marks():
 
 def test_a_named_tuple_is_a_view_without_the_methods_of_tuples():
     assert shown_fields(Stamp) == (
-        Field("number", int, False, None),
-        Field("motif", str, True, None),
-        Field("is_sheet", bool, False, None),
+        Field("number", int, False, None, "number", False),
+        Field("motif", str, True, None, "motif", False),
+        Field("is_sheet", bool, False, None, "is_sheet", False),
     )
 
 
